@@ -19,7 +19,7 @@ use bytes::Bytes;
 use decree::v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use prost::Message;
 use server_core::Timestamp;
-use server_session::{Config, IncomingFrame, Now, Session};
+use server_session::{Config, Now, Session};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tests::table::{head, quantile_of, row};
 
@@ -214,19 +214,14 @@ impl Server {
     #[inline(never)]
     fn serve(&mut self, frames: Vec<Bytes>) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
-        for bytes in frames {
-            let frame = IncomingFrame::new(bytes).expect("a frame");
-            self.session.handle_incoming(now(), frame);
+        for frame in frames {
+            self.session.handle_frame(now(), frame);
         }
         loop {
-            let answer = self.session.poll_outgoing(now());
+            let answer = self.session.poll_frame(now());
             while self.session.poll_report().is_some() {}
             match answer {
-                Some(answer) => {
-                    let mut bytes = Vec::new();
-                    answer.encode(&mut bytes);
-                    left.push(bytes);
-                }
+                Some(answer) => left.push(answer.encode_to_vec()),
                 None => break,
             }
         }

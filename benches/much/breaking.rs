@@ -15,7 +15,7 @@ use decree::v1::{self, reconcile_request::Frame};
 use decree_server::Limits;
 use prost::Message as _;
 use server_core::Timestamp;
-use server_session::{Config, IncomingFrame, Now, Session};
+use server_session::{Config, Now, Session};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tests::table::head;
 
@@ -198,8 +198,7 @@ impl Stepped {
         };
         let bytes = Bytes::from(request.encode_to_vec());
         let begun = Instant::now();
-        let frame = IncomingFrame::new(bytes).expect("a frame");
-        self.session.handle_incoming(now(), frame);
+        self.session.handle_frame(now(), bytes);
         self.note(begun);
     }
 
@@ -207,7 +206,7 @@ impl Stepped {
     fn settle(&mut self) {
         loop {
             let begun = Instant::now();
-            let answer = self.session.poll_outgoing(now());
+            let answer = self.session.poll_frame(now());
             self.note(begun);
             while self.session.poll_report().is_some() {}
             if answer.is_none() {

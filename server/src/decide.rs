@@ -2,17 +2,12 @@
 //! beside the threads that serve sessions, for as long as somebody waits for the answer.
 
 use decree::v1;
-use prost::{
-    DecodeError, Message,
-    bytes::Buf,
-    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
-};
+use prost::{DecodeError, Message};
 use server_core::{Config, Decision, Interrupted, Pod, ReplicaSet, decide_while};
 use server_session::{
-    VIOLATIONS_MAX,
-    wire::{Fault, Violation, decode},
+    MalformedFrame, VIOLATIONS_MAX,
+    wire::{Fault, OBJECT_BYTES_MAX, Value, Violation, decode, next_field},
 };
-use tonic::codegen::Bytes;
 
 use crate::{
     args::Limits,
@@ -20,17 +15,12 @@ use crate::{
     error::{Limit, Refusal},
 };
 
-/// The most bytes of an object: more than Kubernetes keeps of what an object here holds.
-const OBJECT_BYTES_MAX: usize = 256 << 10;
-
-/// The message of a `Decide` as it came; among the extensions of its request.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked(pub(crate) Bytes);
-
 /// What a `Decide` is about, as far as it has been read.
 struct Question {
     objects_max: usize,
     subject: Option<v1::ReplicaSet>,
+    /// How many bytes of it have come.
+    subject_bytes: usize,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
     now: Option<prost_types::Timestamp>,
@@ -49,16 +39,22 @@ struct Violations {
 
 /// Reads what is asked and decides; what is wrong with any object is wrong with the request.
 pub(crate) fn decide(
-    Asked(mut message): Asked,
+    mut message: &[u8],
     limits: &Limits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Decision, Refusal> {
     let mut question = Question::new(limits.decide_objects_max);
-    while let Some((number, field)) = next_field(&mut message)? {
+    while !message.is_empty() {
         if !go_on() {
             return Err(Refusal::DeadlineExceeded);
         }
-        question.take(number, &field)?;
+        match next_field(&mut message)? {
+            (number, Value::Bytes(field)) => question.take(number, field)?,
+            (number @ 1..=5, Value::Number(_) | Value::Other) => {
+                return Err(MalformedFrame::WireType(number).into());
+            }
+            (_, Value::Number(_) | Value::Other) => {}
+        }
     }
     let base = Config {
         operations_in_flight_max: limits.operations_in_flight_max,
@@ -67,26 +63,12 @@ pub(crate) fn decide(
     question.answer(base, go_on)
 }
 
-/// Returns the next field that is a message, with its number; other fields are skipped.
-fn next_field(message: &mut Bytes) -> Result<Option<(u32, Bytes)>, Refusal> {
-    while message.has_remaining() {
-        let (number, kind) = decode_key(message)?;
-        if kind != WireType::LengthDelimited {
-            if (1..=5).contains(&number) {
-                let detail = format!("field {number} of DecideRequest is no message");
-                return Err(Refusal::Malformed { detail });
-            }
-            skip_field(kind, number, message, DecodeContext::default())?;
-            continue;
+impl From<MalformedFrame> for Refusal {
+    fn from(error: MalformedFrame) -> Self {
+        Self::Malformed {
+            detail: error.to_string(),
         }
-        let length = usize::try_from(decode_varint(message)?).ok();
-        let Some(length) = length.filter(|length| *length <= message.remaining()) else {
-            let detail = "buffer underflow".to_owned();
-            return Err(Refusal::Malformed { detail });
-        };
-        return Ok(Some((number, message.split_to(length))));
     }
-    Ok(None)
 }
 
 impl From<DecodeError> for Refusal {
@@ -104,6 +86,7 @@ impl Question {
         Self {
             objects_max,
             subject: None,
+            subject_bytes: 0,
             replica_sets: Vec::new(),
             pods: Vec::new(),
             now: None,
@@ -114,48 +97,52 @@ impl Question {
     }
 
     /// Takes a field by its number in `DecideRequest`. A message that comes in parts is one message, as in any protobuf.
-    fn take(&mut self, number: u32, field: &Bytes) -> Result<(), Refusal> {
+    fn take(&mut self, number: u32, field: &[u8]) -> Result<(), Refusal> {
         match number {
             1 => {
-                if fits(field) {
-                    self.subject.get_or_insert_default().merge(field.as_ref())?;
+                self.subject_bytes += field.len();
+                if self.subject_bytes > OBJECT_BYTES_MAX {
+                    let violation = Violation::too_large("replica_set", self.subject_bytes);
+                    self.violations.extend(vec![violation]);
                 } else {
-                    self.violations.add_too_large("replica_set", field);
+                    self.subject.get_or_insert_default().merge(field)?;
                 }
             }
             2 => self.take_replica_set(field)?,
             3 => self.take_pod(field)?,
-            4 => self.now.get_or_insert_default().merge(field.as_ref())?,
-            5 => self.options.get_or_insert_default().merge(field.as_ref())?,
+            4 => self.now.get_or_insert_default().merge(field)?,
+            5 => self.options.get_or_insert_default().merge(field)?,
             _ => {}
         }
         Ok(())
     }
 
-    fn take_replica_set(&mut self, field: &Bytes) -> Result<(), Refusal> {
+    fn take_replica_set(&mut self, field: &[u8]) -> Result<(), Refusal> {
         let place = self.places[0];
         self.places[0] += 1;
         let path = || format!("other_replica_sets[{place}]");
-        if !fits(field) {
-            self.violations.add_too_large(&path(), field);
+        if field.len() > OBJECT_BYTES_MAX {
+            let violation = Violation::too_large(path(), field.len());
+            self.violations.extend(vec![violation]);
             return Ok(());
         }
-        match decode::replica_set(&v1::ReplicaSet::decode(field.as_ref())?) {
+        match decode::replica_set(&v1::ReplicaSet::decode(field)?) {
             Ok(set) => self.replica_sets.push(set),
             Err(found) => self.violations.add(path, found),
         }
         self.check_objects()
     }
 
-    fn take_pod(&mut self, field: &Bytes) -> Result<(), Refusal> {
+    fn take_pod(&mut self, field: &[u8]) -> Result<(), Refusal> {
         let place = self.places[1];
         self.places[1] += 1;
         let path = || format!("pods[{place}]");
-        if !fits(field) {
-            self.violations.add_too_large(&path(), field);
+        if field.len() > OBJECT_BYTES_MAX {
+            let violation = Violation::too_large(path(), field.len());
+            self.violations.extend(vec![violation]);
             return Ok(());
         }
-        match decode::pod(&v1::Pod::decode(field.as_ref())?) {
+        match decode::pod(&v1::Pod::decode(field)?) {
             Ok(pod) => self.pods.push(pod),
             Err(found) => self.violations.add(path, found),
         }
@@ -209,10 +196,6 @@ impl Question {
     }
 }
 
-const fn fits(field: &Bytes) -> bool {
-    field.len() <= OBJECT_BYTES_MAX
-}
-
 // === impl Violations ===
 
 impl Violations {
@@ -236,12 +219,6 @@ impl Violations {
         let room = VIOLATIONS_MAX - self.first.len();
         self.more += found.len().saturating_sub(room);
         self.first.extend(found.into_iter().take(room));
-    }
-
-    fn add_too_large(&mut self, path: &str, object: &Bytes) {
-        let length = object.len();
-        let description = format!("{length} bytes, must be {OBJECT_BYTES_MAX} or fewer");
-        self.extend(vec![Violation::new(path, Fault::Text, description)]);
     }
 }
 

@@ -19,6 +19,7 @@
 mod access;
 mod args;
 mod clock;
+mod codec;
 mod console;
 mod deadline;
 mod decide;
@@ -34,7 +35,6 @@ mod pacing;
 mod page;
 mod peer;
 mod places;
-mod reconcile;
 mod recorder;
 mod registry;
 mod serve;

@@ -30,9 +30,8 @@ use crate::{
     layers::Front,
     metrics::Metrics,
     places::Places,
-    reconcile::DecisionsServer,
     recorder::{FINISH_WITHIN, RecordError, Recorder},
-    service::Decisions,
+    service::{DecisionServiceServer, Decisions},
     shared::Shared,
 };
 
@@ -217,7 +216,7 @@ impl Server {
             .add_service(health_service)
             .add_service(v1.build_v1().map_err(ServeError::Reflection)?)
             .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
-            .add_service(decisions(&shared))
+            .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let incoming = incoming::accept(grpc, acceptor, terms);
         let stopped = stop.clone().cancelled_owned();
@@ -288,11 +287,6 @@ fn front(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<Front, Identity
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .layer(Front(Arc::clone(shared)))
-}
-
-fn decisions(shared: &Arc<Shared>) -> DecisionsServer {
-    let max = shared.config.limits.frame_bytes_max;
-    DecisionsServer::new(Decisions(Arc::clone(shared)), max)
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
@@ -401,7 +395,7 @@ impl Health {
         };
         for service in [
             "",
-            DecisionsServer::NAME,
+            <DecisionServiceServer<Decisions> as NamedService>::NAME,
             <InspectionServiceServer<Inspection> as NamedService>::NAME,
         ] {
             self.reporter.set_service_status(service, status).await;

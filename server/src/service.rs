@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use decree::v1::{self, decision_service_server::DecisionService};
+use decree::v1;
 use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
 use server_core::{Interrupted, Surroundings};
-use server_session::{
-    OutgoingFrame,
-    wire::{Fault, Violation, encode},
-};
+use server_session::wire::{Fault, Violation, encode};
 use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 
+use self::decision_service::decision_service_server::DecisionService;
+pub(crate) use self::decision_service::decision_service_server::DecisionServiceServer;
 use crate::{
     access::Caller,
     deadline::{self, Until},
-    decide::{Asked, decide},
+    decide::decide,
     error::{Limit, Refusal},
     fair_queue::Permit,
     inspection::find,
@@ -31,67 +30,28 @@ use crate::{
     shares::Owner,
 };
 
+#[expect(
+    clippy::default_constructed_unit_structs,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "it is generated"
+)]
+mod decision_service {
+    tonic::include_proto!("decree.v1.DecisionService");
+}
+
 /// Serves `DecisionService`.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl DecisionService for Decisions {
-    type ReconcileStream = ReceiverStream<Result<v1::ReconcileResponse, Status>>;
+    type ReconcileStream = ReceiverStream<Result<Bytes, Status>>;
 
-    /// Is not reached: [`crate::reconcile`] serves the method.
     async fn reconcile(
         &self,
-        _: Request<Streaming<v1::ReconcileRequest>>,
-    ) -> Result<Response<Self::ReconcileStream>, Status> {
-        Err(elsewhere())
-    }
-
-    /// Is not reached, as [`Self::reconcile`].
-    async fn decide(
-        &self,
-        _: Request<v1::DecideRequest>,
-    ) -> Result<Response<v1::DecideResponse>, Status> {
-        Err(elsewhere())
-    }
-
-    /// Is not reached, as [`Self::reconcile`].
-    async fn simulate(
-        &self,
-        _: Request<v1::SimulateRequest>,
-    ) -> Result<Response<v1::SimulateResponse>, Status> {
-        Err(elsewhere())
-    }
-
-    async fn renew_session(
-        &self,
-        request: Request<v1::RenewSessionRequest>,
-    ) -> Result<Response<v1::RenewSessionResponse>, Status> {
-        let caller = Caller::of(request.extensions());
-        let expires = self
-            .0
-            .access
-            .renew(&caller, &request.get_ref().session_id)?;
-        let expire_time = expires.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
-        Ok(Response::new(v1::RenewSessionResponse { expire_time }))
-    }
-}
-
-/// Returns the status of a method that [`crate::reconcile`] serves.
-fn elsewhere() -> Status {
-    let message = "the method is served elsewhere".to_owned();
-    let code = Code::Unimplemented;
-    Refusal::Transport { code, message }.into()
-}
-
-// === impl Decisions ===
-
-impl Decisions {
-    /// Opens a session on a stream of frames.
-    pub(crate) fn open(
-        &self,
         request: Request<Streaming<Bytes>>,
-    ) -> Result<Response<ReceiverStream<Result<OutgoingFrame, Status>>>, Status> {
+    ) -> Result<Response<Self::ReconcileStream>, Status> {
         self.0.check_draining()?;
         let deadline =
             deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
@@ -109,28 +69,19 @@ impl Decisions {
         Ok(Response::new(ReceiverStream::new(frames)))
     }
 
-    /// Serves `Decide`.
-    pub(crate) async fn decide_bytes(
-        &self,
-        request: Request<Bytes>,
-    ) -> Result<Response<Bytes>, Status> {
+    async fn decide(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         self.0.check_draining()?;
-        let (_, mut extensions, message) = request.into_parts();
-        let asked = extensions.remove::<Asked>().unwrap_or(Asked(message));
+        let (_, extensions, message) = request.into_parts();
         let limits = self.0.config.limits.clone();
         let permit = self.permit(&Caller::of(&extensions)).await;
         let computed = self.beside(permit, self.until(&extensions), move |go_on| {
-            let decision = Some(encode::decision(decide(asked, &limits, go_on)?));
+            let decision = Some(encode::decision(decide(&message, &limits, go_on)?));
             Ok(v1::DecideResponse { decision }.encode_to_vec().into())
         });
         Ok(Response::new(computed.await?))
     }
 
-    /// Serves `Simulate`.
-    pub(crate) async fn simulate_bytes(
-        &self,
-        request: Request<Bytes>,
-    ) -> Result<Response<Bytes>, Status> {
+    async fn simulate(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         self.0.check_draining()?;
         let (_, extensions, message) = request.into_parts();
         let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
@@ -138,6 +89,28 @@ impl Decisions {
         let caller = Caller::of(&extensions);
         let response = self.imagine(caller, request, until).await?;
         Ok(Response::new(response))
+    }
+
+    async fn renew_session(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
+        let (_, extensions, message) = request.into_parts();
+        let request = v1::RenewSessionRequest::decode(message).map_err(Refusal::from)?;
+        let caller = Caller::of(&extensions);
+        let expires = self.0.access.renew(&caller, &request.session_id)?;
+        let expire_time = expires.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
+        let response = v1::RenewSessionResponse { expire_time };
+        Ok(Response::new(response.encode_to_vec().into()))
+    }
+}
+
+// === impl Decisions ===
+
+impl Decisions {
+    /// Returns the service, whose messages have at most so many bytes.
+    pub(crate) fn server(shared: &Arc<Shared>) -> DecisionServiceServer<Self> {
+        let max = shared.config.limits.frame_bytes_max;
+        DecisionServiceServer::new(Self(Arc::clone(shared)))
+            .max_decoding_message_size(max)
+            .max_encoding_message_size(max)
     }
 
     fn until(&self, extensions: &Extensions) -> Instant {

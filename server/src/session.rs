@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use decree::v1::{self, reconcile_request};
+use decree::v1::{self, reconcile_request, reconcile_response};
+use prost::Message;
 use server_core::Sizes;
 use server_session::{IncomingFrame, Registered, Session};
 use tokio::{
@@ -254,8 +255,8 @@ async fn first_frame(
     let first = first
         .map_err(|status| End::broken(&status, shared))?
         .ok_or(End::Closed)?;
-    let first = IncomingFrame::new(first).and_then(IncomingFrame::into_request);
-    first.map_err(End::malformed)
+    let first = IncomingFrame::from(first).to_message();
+    first.map_err(|refusal| Refusal::from(refusal).into())
 }
 
 /// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
@@ -324,17 +325,18 @@ impl SessionTask {
             let (traces, telemetry) = (&self.traces, &mut self.telemetry);
             let decide = || {
                 let begun = Instant::now();
-                let frame = session.poll_outgoing(clock.now());
+                let mut frame = session.poll_frame(clock.now());
                 let took = begun.elapsed();
-                let (frame, spans) = frame.map(|it| traces.decide(it, took)).unzip();
+                let spans = frame.as_mut().map(|it| traces.decide(it, took));
                 let spans = spans.unwrap_or_default();
                 telemetry.observe(session, took, &spans);
                 (frame, spans)
             };
             let (frame, spans) = self.pacer.step(is_large, decide).await;
             let Some(frame) = frame else { break };
-            let decides = frame.has_batches();
-            let send = self.outbox.send(&self.end_signal, frame);
+            let decides = has_batches(&frame);
+            let bytes = frame.encode_to_vec().into();
+            let send = self.outbox.send(&self.end_signal, bytes);
             self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
                 self.telemetry.decided_within(arrived.elapsed(), &spans);
@@ -409,13 +411,11 @@ impl SessionTask {
         let (session, clock) = (&mut self.session, &self.clock);
         let (traces, arrived) = (&self.traces, self.arrived);
         let take = || {
-            let mut frame = IncomingFrame::new(frame)?;
+            let mut frame = IncomingFrame::from(frame);
             let _spans = traces.receive(&mut frame, arrived);
-            session.handle_incoming(clock.now(), frame);
-            Ok(())
+            session.handle_frame(clock.now(), frame);
         };
-        let taken = self.pacer.step(is_large, take).await;
-        taken.map_err(End::malformed)?;
+        self.pacer.step(is_large, take).await;
         self.memory.hold(self.session.stats().sizes.bytes)?;
         Ok(())
     }
@@ -453,6 +453,10 @@ impl SessionTask {
             drop(memory);
         });
     }
+}
+
+fn has_batches(frame: &v1::ReconcileResponse) -> bool {
+    matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)))
 }
 
 /// Returns who has a session of a cluster, for tests.

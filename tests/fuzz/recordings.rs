@@ -2,7 +2,7 @@
 
 use decree::recording::v1::record::Step;
 use server_recording::{Difference, Encoder, EndReason, ReadError, Replay, Summary, end};
-use server_session::{Now, Session};
+use server_session::{IncomingFrame, Now, Session};
 use tests::rng::Rng;
 
 use crate::author::{self, START};
@@ -31,6 +31,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
         now = author::later(now, &record);
         match record.step {
             Some(Step::Frame(frame)) => {
+                let frame = IncomingFrame::from(frame);
                 assert!(encoder.frame(now, &frame, &mut out), "it is small");
                 session.handle_frame(now, frame);
             }
@@ -60,7 +61,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
 
 fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8>) {
     loop {
-        let frame = session.poll_outgoing(now);
+        let frame = session.poll_frame(now);
         while session.poll_report().is_some() {}
         assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
         if frame.is_none() {

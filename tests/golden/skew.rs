@@ -179,8 +179,8 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
 
 /// Reads what a session of this server is opened with.
 fn read(bytes: Bytes) -> v1::ReconcileRequest {
-    let frame = IncomingFrame::new(bytes).and_then(IncomingFrame::into_request);
-    frame.expect("it is read")
+    let first = IncomingFrame::from(bytes).to_message();
+    first.expect("it is read")
 }
 
 const REQUEST: &str = "decree.v1.ReconcileRequest";
@@ -247,8 +247,7 @@ fn this_server_takes_the_frames_of_each_released_agent_and_of_a_later_one() {
                 continue;
             };
             let bytes = written(frame, contract, REQUEST, other);
-            let frame = IncomingFrame::new(bytes).expect("it is read");
-            live.handle_incoming(NOW, frame);
+            live.handle_frame(NOW, bytes);
             said.extend(std::iter::from_fn(|| live.poll_frame(NOW)));
             assert_eq!(live.poll_end(), None);
         }

@@ -176,8 +176,7 @@ fn end_of_sync(
         | Report::Quarantined { .. }
         | Report::PodsDoNotLast { .. }
         | Report::OrphanMatchesMany { .. }
-        | Report::DeletionAgeRatio(_)
-        | Report::ResyncNeeded { .. } => None,
+        | Report::DeletionAgeRatio(_) => None,
     })
 }
 

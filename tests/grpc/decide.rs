@@ -157,7 +157,7 @@ async fn decide_with_more_objects_than_the_limit_is_refused() {
 #[tokio::test]
 async fn decide_with_a_huge_object_names_it() {
     let huge = v1::Pod {
-        name: "x".repeat(300 << 10),
+        name: "x".repeat(512 << 10),
         ..pod("a", "web").build()
     };
     let refusal = decide(about(replica_set("web").build(), vec![huge])).await;

@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use server_core::Timestamp;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, Now, OutgoingFrame, Session};
+use server_session::{Config, IncomingFrame, Now, Session};
 use tempfile::TempDir;
 
 use super::{Ended, decree, path};
@@ -66,7 +66,6 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
             if let Some(Some(Frame::Batches(batches))) = frame.as_mut().map(|it| &mut it.frame) {
                 batches.batches.iter_mut().for_each(&change);
             }
-            let frame = frame.map(OutgoingFrame::from);
             assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
             if frame.is_none() {
                 return;
@@ -75,8 +74,9 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
     };
     poll(&mut session, &mut encoder, at(0), &mut out);
     for (tenth, request) in (1..).zip(requests) {
-        assert!(encoder.frame(at(tenth), &request, &mut out), "it is small");
-        session.handle_frame(at(tenth), request);
+        let frame = IncomingFrame::from(request);
+        assert!(encoder.frame(at(tenth), &frame, &mut out), "it is small");
+        session.handle_frame(at(tenth), frame);
         poll(&mut session, &mut encoder, at(tenth), &mut out);
     }
     encoder.closed(at(10), &mut out);

@@ -8,7 +8,6 @@ mod list_end;
 mod lists;
 mod obstacles;
 mod outcomes;
-mod reports;
 mod state;
 mod unconverged;
 
@@ -62,7 +61,7 @@ impl Controller {
                     age_ratios,
                 } => {
                     let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
-                    reports.for_each(|report| self.reports.push(report));
+                    reports.for_each(|report| self.reports.push_back(report));
                     return self.send(set, action, reasons, step);
                 }
                 Next::Finished(result) => self.finish(now, set, result),
@@ -146,7 +145,7 @@ impl Controller {
             let (key, detail) = (set.object.key.clone(), quarantine.to_string());
             if self.quarantined.get(&id) != Some(&detail) {
                 self.quarantined.insert(id, detail.clone());
-                self.reports.push(Report::Quarantined { key, detail });
+                self.reports.push_back(Report::Quarantined { key, detail });
             }
             return Next::Finished(SyncResult::default());
         }
@@ -231,7 +230,7 @@ impl Controller {
         }
         if let Some(set) = self.index.set(id) {
             let key = set.object.key.clone();
-            self.reports.push(Report::Synced {
+            self.reports.push_back(Report::Synced {
                 key,
                 error,
                 requeue_after,
@@ -241,9 +240,14 @@ impl Controller {
         self.queue.done(id);
     }
 
-    /// Returns the next report: requests for a list first, then the others, oldest first.
+    /// Returns the next report, the oldest first. They are drained after every step.
     pub fn poll_report(&mut self) -> Option<Report> {
-        self.reports.pop()
+        self.reports.pop_front()
+    }
+
+    /// Returns the next kind of which the agent must be asked for a list, and why. Once a list begins, it is not asked for.
+    pub fn poll_request(&mut self) -> Option<(Kind, String)> {
+        self.requests.pop_first()
     }
 
     /// Returns when [`Self::handle_timeout`] is due next.

@@ -299,8 +299,7 @@ impl Decision {
                 | Report::Scaled { .. }
                 | Report::Answered(_)
                 | Report::OrphanMatchesMany { .. }
-                | Report::DeletionAgeRatio(_)
-                | Report::ResyncNeeded { .. } => {}
+                | Report::DeletionAgeRatio(_) => {}
             }
         }
     }

@@ -92,13 +92,6 @@ pub enum Report {
     },
     /// The ratio of a victim's age to the youngest ready pod's (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
     DeletionAgeRatio(Thousandths),
-    /// The agent must list a kind again.
-    ResyncNeeded {
-        /// The kind.
-        kind: Kind,
-        /// Why.
-        cause: String,
-    },
 }
 
 /// What became of a batch.

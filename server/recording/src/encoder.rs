@@ -2,29 +2,22 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use decree::{
-    recording::v1::{
-        Closed, Drain, End, Header, Poll, Record, SessionConfig, Timeout, record::Step,
-    },
+    recording::v1::{Closed, Drain, End, Header, SessionConfig, Timeout},
     v1,
 };
 use prost::Message;
-use server_session::{Config, IncomingFrame, Now, OutgoingFrame, Refusal, Session};
+use server_session::{Config, IncomingFrame, Now, Session};
 
 pub use decree::recording::v1::EndReason;
+
+use crate::record::{Poll, Record, Step};
 
 /// The first line of a recording: what it is, and the version of the format.
 pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
 /// The largest frame that a recording takes, in bytes. It bounds what a reader has to hold.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
-
-/// The keys of `Record.frame`, `Record.poll` and `Poll.frame`: the field's number, and that a length follows.
-const STEP_FRAME: u8 = 3 << 3 | 2;
-const STEP_POLL: u8 = 7 << 3 | 2;
-const POLL_FRAME: u8 = 1 << 3 | 2;
-/// The bytes of a length that is written later: a varint of 28 bits, which is more than a frame may have. Its first bytes say that more
-/// follow, whether these are needed or not.
-const LENGTH_BYTES: usize = 4;
 
 /// Writes the calls of one session. Each method appends whole records to `out`.
 #[derive(Debug)]
@@ -59,15 +52,13 @@ impl Encoder {
     }
 
     /// Records a frame of the agent, and returns whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
-    pub fn frame(&mut self, now: Now, frame: &v1::ReconcileRequest, out: &mut Vec<u8>) -> bool {
-        let record = self.pass(now);
-        framed(&record, &[STEP_FRAME], written(frame), out)
-    }
-
-    /// Records a frame of the agent as it came, as [`Self::frame`] records a message.
-    pub fn incoming(&mut self, now: Now, frame: &IncomingFrame, out: &mut Vec<u8>) -> bool {
-        let record = self.pass(now);
-        framed(&record, &[STEP_FRAME], |out| frame.encode(out), out)
+    pub fn frame(&mut self, now: Now, frame: &IncomingFrame, out: &mut Vec<u8>) -> bool {
+        let bytes = frame.as_bytes();
+        let fits = bytes.len() <= FRAME_BYTES_MAX;
+        if fits {
+            self.step(now, Step::Frame(bytes.clone()), out);
+        }
+        fits
     }
 
     /// Records that time passed.
@@ -86,18 +77,20 @@ impl Encoder {
     }
 
     /// Records that the session was asked for a frame, and its answer. Returns as [`Self::frame`] does.
-    pub fn poll(&mut self, now: Now, frame: Option<&OutgoingFrame>, out: &mut Vec<u8>) -> bool {
-        let Some(frame) = frame else {
-            self.step(now, Step::Poll(Poll { frame: None }), out);
-            return true;
-        };
-        let record = self.pass(now);
-        framed(
-            &record,
-            &[STEP_POLL, POLL_FRAME],
-            |out| frame.encode(out),
-            out,
-        )
+    pub fn poll(
+        &mut self,
+        now: Now,
+        frame: Option<&v1::ReconcileResponse>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let frame = frame.map(|frame| frame.encode_to_vec().into());
+        let fits = frame
+            .as_ref()
+            .is_none_or(|frame: &Bytes| frame.len() <= FRAME_BYTES_MAX);
+        if fits {
+            self.step(now, Step::Poll(Poll { frame }), out);
+        }
+        fits
     }
 
     fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
@@ -138,8 +131,7 @@ pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
 /// Returns how a session ended by its own rules, in words; empty where it has not.
 pub(crate) fn session_end(session: &Session) -> String {
     match session.poll_end() {
-        // What is no frame is no part of a recording, which is why a replay does not end by it.
-        None | Some(server_session::End::Refused(Refusal::Malformed(_))) => String::new(),
+        None => String::new(),
         Some(server_session::End::Closed) => "CLOSED_BY_AGENT".to_owned(),
         Some(server_session::End::Refused(refusal)) => format!("{}: {refusal}", refusal.reason()),
     }
@@ -149,59 +141,6 @@ fn append(message: &impl Message, out: &mut Vec<u8>) {
     message
         .encode_length_delimited(out)
         .expect("a vector takes all");
-}
-
-fn written(message: &impl Message) -> impl FnOnce(&mut Vec<u8>) {
-    |out| message.encode(out).expect("a vector takes all")
-}
-
-/// Completes a record with a frame below these fields without a copy of it; one that is too large leaves nothing behind.
-fn framed(
-    record: &Record,
-    path: &[u8],
-    write: impl FnOnce(&mut Vec<u8>),
-    out: &mut Vec<u8>,
-) -> bool {
-    let before = out.len();
-    let start = begin_length(out);
-    record.encode(out).expect("a vector takes all");
-    let taken = nested(path, write, out) <= FRAME_BYTES_MAX;
-    end_length(start, out);
-    if !taken {
-        out.truncate(before);
-    }
-    taken
-}
-
-/// Appends a frame below these fields, and returns its length. Each length is written when it is known: to ask the frame for it before
-/// takes nearly as long as to encode it.
-fn nested(path: &[u8], write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) -> usize {
-    let Some((field, path)) = path.split_first() else {
-        let start = out.len();
-        write(out);
-        return out.len() - start;
-    };
-    out.push(*field);
-    let start = begin_length(out);
-    let length = nested(path, write, out);
-    end_length(start, out);
-    length
-}
-
-/// Leaves room for a length, and returns where what it counts begins.
-fn begin_length(out: &mut Vec<u8>) -> usize {
-    out.extend([0; LENGTH_BYTES]);
-    out.len()
-}
-
-/// Writes the length of what stands from `start` to the end.
-fn end_length(start: usize, out: &mut [u8]) {
-    let mut left = out.len() - start;
-    for (at, byte) in out[start - LENGTH_BYTES..start].iter_mut().enumerate() {
-        let more = if at + 1 < LENGTH_BYTES { 0x80 } else { 0 };
-        *byte = more | u8::try_from(left & 0x7f).expect("7 bits fit");
-        left >>= 7;
-    }
 }
 
 fn session_config(config: &Config) -> SessionConfig {

@@ -17,6 +17,7 @@
 mod decisions;
 mod encoder;
 mod reader;
+mod record;
 mod replay;
 mod said;
 

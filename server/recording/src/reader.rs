@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use decree::{
-    recording::v1::{End, EndReason, Header, Record, SessionConfig, record::Step},
+    recording::v1::{End, EndReason, Header, SessionConfig},
     v1,
 };
 use prost::Message;
@@ -14,7 +15,10 @@ use server_core::Timestamp;
 use server_session::{Config, Now};
 use thiserror::Error;
 
-use crate::encoder::{FRAME_BYTES_MAX, MAGIC};
+use crate::{
+    encoder::{FRAME_BYTES_MAX, MAGIC},
+    record::{Record, Step},
+};
 
 /// The largest record: a frame, and what is around it.
 const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
@@ -103,8 +107,10 @@ pub(crate) struct Opening {
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
-    /// Whether it is a part of a frame, which goes on in a later step.
+    /// Whether a frame goes on in the next record of one: earlier versions took large frames in parts.
     pub(crate) more: bool,
+    /// Where the record begins.
+    pub(crate) at: u64,
 }
 
 enum Piece {
@@ -160,7 +166,8 @@ impl<R: Read> Reader<R> {
                 return Ok(None);
             }
         };
-        let record = Record::decode(&*bytes).map_err(|source| ReadError::Decode { at, source })?;
+        let record = Record::decode(Bytes::from(bytes))
+            .map_err(|source| ReadError::Decode { at, source })?;
         let step = record.step.ok_or(ReadError::NoStep(at))?;
         self.pass(record.elapsed_nanos, record.drift_nanos);
         if let Step::End(end) = &step {
@@ -170,6 +177,7 @@ impl<R: Read> Reader<R> {
             now: self.now,
             step,
             more: record.more,
+            at,
         }))
     }
 

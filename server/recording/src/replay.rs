@@ -2,14 +2,16 @@
 
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
-use decree::{recording::v1::record::Step, v1};
-use prost::Message as _;
-use server_session::{Identity, Now, Session};
+use bytes::Bytes;
+use decree::v1;
+use prost::Message;
+use server_session::{Identity, IncomingFrame, Now, Session};
 
 use crate::{
     decisions::Decisions,
-    encoder::session_end,
+    encoder::{FRAME_BYTES_MAX, session_end},
     reader::{Ending, Opening, ReadError, Reader, TimedStep},
+    record::{Poll, Step},
     said::{Pair, Said},
 };
 
@@ -19,7 +21,7 @@ const INPUTS_MAX: usize = 64;
 /// What the session was given before a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A frame of the agent.
+    /// A frame of the agent; an empty one where its bytes are none.
     Frame(Now, v1::ReconcileRequest),
     /// Time passed.
     Timeout(Now),
@@ -79,10 +81,10 @@ pub struct Replay<R> {
     server_version: String,
     keep_inputs: bool,
     inputs: VecDeque<Input>,
+    /// The parts of a frame that have come, of which the last has not. Together they are the frame.
+    parts: Vec<u8>,
     /// Whether something was sent since the latest input.
     spoke: bool,
-    /// The parts so far of a frame that was recorded part by part.
-    parts: Option<v1::ReconcileRequest>,
     /// What was decided and is not compared yet, where the server that recorded paused.
     said: Option<Said>,
     frames_in: u64,
@@ -114,8 +116,8 @@ impl<R: Read> Replay<R> {
             server_version,
             keep_inputs: false,
             inputs: VecDeque::new(),
+            parts: Vec::new(),
             spoke: false,
-            parts: None,
             said: pauses.then(Said::default),
             frames_in: 1,
             frames_out: 0,
@@ -153,8 +155,8 @@ impl<R: Read> Replay<R> {
     /// # Errors
     /// If the recording is damaged. All before that was compared.
     pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
-        while let Some(TimedStep { now, step, more }) = self.reader.next_step()? {
-            let difference = self.take(now, step, more);
+        while let Some(step) = self.reader.next_step()? {
+            let difference = self.take(step)?;
             while self.session.poll_report().is_some() {}
             if difference.is_some() {
                 return Ok(difference);
@@ -174,7 +176,13 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    fn take(&mut self, now: Now, step: Step, more: bool) -> Option<Difference> {
+    fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
+        let TimedStep {
+            now,
+            step,
+            more,
+            at,
+        } = step;
         let unsaid = match &step {
             Step::Poll(_) => None,
             Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
@@ -183,12 +191,17 @@ impl<R: Read> Replay<R> {
         };
         let unsaid = unsaid.map(|pair| self.difference(now, pair));
         match step {
-            Step::Frame(part) if more => self.parts = Some(self.joined(part)),
             Step::Frame(frame) => {
-                let frame = self.joined(frame);
-                self.frames_in += 1;
-                self.keep(|| Input::Frame(now, frame.clone()));
-                self.session.handle_frame(now, frame);
+                let bytes = self.parts.len() + frame.len();
+                if bytes > FRAME_BYTES_MAX {
+                    let claimed = bytes as u64;
+                    return Err(ReadError::TooLarge { at, claimed });
+                }
+                if more {
+                    self.parts.extend_from_slice(&frame);
+                } else {
+                    self.handle_frame(now, frame);
+                }
             }
             Step::Timeout(_) => {
                 self.keep(|| Input::Timeout(now));
@@ -203,21 +216,33 @@ impl<R: Read> Replay<R> {
                 self.session.handle_closed(now);
             }
             // Amid a frame nothing was decided.
-            Step::Poll(poll) if poll.frame.is_none() && self.parts.is_some() => {}
-            Step::Poll(poll) => return self.poll(now, poll.frame),
-            Step::End(end) => return unsaid.or_else(|| self.end(now, end.session_end)),
+            Step::Poll(Poll { frame: None }) if !self.parts.is_empty() => {}
+            Step::Poll(Poll { frame }) => {
+                let frame = frame.map(v1::ReconcileResponse::decode).transpose();
+                let frame = frame.map_err(|source| ReadError::Decode { at, source })?;
+                return Ok(self.poll(now, frame));
+            }
+            Step::End(end) => {
+                // The session may have ended by a part of a frame.
+                if !self.parts.is_empty() {
+                    self.handle_frame(now, Bytes::new());
+                }
+                return Ok(unsaid.or_else(|| self.end(now, end.session_end)));
+            }
         }
-        unsaid
+        Ok(unsaid)
     }
 
-    /// Returns a frame of the parts so far and one more: a session takes whole frames.
-    fn joined(&mut self, part: v1::ReconcileRequest) -> v1::ReconcileRequest {
-        let Some(mut frame) = self.parts.take() else {
-            return part;
-        };
-        let merged = frame.merge(&*part.encode_to_vec());
-        merged.expect("it was written as a message");
-        frame
+    /// Gives the session a frame: the parts that have come, and this.
+    fn handle_frame(&mut self, now: Now, mut frame: Bytes) {
+        if !self.parts.is_empty() {
+            self.parts.extend_from_slice(&frame);
+            frame = std::mem::take(&mut self.parts).into();
+        }
+        self.frames_in += 1;
+        let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
+        self.keep(|| Input::Frame(now, read()));
+        self.session.handle_frame(now, IncomingFrame::from(frame));
     }
 
     fn keep(&mut self, input: impl FnOnce() -> Input) {

@@ -9,7 +9,7 @@ use decree::{
 use proptest::prelude::*;
 use prost::Message as _;
 use server_core::Timestamp;
-use server_session::{Config, Now, Session};
+use server_session::{Config, IncomingFrame, Now, Session};
 
 use super::*;
 use crate::encoder::MAGIC;
@@ -100,8 +100,9 @@ fn recording_of(names: &[&str]) -> Vec<u8> {
     let mut session = Session::open(at(0), config, "session-0".into(), hello).expect("valid");
     let mut decided = 0;
     for (second, request) in (1..).zip(requests) {
-        assert!(encoder.frame(at(second), &request, &mut out), "it is small");
-        session.handle_frame(at(second), request);
+        let frame = IncomingFrame::from(request);
+        assert!(encoder.frame(at(second), &frame, &mut out), "it is small");
+        session.handle_frame(at(second), frame);
         decided += poll(&mut session, &mut encoder, at(second), &mut out);
     }
     assert!(decided > 1, "more than a welcome was sent");
@@ -118,7 +119,7 @@ fn recording_of(names: &[&str]) -> Vec<u8> {
 fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8>) -> usize {
     let mut frames = 0;
     loop {
-        let frame = session.poll_outgoing(now);
+        let frame = session.poll_frame(now);
         assert!(encoder.poll(now, frame.as_ref(), out), "it is small");
         if frame.is_none() {
             return frames;
@@ -265,7 +266,7 @@ fn frame_that_is_too_large_leaves_no_trace() {
         sequence: 2,
         frame: Some(large),
     };
-    assert!(!encoder.frame(at(1), &large, &mut out));
+    assert!(!encoder.frame(at(1), &large.into(), &mut out));
     let large = v1::ReconcileResponse {
         sequence: 1,
         frame: Some(v1::reconcile_response::Frame::Resync(v1::Resync {
@@ -273,7 +274,7 @@ fn frame_that_is_too_large_leaves_no_trace() {
             cause: "x".repeat(FRAME_BYTES_MAX),
         })),
     };
-    assert!(!encoder.poll(at(1), Some(&large.into()), &mut out));
+    assert!(!encoder.poll(at(1), Some(&large), &mut out));
     assert!(out == before, "{} bytes more", out.len() - before.len());
 }
 

@@ -1,6 +1,7 @@
 //! Puts batches together into frames.
 
-use crate::{outgoing::EncodedBatches, wire::EncodedBatch};
+use decree::v1;
+use prost::Message;
 
 /// How many bytes of batches are put together in a frame before it leaves.
 const FRAME_BYTES: usize = 256 << 10;
@@ -8,8 +9,8 @@ const FRAME_BYTES: usize = 256 << 10;
 /// The batches that are on their way into a frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
-    /// The batch that did not fit the frame before.
-    held_back: Option<EncodedBatch>,
+    /// The batch that did not fit the frame before, and its bytes.
+    held_back: Option<(v1::Batch, usize)>,
 }
 
 // === impl BatchFrames ===
@@ -18,57 +19,45 @@ impl BatchFrames {
     /// Returns the next frame of the batches that `poll` yields, or `None` when there are none.
     pub(crate) fn poll(
         &mut self,
-        mut poll: impl FnMut() -> Option<EncodedBatch>,
-    ) -> Option<EncodedBatches> {
-        let (mut batches, mut bytes) = (EncodedBatches::default(), 0_usize);
+        mut poll: impl FnMut() -> Option<v1::Batch>,
+    ) -> Option<v1::Batches> {
+        let (mut batches, mut bytes) = (Vec::new(), 0_usize);
         while bytes < FRAME_BYTES {
-            let Some(batch) = self.held_back.take().or_else(&mut poll) else {
-                break;
-            };
-            let size = batch.bytes.len();
+            let next = self.held_back.take().or_else(|| {
+                let batch = poll()?;
+                let size = batch.encoded_len();
+                Some((batch, size))
+            });
+            let Some((batch, size)) = next else { break };
             if bytes > 0 && bytes.saturating_add(size) > FRAME_BYTES {
-                self.held_back = Some(batch);
+                self.held_back = Some((batch, size));
                 break;
             }
             bytes = bytes.saturating_add(size);
-            batches.push(&batch);
+            batches.push(batch);
         }
-        (!batches.is_empty()).then_some(batches)
+        (!batches.is_empty()).then_some(v1::Batches { batches })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use decree::v1::{self, reconcile_response::Frame};
-    use prost::Message as _;
-
     use super::*;
-    use crate::outgoing::OutgoingFrame;
 
-    fn batch(id: u64, bytes: usize) -> EncodedBatch {
-        let batch = v1::Batch {
+    fn batch(id: u64, bytes: usize) -> v1::Batch {
+        v1::Batch {
             id,
             pods_version: "7".repeat(bytes),
             ..v1::Batch::default()
-        };
-        EncodedBatch {
-            bytes: batch.encode_to_vec(),
-            is_traced: false,
         }
     }
 
     /// Returns the ids of the batches of each frame.
-    fn frames(batches: Vec<EncodedBatch>) -> Vec<Vec<u64>> {
+    fn frames(batches: Vec<v1::Batch>) -> Vec<Vec<u64>> {
         let (mut frames, mut batches) = (BatchFrames::default(), batches.into_iter());
         let all = std::iter::from_fn(|| frames.poll(|| batches.next()));
-        all.map(|frame| {
-            let message = OutgoingFrame::new(1, frame.into()).into_message();
-            let Some(Frame::Batches(frame)) = message.frame else {
-                panic!("{message:?}")
-            };
-            frame.batches.iter().map(|batch| batch.id).collect()
-        })
-        .collect()
+        all.map(|frame| frame.batches.iter().map(|batch| batch.id).collect())
+            .collect()
     }
 
     #[test]

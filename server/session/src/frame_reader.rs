@@ -8,11 +8,11 @@ use server_core::{ByKind, Event, Kind};
 
 pub(crate) use self::sink::Sink;
 use crate::{
-    incoming::{Content, IncomingFrame, Items, List, PODS, REPLICA_SETS},
+    incoming::{Head, IncomingFrame, Item, List},
     refusal::Refusal,
     wire::{
-        BadEvent, Fault, RawLabels, Violation, decode, duration_in, pod_applied,
-        replica_set_applied,
+        BadEvent, Fault, LargeObject, MalformedFrame, RawEvent, RawLabels, Violation, decode,
+        duration_in,
     },
 };
 
@@ -51,97 +51,82 @@ impl FrameReader {
     /// Reads a frame after the hello.
     pub(crate) fn read(
         &mut self,
-        frame: IncomingFrame,
+        frame: &IncomingFrame,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        match frame.0 {
-            Content::Frame(request) => self.read_frame(request, sink),
-            Content::Items(items) => self.read_items(&items, sink),
+        let Head { sequence, list } = frame.head()?;
+        self.advance(sequence)?;
+        let Some(list) = list else {
+            return self.read_message(frame.to_message()?, sink);
+        };
+        let (mut labels, mut items) = (RawLabels::new(), 0);
+        for (place, item) in frame.items(list).enumerate() {
+            items += 1;
+            match item? {
+                Item::Pod(pod) => {
+                    self.lists.of_mut(Kind::Pod).name(Kind::Pod)?;
+                    items::read_pod(pod, &mut labels, sink)?;
+                }
+                Item::ReplicaSet(set) => {
+                    self.lists.of_mut(Kind::ReplicaSet).name(Kind::ReplicaSet)?;
+                    items::read_replica_set(set, sink)?;
+                }
+                Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
+                Item::Outcome(outcome) => {
+                    items::read_outcome(place, outcome, &mut labels, sink)?;
+                }
+            }
+            sink.check()?;
+        }
+        match list {
+            List::Events if items == 0 => Err(empty("events.events")),
+            List::Outcomes if items == 0 => Err(empty("outcomes.outcomes")),
+            List::Objects | List::Events | List::Outcomes => Ok(()),
         }
     }
 
-    fn read_frame(
+    fn read_message(
         &mut self,
         request: v1::ReconcileRequest,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        self.advance(request.sequence)?;
         match request.frame.ok_or_else(no_frame)? {
             Frame::Hello(_) => Err(Refusal::HelloRepeated),
             Frame::SnapshotBegin(begin) => self.begin(&begin, sink),
-            Frame::SnapshotObjects(objects) => self.objects(&objects, sink),
             Frame::SnapshotEnd(end) => self.end(&end, sink),
-            Frame::Events(events) => self.events(events, sink),
-            Frame::Outcomes(outcomes) => take_outcomes(outcomes, sink),
             Frame::Heartbeat(heartbeat) => {
                 if let Some(age) = &heartbeat.view_age {
                     sink.view_age(duration_in(age));
                 }
                 Ok(())
             }
-        }
-    }
-
-    fn read_items(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
-        self.advance(items.sequence)?;
-        let is_empty = items.iter().next().is_none();
-        match items.list() {
-            List::Objects => self.read_objects(items, sink),
-            List::Events if is_empty => Err(empty("events.events")),
-            List::Events => self.read_events(items, sink),
-            List::Outcomes if is_empty => Err(empty("outcomes.outcomes")),
-            List::Outcomes => items::read_outcomes(items, sink),
-        }
-    }
-
-    /// Reads objects: all pods, then all ReplicaSets, as they stand in the message.
-    fn read_objects(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
-        let (mut pods, mut replica_sets) = (0, 0);
-        for item in items.iter().flatten() {
-            let count = if item.field == PODS {
-                &mut pods
-            } else {
-                &mut replica_sets
-            };
-            *count += 1;
-        }
-        self.lists.of_mut(Kind::Pod).name(Kind::Pod, pods)?;
-        self.lists
-            .of_mut(Kind::ReplicaSet)
-            .name(Kind::ReplicaSet, replica_sets)?;
-        let mut labels = RawLabels::new();
-        for item in items.iter() {
-            let item = item?;
-            if item.field == PODS {
-                items::read_pod(item, &mut labels, sink)?;
-                sink.check()?;
+            // A list is read item by item, and there is nothing beside it.
+            Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_) => {
+                Err(MalformedFrame::Twice.into())
             }
         }
-        for item in items.iter() {
-            let item = item?;
-            if item.field == REPLICA_SETS {
-                items::pass(replica_set_applied(&item.replica_set()?), sink);
-                sink.check()?;
-            }
-        }
-        Ok(())
     }
 
-    fn read_events(&mut self, items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
-        let mut labels = RawLabels::new();
-        for (place, item) in items.iter().enumerate() {
-            let item = item?;
-            sink.check()?;
-            let Some(event) = items::event_of_pod(item, &mut labels) else {
-                self.event(place, item.event()?, sink)?;
-                continue;
-            };
-            let trace = TraceContext::parse(event.traceparent);
-            items::take_pod(&event.pod, &labels, trace, sink, |sink| {
-                self.admit(Kind::Pod, sink)
-            })?;
+    fn read_event<'a>(
+        &mut self,
+        place: usize,
+        bytes: &'a [u8],
+        labels: &mut RawLabels<'a>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        if let Some(large) = LargeObject::of_event(bytes)? {
+            let event = large.read().map(Event::ReplicaSetApplied);
+            return self.take_event(place, event.map_err(BadEvent::from), None, sink);
         }
-        Ok(())
+        let Some(event) = RawEvent::read(bytes, labels) else {
+            let event: v1::Event = items::message(bytes)?;
+            let trace = TraceContext::parse(&event.traceparent);
+            return self.take_event(place, decode::event(event), trace, sink);
+        };
+        let trace = TraceContext::parse(event.traceparent);
+        items::take_pod(&event.pod, labels, trace, sink, |sink| {
+            self.admit(Kind::Pod, sink)
+        })
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -160,25 +145,6 @@ impl FrameReader {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
         self.lists.of_mut(kind).0 = Some(0);
         sink.event(Event::SnapshotBegin(kind), None);
-        Ok(())
-    }
-
-    fn objects(
-        &mut self,
-        objects: &v1::SnapshotObjects,
-        sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
-        let v1::SnapshotObjects { pods, replica_sets } = objects;
-        self.lists.of_mut(Kind::Pod).name(Kind::Pod, pods.len())?;
-        self.lists
-            .of_mut(Kind::ReplicaSet)
-            .name(Kind::ReplicaSet, replica_sets.len())?;
-        for pod in pods {
-            items::pass(pod_applied(pod), sink);
-        }
-        for set in replica_sets {
-            items::pass(replica_set_applied(set), sink);
-        }
         Ok(())
     }
 
@@ -206,24 +172,14 @@ impl FrameReader {
         Ok(())
     }
 
-    fn events(&mut self, events: v1::Events, sink: &mut impl Sink) -> Result<(), Refusal> {
-        if events.events.is_empty() {
-            return Err(empty("events.events"));
-        }
-        for (place, event) in events.events.into_iter().enumerate() {
-            self.event(place, event, sink)?;
-        }
-        Ok(())
-    }
-
-    fn event(
+    fn take_event(
         &mut self,
         place: usize,
-        event: v1::Event,
+        event: Result<Event, BadEvent>,
+        trace: Option<TraceContext>,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let trace = TraceContext::parse(&event.traceparent);
-        match decode::event(event) {
+        match event {
             Ok(event) => {
                 self.admit(kind_of(&event), sink)?;
                 sink.event(event, trace);
@@ -245,16 +201,6 @@ impl FrameReader {
         }
         Err(Refusal::EventBeforeSnapshot(kind))
     }
-}
-
-fn take_outcomes(outcomes: v1::Outcomes, sink: &mut impl Sink) -> Result<(), Refusal> {
-    if outcomes.outcomes.is_empty() {
-        return Err(empty("outcomes.outcomes"));
-    }
-    for (place, outcome) in outcomes.outcomes.into_iter().enumerate() {
-        items::take_outcome(place, outcome, sink)?;
-    }
-    Ok(())
 }
 
 const fn kind_of(event: &Event) -> Kind {
@@ -286,13 +232,10 @@ fn empty(field: &str) -> Refusal {
 // === impl OpenList ===
 
 impl OpenList {
-    /// Counts objects of the open list.
-    fn name(&mut self, kind: Kind, objects: usize) -> Result<(), Refusal> {
-        if objects == 0 {
-            return Ok(());
-        }
+    /// Counts an object of the open list.
+    fn name(&mut self, kind: Kind) -> Result<(), Refusal> {
         let named = self.0.as_mut().ok_or(Refusal::SnapshotNotOpen(kind))?;
-        *named = named.saturating_add(i64::try_from(objects).unwrap_or(i64::MAX));
+        *named = named.saturating_add(1);
         Ok(())
     }
 }

@@ -3,13 +3,13 @@
 //! # Theory of operation
 //!
 //! ```text
-//!  handle_frame ──▶ frame_reader ──▶ state: controller, history, shadow ──▶ poll_report   what the shell logs and counts
+//!  handle_frame ──▶ frame_reader ──▶ state: controller, timeline, shadow ──▶ poll_report   what the shell logs and counts
 //!  handle_timeout        │                     │
 //!  handle_drain          ▼                     ▼
-//!  handle_closed      Refusal         notices, batches, heartbeat ──▶ poll_outgoing ──▶ poll_end
+//!  handle_closed      Refusal         notices, batches, heartbeat ──▶ poll_frame ──▶ poll_end
 //! ```
 //!
-//! [`Session::open`] reads the Hello. `handle_*` takes news and only records it; [`Session::poll_outgoing`] decides, and returns one
+//! [`Session::open`] reads the Hello. `handle_*` takes news and only records it; [`Session::poll_frame`] decides, and returns one
 //! numbered frame at a time; [`Session::poll_timeout`] says when to come back. A caller that has taken all frames asks
 //! [`Session::poll_end`] whether that was all. Whoever inspects a session calls `list`, `describe`, `simulate`, `differences` or
 //! `summarize`, which change nothing.
@@ -33,10 +33,8 @@ mod causes;
 mod config;
 mod frame_reader;
 mod hello;
-mod history;
 mod incoming;
 mod now;
-mod outgoing;
 mod query;
 mod refusal;
 mod registry;
@@ -51,11 +49,11 @@ pub mod wire;
 
 pub use config::Config;
 pub use hello::{Identity, PROTOCOL};
-pub use incoming::{IncomingFrame, MalformedFrame};
+pub use incoming::IncomingFrame;
 pub use now::Now;
-pub use outgoing::OutgoingFrame;
 pub use refusal::{Refusal, summary};
 pub use registry::{Registered, Registry};
 pub use rejections::VIOLATIONS_MAX;
 pub use report::{Fault, Report, Stats};
 pub use session::{End, Session};
+pub use wire::MalformedFrame;

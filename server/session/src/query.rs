@@ -53,7 +53,7 @@ impl Session {
             in_flight: in_flight.unwrap_or_default(),
             next_sync: view.next_sync.map(encode::time),
             failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
-            decisions: state.history.of(namespace, name),
+            decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
             summary: Some(encode::summary(state.identity.cluster_ref(), view)),
         })

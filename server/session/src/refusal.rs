@@ -5,7 +5,7 @@ use std::time::Duration;
 use server_core::{Kind, ResourceVersion};
 use thiserror::Error;
 
-use crate::{incoming::MalformedFrame, wire::Violation};
+use crate::wire::{MalformedFrame, Violation};
 
 /// What is refused and why. The message is for people, [`Refusal::reason`] for programs.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Refusal {
     #[error("{}", summary(.0, 0))]
     Invalid(Vec<Violation>),
     /// What came is no frame.
-    #[error(transparent)]
+    #[error("the message cannot be decoded: {0}")]
     Malformed(#[from] MalformedFrame),
     /// The first frame is no Hello.
     #[error("the first frame of a session must be a Hello")]

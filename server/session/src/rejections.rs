@@ -121,7 +121,7 @@ fn fault(rejection: &v1::Rejection, is_quarantined: bool) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire;
+    use crate::wire::{RawLabels, RawPod, decode, pod_rejected};
 
     /// Returns a pod of this name without namespace, uid and version that can be read.
     fn rejected(name: &str) -> Rejected {
@@ -130,7 +130,8 @@ mod tests {
             resource_version: "x".to_owned(),
             ..v1::Pod::default()
         };
-        wire::pod_applied(&pod).expect_err("it has no uid")
+        let violations = decode::pod(&pod).expect_err("it has no uid");
+        pod_rejected(&RawPod::of(&pod, &mut RawLabels::new()), violations)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{Key, Sizes, Span};
+use server_core::{Key, Kind, Sizes, Span};
 
 /// How many reports wait at most. A shell drains them after every step; who does not, loses the oldest.
 const WAITING_MAX: usize = 65_536;
@@ -60,6 +60,13 @@ pub enum Report {
         pods: usize,
         /// The ReplicaSets.
         replica_sets: usize,
+    },
+    /// The agent is asked for a list, by the frame that leaves next.
+    ListRequested {
+        /// Of which kind.
+        kind: Kind,
+        /// Why.
+        cause: String,
     },
     /// The controller's own.
     Controller(server_core::Report),

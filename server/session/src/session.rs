@@ -13,7 +13,6 @@ use crate::{
     hello::{self, Identity, PROTOCOL},
     incoming::IncomingFrame,
     now::{Now, SteadyClock},
-    outgoing::{Content, OutgoingFrame},
     refusal::Refusal,
     report::{Report, Stats},
     state::{FrameSink, SessionState},
@@ -90,28 +89,27 @@ impl Session {
         &self.state.identity
     }
 
-    /// Takes a frame as a message, as [`Self::handle_incoming`] takes one as bytes.
-    pub fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest) {
-        self.handle_incoming(now, request.into());
+    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
+    pub fn handle_frame(&mut self, now: Now, frame: impl Into<IncomingFrame>) {
+        self.take_frame(now, &frame.into());
     }
 
-    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
-    pub fn handle_incoming(&mut self, now: Now, frame: IncomingFrame) {
+    fn take_frame(&mut self, now: Now, frame: &IncomingFrame) {
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
             return;
         }
-        let sequence = frame.sequence();
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
-            sequence,
+            sequence: frame.head().map_or(0, |head| head.sequence),
             config: &self.config,
         };
         let read = self.reader.read(frame, &mut sink);
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
         self.state.end_frame();
+        self.state.take_reports();
         self.state.check_synced();
         self.note_awaited(now);
         self.end = refused.map(End::Refused);
@@ -132,7 +130,7 @@ impl Session {
         }
         // What is decided already leaves before the agent is told.
         if let Some(decided) = self.batches.poll(|| None) {
-            self.state.notify(decided);
+            self.state.notify(Frame::Batches(decided));
         }
         self.draining = true;
         let deadline = now.wall.plus(span(self.config.drain_deadline));
@@ -156,7 +154,7 @@ impl Session {
     }
 
     /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
-    pub fn poll_outgoing(&mut self, now: Now) -> Option<OutgoingFrame> {
+    pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
             return None;
@@ -176,12 +174,10 @@ impl Session {
         let frame = frame?;
         self.sent = now.monotonic;
         self.sequence = self.sequence.saturating_add(1);
-        Some(OutgoingFrame::new(self.sequence, frame))
-    }
-
-    /// Does as [`Self::poll_outgoing`] does, and returns the frame as a message.
-    pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
-        self.poll_outgoing(now).map(OutgoingFrame::into_message)
+        Some(v1::ReconcileResponse {
+            sequence: self.sequence,
+            frame: Some(frame),
+        })
     }
 
     /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
@@ -223,22 +219,22 @@ impl Session {
         self.state.controller.unfinished(self.clock.time())
     }
 
-    fn poll_batches(&mut self) -> Option<Content> {
+    fn poll_batches(&mut self) -> Option<Frame> {
         if self.draining {
             return None;
         }
         let (state, now) = (&mut self.state, self.clock.time());
         let batches = self.batches.poll(|| state.poll_batch(now));
-        batches.map(Content::from)
+        batches.map(Frame::Batches)
     }
 
-    fn poll_heartbeat(&self) -> Option<Content> {
+    fn poll_heartbeat(&self) -> Option<Frame> {
         (self.heartbeat_at() <= self.clock.monotonic()).then(|| {
             let heartbeat = v1::Heartbeat {
                 last_sequence: self.reader.sequence(),
                 view_age: None,
             };
-            Frame::Heartbeat(heartbeat).into()
+            Frame::Heartbeat(heartbeat)
         })
     }
 

@@ -1,9 +1,6 @@
 //! What a session holds behind its frames: the controller, and what is recorded, compared and said about it.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use decree::{
     TraceContext,
@@ -20,15 +17,13 @@ use crate::{
     config::Config,
     frame_reader::Sink,
     hello::Identity,
-    history::History,
-    outgoing::Content,
     refusal::Refusal,
     rejections::Rejections,
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
     shadow::ShadowSession,
     timeline::Timeline,
-    wire::{self, EncodedBatch, Rejected, encode},
+    wire::{self, Rejected, encode},
 };
 
 /// The reason that a rejection gives for a ReplicaSet that was taken in and is left alone.
@@ -39,15 +34,12 @@ const QUARANTINED: &str = "QUARANTINED";
 pub(crate) struct SessionState {
     pub(crate) identity: Arc<Identity>,
     pub(crate) controller: Controller,
-    pub(crate) history: History,
     pub(crate) timeline: Timeline,
     /// The comparison with another controller, in mode SHADOW.
     pub(crate) shadow: Option<ShadowSession>,
     guard: v1::Guard,
     /// What the agent is to be told beside batches.
-    notices: VecDeque<Content>,
-    /// The lists that are to be asked for, and why.
-    requests: BTreeMap<Kind, String>,
+    notices: VecDeque<Frame>,
     reports: Reports,
     /// What was not accepted of the frame that is being taken.
     rejections: Rejections,
@@ -77,11 +69,9 @@ impl SessionState {
             guard: identity.guard(),
             identity: Arc::new(identity),
             controller,
-            history: History::new(bytes_max),
             timeline: Timeline::new(bytes_max),
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
-            requests: BTreeMap::new(),
             reports: Reports::default(),
             rejections: Rejections::default(),
             reported: ReportedFaults::default(),
@@ -127,26 +117,25 @@ impl SessionState {
     }
 
     /// Adds what the agent is to be told.
-    pub(crate) fn notify(&mut self, notice: impl Into<Content>) {
-        self.notices.push_back(notice.into());
+    pub(crate) fn notify(&mut self, notice: Frame) {
+        self.notices.push_back(notice);
     }
 
     /// Returns what the agent is to be told next: rejections, and lists asked for.
-    pub(crate) fn poll_notice(&mut self) -> Option<Content> {
+    pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
         self.take_reports();
         self.notices.pop_front().or_else(|| self.poll_request())
     }
 
     /// Returns the next request for a list.
-    fn poll_request(&mut self) -> Option<Content> {
-        let (kind, cause) = self.requests.pop_first()?;
+    fn poll_request(&mut self) -> Option<Frame> {
+        let (kind, cause) = self.controller.poll_request()?;
         let resync = v1::Resync {
             kind: wire::kind_out(kind).into(),
             cause: cause.clone(),
         };
-        let report = server_core::Report::ResyncNeeded { kind, cause };
-        self.reports.push(Report::Controller(report));
-        Some(Frame::Resync(resync).into())
+        self.reports.push(Report::ListRequested { kind, cause });
+        Some(Frame::Resync(resync))
     }
 
     /// Returns the next report.
@@ -156,7 +145,7 @@ impl SessionState {
     }
 
     /// Decides, and returns the next batch.
-    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<EncodedBatch> {
+    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<v1::Batch> {
         let batch = self.controller.poll_batch(now)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
@@ -164,7 +153,7 @@ impl SessionState {
         }
         let cause = self.causes.take(now, &batch.key.uid);
         let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
-        Some(wire::batch(batch, &self.guard, &traceparent))
+        Some(wire::batch(batch, &self.guard, traceparent))
     }
 
     /// Returns how many outcomes of batches in flight have come.
@@ -194,7 +183,7 @@ impl SessionState {
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.sizes();
         let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
-        let inspected = self.timeline.bytes() + self.history.bytes() + self.causes.bytes();
+        let inspected = self.timeline.bytes() + self.causes.bytes();
         Sizes {
             bytes: sizes.bytes + inspected + shadow,
             ..sizes
@@ -236,16 +225,12 @@ impl SessionState {
         }
     }
 
-    fn take_reports(&mut self) {
+    /// Takes what the controller reports.
+    pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
             let Some(report) = self.timeline.take(report) else {
                 continue;
             };
-            if let server_core::Report::ResyncNeeded { kind, cause } = report {
-                // Reported when it leaves: a list that begins before that makes it needless.
-                self.requests.insert(kind, cause);
-                continue;
-            }
             // What failed is tried again for the same cause.
             if let server_core::Report::Synced {
                 key, error: None, ..
@@ -262,9 +247,8 @@ impl SessionState {
             .reasons
             .first()
             .map_or(v1::Rule::Unspecified, |why| wire::rule(why.rule));
-        self.timeline.decided(now, batch);
         let record = Arc::new(encode::record(now, self.identity.cluster_ref(), batch));
-        self.history.push(Arc::clone(&record));
+        self.timeline.decided(now, batch, Arc::clone(&record));
         self.reports.push(Report::Decided {
             record,
             action: wire::action(batch.action.kind()),
@@ -322,10 +306,7 @@ impl Sink for FrameSink<'_> {
                 state.causes.forget(&key.uid);
                 state.timeline.forget(&key.uid);
             }
-            Event::SnapshotBegin(kind) => {
-                state.requests.remove(kind);
-            }
-            Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
+            Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
         if let Some(trace) = trace {
             let (causes, controller) = (&mut state.causes, &state.controller);

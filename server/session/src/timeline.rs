@@ -1,44 +1,64 @@
 //! What led each ReplicaSet to where it is: how many pods were wanted, what was decided, and what became of it.
 //!
-//! Kept for who asks afterwards, so it is small, and the first to give way: a few entries for each ReplicaSet, the oldest of all gone first.
-//! Pods that come and go are left out, as they are many; the reasons of decisions count them.
+//! Kept for who asks afterwards, so it is small, and the first to give way: a few entries for each ReplicaSet, of all the status writes go
+//! first, then the oldest, and last the latest deletion of each ReplicaSet. Pods that come and go are left out, as they are many; the
+//! reasons of decisions count them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
+use prost::Message;
 use server_core::{
-    ActionKind, Answered, Batch, FailureClass, OutcomeCounts, Reason, Report, Timestamp, Uid,
+    ActionKind, Answered, Batch, FailureClass, OutcomeCounts, Report, Timestamp, Uid,
 };
 
 use crate::wire::{self, encode};
 
-/// How many entries a ReplicaSet has.
-const OF_ONE_MAX: usize = 32;
-/// How many all of a session have, and about how many bytes these take.
+/// How many entries of a ReplicaSet the timeline shows.
+const SHOWN_MAX: usize = 32;
+/// How many of a ReplicaSet's last status writes are kept, and of its other decisions, which must not drown in them. Its last deletion is
+/// kept in any case.
+const STATUS_MAX: usize = 10;
+const DECISIONS_MAX: usize = 20;
+/// How many entries all of a session have, and about how many bytes these take.
 const ENTRIES_MAX: usize = 8_192;
-const BYTES_MAX: usize = 2 << 20;
+const BYTES_MAX: usize = 6 << 20;
 /// Which part of what a session may hold that is at most.
-const SHARE: usize = 64;
+const SHARE: usize = 32;
 /// How much is kept of the words of a cluster or an agent.
 const WORDS_MAX: usize = 512;
-/// What an entry takes in memory, beside its words.
+/// What an entry takes in memory beside its words, and its decision and each object of that.
 const ENTRY_BYTES: usize = 220;
+const RECORD_BYTES: usize = 500;
+const TARGET_BYTES: usize = 200;
 
 /// The entries of all ReplicaSets of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     /// Oldest first.
     by_set: BTreeMap<Uid, VecDeque<Entry>>,
-    /// Whose entry each number is.
-    order: BTreeMap<u64, Uid>,
+    /// Whose entry each number is, in the order in which they give way.
+    order: BTreeMap<(Rank, u64), Uid>,
     next: u64,
     bytes: usize,
     bytes_max: usize,
 }
 
+/// What gives way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Status,
+    Other,
+    LastDeletion,
+}
+
 #[derive(Clone, Debug)]
 struct Entry {
     number: u64,
+    rank: Rank,
     time: Timestamp,
     event: Event,
 }
@@ -52,17 +72,15 @@ enum Event {
 
 #[derive(Clone, Debug)]
 struct Decided {
-    batch: u64,
-    action: &'static str,
-    operations: usize,
-    reason: Option<Reason>,
+    action: ActionKind,
+    record: Arc<v1::DecisionRecord>,
 }
 
 /// What became of a batch, and of those before it that came to the same.
 #[derive(Clone, Debug)]
 struct Ended {
     batch: u64,
-    action: &'static str,
+    action: ActionKind,
     counts: OutcomeCounts,
     class: Option<FailureClass>,
     words: Box<str>,
@@ -84,19 +102,18 @@ impl Timeline {
         }
     }
 
-    /// Notes a batch that leaves. The status is left out: it says what has happened, and leads nowhere.
-    pub(crate) fn decided(&mut self, now: Timestamp, batch: &Batch) {
-        let action = batch.action.kind();
-        if action == ActionKind::WriteStatus {
-            return;
+    /// Notes a batch that leaves, by the record of its decision.
+    pub(crate) fn decided(
+        &mut self,
+        now: Timestamp,
+        batch: &Batch,
+        record: Arc<v1::DecisionRecord>,
+    ) {
+        let (set, action) = (&batch.key.uid, batch.action.kind());
+        if action == ActionKind::Delete {
+            self.rank_last_deletion(set, Rank::Other);
         }
-        let decided = Decided {
-            batch: batch.id.0,
-            action: wire::action(action),
-            operations: batch.action.operations(),
-            reason: batch.reasons.first().cloned(),
-        };
-        self.push(&batch.key.uid, now, Event::Decided(decided));
+        self.push(set, now, Event::Decided(Decided { action, record }));
     }
 
     /// Takes a report that is for the timeline, and returns any other.
@@ -111,8 +128,7 @@ impl Timeline {
             | Report::Quarantined { .. }
             | Report::PodsDoNotLast { .. }
             | Report::OrphanMatchesMany { .. }
-            | Report::DeletionAgeRatio(_)
-            | Report::ResyncNeeded { .. }) => return Some(other),
+            | Report::DeletionAgeRatio(_)) => return Some(other),
         }
         None
     }
@@ -124,10 +140,25 @@ impl Timeline {
         }
     }
 
-    /// Returns the entries of a ReplicaSet, the newest first.
+    /// Returns the entries of a ReplicaSet, the newest first. Status writes are left out: they say what has happened, and lead nowhere.
     pub(crate) fn of(&self, set: &Uid) -> Vec<v1::TimelineEntry> {
-        let entries = self.by_set.get(set).into_iter().flatten();
-        entries.rev().map(Entry::encode).collect()
+        let entries = self.by_set.get(set).into_iter().flatten().rev();
+        let shown = entries.filter(|entry| entry.rank != Rank::Status);
+        shown.take(SHOWN_MAX).map(Entry::encode).collect()
+    }
+
+    /// Returns the last decisions on a ReplicaSet, the newest first.
+    pub(crate) fn decisions(&self, set: &Uid) -> Vec<v1::DecisionRecord> {
+        let entries = self.by_set.get(set).into_iter().flatten().rev();
+        let decided = entries.filter_map(|entry| Some((entry.rank, entry.event.decided()?)));
+        let mut others = 0;
+        let shown = decided.filter(|(rank, _)| {
+            others += usize::from(*rank == Rank::Other);
+            *rank != Rank::Other || others <= DECISIONS_MAX
+        });
+        shown
+            .map(|(_, decided)| v1::DecisionRecord::clone(&decided.record))
+            .collect()
     }
 
     /// Returns about how many bytes all of it takes.
@@ -150,7 +181,7 @@ impl Timeline {
         words.truncate(words.floor_char_boundary(WORDS_MAX));
         let ended = Ended {
             batch: batch.0,
-            action: wire::action(action),
+            action,
             counts,
             class,
             words: words.into(),
@@ -162,85 +193,142 @@ impl Timeline {
         }
     }
 
-    /// Adds what became of a batch to what became of the one before, if that is the same and nothing happened between but the decision.
+    /// Adds what became of a batch to what became of the one before, if that is the same and nothing happened between but the decision,
+    /// which then takes the place of the one before.
     fn repeats(&mut self, set: &Uid, ended: &Ended) -> bool {
-        let Some(entries) = self.by_set.get_mut(set) else {
+        let entries = self.by_set.get_mut(set);
+        let Some(entries) = entries.map(VecDeque::make_contiguous) else {
             return false;
         };
-        let decides =
-            |entry: &&Entry| matches!(&entry.event, Event::Decided(it) if it.batch == ended.batch);
-        let decision = entries.back().filter(decides).is_some();
-        let before = entries.len().checked_sub(1 + usize::from(decision));
-        let before = before.and_then(|at| entries.get_mut(at));
-        let Some(Event::Ended(before)) = before.map(|entry| &mut entry.event) else {
+        let shown = entries.iter_mut().filter(|it| it.rank != Rank::Status);
+        let mut shown = shown.rev();
+        let mut last = shown.next();
+        let decision = last.take_if(|it| it.event.is_decision_on(ended.batch));
+        let before = last.or_else(|| shown.next());
+        let Some(Event::Ended(before)) = before.map(|it| &mut it.event) else {
             return false;
         };
         if !before.is_same(ended) {
             return false;
         }
+        let mut superseded = None;
+        if let Some(decision) = decision {
+            let earlier = shown.next();
+            let Some(earlier) = earlier.filter(|it| it.event.is_decision_on(before.batch)) else {
+                return false;
+            };
+            std::mem::swap(&mut earlier.event, &mut decision.event);
+            superseded = Some(decision.number);
+        }
         before.batch = ended.batch;
         before.counts = ended.counts;
         before.times = before.times.saturating_add(1);
         before.last = ended.last;
-        if decision && let Some(entry) = entries.pop_back() {
-            self.release(&entry);
+        if let Some(number) = superseded {
+            self.remove(set, number);
         }
         true
     }
 
     fn push(&mut self, set: &Uid, time: Timestamp, event: Event) {
-        let number = self.next;
-        self.next += 1;
         let entry = Entry {
-            number,
+            number: self.next,
+            rank: event.rank(),
             time,
             event,
         };
+        self.next += 1;
         self.bytes += entry.bytes();
-        self.order.insert(number, set.clone());
+        self.order.insert((entry.rank, entry.number), set.clone());
         let entries = self.by_set.entry(set.clone()).or_default();
         entries.push_back(entry);
-        if entries.len() > OF_ONE_MAX {
-            self.drop_oldest_of(set);
+        while let Some(number) = self.by_set.get(set).and_then(superfluous) {
+            self.remove(set, number);
         }
         while self.order.len() > ENTRIES_MAX || self.bytes > self.bytes_max {
-            let Some((_, oldest)) = self.order.first_key_value() else {
+            let Some(((_, number), set)) = self.order.pop_first() else {
                 return;
             };
-            self.drop_oldest_of(&oldest.clone());
+            self.remove(&set, number);
         }
     }
 
-    fn drop_oldest_of(&mut self, set: &Uid) {
+    /// Changes the rank of the last deletion of a ReplicaSet.
+    fn rank_last_deletion(&mut self, set: &Uid, rank: Rank) {
+        let mut entries = self.by_set.get_mut(set).into_iter().flatten().rev();
+        if let Some(entry) = entries.find(|it| it.event.is_deletion()) {
+            self.order.remove(&(entry.rank, entry.number));
+            entry.rank = rank;
+            self.order.insert((rank, entry.number), set.clone());
+        }
+    }
+
+    fn remove(&mut self, set: &Uid, number: u64) {
         let Some(entries) = self.by_set.get_mut(set) else {
             return;
         };
-        let oldest = entries.pop_front();
+        let at = entries.binary_search_by_key(&number, |it| it.number);
+        let entry = at.ok().and_then(|at| entries.remove(at));
         if entries.is_empty() {
             self.by_set.remove(set);
         }
-        if let Some(entry) = oldest {
-            self.release(&entry);
+        let Some(entry) = entry else { return };
+        self.release(&entry);
+        if entry.rank == Rank::LastDeletion {
+            self.rank_last_deletion(set, Rank::LastDeletion);
         }
     }
 
     /// Gives back what an entry takes that is in no list of a ReplicaSet any more.
     fn release(&mut self, entry: &Entry) {
-        self.order.remove(&entry.number);
+        self.order.remove(&(entry.rank, entry.number));
         self.bytes -= entry.bytes();
     }
+}
+
+/// Returns the oldest entry of a ReplicaSet that neither the timeline nor the last decisions show.
+fn superfluous(entries: &VecDeque<Entry>) -> Option<u64> {
+    if entries.len() <= STATUS_MAX {
+        return None;
+    }
+    let (mut statuses, mut shown, mut decisions) = (0, 0, 0);
+    let mut found = None;
+    for entry in entries.iter().rev() {
+        let is_needed = match entry.rank {
+            Rank::Status => {
+                statuses += 1;
+                statuses <= STATUS_MAX
+            }
+            Rank::Other => {
+                shown += 1;
+                let is_decision = entry.event.decided().is_some();
+                decisions += usize::from(is_decision);
+                shown <= SHOWN_MAX || (is_decision && decisions <= DECISIONS_MAX)
+            }
+            Rank::LastDeletion => {
+                shown += 1;
+                true
+            }
+        };
+        if !is_needed {
+            found = Some(entry.number);
+        }
+    }
+    found
 }
 
 // === impl Entry ===
 
 impl Entry {
     fn bytes(&self) -> usize {
-        let words = match &self.event {
+        let held = match &self.event {
             Event::Scaled { .. } => 0,
-            Event::Decided(decided) => decided.reason.as_ref().map_or(0, |it| it.detail.len()),
+            Event::Decided(Decided { record, .. }) => {
+                RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
+            }
             Event::Ended(ended) => ended.words.len(),
         };
-        ENTRY_BYTES + words
+        ENTRY_BYTES + held
     }
 
     fn encode(&self) -> v1::TimelineEntry {
@@ -258,15 +346,44 @@ impl Entry {
     }
 }
 
+// === impl Event ===
+
+impl Event {
+    fn rank(&self) -> Rank {
+        match self.decided().map(|decided| decided.action) {
+            Some(ActionKind::WriteStatus) => Rank::Status,
+            Some(ActionKind::Delete) => Rank::LastDeletion,
+            Some(ActionKind::Create | ActionKind::Claim) | None => Rank::Other,
+        }
+    }
+
+    const fn decided(&self) -> Option<&Decided> {
+        match self {
+            Self::Decided(decided) => Some(decided),
+            Self::Scaled { .. } | Self::Ended(_) => None,
+        }
+    }
+
+    fn is_deletion(&self) -> bool {
+        self.decided()
+            .is_some_and(|it| it.action == ActionKind::Delete)
+    }
+
+    fn is_decision_on(&self, batch: u64) -> bool {
+        self.decided().is_some_and(|it| it.record.batch_id == batch)
+    }
+}
+
 // === impl Decided ===
 
 impl Decided {
     fn encode(&self) -> v1::Decided {
+        let record = &self.record;
         v1::Decided {
-            batch_id: self.batch,
-            action: self.action.to_owned(),
-            operations: wire::int32(self.operations),
-            reason: self.reason.clone().map(encode::reason),
+            batch_id: record.batch_id,
+            action: record.action.clone(),
+            operations: record.operations,
+            reason: record.reasons.first().cloned(),
         }
     }
 }
@@ -293,7 +410,7 @@ impl Ended {
         let class = self.class.map(wire::class_out).unwrap_or_default();
         v1::Answered {
             batch_id: self.batch,
-            action: self.action.to_owned(),
+            action: wire::action(self.action).to_owned(),
             done: wire::int32(done),
             failed: wire::int32(failed),
             not_started: wire::int32(not_started),

@@ -11,11 +11,12 @@ use decree::v1;
 mod batch;
 mod event;
 mod field;
+mod fields;
+mod large;
 mod object;
 mod raw;
 mod reason;
 mod report;
-mod writer;
 
 /// Turns messages of the contract into values of the core.
 pub mod decode {
@@ -37,10 +38,12 @@ pub mod encode {
     };
 }
 
+pub use self::fields::{MalformedFrame, OBJECT_BYTES_MAX, Value, next_field};
 pub(crate) use self::{
-    batch::{EncodedBatch, batch, key_ref, version},
-    event::{BadEvent, class_out, kind_out, pod_applied, pod_rejected, replica_set_applied},
+    batch::{batch, key_ref, version},
+    event::{BadEvent, class_out, kind_out, pod_rejected, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
+    large::{LargeObject, outcome_with_large_object},
     object::pod_view,
     raw::{
         EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawOutcome, RawPod,
@@ -48,7 +51,6 @@ pub(crate) use self::{
     },
     reason::rule,
     report::{action, departure, subject},
-    writer::Writer,
 };
 
 /// Says what is wrong with one field.
@@ -110,6 +112,12 @@ impl Violation {
             description: description.into(),
             fault,
         }
+    }
+
+    /// Returns what is wrong with what has so many bytes, more than an object may have.
+    pub fn too_large(field: impl Into<String>, length: usize) -> Self {
+        let description = format!("has {length} bytes; at most {OBJECT_BYTES_MAX} are allowed");
+        Self::new(field, Fault::Range, description)
     }
 
     /// Returns the same violation seen from one level further out.

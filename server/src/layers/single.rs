@@ -3,20 +3,14 @@
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
-use tonic::{Status, body::Body, codegen::Bytes};
+use tonic::{Status, body::Body};
 use tower::Service;
 
 use super::{
     received::{Message, Received},
     under_way::UnderWay,
 };
-use crate::{deadline::Until, decide::Asked, error::Refusal, shared::Shared};
-
-const DECIDE: &str = "/decree.v1.DecisionService/Decide";
-/// The flag of a message that is not compressed.
-const PLAIN: u8 = 0;
-/// A message without a field, with its header.
-const EMPTY: [u8; 5] = [0; 5];
+use crate::{deadline::Until, error::Refusal, shared::Shared};
 
 /// Returns the answer of `service`, or a refusal where it does not come by `until`.
 pub(super) async fn answer<S>(
@@ -60,15 +54,6 @@ where
         None => std::task::Poll::Pending,
     });
     head.extensions.insert(Until(until));
-    let bytes = match (head.uri.path(), bytes.split_at_checked(EMPTY.len())) {
-        // It is decoded by the one who decides.
-        (DECIDE, Some(([PLAIN, ..], _))) => {
-            let message = bytes.slice(EMPTY.len()..);
-            head.extensions.insert(Asked(message));
-            Bytes::from_static(&EMPTY)
-        }
-        _ => bytes,
-    };
     let body = Body::new(Full::new(bytes));
     tokio::select! {
         biased;

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, End, IncomingFrame, Now, OutgoingFrame, Refusal, Report, Session};
+use server_session::{Config, IncomingFrame, Now, Report, Session};
 
 use super::buffer::Buffer;
 
@@ -63,16 +63,10 @@ impl RecordedSession {
         Self { session, tape }
     }
 
-    /// See [`Session::handle_incoming`].
-    pub(crate) fn handle_incoming(&mut self, now: Now, frame: IncomingFrame) {
-        let recorded = self.tape.is_some().then(|| frame.clone());
-        self.session.handle_incoming(now, frame);
-        // A recording that has what is no message could not be read.
-        let end = recorded.as_ref().and_then(|_| self.session.poll_end());
-        let is_malformed = matches!(end, Some(End::Refused(Refusal::Malformed(_))));
-        if let Some(frame) = recorded.filter(|_| !is_malformed) {
-            self.record(|encoder, out| encoder.incoming(now, &frame, out));
-        }
+    /// See [`Session::handle_frame`].
+    pub(crate) fn handle_frame(&mut self, now: Now, frame: IncomingFrame) {
+        self.record(|encoder, out| encoder.frame(now, &frame, out));
+        self.session.handle_frame(now, frame);
     }
 
     /// See [`Session::handle_closed`].
@@ -102,9 +96,9 @@ impl RecordedSession {
         self.session.handle_timeout(now);
     }
 
-    /// See [`Session::poll_outgoing`].
-    pub(crate) fn poll_outgoing(&mut self, now: Now) -> Option<OutgoingFrame> {
-        let frame = self.session.poll_outgoing(now);
+    /// See [`Session::poll_frame`].
+    pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
+        let frame = self.session.poll_frame(now);
         self.record(|encoder, out| encoder.poll(now, frame.as_ref(), out));
         frame
     }

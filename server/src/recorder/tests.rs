@@ -140,7 +140,7 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
         let folder = Folder::within(temporary);
         for session in 0..4 {
             let mut session = folder.session(run * 10 + session);
-            session.handle_incoming(at(0, 1), frame_of(200 << 10).into());
+            session.handle_frame(at(0, 1), frame_of(200 << 10).into());
         }
         (temporary, _) = folder.finish();
         let held: u64 = files(&temporary)
@@ -180,9 +180,9 @@ fn ring_stays_within_its_bound_and_old_files_go_first() {
 fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let folder = Folder::new();
     let mut session = folder.session(1);
-    assert!(session.poll_outgoing(at(1, 1)).is_some(), "the welcome");
+    assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
     // The writer takes what it finds; what comes at once is more than a quarter of the bound.
-    session.handle_incoming(at(1, 2), frame_of(300 << 10).into());
+    session.handle_frame(at(1, 2), frame_of(300 << 10).into());
     assert_eq!(session.identity().session_id, "session-1");
     drop(session);
     let (folder, metrics) = folder.finish();

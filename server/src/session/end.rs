@@ -1,6 +1,5 @@
 //! How a session ended.
 
-use server_session::MalformedFrame;
 use tonic::{Code, Status};
 
 use crate::{
@@ -36,12 +35,6 @@ impl End {
         } else {
             Self::Gone
         }
-    }
-
-    /// Returns how a session ends whose agent sent what is no frame.
-    pub(super) fn malformed(error: MalformedFrame) -> Self {
-        let detail = error.to_string();
-        Self::Refused(Refusal::Malformed { detail })
     }
 
     /// Returns the word for programs.

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use server_session::OutgoingFrame;
+use bytes::Bytes;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -16,12 +16,12 @@ use crate::error::Refusal;
 const QUEUE: usize = 16;
 
 /// What the agent reads.
-pub(crate) type Frames = mpsc::Receiver<Result<OutgoingFrame, Status>>;
+pub(crate) type Frames = mpsc::Receiver<Result<Bytes, Status>>;
 
 /// Where a session's frames go.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    queue: mpsc::Sender<Result<OutgoingFrame, Status>>,
+    queue: mpsc::Sender<Result<Bytes, Status>>,
     patience: Duration,
     /// When the frames that wait were queued, the oldest first.
     queued: VecDeque<Instant>,
@@ -44,11 +44,7 @@ impl Outbox {
     }
 
     /// Sends a frame, unless the session is ended while it waits.
-    pub(crate) async fn send(
-        &mut self,
-        end_signal: &EndSignal,
-        frame: OutgoingFrame,
-    ) -> Result<(), End> {
+    pub(crate) async fn send(&mut self, end_signal: &EndSignal, frame: Bytes) -> Result<(), End> {
         let deadline = self.give_up_at();
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.patience);
         let permit = tokio::select! {
@@ -89,7 +85,7 @@ impl Outbox {
 /// Says how a session ended, in a place of the queue that is kept for it: an agent that has left all others unread must not take the end
 /// of the stream for one in order when it reads on.
 #[derive(Debug)]
-pub(crate) struct LastWord(mpsc::OwnedPermit<Result<OutgoingFrame, Status>>);
+pub(crate) struct LastWord(mpsc::OwnedPermit<Result<Bytes, Status>>);
 
 // === impl LastWord ===
 
@@ -101,13 +97,12 @@ impl LastWord {
 
 #[cfg(test)]
 mod tests {
-    use decree::v1;
     use tokio::runtime::Builder;
 
     use super::*;
 
-    fn frame() -> OutgoingFrame {
-        v1::ReconcileResponse::default().into()
+    fn frame() -> Bytes {
+        Bytes::new()
     }
 
     #[test]

@@ -129,6 +129,11 @@ impl Telemetry {
             Report::ViewComplete { pods, replica_sets } => {
                 tracing::info!(pods, replica_sets, "view complete");
             }
+            Report::ListRequested { kind, cause } => {
+                let kind = kind_label(kind);
+                self.metrics.resyncs.get_or_create(&[("kind", kind)]).inc();
+                tracing::warn!(kind, cause, "asked for a fresh list");
+            }
             Report::Controller(report) => self.controller(report),
         }
     }
@@ -232,11 +237,6 @@ impl Telemetry {
                 let thousandths = u32::try_from(ratio.0).unwrap_or(u32::MAX);
                 let ratio = f64::from(thousandths) / 1_000.0;
                 self.metrics.deletion_age_ratio.observe(ratio);
-            }
-            Report::ResyncNeeded { kind, cause } => {
-                let kind = kind_label(kind);
-                self.metrics.resyncs.get_or_create(&[("kind", kind)]).inc();
-                tracing::warn!(kind, cause, "asked for a fresh list");
             }
         }
     }

@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
-use server_session::{Identity, IncomingFrame, OutgoingFrame};
+use server_session::{Identity, IncomingFrame};
 use tokio::time::Instant;
 
 /// The spans of one session.
@@ -52,16 +52,7 @@ impl Traces {
     }
 
     /// Begins to send what was decided within a time: what becomes of it will be children of this.
-    pub(crate) fn decide(&self, frame: OutgoingFrame, elapsed: Duration) -> (OutgoingFrame, Spans) {
-        if !self.tracer.is_on() || !frame.is_traced() {
-            return (frame, Spans::default());
-        }
-        let mut message = frame.into_message();
-        let spans = self.decide_on(&mut message, elapsed);
-        (message.into(), spans)
-    }
-
-    fn decide_on(&self, frame: &mut v1::ReconcileResponse, elapsed: Duration) -> Spans {
+    pub(crate) fn decide(&self, frame: &mut v1::ReconcileResponse, elapsed: Duration) -> Spans {
         let mut spans = Spans::default();
         let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
             return spans;

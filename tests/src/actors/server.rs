@@ -12,10 +12,7 @@ use std::{
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
-use prost::Message;
-use server_session::{
-    Config, End, Identity, IncomingFrame, Now, Refusal, Registered, Registry, Session,
-};
+use server_session::{Config, End, Identity, Now, Refusal, Registered, Registry, Session};
 
 mod status;
 mod told;
@@ -379,22 +376,15 @@ impl Held {
         let faulty = mutant.zip(request.frame.as_ref());
         let faulty = faulty.map(|(mutant, frame)| self.faulty.read(mutant, frame));
         let Some(frames) = faulty else {
-            return self.take(now, request);
+            return self.session.handle_frame(now, request);
         };
         for frame in frames {
             let request = v1::ReconcileRequest {
                 sequence: 0,
                 frame: Some(frame),
             };
-            self.take(now, request);
+            self.session.handle_frame(now, request);
         }
-    }
-
-    /// Hands a frame over as the server does: as bytes.
-    fn take(&mut self, now: Now, request: v1::ReconcileRequest) {
-        let frame = IncomingFrame::new(request.encode_to_vec().into());
-        let frame = frame.expect("what an agent writes is a frame");
-        self.session.handle_incoming(now, frame);
     }
 
     fn send(

@@ -95,6 +95,6 @@ impl Controller {
     fn begin_list(&mut self, kind: Kind) {
         let number = self.index.begin_snapshot(kind);
         self.lists.begin(kind, number);
-        self.reports.withdraw_request(kind);
+        self.requests.remove(&kind);
     }
 }

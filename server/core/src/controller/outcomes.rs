@@ -110,7 +110,7 @@ impl Controller {
         }
         let failure = sent.result.failure.clone();
         let refusal = sent.result.guarded.clone();
-        self.reports.push(Report::Answered(Box::new(Answered {
+        self.reports.push_back(Report::Answered(Box::new(Answered {
             key: sent.key.clone(),
             at,
             batch,
@@ -135,7 +135,8 @@ impl Controller {
         if let Some(set) = self.index.set(id) {
             for kind in self.lists.missing(&waiting.unseen) {
                 let key = set.object.key.clone();
-                self.reports.push(Report::StaleViewSkipped { key, kind });
+                self.reports
+                    .push_back(Report::StaleViewSkipped { key, kind });
             }
         }
         // Those that wait already have asked for theirs.

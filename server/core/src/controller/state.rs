@@ -6,7 +6,6 @@ use super::{
     in_flight::InFlight,
     lists::{Progress, Unseen, Waiting},
     obstacles::Obstacles,
-    reports::Reports,
     unconverged::Unconverged,
 };
 use crate::{
@@ -30,7 +29,9 @@ pub struct Controller {
     pub(crate) config: Config,
     pub(crate) index: Index,
     pub(crate) queue: Queue,
-    pub(crate) reports: Reports,
+    pub(crate) reports: VecDeque<Report>,
+    /// The lists that the agent must be asked for, and why.
+    pub(super) requests: BTreeMap<Kind, String>,
     /// Why ReplicaSets are left alone.
     pub(crate) quarantined: BTreeMap<SetId, String>,
     /// Those that have too few or too many pods.
@@ -83,7 +84,8 @@ impl Controller {
             index: Index::new(config.names),
             config,
             queue: Queue::default(),
-            reports: Reports::default(),
+            reports: VecDeque::new(),
+            requests: BTreeMap::new(),
             quarantined: BTreeMap::new(),
             miscounted: Unconverged::default(),
             unavailable: Unconverged::default(),
@@ -184,7 +186,7 @@ impl Controller {
             if affected.matches() > 1
                 && let Some(pod) = change.new
             {
-                self.reports.push(Report::OrphanMatchesMany {
+                self.reports.push_back(Report::OrphanMatchesMany {
                     pod: (pod.namespace, pod.name),
                     matches: affected.matches(),
                 });
@@ -204,7 +206,7 @@ impl Controller {
             let key = set.object.key.clone();
             let Reason { detail, .. } = back_off.reason();
             let until = back_off.closed_until(now);
-            self.reports.push(Report::PodsDoNotLast {
+            self.reports.push_back(Report::PodsDoNotLast {
                 key,
                 detail: detail.into_owned(),
                 closed: until.map_or_else(Default::default, |until| until.since(now)),
@@ -242,7 +244,7 @@ impl Controller {
         if from.is_some() || !is_listed {
             let (key, to) = (set.object.key.clone(), set.wanted());
             let at = now;
-            self.reports.push(Report::Scaled { key, at, from, to });
+            self.reports.push_back(Report::Scaled { key, at, from, to });
         }
     }
 
@@ -258,8 +260,7 @@ impl Controller {
     /// Asks for a list, whether one was asked for or not.
     pub(super) fn request_list(&mut self, kind: Kind, cause: &str) {
         self.lists.request(kind);
-        let cause = cause.to_owned();
-        self.reports.push(Report::ResyncNeeded { kind, cause });
+        self.requests.insert(kind, cause.to_owned());
     }
 
     /// Asks for the lists that somebody waits for, unless one is open or asked for already.

@@ -77,8 +77,7 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::PodsDoNotLast { .. }
-        | Report::DeletionAgeRatio(_)
-        | Report::ResyncNeeded { .. } => None,
+        | Report::DeletionAgeRatio(_) => None,
     });
     assert_eq!(requeue, Some(Some(Span::seconds(10))));
 }

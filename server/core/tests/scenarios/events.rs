@@ -21,8 +21,7 @@ fn synced(rig: &mut Rig) -> Vec<String> {
             | Report::Quarantined { .. }
             | Report::OrphanMatchesMany { .. }
             | Report::PodsDoNotLast { .. }
-            | Report::DeletionAgeRatio(_)
-            | Report::ResyncNeeded { .. } => None,
+            | Report::DeletionAgeRatio(_) => None,
         })
         .collect();
     names.sort_unstable();

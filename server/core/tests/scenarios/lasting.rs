@@ -98,16 +98,9 @@ impl Rig {
 
     /// Lists no pods where a list is asked for.
     fn list_on_request(&mut self) {
-        let asks = |report: &Report| {
-            matches!(
-                report,
-                Report::ResyncNeeded {
-                    kind: Kind::Pod,
-                    ..
-                }
-            )
-        };
-        if self.reports().iter().any(asks) {
+        // What was reported before is of no interest.
+        self.reports();
+        if self.requests().contains(&Kind::Pod) {
             self.list_pods(Vec::new());
         }
     }

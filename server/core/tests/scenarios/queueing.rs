@@ -161,8 +161,7 @@ fn waits(rig: &mut Rig) -> Vec<Span> {
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::PodsDoNotLast { .. }
-        | Report::DeletionAgeRatio(_)
-        | Report::ResyncNeeded { .. } => None,
+        | Report::DeletionAgeRatio(_) => None,
     });
     waits.collect()
 }

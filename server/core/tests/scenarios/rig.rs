@@ -191,19 +191,8 @@ impl Rig {
 
     /// The kinds that were asked for since the last look.
     pub(crate) fn requests(&mut self) -> Vec<Kind> {
-        let reports = self.reports().into_iter();
-        let kinds = reports.filter_map(|report| match report {
-            Report::ResyncNeeded { kind, .. } => Some(kind),
-            Report::Synced { .. }
-            | Report::StaleViewSkipped { .. }
-            | Report::Scaled { .. }
-            | Report::Answered(_)
-            | Report::Quarantined { .. }
-            | Report::OrphanMatchesMany { .. }
-            | Report::PodsDoNotLast { .. }
-            | Report::DeletionAgeRatio(_) => None,
-        });
-        kinds.collect()
+        let requests = std::iter::from_fn(|| self.controller.poll_request());
+        requests.map(|(kind, _)| kind).collect()
     }
 
     /// The errors of the syncs that ended since the last look.
@@ -218,8 +207,7 @@ impl Rig {
                 | Report::Quarantined { .. }
                 | Report::PodsDoNotLast { .. }
                 | Report::OrphanMatchesMany { .. }
-                | Report::DeletionAgeRatio(_)
-                | Report::ResyncNeeded { .. } => None,
+                | Report::DeletionAgeRatio(_) => None,
             })
             .collect()
     }

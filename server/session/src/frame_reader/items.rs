@@ -1,32 +1,44 @@
-//! Reads the items of a frame where they stand, a pod without a copy of its texts.
+//! Reads items where they stand, a pod without a copy of its texts.
 
 use decree::{TraceContext, v1};
+use prost::Message;
 use server_core::{After, BatchId, Effect, Event, Outcome};
 
 use super::sink::Sink;
 use crate::{
-    incoming::{Item, Items, SMALL},
     refusal::Refusal,
-    wire::{RawEvent, RawLabels, RawOutcome, RawPod, Rejected, decode, pod_rejected, pod_view},
+    wire::{
+        LargeObject, MalformedFrame, RawLabels, RawOutcome, RawPod, Rejected, decode,
+        outcome_with_large_object, pod_rejected, pod_view, replica_set_applied,
+    },
 };
-
-/// Reads an event that shows a pod, if it can be read where it stands.
-pub(super) fn event_of_pod<'a>(item: Item<'a>, labels: &mut RawLabels<'a>) -> Option<RawEvent<'a>> {
-    small(item, |bytes| RawEvent::read(bytes, labels))
-}
 
 /// Reads a pod of a list.
 pub(super) fn read_pod<'a>(
-    item: Item<'a>,
+    bytes: &'a [u8],
     labels: &mut RawLabels<'a>,
     sink: &mut impl Sink,
 ) -> Result<(), Refusal> {
-    if let Some(pod) = small(item, |bytes| RawPod::read(bytes, labels)) {
+    if let Some(large) = LargeObject::of(v1::Kind::Pod, bytes) {
+        pass(large.read().map(Event::ReplicaSetApplied), sink);
+        return Ok(());
+    }
+    if let Some(pod) = RawPod::read(bytes, labels) {
         return take_pod(&pod, labels, None, sink, |_| Ok(()));
     }
-    let (pod, mut labels) = (item.pod()?, RawLabels::new());
+    let (pod, mut labels) = (message(bytes)?, RawLabels::new());
     let pod = RawPod::of(&pod, &mut labels);
     take_pod(&pod, &labels, None, sink, |_| Ok(()))
+}
+
+/// Reads a ReplicaSet of a list.
+pub(super) fn read_replica_set(bytes: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
+    let set = match LargeObject::of(v1::Kind::ReplicaSet, bytes) {
+        Some(large) => large.read().map(Event::ReplicaSetApplied),
+        None => replica_set_applied(&message(bytes)?),
+    };
+    pass(set, sink);
+    Ok(())
 }
 
 /// Takes a pod; a valid one only where `admit` lets it in.
@@ -47,17 +59,41 @@ pub(super) fn take_pod<S: Sink>(
     Ok(())
 }
 
-/// Reads outcomes.
-pub(super) fn read_outcomes(items: &Items, sink: &mut impl Sink) -> Result<(), Refusal> {
-    let mut labels = RawLabels::new();
-    for (place, item) in items.iter().enumerate() {
-        let item = item?;
-        let read = small(item, |bytes| RawOutcome::read(bytes, &mut labels));
-        if !read.is_some_and(|outcome| take_done(&outcome, &labels, sink)) {
-            take_outcome(place, item.outcome()?, sink)?;
-        }
+/// Reads the outcome at a place of its list.
+pub(super) fn read_outcome<'a>(
+    place: usize,
+    bytes: &'a [u8],
+    labels: &mut RawLabels<'a>,
+    sink: &mut impl Sink,
+) -> Result<(), Refusal> {
+    if let Some((outcome, rejected)) = outcome_with_large_object(bytes)? {
+        take_outcome(outcome, rejected, None, sink);
+        return Ok(());
     }
+    let read = RawOutcome::read(bytes, labels);
+    if read.is_some_and(|outcome| take_done(&outcome, labels, sink)) {
+        return Ok(());
+    }
+    let outcome: v1::Outcome = message(bytes)?;
+    let trace = TraceContext::parse(&outcome.traceparent);
+    let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
+        Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
+    })?;
+    take_outcome(outcome, rejected, trace, sink);
     Ok(())
+}
+
+/// Takes an outcome, and what was not accepted of its object.
+fn take_outcome(
+    outcome: Outcome,
+    rejected: Option<Rejected>,
+    trace: Option<TraceContext>,
+    sink: &mut impl Sink,
+) {
+    sink.outcome(outcome, trace);
+    if let Some(rejected) = rejected {
+        sink.rejected(rejected);
+    }
 }
 
 /// Takes an outcome; returns whether all of it is valid. If not, nothing has been taken.
@@ -82,32 +118,13 @@ fn take_done(outcome: &RawOutcome<'_>, labels: &[(&str, &str)], sink: &mut impl 
     pod.is_ok()
 }
 
-/// Reads an item; a larger one is read by prost, with bounds on what it has.
-fn small<'a, T>(item: Item<'a>, read: impl FnOnce(&'a [u8]) -> Option<T>) -> Option<T> {
-    (item.bytes.len() < SMALL)
-        .then(|| read(item.bytes))
-        .flatten()
-}
-
-/// Takes an outcome that prost has read.
-pub(super) fn take_outcome(
-    place: usize,
-    outcome: v1::Outcome,
-    sink: &mut impl Sink,
-) -> Result<(), Refusal> {
-    let trace = TraceContext::parse(&outcome.traceparent);
-    let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
-        Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
-    })?;
-    sink.outcome(outcome, trace);
-    if let Some(rejected) = rejected {
-        sink.rejected(rejected);
-    }
-    Ok(())
+/// Reads an item by prost.
+pub(super) fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, MalformedFrame> {
+    Ok(M::decode(bytes)?)
 }
 
 /// Takes what was read of an object.
-pub(super) fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
+fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
     match read {
         Ok(event) => sink.event(event, None),
         Err(rejected) => sink.rejected(rejected),

@@ -1,15 +1,13 @@
 //! The rules of a session's frames, without a stream.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message;
 
 use server_core::{After, Effect, Outcome, PodView, ResourceVersion, Span};
 
 use super::*;
-use crate::{
-    incoming::{IncomingFrame, MalformedFrame},
-    wire::{Rejected, raw_tests},
-};
+use crate::wire::{OBJECT_BYTES_MAX, Rejected, raw_tests};
 
 /// Notes what arrived, in short.
 #[derive(Default)]
@@ -105,7 +103,7 @@ fn take(
     let (mut reader, mut notes) = (FrameReader::default(), Notes::default());
     for frame in frames {
         reader
-            .read(frame.into(), &mut notes)
+            .read(&frame.into(), &mut notes)
             .map_err(|refusal| refusal.reason())?;
     }
     Ok(notes.0)
@@ -161,7 +159,7 @@ fn unnumbered_frames_do_not_count() {
             frame: Some(heartbeat),
         };
         reader
-            .read(request.into(), &mut Notes::default())
+            .read(&request.into(), &mut Notes::default())
             .map_err(|refusal| refusal.reason())
     };
     assert_eq!(
@@ -186,9 +184,7 @@ proptest! {
                 let place = place.index(bytes.len());
                 bytes[place] = *byte;
             }
-            if let Ok(damaged) = v1::ReconcileRequest::decode(bytes.as_slice()) {
-                drop(reader.read(damaged.into(), &mut notes));
-            }
+            drop(reader.read(&IncomingFrame::from(Bytes::from(bytes)), &mut notes));
         }
     }
 }
@@ -267,67 +263,167 @@ fn valid() -> v1::Pod {
 /// A valid place in a trace.
 const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn items_of(pods: Vec<v1::Pod>, which: usize, traceparent: &str) -> Frame {
-    let event = |pod| v1::Event {
-        event: Some(v1::event::Event::PodApplied(pod)),
-        traceparent: traceparent.to_owned(),
-    };
-    let outcome = |(operation, pod)| v1::Outcome {
-        batch_id: 7,
-        traceparent: traceparent.to_owned(),
-        operation,
-        outcome: Some(v1::outcome::Outcome::Done(v1::Done {
-            object: Some(v1::done::Object::Pod(pod)),
-            ..v1::Done::default()
-        })),
-    };
-    match which {
-        0 => Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods,
-            replica_sets: vec![v1::ReplicaSet::default()],
-        }),
-        1 => Frame::Events(v1::Events {
-            events: pods.into_iter().map(event).collect(),
-        }),
-        _ => Frame::Outcomes(v1::Outcomes {
-            outcomes: (0..).zip(pods).map(outcome).collect(),
-        }),
+/// Returns an item with a pod: of a list of pods, of events or of outcomes.
+fn item_of(pod: v1::Pod, list: u32, traceparent: &str) -> Vec<u8> {
+    let traceparent = traceparent.to_owned();
+    match list {
+        OBJECTS => pod.encode_to_vec(),
+        EVENTS => v1::Event {
+            event: Some(v1::event::Event::PodApplied(pod)),
+            traceparent,
+        }
+        .encode_to_vec(),
+        _ => v1::Outcome {
+            batch_id: 7,
+            operation: 3,
+            traceparent,
+            outcome: Some(v1::outcome::Outcome::Done(v1::Done {
+                object: Some(v1::done::Object::Pod(pod)),
+                ..v1::Done::default()
+            })),
+        }
+        .encode_to_vec(),
     }
+}
+
+/// The lists of a frame, by their fields.
+const OBJECTS: u32 = 4;
+const EVENTS: u32 = 6;
+const OUTCOMES: u32 = 7;
+/// An unknown field, which leaves what has it to prost.
+const UNKNOWN: [u8; 3] = [0xf8, 0x07, 0x01];
+
+/// Returns a field of a message.
+fn field(number: u32, inner: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    prost::encoding::encode_key(
+        number,
+        prost::encoding::WireType::LengthDelimited,
+        &mut bytes,
+    );
+    prost::encoding::encode_varint(inner.len() as u64, &mut bytes);
+    bytes.extend_from_slice(inner);
+    bytes
+}
+
+/// Returns a frame of items of a list.
+fn frame_of(list: u32, items: &[Vec<u8>]) -> IncomingFrame {
+    let items: Vec<u8> = items.iter().flat_map(|item| field(1, item)).collect();
+    Bytes::from(field(list, &items)).into()
+}
+
+/// Reads a frame where both lists are open; returns what was taken.
+fn log_of(frame: &IncomingFrame) -> (Result<(), Refusal>, Vec<String>) {
+    let mut log = Log::default();
+    let read = reader_with_open_lists().read(frame, &mut log);
+    (read, log.0)
 }
 
 fn reader_with_open_lists() -> FrameReader {
     let mut reader = FrameReader::default();
     for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
-        let frame = begin(kind).into();
-        assert_eq!(reader.read(frame, &mut Log::default()), Ok(()));
+        let begun = reader.read(&begin(kind).into(), &mut Log::default());
+        assert_eq!(begun, Ok(()));
     }
     reader
 }
 
 proptest! {
     #[test]
-    fn items_are_taken_where_they_stand_as_messages_are(
-        any in proptest::collection::vec(proptest::option::of(raw_tests::pods()), 1..5),
-        which in 0_usize..3,
+    fn items_are_read_where_they_stand_as_prost_reads_them(
+        any in proptest::collection::vec(
+            (proptest::option::of(raw_tests::pods()), raw_tests::damage()),
+            1..5,
+        ),
+        list in prop::sample::select(&[OBJECTS, EVENTS, OUTCOMES][..]),
         traceparent in prop_oneof![Just(""), Just("none"), Just(TRACED)],
-        damage in raw_tests::damage(),
     ) {
-        let pods = any.into_iter().map(|pod| pod.unwrap_or_else(valid)).collect();
-        let bytes = raw_tests::damaged(request(items_of(pods, which, traceparent)).encode_to_vec(), damage);
-        let (mut here, mut elsewhere) = (Log::default(), Log::default());
-        let mut reader = reader_with_open_lists();
-        let frame = IncomingFrame::new(bytes.clone().into()).map_err(Refusal::from);
-        let taken = frame.and_then(|frame| reader.read(frame, &mut here));
-        let whole = v1::ReconcileRequest::decode(&*bytes);
-        let whole = whole.map_err(|error| Refusal::from(MalformedFrame::from(error)));
-        let expected = whole.and_then(|whole| {
-            reader_with_open_lists().read(whole.into(), &mut elsewhere)
+        let items = any.into_iter().map(|(pod, damage)| {
+            let item = item_of(pod.unwrap_or_else(valid), list, traceparent);
+            raw_tests::damaged(item, damage)
         });
-        if matches!(taken, Err(Refusal::Malformed(_))) || matches!(expected, Err(Refusal::Malformed(_))) {
-            prop_assert_eq!(taken.is_err(), expected.is_err());
+        let items: Vec<_> = items.collect();
+        let left_to_prost: Vec<_> = items.iter().map(|it| [&UNKNOWN, &it[..]].concat()).collect();
+        let here = log_of(&frame_of(list, &items));
+        let elsewhere = log_of(&frame_of(list, &left_to_prost));
+        if let (Err(Refusal::Malformed(_)), _) = &elsewhere {
+            prop_assert!(matches!(here.0, Err(Refusal::Malformed(_))), "{:?}", here);
         } else {
-            prop_assert_eq!(taken, expected);
-            prop_assert_eq!(here.0, elsewhere.0);
+            prop_assert_eq!(here, elsewhere);
         }
+    }
+}
+
+/// Returns text that makes whatever has it larger than an object may be.
+fn much() -> String {
+    "x".repeat(OBJECT_BYTES_MAX)
+}
+
+#[test]
+fn pod_that_is_too_large_is_not_accepted_wherever_it_stands() {
+    let mut pod = valid();
+    pod.node_name = much();
+    for list in [OBJECTS, EVENTS, OUTCOMES] {
+        let (read, log) = log_of(&frame_of(list, &[item_of(pod.clone(), list, "")]));
+        assert_eq!(read, Ok(()));
+        let rejected = log.last().expect("something is taken");
+        let says = |text| assert!(rejected.contains(text), "{text} in {rejected:.400}");
+        says("web-x");
+        says("bytes; at most 524288 are allowed");
+        let outcomes = usize::from(list == OUTCOMES);
+        assert_eq!(log.len(), 1 + outcomes, "{list}");
+        assert!(outcomes == 0 || log[0].contains("after: None"), "{log:?}");
+    }
+}
+
+#[test]
+fn replica_set_that_is_too_large_is_quarantined_if_it_can_be_named() {
+    let mut set = v1::ReplicaSet {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "u2".to_owned(),
+        selector: Some(v1::LabelSelector {
+            match_expressions: vec![v1::LabelSelectorRequirement::default(); 300_000],
+            ..v1::LabelSelector::default()
+        }),
+        ..v1::ReplicaSet::default()
+    };
+    let events = |set: &v1::ReplicaSet| {
+        let event = v1::Event {
+            event: Some(v1::event::Event::ReplicaSetApplied(set.clone())),
+            ..v1::Event::default()
+        };
+        log_of(&frame_of(EVENTS, &[event.encode_to_vec()]))
+    };
+    let objects = |set: &v1::ReplicaSet| {
+        let list = field(4, &field(2, &set.encode_to_vec()));
+        log_of(&Bytes::from(list).into())
+    };
+    for (read, log) in [events(&set), objects(&set)] {
+        assert_eq!(read, Ok(()));
+        assert!(log[0].contains("Quarantine"), "{:.400}", log[0]);
+    }
+    set.uid.clear();
+    for (read, log) in [events(&set), objects(&set)] {
+        assert_eq!(read, Ok(()));
+        assert!(log[0].starts_with("Rejected"), "{:.400}", log[0]);
+    }
+}
+
+#[test]
+fn long_texts_beside_an_object_do_not_make_it_too_large() {
+    let event = item_of(valid(), EVENTS, &much());
+    let (read, log) = log_of(&frame_of(EVENTS, &[event]));
+    assert_eq!((read, log.len()), (Ok(()), 1));
+    assert!(log[0].starts_with("PodApplied"), "{:.400}", log[0]);
+}
+
+#[test]
+fn large_item_with_a_field_of_no_contract_is_malformed() {
+    for list in [EVENTS, OUTCOMES] {
+        let item = [&UNKNOWN, &item_of(valid(), list, &much())[..]].concat();
+        let (read, log) = log_of(&frame_of(list, &[item]));
+        assert!(matches!(read, Err(Refusal::Malformed(_))), "{read:?}");
+        assert!(log.is_empty());
     }
 }

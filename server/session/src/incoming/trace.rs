@@ -1,71 +1,44 @@
 //! The places in traces that a frame names, written over where they stand.
 
-use bytes::Bytes;
-use decree::{
-    TraceContext,
-    v1::{self, reconcile_request::Frame},
-};
+use decree::{TraceContext, v1};
+use prost::Message;
 
-use super::items::{Items, List};
-use crate::wire::{EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, text_of_field};
+use super::items::{Item, Items, List};
+use crate::wire::{EVENT_TRACEPARENT, OBJECT_BYTES_MAX, OUTCOME_TRACEPARENT, text_of_field};
 
-/// Does it in a message.
-pub(super) fn frame(
-    request: &mut v1::ReconcileRequest,
+/// Returns the bytes of a frame with this list with other places in them; `None` if `begin` returned none. All places have the same length, so
+/// that nothing else changes.
+pub(super) fn write(
+    frame: &[u8],
+    list: List,
     mut begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
-) {
-    if let Some(Frame::Events(events)) = &mut request.frame {
-        for event in &mut events.events {
-            let place = TraceContext::parse(&event.traceparent);
-            if let Some(child) = place.and_then(|place| begin(place, None)) {
-                event.traceparent = child.to_string();
-            }
-        }
-    } else if let Some(Frame::Outcomes(outcomes)) = &mut request.frame {
-        for outcome in &mut outcomes.outcomes {
-            let place = TraceContext::parse(&outcome.traceparent);
-            if let Some(child) = place.and_then(|place| begin(place, Some(outcome))) {
-                outcome.traceparent = child.to_string();
-            }
-        }
-    }
-}
-
-/// Does it in the bytes of items. All places have the same length, so that nothing else changes.
-pub(super) fn items(
-    items: &mut Items,
-    mut begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
-) {
-    let field = match items.list() {
-        List::Objects => return,
-        List::Events => EVENT_TRACEPARENT,
-        List::Outcomes => OUTCOME_TRACEPARENT,
-    };
+) -> Option<Vec<u8>> {
     let mut written = None;
-    for item in items.iter() {
-        // What is no item ends the list: it is refused when the frame is taken.
-        let Ok(item) = item else { break };
-        let Some(text) = text_of_field(item.bytes, field) else {
+    // What is no item ends the list: it is refused when the frame is taken.
+    for item in Items::new(frame, list).map_while(Result::ok) {
+        let text = match item {
+            Item::Pod(_) | Item::ReplicaSet(_) => return None,
+            Item::Event(event) => text_of_field(event, EVENT_TRACEPARENT),
+            Item::Outcome(outcome) => text_of_field(outcome, OUTCOME_TRACEPARENT),
+        };
+        let text = text.filter(|text| text.len() == TraceContext::LENGTH);
+        let Some((text, place)) = text.and_then(|text| Some((text, TraceContext::parse(text)?)))
+        else {
             continue;
         };
-        let place = TraceContext::parse(text);
-        let Some(place) = place.filter(|_| text.len() == TraceContext::LENGTH) else {
-            continue;
-        };
-        let outcome = match items.list() {
-            List::Outcomes => item.outcome().map(Some),
-            List::Objects | List::Events => Ok(None),
+        let outcome = match item {
+            Item::Outcome(outcome) if outcome.len() > OBJECT_BYTES_MAX => continue,
+            Item::Outcome(outcome) => v1::Outcome::decode(outcome).map(Some),
+            Item::Pod(_) | Item::ReplicaSet(_) | Item::Event(_) => Ok(None),
         };
         let Ok(outcome) = outcome else { continue };
         if let Some(child) = begin(place, outcome.as_ref()) {
-            let from = text.as_ptr().addr() - items.bytes.as_ptr().addr();
-            let bytes = written.get_or_insert_with(|| items.bytes.to_vec());
-            bytes[from..from + text.len()].copy_from_slice(child.to_string().as_bytes());
+            let from = text.as_ptr().addr() - frame.as_ptr().addr();
+            let written = written.get_or_insert_with(|| frame.to_vec());
+            written[from..from + text.len()].copy_from_slice(child.to_string().as_bytes());
         }
     }
-    if let Some(bytes) = written {
-        items.bytes = Bytes::from(bytes);
-    }
+    written
 }
 
 #[cfg(test)]

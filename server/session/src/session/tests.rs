@@ -1,7 +1,6 @@
 //! The rules of a session, stepped by hand: what leaves, when it ends, and on which clock.
 
 use decree::v1::reconcile_request::Frame as Asked;
-use prost::Message as _;
 use server_core::{Span, Timestamp};
 
 use super::*;
@@ -335,9 +334,7 @@ fn nothing_leaves_after_a_refusal() {
 fn frame_is_read_no_further_than_the_session_may_hold() {
     let mut session = open();
     session.handle_frame(START, begin(v1::Kind::Pod));
-    let bytes = objects(1_000, vec![]).encode_to_vec();
-    let frame = IncomingFrame::new(bytes.into()).expect("it is a frame");
-    session.handle_incoming(START, frame);
+    session.handle_frame(START, objects(1_000, vec![]));
     assert_eq!(reason(&session), Some("LIMIT_REACHED"));
     assert_eq!(session.stats().sizes.pods, config().objects_max + 1);
 }

@@ -1,8 +1,6 @@
 //! What is kept of what happened, and for how long.
 
-use std::sync::Arc;
-
-use server_core::{Action, BatchId, Key, Rule};
+use server_core::{Action, BatchId, CompactUid, Key, PodRef, Reason, Rule, Victim};
 
 use super::*;
 
@@ -22,23 +20,65 @@ fn at(second: u64) -> Timestamp {
     Timestamp::from_seconds(second.cast_signed())
 }
 
-fn create(name: &str, id: u64) -> Batch {
-    Batch {
+fn create() -> Action {
+    Action::Create {
+        names: vec![Arc::from("web-1"), Arc::from("web-2")],
+        generate_name: "web-".into(),
+        slow_start_initial: 1,
+    }
+}
+
+fn status() -> Action {
+    Action::WriteStatus(Box::default())
+}
+
+fn delete() -> Action {
+    let victim = |number| Victim {
+        pod: PodRef {
+            name: format!("{number:0>250}").into(),
+            uid: CompactUid::of("u"),
+        },
+        version: None,
+        reason: Reason {
+            rule: Rule::Uid,
+            detail: "".into(),
+        },
+    };
+    Action::Delete((0..20).map(victim).collect())
+}
+
+/// Notes a decision of a batch, at the second of its number.
+fn decide(timeline: &mut Timeline, name: &str, id: u64, action: Action) {
+    let batch = Batch {
         id: BatchId(id),
         key: key(name),
         generation: 1,
         replica_set_version: None,
         pods_version: None,
-        action: Action::Create {
-            names: vec![Arc::from("web-1"), Arc::from("web-2")],
-            generate_name: "web-".into(),
-            slow_start_initial: 1,
-        },
+        action,
         reasons: vec![Reason {
             rule: Rule::TooFewReplicas,
             detail: "0 active pods, 2 wanted".into(),
         }],
-    }
+    };
+    let cluster = encode::ClusterRef {
+        name: "c",
+        uid: "c",
+    };
+    let record = Arc::new(encode::record(at(id), cluster, &batch));
+    timeline.decided(at(id), &batch, record);
+}
+
+/// Returns the batches of the last decisions.
+fn decisions(timeline: &Timeline) -> Vec<u64> {
+    let decisions = timeline.decisions(&uid("web")).into_iter();
+    decisions.map(|record| record.batch_id).collect()
+}
+
+/// Returns the bytes of all entries, counted anew.
+fn recounted(timeline: &Timeline) -> usize {
+    let entries = timeline.by_set.values().flatten();
+    entries.map(Entry::bytes).sum()
 }
 
 fn scaled(name: &str, second: u64, to: i32) -> Report {
@@ -89,17 +129,17 @@ fn tries_that_come_to_the_same_are_one_entry() {
     let mut timeline = Timeline::new(usize::MAX);
     timeline.take(scaled("web", 1, 2));
     for id in 2..=100 {
-        timeline.decided(at(id), &create("web", id));
+        decide(&mut timeline, "web", id, create());
         timeline.take(refused("web", id, "exceeded quota"));
     }
     let expected = [
         "create 99 times until 100: exceeded quota",
-        "create 2 in 2",
+        "create 2 in 100",
         "scaled to 2",
     ];
     assert_eq!(told(&timeline, "web"), expected);
     let bytes = timeline.bytes();
-    timeline.decided(at(101), &create("web", 101));
+    decide(&mut timeline, "web", 101, create());
     timeline.take(refused("web", 101, "forbidden"));
     assert_eq!(
         told(&timeline, "web")[..2],
@@ -118,10 +158,7 @@ fn busy_replica_set_forgets_its_own_past_alone() {
     }
     assert_eq!(told(&timeline, "quiet"), ["scaled to 7"]);
     let busy = told(&timeline, "busy");
-    assert_eq!(
-        (busy.len(), busy[0].as_str()),
-        (OF_ONE_MAX, "scaled to 999")
-    );
+    assert_eq!((busy.len(), busy[0].as_str()), (SHOWN_MAX, "scaled to 999"));
 }
 
 #[test]
@@ -144,6 +181,66 @@ fn timeline_takes_a_small_part_of_what_a_session_may_hold() {
         assert!(timeline.bytes() <= 10 * ENTRY_BYTES);
     }
     assert_eq!(told(&timeline, "set-99").len(), 1);
-    let recounted = timeline.by_set.values().flatten().map(Entry::bytes);
-    assert_eq!(recounted.sum::<usize>(), timeline.bytes());
+    assert_eq!(recounted(&timeline), timeline.bytes());
+}
+
+#[test]
+fn last_deletion_is_kept_behind_any_number_of_statuses_and_others() {
+    for (action, kept) in [(status as fn() -> Action, 10), (create, 20)] {
+        let mut timeline = Timeline::new(usize::MAX);
+        decide(&mut timeline, "web", 1, delete());
+        decide(&mut timeline, "web", 2, delete());
+        for id in 3..=200 {
+            decide(&mut timeline, "web", id, action());
+        }
+        let decisions = decisions(&timeline);
+        let expected: Vec<u64> = (201 - kept..=200).rev().collect();
+        assert_eq!(decisions[..expected.len()], expected);
+        assert_eq!(decisions[expected.len()], 2);
+        assert_eq!(recounted(&timeline), timeline.bytes());
+    }
+}
+
+#[test]
+fn last_deletion_outlives_what_other_replica_sets_do() {
+    let mut timeline = Timeline::new(usize::MAX);
+    decide(&mut timeline, "web", 1, delete());
+    decide(&mut timeline, "web", 2, create());
+    for id in 3..2 * ENTRIES_MAX as u64 {
+        let name = format!("set-{id}");
+        decide(&mut timeline, &name, id, create());
+        decide(&mut timeline, &name, id, status());
+    }
+    assert_eq!(decisions(&timeline), [1]);
+    assert!(timeline.bytes() <= BYTES_MAX);
+    assert_eq!(recounted(&timeline), timeline.bytes());
+}
+
+#[test]
+fn deletion_that_is_tried_again_in_vain_is_the_last_one() {
+    let mut timeline = Timeline::new(usize::MAX);
+    for id in 1..=50 {
+        decide(&mut timeline, "web", id, delete());
+        let Report::Answered(mut answered) = refused("web", id, "forbidden") else {
+            unreachable!("it is answered");
+        };
+        answered.action = ActionKind::Delete;
+        timeline.take(Report::Answered(answered));
+    }
+    assert_eq!(decisions(&timeline), [50]);
+    let expected = ["delete 50 times until 50: forbidden", "delete 20 in 50"];
+    assert_eq!(told(&timeline, "web"), expected);
+    assert_eq!(recounted(&timeline), timeline.bytes());
+}
+
+#[test]
+fn status_writes_give_way_first_and_are_no_part_of_what_led_here() {
+    let mut timeline = Timeline::new(SHARE * 12 * ENTRY_BYTES);
+    timeline.take(scaled("web", 1, 2));
+    for id in 2..=40 {
+        decide(&mut timeline, "web", id, status());
+    }
+    assert_eq!(told(&timeline, "web"), ["scaled to 2"]);
+    assert_eq!(decisions(&timeline).first(), Some(&40));
+    assert!(timeline.bytes() <= 12 * ENTRY_BYTES);
 }

@@ -3,31 +3,17 @@
 use std::sync::Arc;
 
 use decree::v1;
-use server_core::{Action, Batch, Condition, Key, PodRef, Reason, ResourceVersion, Status, Victim};
+use server_core::{Action, Batch, Condition, Key, PodRef, ResourceVersion, Status, Victim};
 
 use super::{
     field,
     object::object_ref,
-    reason::{reason, rule},
-    writer::Writer,
+    reason::{reason, reasons},
 };
-
-/// A batch as it stands in a frame.
-#[derive(Clone, Debug)]
-pub(crate) struct EncodedBatch {
-    pub(crate) bytes: Vec<u8>,
-    /// Whether it has a place in a trace.
-    pub(crate) is_traced: bool,
-}
-
-/// How many bytes a batch has, and each name and victim in it, as a rule.
-const BATCH_BYTES: usize = 512;
-const NAME_BYTES: usize = 32;
-const VICTIM_BYTES: usize = 128;
 
 /// Writes a batch under the guard of its session, with its place in a trace; empty where it has none.
 #[must_use]
-pub(crate) fn batch(batch: Batch, guard: &v1::Guard, traceparent: &str) -> EncodedBatch {
+pub(crate) fn batch(batch: Batch, guard: &v1::Guard, traceparent: String) -> v1::Batch {
     let Batch {
         id,
         key,
@@ -37,32 +23,17 @@ pub(crate) fn batch(batch: Batch, guard: &v1::Guard, traceparent: &str) -> Encod
         action,
         reasons: why,
     } = batch;
-    let mut bytes = Vec::with_capacity(expected_bytes(&action));
-    let mut writer = Writer(&mut bytes);
-    writer.number(1, id.0);
-    writer.nested(2, |it| write_ref(it, &key.namespace, &key.name, &key.uid.0));
-    writer.number(3, generation.cast_unsigned());
-    writer.displayed(4, replica_set_version);
-    writer.displayed(5, pods_version);
-    writer.message(6, guard);
-    write_action(&mut writer, &key.namespace, action);
-    for reason in &why {
-        writer.nested(11, |it| write_reason(it, reason));
+    v1::Batch {
+        id: id.0,
+        replica_set: Some(key_ref(&key)),
+        generation,
+        replica_set_version: version(replica_set_version),
+        pods_version: version(pods_version),
+        guard: Some(guard.clone()),
+        action: Some(self::action(&key.namespace, action)),
+        reasons: reasons(why),
+        traceparent,
     }
-    writer.text(12, traceparent);
-    EncodedBatch {
-        bytes,
-        is_traced: !traceparent.is_empty(),
-    }
-}
-
-fn expected_bytes(action: &Action) -> usize {
-    let operations = match action {
-        Action::Create { names, .. } => names.len() * NAME_BYTES,
-        Action::Delete(victims) => victims.len() * VICTIM_BYTES,
-        Action::Claim { .. } | Action::WriteStatus(_) => 0,
-    };
-    BATCH_BYTES + operations
 }
 
 /// Writes a victim, a pod of `namespace`.
@@ -115,62 +86,31 @@ pub(crate) fn version(version: Option<ResourceVersion>) -> String {
     version.map_or_else(String::new, |version| version.to_string())
 }
 
-fn write_action(writer: &mut Writer<'_>, namespace: &Arc<str>, action: Action) {
+fn action(namespace: &Arc<str>, action: Action) -> v1::batch::Action {
     match action {
         Action::Create {
             names,
             generate_name,
             slow_start_initial,
-        } => writer.nested(7, |it| {
-            names.iter().for_each(|name| it.item(1, name));
-            it.text(2, &generate_name);
-            it.number(3, field::int32(slow_start_initial).unsigned_abs().into());
+        } => v1::batch::Action::Create(v1::Create {
+            names: names.iter().map(ToString::to_string).collect(),
+            generate_name: generate_name.to_string(),
+            slow_start_initial: field::int32(slow_start_initial),
         }),
-        Action::Delete(victims) => writer.nested(8, |it| {
-            for victim in &victims {
-                it.nested(1, |it| write_victim(it, namespace, victim));
-            }
+        Action::Delete(victims) => {
+            let victims = victims.into_iter();
+            v1::batch::Action::Delete(v1::Delete {
+                victims: victims.map(|it| victim(namespace, it)).collect(),
+            })
+        }
+        Action::Claim { adopts, releases } => v1::batch::Action::Claim(v1::Claim {
+            adopts: pod_refs(namespace, &adopts),
+            releases: pod_refs(namespace, &releases),
         }),
-        Action::Claim { adopts, releases } => writer.message(
-            9,
-            &v1::Claim {
-                adopts: pod_refs(namespace, &adopts),
-                releases: pod_refs(namespace, &releases),
-            },
-        ),
-        Action::WriteStatus(status) => writer.message(
-            10,
-            &v1::WriteStatus {
-                status: Some(self::status(*status)),
-            },
-        ),
+        Action::WriteStatus(written) => v1::batch::Action::WriteStatus(v1::WriteStatus {
+            status: Some(status(*written)),
+        }),
     }
-}
-
-/// Writes what [`victim`] builds.
-fn write_victim(writer: &mut Writer<'_>, namespace: &str, victim: &Victim) {
-    let Victim {
-        pod: PodRef { name, uid },
-        version,
-        reason,
-    } = victim;
-    uid.with_text(|uid| writer.nested(1, |it| write_ref(it, namespace, name, uid)));
-    writer.displayed(2, *version);
-    writer.nested(3, |it| write_reason(it, reason));
-}
-
-/// Writes what [`object_ref`] builds.
-fn write_ref(writer: &mut Writer<'_>, namespace: &str, name: &str, uid: &str) {
-    writer.text(1, namespace);
-    writer.text(2, name);
-    writer.text(3, uid);
-}
-
-/// Writes what [`reason`] builds.
-fn write_reason(writer: &mut Writer<'_>, reason: &Reason) {
-    let Reason { rule, detail } = reason;
-    writer.number(1, i32::from(self::rule(*rule)).unsigned_abs().into());
-    writer.text(2, detail);
 }
 
 fn pod_ref(namespace: &Arc<str>, PodRef { name, uid }: &PodRef) -> v1::ObjectRef {
@@ -193,6 +133,3 @@ fn condition(condition: Condition) -> v1::ReplicaSetCondition {
         message,
     }
 }
-
-#[cfg(test)]
-mod tests;

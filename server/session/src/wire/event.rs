@@ -58,16 +58,11 @@ pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
         )
     };
     match event.event.ok_or_else(absent)? {
-        event::Event::PodApplied(pod) => Ok(pod_applied(&pod)?),
+        event::Event::PodApplied(pod) => Ok(Event::PodApplied(self::pod(&pod)?)),
         event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)?),
         event::Event::Deleted(deleted) => self::deleted(&deleted),
         event::Event::Bookmark(bookmark) => Ok(self::bookmark(&bookmark)?),
     }
-}
-
-/// Reads a pod as a member of a snapshot or a change.
-pub(crate) fn pod_applied(pod: &v1::Pod) -> Result<Event, Rejected> {
-    self::pod(pod).map(Event::PodApplied)
 }
 
 /// Reads a ReplicaSet as a member of a snapshot or a change.

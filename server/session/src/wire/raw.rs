@@ -4,9 +4,10 @@
 //! the same where both read, which a test holds: unknown fields, fields that come twice, maps with a key that comes twice.
 
 use decree::v1;
-use prost::encoding::decode_varint;
 use prost_types::Timestamp;
 use server_core::OwnerView;
+
+use super::fields::{Value, next_field};
 
 /// A pod as it stands on the wire, beside its labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,13 +52,6 @@ pub(crate) struct RawOutcome<'a> {
 pub(crate) const EVENT_TRACEPARENT: u32 = 5;
 /// The field of `Outcome` that has it.
 pub(crate) const OUTCOME_TRACEPARENT: u32 = 6;
-
-/// What a field has.
-#[derive(Clone, Copy)]
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
 
 // === impl RawPod ===
 
@@ -211,41 +205,22 @@ pub(crate) fn text_of_field(bytes: &[u8], wanted: u32) -> Option<&str> {
 
 /// Hands on the fields of a message in their order. `None` where one comes twice that is not among those of the mask `repeated`, or is
 /// none of 1 to 31, or neither number nor bytes; and where `take` returns it.
-fn fields<'a>(
+pub(super) fn fields<'a>(
     mut bytes: &'a [u8],
     repeated: u32,
     mut take: impl FnMut(u32, Value<'a>) -> Option<()>,
 ) -> Option<()> {
     let mut seen = 0_u32;
     while !bytes.is_empty() {
-        let key = varint(&mut bytes)?;
-        let field = u32::try_from(key >> 3).ok()?;
-        let bit = 1_u32.checked_shl(field).filter(|_| field > 0)?;
-        if seen & bit & !repeated != 0 {
+        let (field, value) = next_field(&mut bytes).ok()?;
+        let bit = 1_u32.checked_shl(field)?;
+        if seen & bit & !repeated != 0 || value == Value::Other {
             return None;
         }
         seen |= bit;
-        let value = match key & 7 {
-            0 => Value::Number(varint(&mut bytes)?),
-            2 => {
-                let length = usize::try_from(varint(&mut bytes)?).ok()?;
-                let (inner, rest) = bytes.split_at_checked(length)?;
-                bytes = rest;
-                Value::Bytes(inner)
-            }
-            _ => return None,
-        };
         take(field, value)?;
     }
     Some(())
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    if let [byte @ ..0x80, rest @ ..] = *bytes {
-        *bytes = rest;
-        return Some(u64::from(*byte));
-    }
-    decode_varint(bytes).ok()
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
@@ -258,7 +233,7 @@ const fn int32(number: u64) -> i32 {
 }
 
 /// Returns as [`int32`] does.
-const fn uint32(number: u64) -> u32 {
+pub(super) const fn uint32(number: u64) -> u32 {
     number as u32
 }
 

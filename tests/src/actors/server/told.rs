@@ -16,6 +16,7 @@ pub(super) fn told(report: &Report) -> Option<Told> {
         | Report::NotAccepted { .. }
         | Report::Differs { .. }
         | Report::ViewComplete { .. }
+        | Report::ListRequested { .. }
         | Report::Controller(_) => None,
     }
 }

@@ -1,11 +1,9 @@
-//! What is written over the places of a part is what a reader of the whole frame would have written.
+//! Places are written over where they stand, and nothing else is.
 
-use decree::v1::{done::Object, event::Event, outcome::Outcome};
-use prost::Message;
-
-use crate::incoming::IncomingFrame;
+use decree::v1::{done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
 
 use super::*;
+use crate::IncomingFrame;
 
 const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const LATER: &str = "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more";
@@ -52,23 +50,13 @@ fn child(number: u8) -> TraceContext {
 fn traced(frame: Frame) -> (v1::ReconcileRequest, Vec<Option<u32>>) {
     let frame = Some(frame);
     let request = v1::ReconcileRequest { sequence: 2, frame };
-    let bytes = request.encode_to_vec().into();
-    let mut incoming = IncomingFrame::new(bytes).expect("it is a frame");
-    let mut seen = Vec::new();
-    incoming.trace(|place, outcome| {
+    let (mut frame, mut seen) = (IncomingFrame::from(request), Vec::new());
+    frame.trace(|place, outcome| {
         assert_eq!(place.to_string(), SAMPLED);
         seen.push(outcome.map(|it| it.operation));
         Some(child(u8::try_from(seen.len()).expect("few")))
     });
-    let mut recorded = Vec::new();
-    incoming.encode(&mut recorded);
-    let taken = incoming.into_request().expect("it is sound");
-    let recorded = v1::ReconcileRequest::decode(&*recorded);
-    assert_eq!(
-        recorded.as_ref(),
-        Ok(&taken),
-        "a recording has what is taken"
-    );
+    let taken = frame.to_message().expect("it is sound");
     (taken, seen)
 }
 

@@ -1,0 +1,69 @@
+//! Walks the fields of a message as they stand in its bytes.
+
+use prost::{
+    DecodeError,
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
+use thiserror::Error;
+
+/// The most bytes that an object is read with; the bounds of its fields in docs/protocol.md leave room. It bounds what one object takes in
+/// memory: an entry of a list takes two bytes on the wire and a hundred once it is read.
+pub const OBJECT_BYTES_MAX: usize = 512 << 10;
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum MalformedFrame {
+    /// They cannot be decoded.
+    #[error(transparent)]
+    Message(#[from] DecodeError),
+    /// A length is larger than what is left.
+    #[error("a field is longer than its message")]
+    Short,
+    /// A field that must be a message is something else.
+    #[error("field {0} has another wire type")]
+    WireType(u32),
+    /// A frame has several contents.
+    #[error("a frame has more than one content")]
+    Twice,
+    /// An event or outcome is larger than any object, and its fields are not those of the contract.
+    #[error("an event or outcome of {0} bytes has unknown or repeated fields")]
+    Large(usize),
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number of variable length.
+    Number(u64),
+    /// A text, bytes or a message.
+    Bytes(&'a [u8]),
+    /// Any other: this contract has none.
+    Other,
+}
+
+/// Takes the next field off the front of a message; returns its number and value.
+///
+/// # Errors
+/// If no field begins there, or it ends behind the message.
+pub fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, Value<'a>), MalformedFrame> {
+    let (field, wire) = decode_key(bytes)?;
+    let value = match wire {
+        WireType::Varint => Value::Number(decode_varint(bytes)?),
+        WireType::LengthDelimited => {
+            let length = usize::try_from(decode_varint(bytes)?).unwrap_or(usize::MAX);
+            let (inner, rest) = bytes
+                .split_at_checked(length)
+                .ok_or(MalformedFrame::Short)?;
+            *bytes = rest;
+            Value::Bytes(inner)
+        }
+        WireType::SixtyFourBit
+        | WireType::ThirtyTwoBit
+        | WireType::StartGroup
+        | WireType::EndGroup => {
+            skip_field(wire, field, bytes, DecodeContext::default())?;
+            Value::Other
+        }
+    };
+    Ok((field, value))
+}

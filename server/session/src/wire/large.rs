@@ -1,0 +1,145 @@
+//! Objects of more bytes than an object is read with: whose they are is said, as far as that can be read, and no more is taken from them.
+
+use decree::v1;
+use server_core::{After, BatchId, Effect, Outcome, Quarantine, ReplicaSet};
+
+use super::{
+    Rejected, Violation, field,
+    fields::{MalformedFrame, OBJECT_BYTES_MAX, Value},
+    object::{rejected_ref, replica_set},
+    raw::{fields, text_of_field, uint32},
+};
+
+/// An object that is too large, as it stands on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LargeObject<'a> {
+    pub(crate) kind: v1::Kind,
+    pub(crate) bytes: &'a [u8],
+}
+
+// === impl LargeObject ===
+
+impl<'a> LargeObject<'a> {
+    /// Returns the object of a kind that has these bytes, if it is too large.
+    pub(crate) fn of(kind: v1::Kind, bytes: &'a [u8]) -> Option<Self> {
+        (bytes.len() > OBJECT_BYTES_MAX).then_some(Self { kind, bytes })
+    }
+
+    /// Returns the object of an event that is too large, if one is.
+    ///
+    /// # Errors
+    /// If the event is too large itself, and not one of the contract's.
+    pub(crate) fn of_event(event: &'a [u8]) -> Result<Option<Self>, MalformedFrame> {
+        Self::within(event, 1, 2)
+    }
+
+    /// Returns a ReplicaSet that can be named as a quarantined one, and any other object as not accepted.
+    pub(crate) fn read(self) -> Result<Box<ReplicaSet>, Rejected> {
+        if self.kind != v1::Kind::ReplicaSet {
+            return Err(self.rejected());
+        }
+        let named = v1::ReplicaSet {
+            namespace: self.text(1),
+            name: self.text(2),
+            uid: self.text(3),
+            resource_version: self.text(4),
+            ..v1::ReplicaSet::default()
+        };
+        let mut set = replica_set(&named).map_err(|_| self.rejected())?;
+        let Violation {
+            field, description, ..
+        } = self.violation();
+        let detail = description;
+        set.selector = Err(Quarantine { field, detail });
+        Ok(Box::new(set))
+    }
+
+    fn rejected(self) -> Rejected {
+        Rejected {
+            kind: self.kind,
+            object: rejected_ref(&self.text(1), &self.text(2), &self.text(3)),
+            violations: vec![self.violation()],
+        }
+    }
+
+    fn violation(self) -> Violation {
+        Violation::too_large("object", self.bytes.len())
+    }
+
+    /// Returns a text of the object; pods and ReplicaSets have those that name them in the same fields.
+    fn text(self, field: u32) -> String {
+        text_of_field(self.bytes, field)
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Returns the pod or ReplicaSet in one of these fields of a message that is too large, if it is the object that is.
+    fn within(
+        message: &'a [u8],
+        pod: u32,
+        replica_set: u32,
+    ) -> Result<Option<Self>, MalformedFrame> {
+        if message.len() <= OBJECT_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut found = None;
+        let read = fields(message, 0, |field, value| {
+            if let Value::Bytes(bytes) = value {
+                let kind = if field == pod {
+                    v1::Kind::Pod
+                } else if field == replica_set {
+                    v1::Kind::ReplicaSet
+                } else {
+                    return Some(());
+                };
+                found = found.or_else(|| Self::of(kind, bytes));
+            }
+            Some(())
+        });
+        read.map(|()| found)
+            .ok_or(MalformedFrame::Large(message.len()))
+    }
+}
+
+/// Reads an outcome whose object is too large. One that is not accepted is not carried, and the core asks for a list. `None` where the
+/// object is not too large.
+///
+/// # Errors
+/// If the outcome is too large itself, and not one of the contract's.
+pub(crate) fn outcome_with_large_object(
+    outcome: &[u8],
+) -> Result<Option<(Outcome, Option<Rejected>)>, MalformedFrame> {
+    if outcome.len() <= OBJECT_BYTES_MAX {
+        return Ok(None);
+    }
+    let (mut batch, mut operation, mut done) = (0, 0, &[][..]);
+    let read = fields(outcome, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Number(number)) => batch = number,
+            (2, Value::Number(number)) => operation = uint32(number),
+            (3, Value::Bytes(bytes)) => done = bytes,
+            _ => {}
+        }
+        Some(())
+    });
+    read.ok_or(MalformedFrame::Large(outcome.len()))?;
+    let Some(object) = LargeObject::within(done, 3, 4)? else {
+        return Ok(None);
+    };
+    let version = text_of_field(done, 2).unwrap_or_default();
+    let version = field::version("resource_version", version);
+    let (after, rejected) = match object.read() {
+        Ok(set) => (Some(After::ReplicaSet(set)), None),
+        Err(rejected) => (None, Some(rejected)),
+    };
+    let result = Effect::Done {
+        version: version.ok().flatten(),
+        after,
+    };
+    let outcome = Outcome {
+        batch: BatchId(batch),
+        operation,
+        result,
+    };
+    Ok(Some((outcome, rejected)))
+}
