@@ -55,6 +55,7 @@ impl Session {
             failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
             decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
+            last_scale_down: None,
             summary: Some(encode::summary(state.identity.cluster_ref(), view)),
         })
     }

@@ -90,6 +90,72 @@ func (ReplicaSetState) EnumDescriptor() ([]byte, []int) {
 	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{0}
 }
 
+// Says how much a ReplicaSet needs a person, from most to least.
+type Severity int32
+
+const (
+	// Not known.
+	Severity_SEVERITY_UNSPECIFIED Severity = 0
+	// It does not converge until something outside changes: the cluster refuses its pods, a person or a budget holds it, it is quarantined, its pods
+	// do not last, or another controller acts on it.
+	Severity_SEVERITY_BLOCKED Severity = 1
+	// It has not converged for 60 seconds or longer.
+	Severity_SEVERITY_SLOW Severity = 2
+	// It is converging.
+	Severity_SEVERITY_WORKING Severity = 3
+	// It has converged.
+	Severity_SEVERITY_IN_SYNC Severity = 4
+	// Its agent is in mode SHADOW, so the server only watches.
+	Severity_SEVERITY_WATCHED Severity = 5
+)
+
+// Enum value maps for Severity.
+var (
+	Severity_name = map[int32]string{
+		0: "SEVERITY_UNSPECIFIED",
+		1: "SEVERITY_BLOCKED",
+		2: "SEVERITY_SLOW",
+		3: "SEVERITY_WORKING",
+		4: "SEVERITY_IN_SYNC",
+		5: "SEVERITY_WATCHED",
+	}
+	Severity_value = map[string]int32{
+		"SEVERITY_UNSPECIFIED": 0,
+		"SEVERITY_BLOCKED":     1,
+		"SEVERITY_SLOW":        2,
+		"SEVERITY_WORKING":     3,
+		"SEVERITY_IN_SYNC":     4,
+		"SEVERITY_WATCHED":     5,
+	}
+)
+
+func (x Severity) Enum() *Severity {
+	p := new(Severity)
+	*p = x
+	return p
+}
+
+func (x Severity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Severity) Descriptor() protoreflect.EnumDescriptor {
+	return file_decree_v1_inspection_service_proto_enumTypes[1].Descriptor()
+}
+
+func (Severity) Type() protoreflect.EnumType {
+	return &file_decree_v1_inspection_service_proto_enumTypes[1]
+}
+
+func (x Severity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Severity.Descriptor instead.
+func (Severity) EnumDescriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{1}
+}
+
 // Says what differs.
 type Subject int32
 
@@ -135,11 +201,11 @@ func (x Subject) String() string {
 }
 
 func (Subject) Descriptor() protoreflect.EnumDescriptor {
-	return file_decree_v1_inspection_service_proto_enumTypes[1].Descriptor()
+	return file_decree_v1_inspection_service_proto_enumTypes[2].Descriptor()
 }
 
 func (Subject) Type() protoreflect.EnumType {
-	return &file_decree_v1_inspection_service_proto_enumTypes[1]
+	return &file_decree_v1_inspection_service_proto_enumTypes[2]
 }
 
 func (x Subject) Number() protoreflect.EnumNumber {
@@ -148,7 +214,7 @@ func (x Subject) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Subject.Descriptor instead.
 func (Subject) EnumDescriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{1}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{2}
 }
 
 // Says why a difference is no fault.
@@ -196,11 +262,11 @@ func (x Departure) String() string {
 }
 
 func (Departure) Descriptor() protoreflect.EnumDescriptor {
-	return file_decree_v1_inspection_service_proto_enumTypes[2].Descriptor()
+	return file_decree_v1_inspection_service_proto_enumTypes[3].Descriptor()
 }
 
 func (Departure) Type() protoreflect.EnumType {
-	return &file_decree_v1_inspection_service_proto_enumTypes[2]
+	return &file_decree_v1_inspection_service_proto_enumTypes[3]
 }
 
 func (x Departure) Number() protoreflect.EnumNumber {
@@ -209,7 +275,7 @@ func (x Departure) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Departure.Descriptor instead.
 func (Departure) EnumDescriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{2}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
 }
 
 // Asks for ReplicaSets.
@@ -372,7 +438,9 @@ type ReplicaSetSummary struct {
 	// The labels of its pod template.
 	TemplateLabels map[string]string `protobuf:"bytes,14,rep,name=template_labels,json=templateLabels,proto3" json:"template_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The cluster's uid: two clusters may have one name.
-	ClusterUid    string `protobuf:"bytes,15,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	ClusterUid string `protobuf:"bytes,15,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// The cause of this state, for people.
+	Cause         *Cause `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,6 +580,88 @@ func (x *ReplicaSetSummary) GetClusterUid() string {
 	return ""
 }
 
+func (x *ReplicaSetSummary) GetCause() *Cause {
+	if x != nil {
+		return x.Cause
+	}
+	return nil
+}
+
+// Explains the state of a ReplicaSet in one sentence.
+type Cause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How much it needs a person.
+	Severity Severity `protobuf:"varint,1,opt,name=severity,proto3,enum=decree.v1.Severity" json:"severity,omitempty"`
+	// One sentence without a period at its end, the cause first, such as `Quota exceeded in payments: 404 of 300 pods`. It states no times; `next_sync` of
+	// the summary is the time of the next attempt.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// A text that ReplicaSets of one session share if they have the same cause, such as `Quota exceeded in payments: 404 of 300 pods`; empty if
+	// the cause affects no others.
+	Group string `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
+	// A command that shows more or resolves the cause, such as `kubectl -n payments describe resourcequota`; empty if there is none.
+	NextCommand   string `protobuf:"bytes,4,opt,name=next_command,json=nextCommand,proto3" json:"next_command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cause) Reset() {
+	*x = Cause{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cause) ProtoMessage() {}
+
+func (x *Cause) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cause.ProtoReflect.Descriptor instead.
+func (*Cause) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Cause) GetSeverity() Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return Severity_SEVERITY_UNSPECIFIED
+}
+
+func (x *Cause) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Cause) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Cause) GetNextCommand() string {
+	if x != nil {
+		return x.NextCommand
+	}
+	return ""
+}
+
 // Asks for one ReplicaSet.
 type GetReplicaSetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -527,7 +677,7 @@ type GetReplicaSetRequest struct {
 
 func (x *GetReplicaSetRequest) Reset() {
 	*x = GetReplicaSetRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -539,7 +689,7 @@ func (x *GetReplicaSetRequest) String() string {
 func (*GetReplicaSetRequest) ProtoMessage() {}
 
 func (x *GetReplicaSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[3]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -552,7 +702,7 @@ func (x *GetReplicaSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReplicaSetRequest.ProtoReflect.Descriptor instead.
 func (*GetReplicaSetRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{3}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetReplicaSetRequest) GetCluster() string {
@@ -590,14 +740,16 @@ type GetReplicaSetResponse struct {
 	// Its last decisions, the newest first: at most 10 status writes and 20 others, and its last deletion in any case.
 	Decisions []*DecisionRecord `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// What led here since the session began, the newest first: at most 32 entries, and fewer where a session has very many. Writes of the status are left out unless they failed.
-	Timeline      []*TimelineEntry `protobuf:"bytes,6,rep,name=timeline,proto3" json:"timeline,omitempty"`
+	Timeline []*TimelineEntry `protobuf:"bytes,6,rep,name=timeline,proto3" json:"timeline,omitempty"`
+	// Its last deletion of surplus pods in this session; absent if there was none.
+	LastScaleDown *ScaleDown `protobuf:"bytes,7,opt,name=last_scale_down,json=lastScaleDown,proto3" json:"last_scale_down,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetReplicaSetResponse) Reset() {
 	*x = GetReplicaSetResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +761,7 @@ func (x *GetReplicaSetResponse) String() string {
 func (*GetReplicaSetResponse) ProtoMessage() {}
 
 func (x *GetReplicaSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[4]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +774,7 @@ func (x *GetReplicaSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReplicaSetResponse.ProtoReflect.Descriptor instead.
 func (*GetReplicaSetResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{4}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetReplicaSetResponse) GetSummary() *ReplicaSetSummary {
@@ -667,6 +819,233 @@ func (x *GetReplicaSetResponse) GetTimeline() []*TimelineEntry {
 	return nil
 }
 
+func (x *GetReplicaSetResponse) GetLastScaleDown() *ScaleDown {
+	if x != nil {
+		return x.LastScaleDown
+	}
+	return nil
+}
+
+// Explains the choice of a deletion of surplus pods.
+type ScaleDown struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was decided.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The batch.
+	BatchId uint64 `protobuf:"varint,2,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// How many active pods there were.
+	From int32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	// How many were wanted.
+	To int32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	// How many pods were chosen.
+	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
+	// The pods next to the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that were not. No pod that was not chosen is
+	// known if all were chosen, or if the pods that stayed were not compared.
+	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaleDown) Reset() {
+	*x = ScaleDown{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaleDown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaleDown) ProtoMessage() {}
+
+func (x *ScaleDown) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaleDown.ProtoReflect.Descriptor instead.
+func (*ScaleDown) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ScaleDown) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ScaleDown) GetBatchId() uint64 {
+	if x != nil {
+		return x.BatchId
+	}
+	return 0
+}
+
+func (x *ScaleDown) GetFrom() int32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *ScaleDown) GetTo() int32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *ScaleDown) GetChosen() int32 {
+	if x != nil {
+		return x.Chosen
+	}
+	return 0
+}
+
+func (x *ScaleDown) GetPods() []*RankedPod {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+// Shows the values of a pod that the order of deletion compares.
+type RankedPod struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pod's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether it was chosen.
+	Chosen bool `protobuf:"varint,2,opt,name=chosen,proto3" json:"chosen,omitempty"`
+	// The rule that set it apart from the next pod of the order; absent for the last.
+	Reason *Reason `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Its values, in the order of the rules.
+	Values        []*RankValue `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankedPod) Reset() {
+	*x = RankedPod{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankedPod) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankedPod) ProtoMessage() {}
+
+func (x *RankedPod) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankedPod.ProtoReflect.Descriptor instead.
+func (*RankedPod) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RankedPod) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RankedPod) GetChosen() bool {
+	if x != nil {
+		return x.Chosen
+	}
+	return false
+}
+
+func (x *RankedPod) GetReason() *Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *RankedPod) GetValues() []*RankValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// Shows a value that a rule compares.
+type RankValue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rule.
+	Rule Rule `protobuf:"varint,1,opt,name=rule,proto3,enum=decree.v1.Rule" json:"rule,omitempty"`
+	// The value for people, such as `-10` for a deletion cost or `69-137 s` for an age, which is compared by its power of two.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankValue) Reset() {
+	*x = RankValue{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankValue) ProtoMessage() {}
+
+func (x *RankValue) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankValue.ProtoReflect.Descriptor instead.
+func (*RankValue) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RankValue) GetRule() Rule {
+	if x != nil {
+		return x.Rule
+	}
+	return Rule_RULE_UNSPECIFIED
+}
+
+func (x *RankValue) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // One thing that happened to a ReplicaSet, as its session has seen it.
 type TimelineEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -686,7 +1065,7 @@ type TimelineEntry struct {
 
 func (x *TimelineEntry) Reset() {
 	*x = TimelineEntry{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +1077,7 @@ func (x *TimelineEntry) String() string {
 func (*TimelineEntry) ProtoMessage() {}
 
 func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[5]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +1090,7 @@ func (x *TimelineEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineEntry.ProtoReflect.Descriptor instead.
 func (*TimelineEntry) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{5}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TimelineEntry) GetTime() *timestamppb.Timestamp {
@@ -793,7 +1172,7 @@ type Scaled struct {
 
 func (x *Scaled) Reset() {
 	*x = Scaled{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1184,7 @@ func (x *Scaled) String() string {
 func (*Scaled) ProtoMessage() {}
 
 func (x *Scaled) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[6]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1197,7 @@ func (x *Scaled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scaled.ProtoReflect.Descriptor instead.
 func (*Scaled) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{6}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Scaled) GetFrom() int32 {
@@ -852,7 +1231,7 @@ type Decided struct {
 
 func (x *Decided) Reset() {
 	*x = Decided{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1243,7 @@ func (x *Decided) String() string {
 func (*Decided) ProtoMessage() {}
 
 func (x *Decided) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[7]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1256,7 @@ func (x *Decided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decided.ProtoReflect.Descriptor instead.
 func (*Decided) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{7}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Decided) GetBatchId() uint64 {
@@ -935,7 +1314,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1326,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[8]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1339,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{8}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Answered) GetBatchId() uint64 {
@@ -1041,7 +1420,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1432,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[9]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1445,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{9}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WatchDecisionsRequest) GetCluster() string {
@@ -1103,7 +1482,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1494,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[10]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1507,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{10}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchDecisionsResponse) GetDecision() *DecisionRecord {
@@ -1174,7 +1553,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1565,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[11]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1578,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{11}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DecisionRecord) GetTime() *timestamppb.Timestamp {
@@ -1285,7 +1664,7 @@ type DecisionTarget struct {
 
 func (x *DecisionTarget) Reset() {
 	*x = DecisionTarget{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1676,7 @@ func (x *DecisionTarget) String() string {
 func (*DecisionTarget) ProtoMessage() {}
 
 func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[12]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1689,7 @@ func (x *DecisionTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionTarget.ProtoReflect.Descriptor instead.
 func (*DecisionTarget) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{12}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DecisionTarget) GetName() string {
@@ -1336,7 +1715,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1727,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[13]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1740,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{13}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
 // Answers with the sessions, sorted by cluster and shard.
@@ -1377,7 +1756,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1768,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[14]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1781,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{14}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionSummary {
@@ -1464,7 +1843,7 @@ type SessionSummary struct {
 
 func (x *SessionSummary) Reset() {
 	*x = SessionSummary{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1855,7 @@ func (x *SessionSummary) String() string {
 func (*SessionSummary) ProtoMessage() {}
 
 func (x *SessionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[15]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1868,7 @@ func (x *SessionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSummary.ProtoReflect.Descriptor instead.
 func (*SessionSummary) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{15}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SessionSummary) GetSessionId() string {
@@ -1633,7 +2012,7 @@ type ListDifferencesRequest struct {
 
 func (x *ListDifferencesRequest) Reset() {
 	*x = ListDifferencesRequest{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +2024,7 @@ func (x *ListDifferencesRequest) String() string {
 func (*ListDifferencesRequest) ProtoMessage() {}
 
 func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[16]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +2037,7 @@ func (x *ListDifferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesRequest.ProtoReflect.Descriptor instead.
 func (*ListDifferencesRequest) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{16}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDifferencesRequest) GetCluster() string {
@@ -1706,7 +2085,7 @@ type ListDifferencesResponse struct {
 
 func (x *ListDifferencesResponse) Reset() {
 	*x = ListDifferencesResponse{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +2097,7 @@ func (x *ListDifferencesResponse) String() string {
 func (*ListDifferencesResponse) ProtoMessage() {}
 
 func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[17]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +2110,7 @@ func (x *ListDifferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDifferencesResponse.ProtoReflect.Descriptor instead.
 func (*ListDifferencesResponse) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListDifferencesResponse) GetDifferences() []*Difference {
@@ -1800,7 +2179,7 @@ type Agreement struct {
 
 func (x *Agreement) Reset() {
 	*x = Agreement{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +2191,7 @@ func (x *Agreement) String() string {
 func (*Agreement) ProtoMessage() {}
 
 func (x *Agreement) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[18]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +2204,7 @@ func (x *Agreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agreement.ProtoReflect.Descriptor instead.
 func (*Agreement) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{18}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Agreement) GetSubject() Subject {
@@ -1885,7 +2264,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1897,7 +2276,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_decree_v1_inspection_service_proto_msgTypes[19]
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1910,7 +2289,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{19}
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Difference) GetTime() *timestamppb.Timestamp {
@@ -1996,7 +2375,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"\x82\x01\n" +
 	"\x17ListReplicaSetsResponse\x12?\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x05\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x82\x06\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -2015,21 +2394,43 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\afailure\x18\r \x01(\tR\afailure\x12Y\n" +
 	"\x0ftemplate_labels\x18\x0e \x03(\v20.decree.v1.ReplicaSetSummary.TemplateLabelsEntryR\x0etemplateLabels\x12\x1f\n" +
 	"\vcluster_uid\x18\x0f \x01(\tR\n" +
-	"clusterUid\x1aA\n" +
+	"clusterUid\x12&\n" +
+	"\x05cause\x18\x10 \x01(\v2\x10.decree.v1.CauseR\x05cause\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x01\n" +
+	"\x05Cause\x12/\n" +
+	"\bseverity\x18\x01 \x01(\x0e2\x13.decree.v1.SeverityR\bseverity\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
+	"\x05group\x18\x03 \x01(\tR\x05group\x12!\n" +
+	"\fnext_command\x18\x04 \x01(\tR\vnextCommand\"b\n" +
 	"\x14GetReplicaSetRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xb0\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xee\x02\n" +
 	"\x15GetReplicaSetResponse\x126\n" +
 	"\asummary\x18\x01 \x01(\v2\x1c.decree.v1.ReplicaSetSummaryR\asummary\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\tR\binFlight\x127\n" +
 	"\tnext_sync\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnextSync\x12\x1a\n" +
 	"\bfailures\x18\x04 \x01(\x05R\bfailures\x127\n" +
 	"\tdecisions\x18\x05 \x03(\v2\x19.decree.v1.DecisionRecordR\tdecisions\x124\n" +
-	"\btimeline\x18\x06 \x03(\v2\x18.decree.v1.TimelineEntryR\btimeline\"\xd8\x01\n" +
+	"\btimeline\x18\x06 \x03(\v2\x18.decree.v1.TimelineEntryR\btimeline\x12<\n" +
+	"\x0flast_scale_down\x18\a \x01(\v2\x14.decree.v1.ScaleDownR\rlastScaleDown\"\xbc\x01\n" +
+	"\tScaleDown\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
+	"\bbatch_id\x18\x02 \x01(\x04R\abatchId\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\x05R\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\x05R\x02to\x12\x16\n" +
+	"\x06chosen\x18\x05 \x01(\x05R\x06chosen\x12(\n" +
+	"\x04pods\x18\x06 \x03(\v2\x14.decree.v1.RankedPodR\x04pods\"\x90\x01\n" +
+	"\tRankedPod\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06chosen\x18\x02 \x01(\bR\x06chosen\x12)\n" +
+	"\x06reason\x18\x03 \x01(\v2\x11.decree.v1.ReasonR\x06reason\x12,\n" +
+	"\x06values\x18\x04 \x03(\v2\x14.decree.v1.RankValueR\x06values\"F\n" +
+	"\tRankValue\x12#\n" +
+	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xd8\x01\n" +
 	"\rTimelineEntry\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
 	"\x06scaled\x18\x02 \x01(\v2\x11.decree.v1.ScaledH\x00R\x06scaled\x12.\n" +
@@ -2151,7 +2552,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x18REPLICA_SET_STATE_QUEUED\x10\x02\x12\x1c\n" +
 	"\x18REPLICA_SET_STATE_ACTING\x10\x03\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_WAITING\x10\x04\x12!\n" +
-	"\x1dREPLICA_SET_STATE_QUARANTINED\x10\x05*t\n" +
+	"\x1dREPLICA_SET_STATE_QUARANTINED\x10\x05*\x8f\x01\n" +
+	"\bSeverity\x12\x18\n" +
+	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10SEVERITY_BLOCKED\x10\x01\x12\x11\n" +
+	"\rSEVERITY_SLOW\x10\x02\x12\x14\n" +
+	"\x10SEVERITY_WORKING\x10\x03\x12\x14\n" +
+	"\x10SEVERITY_IN_SYNC\x10\x04\x12\x14\n" +
+	"\x10SEVERITY_WATCHED\x10\x05*t\n" +
 	"\aSubject\x12\x17\n" +
 	"\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSUBJECT_COUNT\x10\x01\x12\x13\n" +
@@ -2185,94 +2593,108 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 	return file_decree_v1_inspection_service_proto_rawDescData
 }
 
-var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
-	(Subject)(0),                    // 1: decree.v1.Subject
-	(Departure)(0),                  // 2: decree.v1.Departure
-	(*ListReplicaSetsRequest)(nil),  // 3: decree.v1.ListReplicaSetsRequest
-	(*ListReplicaSetsResponse)(nil), // 4: decree.v1.ListReplicaSetsResponse
-	(*ReplicaSetSummary)(nil),       // 5: decree.v1.ReplicaSetSummary
-	(*GetReplicaSetRequest)(nil),    // 6: decree.v1.GetReplicaSetRequest
-	(*GetReplicaSetResponse)(nil),   // 7: decree.v1.GetReplicaSetResponse
-	(*TimelineEntry)(nil),           // 8: decree.v1.TimelineEntry
-	(*Scaled)(nil),                  // 9: decree.v1.Scaled
-	(*Decided)(nil),                 // 10: decree.v1.Decided
-	(*Answered)(nil),                // 11: decree.v1.Answered
-	(*WatchDecisionsRequest)(nil),   // 12: decree.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),  // 13: decree.v1.WatchDecisionsResponse
-	(*DecisionRecord)(nil),          // 14: decree.v1.DecisionRecord
-	(*DecisionTarget)(nil),          // 15: decree.v1.DecisionTarget
-	(*ListSessionsRequest)(nil),     // 16: decree.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 17: decree.v1.ListSessionsResponse
-	(*SessionSummary)(nil),          // 18: decree.v1.SessionSummary
-	(*ListDifferencesRequest)(nil),  // 19: decree.v1.ListDifferencesRequest
-	(*ListDifferencesResponse)(nil), // 20: decree.v1.ListDifferencesResponse
-	(*Agreement)(nil),               // 21: decree.v1.Agreement
-	(*Difference)(nil),              // 22: decree.v1.Difference
-	nil,                             // 23: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*ObjectRef)(nil),               // 24: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 25: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 26: google.protobuf.Timestamp
-	(FailureClass)(0),               // 27: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 28: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 29: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
+	(Severity)(0),                   // 1: decree.v1.Severity
+	(Subject)(0),                    // 2: decree.v1.Subject
+	(Departure)(0),                  // 3: decree.v1.Departure
+	(*ListReplicaSetsRequest)(nil),  // 4: decree.v1.ListReplicaSetsRequest
+	(*ListReplicaSetsResponse)(nil), // 5: decree.v1.ListReplicaSetsResponse
+	(*ReplicaSetSummary)(nil),       // 6: decree.v1.ReplicaSetSummary
+	(*Cause)(nil),                   // 7: decree.v1.Cause
+	(*GetReplicaSetRequest)(nil),    // 8: decree.v1.GetReplicaSetRequest
+	(*GetReplicaSetResponse)(nil),   // 9: decree.v1.GetReplicaSetResponse
+	(*ScaleDown)(nil),               // 10: decree.v1.ScaleDown
+	(*RankedPod)(nil),               // 11: decree.v1.RankedPod
+	(*RankValue)(nil),               // 12: decree.v1.RankValue
+	(*TimelineEntry)(nil),           // 13: decree.v1.TimelineEntry
+	(*Scaled)(nil),                  // 14: decree.v1.Scaled
+	(*Decided)(nil),                 // 15: decree.v1.Decided
+	(*Answered)(nil),                // 16: decree.v1.Answered
+	(*WatchDecisionsRequest)(nil),   // 17: decree.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),  // 18: decree.v1.WatchDecisionsResponse
+	(*DecisionRecord)(nil),          // 19: decree.v1.DecisionRecord
+	(*DecisionTarget)(nil),          // 20: decree.v1.DecisionTarget
+	(*ListSessionsRequest)(nil),     // 21: decree.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 22: decree.v1.ListSessionsResponse
+	(*SessionSummary)(nil),          // 23: decree.v1.SessionSummary
+	(*ListDifferencesRequest)(nil),  // 24: decree.v1.ListDifferencesRequest
+	(*ListDifferencesResponse)(nil), // 25: decree.v1.ListDifferencesResponse
+	(*Agreement)(nil),               // 26: decree.v1.Agreement
+	(*Difference)(nil),              // 27: decree.v1.Difference
+	nil,                             // 28: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*ObjectRef)(nil),               // 29: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 30: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 31: google.protobuf.Timestamp
+	(Rule)(0),                       // 32: decree.v1.Rule
+	(FailureClass)(0),               // 33: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 34: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 35: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 36: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
-	5,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	24, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	6,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
+	29, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	25, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	26, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	26, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	23, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	5,  // 7: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	26, // 8: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	14, // 9: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	8,  // 10: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	26, // 11: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
-	9,  // 12: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	10, // 13: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	11, // 14: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	25, // 15: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	27, // 16: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	26, // 17: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
-	14, // 18: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	26, // 19: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	24, // 20: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	15, // 21: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	25, // 22: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	28, // 23: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	25, // 24: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	18, // 25: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	29, // 26: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	26, // 27: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	30, // 28: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	22, // 29: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	21, // 30: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	26, // 31: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
-	1,  // 32: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	26, // 33: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	24, // 34: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	1,  // 35: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	2,  // 36: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	3,  // 37: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	6,  // 38: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	12, // 39: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	16, // 40: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	19, // 41: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	4,  // 42: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	7,  // 43: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	13, // 44: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	17, // 45: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	20, // 46: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	42, // [42:47] is the sub-list for method output_type
-	37, // [37:42] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	30, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	31, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	31, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	28, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	7,  // 7: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
+	1,  // 8: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	6,  // 9: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	31, // 10: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	19, // 11: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	13, // 12: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	10, // 13: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	31, // 14: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
+	11, // 15: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	30, // 16: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	12, // 17: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	32, // 18: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	31, // 19: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	14, // 20: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	15, // 21: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	16, // 22: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	30, // 23: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	33, // 24: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	31, // 25: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	19, // 26: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	31, // 27: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	29, // 28: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	20, // 29: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	30, // 30: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	34, // 31: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	30, // 32: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	23, // 33: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	35, // 34: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	31, // 35: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	36, // 36: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	27, // 37: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	26, // 38: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	31, // 39: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	2,  // 40: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	31, // 41: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	29, // 42: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	2,  // 43: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	3,  // 44: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	4,  // 45: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	8,  // 46: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	17, // 47: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	21, // 48: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	24, // 49: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	5,  // 50: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	9,  // 51: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	18, // 52: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	22, // 53: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	25, // 54: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	50, // [50:55] is the sub-list for method output_type
+	45, // [45:50] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -2284,19 +2706,19 @@ func file_decree_v1_inspection_service_proto_init() {
 	file_decree_v1_object_proto_init()
 	file_decree_v1_report_proto_init()
 	file_decree_v1_session_proto_init()
-	file_decree_v1_inspection_service_proto_msgTypes[5].OneofWrappers = []any{
+	file_decree_v1_inspection_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*TimelineEntry_Scaled)(nil),
 		(*TimelineEntry_Decided)(nil),
 		(*TimelineEntry_Answered)(nil),
 	}
-	file_decree_v1_inspection_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_decree_v1_inspection_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   21,
+			NumEnums:      4,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -269,6 +269,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .iter()
             .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
             .collect(),
+        cause: None,
     }
 }
 
