@@ -1,4 +1,4 @@
-//! Pods that were created while the versions of the cluster went back, and that no list has shown yet.
+//! Pods that were created while the versions of the cluster went back, or may have been, and that no list has shown yet.
 //!
 //! An API server that keeps running while its store is put back lists the lost history from its cache, for as long as it runs. An agent that
 //! believed such a list would miss each pod that it has just created, and create another one in every session. So a list of pods is used
@@ -9,6 +9,7 @@ use decree::v1::{self, FailureClass};
 
 use crate::{
     api::{CallId, Reply, Request, classify, parse_version},
+    history::PodName,
     operation::Answer,
     watch::{Items, List},
 };
@@ -23,6 +24,7 @@ pub(crate) struct Doubts {
 
 #[derive(Clone, Debug)]
 struct Doubt {
+    /// Without a UID as long as nothing has told whether there is such a pod.
     pod: v1::ObjectRef,
     is_listed: bool,
     read: Read,
@@ -40,13 +42,29 @@ enum Read {
 impl Doubts {
     /// Takes a pod whose version is no higher than what the cluster had reached.
     pub(crate) fn push(&mut self, pod: &v1::Pod, reached: u64) {
+        let pod = v1::ObjectRef {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        };
+        self.push_ref(pod, reached);
+    }
+
+    /// Takes a pod whose create has no answer, and what the cluster had reached when it left.
+    pub(crate) fn push_unanswered(&mut self, (namespace, name): PodName, reached: u64) {
+        let uid = String::new();
+        let pod = v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        };
+        self.push_ref(pod, reached);
+    }
+
+    fn push_ref(&mut self, pod: v1::ObjectRef, reached: u64) {
         self.lost = self.lost.max(reached);
         self.pods.push(Doubt {
-            pod: v1::ObjectRef {
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid.clone(),
-            },
+            pod,
             is_listed: false,
             read: Read::NotNeeded,
         });
@@ -72,7 +90,7 @@ impl Doubts {
         }
         for pod in pods.iter() {
             let mut doubts = self.pods.iter_mut();
-            if let Some(doubt) = doubts.find(|doubt| doubt.pod.uid == pod.uid) {
+            if let Some(doubt) = doubts.find(|doubt| doubt.is_of(&pod)) {
                 doubt.is_listed = true;
             }
         }
@@ -117,12 +135,32 @@ impl Doubts {
         let doubt = &mut self.pods[place];
         doubt.read = Read::NotNeeded;
         let is_gone = match answer {
-            Ok(Reply::Pod(live)) => live.uid != doubt.pod.uid,
+            Ok(Reply::Pod(live)) => {
+                let is_gone = !doubt.is_of(live);
+                doubt.pod.uid.clone_from(&live.uid);
+                is_gone
+            }
             Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => false,
             Err(error) => classify(error) == FailureClass::NotFound,
         };
         if is_gone {
             self.pods.swap_remove(place);
+        }
+    }
+}
+
+// === impl Doubt ===
+
+impl Doubt {
+    fn is_of(&self, pod: &v1::Pod) -> bool {
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = &self.pod;
+        match uid.is_empty() {
+            true => *namespace == pod.namespace && *name == pod.name,
+            false => *uid == pod.uid,
         }
     }
 }
@@ -209,5 +247,24 @@ mod tests {
             doubts.handle_answer(CallId(id), &Err(error));
         }
         assert_eq!(doubts.count(), 0);
+    }
+
+    #[test]
+    fn pod_whose_create_has_no_answer_is_in_doubt_until_it_is_gone_or_listed() {
+        let name = || ("default".to_owned(), "a".to_owned());
+        for is_there in [true, false] {
+            let mut doubts = Doubts::default();
+            doubts.push_unanswered(name(), 100);
+            assert!(!doubts.allow(&list(Part::Whole, "120", &["other"])));
+            assert!(read(&mut doubts, 1).is_some());
+            let answer = match is_there {
+                true => replied(pod("a", 12)),
+                false => Err(refusal(404, "NotFound")),
+            };
+            doubts.handle_answer(CallId(1), &answer);
+            let is_used = doubts.allow(&list(Part::Whole, "120", &["other"]));
+            assert_eq!(is_used, !is_there);
+            assert!(doubts.allow(&list(Part::Whole, "120", &["a"])));
+        }
     }
 }

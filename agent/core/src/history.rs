@@ -7,7 +7,11 @@
 //! Lists and answers tell, and in a quiet cluster the agent asks now and then. Each answer is held against what was known when its request
 //! left: what comes meanwhile may be newer. Versions of different kinds are not compared, as each kind may have a store of its own.
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
@@ -48,7 +52,7 @@ pub(crate) struct History {
     /// The calls in flight whose answers are held against what was known when they left.
     writes: HashMap<CallId, Write>,
     /// The creates without an answer, by the namespace and name of the pod: a read tells which version it was given, if any.
-    unanswered: HashMap<PodName, Write>,
+    unanswered: BTreeMap<PodName, Write>,
     asked_last: u64,
     /// How often the versions went back.
     number: u32,
@@ -74,7 +78,7 @@ enum Written {
 }
 
 /// A namespace and a name.
-type PodName = (String, String);
+pub(crate) type PodName = (String, String);
 
 #[derive(Clone, Debug)]
 struct Versions {
@@ -125,17 +129,21 @@ impl History {
         Self {
             kinds: Kind::ALL.map(|kind| Versions::new(kind, ask_every, seed)),
             writes: HashMap::new(),
-            unanswered: HashMap::new(),
+            unanswered: BTreeMap::new(),
             asked_last: 0,
             number: 0,
         }
     }
 
-    /// Forgets all versions: another history begins.
-    pub(crate) fn forget(&mut self) {
+    /// Forgets all versions: another history begins. Returns the pods whose creates have no answer and may have taken effect in it, each with the
+    /// version that the cluster had reached.
+    pub(crate) fn forget(&mut self) -> Vec<(PodName, u64)> {
         self.number += 1;
-        self.unanswered.clear();
         self.kinds.iter_mut().for_each(Versions::forget);
+        let unanswered = std::mem::take(&mut self.unanswered).into_iter();
+        unanswered
+            .map(|(pod, write)| (pod, write.reached))
+            .collect()
     }
 
     /// Notes the version up to which a list or watch has shown a kind.
@@ -210,20 +218,23 @@ impl History {
         }
     }
 
-    /// Notes that a call has no answer, or one that leaves open whether its write took effect.
-    pub(crate) fn leave_open(&mut self, id: CallId) {
-        let Some(write) = self.writes.remove(&id) else {
-            return;
+    /// Notes that a call has no answer, or one that leaves open whether its write took effect. Returns the pod of a create that left before the
+    /// versions went back, with the version that the cluster had reached.
+    pub(crate) fn leave_open(&mut self, id: CallId) -> Option<(PodName, u64)> {
+        let write = self.writes.remove(&id)?;
+        let Written::Pod(pod) = &write.written else {
+            return None;
         };
-        if let Written::Pod(pod) = &write.written
-            && write.history == self.number
-        {
-            if self.unanswered.len() >= UNANSWERED_MAX {
-                // They are of sessions that ended before the read.
-                self.unanswered.clear();
-            }
-            self.unanswered.insert(pod.clone(), write);
+        let pod = pod.clone();
+        if write.history != self.number {
+            return Some((pod, write.reached));
         }
+        if self.unanswered.len() >= UNANSWERED_MAX {
+            // They are of sessions that ended before the read.
+            self.unanswered.clear();
+        }
+        self.unanswered.insert(pod, write);
+        None
     }
 
     /// Takes the version that a write was given; nothing where it was given none. Returns what went back if it is lower than it can be, and

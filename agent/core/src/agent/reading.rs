@@ -143,8 +143,10 @@ impl Reading {
         answer: &Result<Reply, ApiError>,
     ) -> Option<WentBack> {
         self.doubts.handle_answer(id, answer);
-        if matches!(answer, Err(error) if leaves_effect_open(error)) {
-            self.history.leave_open(id);
+        if matches!(answer, Err(error) if leaves_effect_open(error))
+            && let Some((pod, reached)) = self.history.leave_open(id)
+        {
+            self.doubts.push_unanswered(pod, reached);
         }
         let version = match answer {
             Ok(Reply::Pod(pod)) => Some(&pod.resource_version),
@@ -170,7 +172,9 @@ impl Reading {
 
     /// Forgets the versions: another history begins.
     pub(super) fn forget(&mut self) {
-        self.history.forget();
+        for (pod, reached) in self.history.forget() {
+            self.doubts.push_unanswered(pod, reached);
+        }
     }
 
     /// Does what time asks for.
