@@ -12,7 +12,7 @@ const SECTIONS: [&str; 11] = [
     "frames",
     "lists-and-changes",
     "batches-and-outcomes",
-    "what-an-operation-finds",
+    "outcome-by-state-found",
     "traces",
     "heartbeats-and-the-end-of-a-session",
     "isolation",

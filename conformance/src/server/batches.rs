@@ -64,7 +64,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     case!(
         "batches-and-outcomes",
-        "what a guard refused is tried again though no event comes",
+        "the server retries an operation that a guard refused without an event",
         refused
     ),
     case!(

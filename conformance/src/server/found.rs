@@ -1,4 +1,4 @@
-//! What an operation found: the rows of the table "what an operation finds" of docs/protocol.md that have no other case.
+//! What an operation found: the rows of the table "outcome by state found" of docs/protocol.md that have no other case.
 
 use decree::v1::{FailureClass, NotStarted, NotStartedCause, batch::Action, outcome};
 
@@ -10,27 +10,27 @@ use super::{
 
 pub(super) const CASES: &[Case] = &[
     case!(
-        "what-an-operation-finds",
+        "outcome-by-state-found",
         "a deletion that finds no pod takes it out of the view",
         absent_victim
     ),
     case!(
-        "what-an-operation-finds",
+        "outcome-by-state-found",
         "a deletion that finds another pod is decided again",
         other_victim
     ),
     case!(
-        "what-an-operation-finds",
+        "outcome-by-state-found",
         "a create in a namespace that is being deleted is no failure and is not repeated",
         terminating
     ),
     case!(
-        "what-an-operation-finds",
+        "outcome-by-state-found",
         "a create that slow start left out is decided again, under another name or the same",
         left_out
     ),
     case!(
-        "what-an-operation-finds",
+        "outcome-by-state-found",
         "a status that was not written is decided again",
         status
     ),
