@@ -35,7 +35,7 @@ const COLUMNS: [&str; 8] = [
     "pods of all",
     "ReplicaSets of all",
     "all lists",
-    "longest step of a turn",
+    "longest step",
     "memory that the limits count",
     "memory asked of the allocator",
     "limits of a server by default that refuse it",

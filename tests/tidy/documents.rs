@@ -285,7 +285,7 @@ fn tiers_of_the_architecture_are_the_test_binaries() {
 }
 
 /// Returns the first two cells of each row of the table under a heading.
-fn architecture_rows(heading: &str) -> Vec<(String, String)> {
+pub(crate) fn architecture_rows(heading: &str) -> Vec<(String, String)> {
     let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
     let page = page.expect("the document is there");
     let (_, section) = page.split_once(heading).expect("the section is there");

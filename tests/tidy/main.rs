@@ -6,6 +6,7 @@ mod commands;
 mod dependencies;
 mod documents;
 mod files;
+mod forms;
 mod gate;
 mod modules;
 mod prose;

@@ -1,0 +1,58 @@
+//! The forms of the data that docs/architecture.md lists are types of the sources, and do not become more.
+
+use std::collections::BTreeMap;
+
+use crate::{documents::architecture_rows, files};
+
+/// The lists, each with the number of its forms. The numbers only shrink.
+const LISTS: [(&str, usize); 3] = [
+    ("### A pod, ", 9),
+    ("### An outcome, ", 10),
+    ("### A batch, ", 8),
+];
+
+#[test]
+fn forms_of_the_architecture_are_types_and_do_not_become_more() {
+    let page = std::fs::read_to_string(files::root().join("docs/architecture.md"));
+    let page = page.expect("the document is there");
+    let folders = architecture_rows("## The folders").into_iter();
+    let folders: BTreeMap<_, _> = folders.map(|(folder, package)| (package, folder)).collect();
+    for (heading, count) in LISTS {
+        let (_, section) = page.split_once(heading).expect("the list is there");
+        let section = section.split("\n#").next().unwrap_or_default();
+        let rows: Vec<_> = section.lines().filter(|it| it.starts_with("| `")).collect();
+        assert_eq!(rows.len(), count, "{heading}: {rows:#?}");
+        for row in rows {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            let [_, form, package, place, ..] = cells[..] else {
+                panic!("{row}");
+            };
+            let [form, place] = [form, place].map(|cell| cell.trim_matches('`'));
+            let folder = folders.get(package).expect("it is a package");
+            assert!(place.starts_with(folder.trim_matches('`')), "{row}");
+            let text = std::fs::read_to_string(files::root().join(place));
+            let text = text.unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert!(has_type(&text, form), "{place} has no type {form}");
+        }
+    }
+}
+
+/// Returns whether a text defines a type, or, where the type is of a library, has a function that returns it.
+fn has_type(text: &str, name: &str) -> bool {
+    let openings = ["struct ", "enum ", "message ", "-> ", "-> Result<"];
+    let is_part = |it: char| it.is_alphanumeric() || it == '_';
+    openings.iter().any(|opening| {
+        let mut rests = text.split(&format!("{opening}{name}")).skip(1);
+        rests.any(|rest| !rest.starts_with(is_part))
+    })
+}
+
+#[test]
+fn parts_of_names_are_no_types() {
+    assert!(has_type("pub struct Pod<'a> {", "Pod"));
+    assert!(has_type(
+        "fn of() -> Result<http::Request<Body>, ApiError>",
+        "http::Request"
+    ));
+    assert!(!has_type("struct Pods; enum RawPod {}", "Pod"));
+}
