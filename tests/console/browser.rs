@@ -1,6 +1,6 @@
 //! The script that drives Chromium, and what it asks for.
 
-use std::{path::PathBuf, process::Command};
+use std::{env, fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 use tests::{
@@ -68,6 +68,15 @@ impl Browser {
         });
         command.arg(given.to_string());
         Running::start(command, Voice::Stdout)
+    }
+}
+
+/// Puts a picture of a story into the documents, if `UPDATE_EXPECT` is set.
+pub(crate) fn update_document(picture: &str, name: &str) {
+    if env::var_os("UPDATE_EXPECT").is_some() {
+        let from = pictures().join(format!("{picture}.png"));
+        let to = binaries::checkout().join("docs").join(name);
+        fs::copy(from, to).expect("the story made it");
     }
 }
 

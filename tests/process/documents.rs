@@ -28,7 +28,7 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs that the documents speak of.
-const OTHERS: [&str; 28] = [
+const OTHERS: [&str; 29] = [
     // Of kubeadm.
     "--client-name",
     "--validity-period",
@@ -47,6 +47,7 @@ const OTHERS: [&str; 28] = [
     "--enable-feature",
     "--for",
     "--kube-api-qps",
+    "--locked",
     "--from-file",
     "--overwrite",
     "--path",

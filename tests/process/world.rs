@@ -1,4 +1,4 @@
-//! A server and an agent as two processes, started as the README says, and what can be seen of them from outside.
+//! A server and an agent as two processes, started as the documents say, and what can be seen of them from outside.
 
 use std::{path::Path, process::Command};
 
@@ -10,7 +10,7 @@ use tests::{
 
 use crate::console::{self, Step};
 
-/// The test that the README's block of two processes names.
+/// The test that the documents' block of two processes names.
 const TWO_PROCESSES: &str = "two_processes_converge_and_drain";
 
 /// Starts a server that listens on `listen`.
@@ -59,7 +59,7 @@ fn start_recording(command: Command, folder: &Path) -> Running {
     Running::start(command, Voice::Stderr)
 }
 
-/// Starts an agent on the embedded cluster of the README.
+/// Starts an agent on the embedded cluster of the documents.
 pub(crate) fn agent(server: &str) -> Running {
     start_agent(documented("decree-agent"), server)
 }
@@ -87,7 +87,7 @@ fn start_agent(mut command: Command, server: &str) -> Running {
     Running::start(command, Voice::Stderr)
 }
 
-/// Returns the README's command for a program, with the program that was built already.
+/// Returns the documents' command for a program, with the program that was built already.
 fn documented(name: &str) -> Command {
     let steps = console::steps(TWO_PROCESSES);
     let lines = steps.iter().flat_map(|step: &Step| step.commands.lines());

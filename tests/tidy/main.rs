@@ -10,5 +10,6 @@ mod forms;
 mod gate;
 mod modules;
 mod prose;
+mod readme;
 mod sizes;
 mod words;

@@ -1,0 +1,77 @@
+//! The README convinces in its first screens, and says no figure that its source does not have.
+
+use tests::fenced;
+
+use crate::files;
+
+/// How long the README is at most, in lines.
+const LINES_MAX: usize = 120;
+/// How many lines the picture, and the two commands that show and test Decree, are within.
+const SCREEN: usize = 15;
+const SCREENS: usize = 60;
+
+fn read(path: &str) -> String {
+    let text = std::fs::read_to_string(files::root().join(path));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn readme_shows_a_picture_and_two_commands_in_its_first_screens() {
+    let readme = read("README.md");
+    let lines: Vec<_> = readme.lines().collect();
+    assert!(lines.len() <= LINES_MAX, "{} lines", lines.len());
+    let picture = lines.iter().position(|line| line.starts_with("!["));
+    assert!(picture.is_some_and(|line| line < SCREEN), "{picture:?}");
+    let blocks = fenced::blocks(&readme);
+    for check in ["demo", "test"] {
+        let block = blocks.iter().find(|block| block.check() == Some(check));
+        let line = block.map(|block| block.line);
+        assert!(line.is_some_and(|line| line < SCREENS), "{check}: {line:?}");
+    }
+}
+
+#[test]
+fn times_of_the_readme_are_those_of_the_benchmark() {
+    let page = read("docs/performance.md");
+    let (_, section) = page
+        .split_once("### Default settings compared")
+        .expect("it is measured");
+    let seconds = |controller: &str| -> f64 {
+        let opening = format!("| {controller} |");
+        let row = section.lines().find(|line| line.starts_with(&opening));
+        let cell = row.and_then(|row| row.split('|').nth(2));
+        cell.map(str::trim)
+            .and_then(|cell| cell.parse().ok())
+            .unwrap_or_else(|| panic!("no time of {controller}"))
+    };
+    let (ours, theirs) = (seconds("decree"), seconds("kube-controller-manager"));
+    let claim = format!("takes {ours:.1} s; kube-controller-manager takes {theirs:.0} s");
+    assert!(read("README.md").contains(&claim), "measured: {claim}");
+}
+
+#[test]
+fn versions_of_the_readme_are_those_that_are_tested() {
+    let readme = read("README.md");
+    let cluster = constant("tests/kube/server.rs", "version[\"gitVersion\"], \"");
+    let minor = cluster.rsplit_once('.').map_or("", |(minor, _)| minor);
+    let kubectl = constant("tests/src/tools.rs", "OLDEST_KUBECTL: &str = \"kubectl-");
+    let claims = [
+        format!("The tests run Decree on {minor},"),
+        format!("with kubectl {kubectl} and {minor}"),
+    ];
+    for claim in claims {
+        assert!(readme.contains(&claim), "tested: {claim}");
+    }
+    let version = constant("Cargo.toml", "\nversion = \"");
+    let minor = version.rsplit_once('.').map_or("", |(minor, _)| minor);
+    assert!(readme.contains(&format!("Version {minor}.")), "{version}");
+}
+
+/// Returns what follows an opening in a file, up to the closing quote.
+fn constant(path: &str, opening: &str) -> String {
+    let text = read(path);
+    let (_, rest) = text
+        .split_once(opening)
+        .unwrap_or_else(|| panic!("{path} has no {opening}"));
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
