@@ -13,6 +13,8 @@ pub(crate) struct Bar {
 }
 
 const TITLES: [&str; 4] = ["up, s", "down, s", "processor, s", "peak, MB"];
+/// Colors for light and dark pages.
+const STYLE: &str = "<style>text{fill:#0f172a}.w{fill:#ffffff}@media(prefers-color-scheme:dark){text{fill:#e2e8f0}.w{fill:#161923}}</style>";
 const PANEL: f64 = 220.0;
 const HEIGHT: f64 = 14.0;
 const LEFT: f64 = 90.0;
@@ -23,7 +25,7 @@ pub(crate) fn write(bars: &[Bar]) {
     let width = LEFT + 4.0 * (PANEL + 20.0);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+         {STYLE}\n<rect width=\"100%\" height=\"100%\" class=\"w\"/>\n"
     );
     legend(&mut svg);
     for (panel, title) in TITLES.iter().enumerate() {

@@ -100,7 +100,7 @@ impl Source {
     fn service(&self, at: i32, service: &ServiceDescriptorProto, page: &mut String) {
         let path = [FILE_SERVICES, at];
         heading(service.name(), self.comment(&path), page);
-        page.push_str("\n| method | request | response | |\n| --- | --- | --- | --- |\n");
+        page.push_str("\n| method | request | response | description |\n| --- | --- | --- | --- |\n");
         for (number, method) in (0..).zip(&service.method) {
             let streams = |is: bool| if is { "stream of " } else { "" };
             let comment = self.comment(&[path[0], at, PARTS, number]);
@@ -130,7 +130,7 @@ impl Source {
         if message.field.is_empty() {
             return;
         }
-        page.push_str("\n| field | type | |\n| --- | --- | --- |\n");
+        page.push_str("\n| field | type | description |\n| --- | --- | --- |\n");
         for (number, field) in (0..).zip(&message.field) {
             let comment = self.comment(&[path[0], at, PARTS, number]);
             let name = format!("`{}` = {}", field.name(), field.number());
@@ -141,7 +141,7 @@ impl Source {
     fn enumeration(&self, at: i32, one: &EnumDescriptorProto, page: &mut String) {
         let path = [FILE_ENUMS, at];
         heading(one.name(), self.comment(&path), page);
-        page.push_str("\n| value | |\n| --- | --- |\n");
+        page.push_str("\n| value | description |\n| --- | --- |\n");
         for (number, value) in (0..).zip(&one.value) {
             let comment = self.comment(&[path[0], at, PARTS, number]);
             let name = format!("`{}` = {}", value.name(), value.number());

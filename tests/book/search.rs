@@ -7,6 +7,11 @@ use tests::tools;
 
 use crate::site::{self, Site};
 
+/// Words of symptoms, each with the page that a reader finds first.
+const SOUGHT_FIRST: [(&str, &str); 2] = [
+    ("quota", "troubleshooting.html"),
+    ("budget", "safeguards.html"),
+];
 /// Words of the documents, each with the page that a reader hopes for.
 const SOUGHT: [(&str, &str); 4] = [
     ("SESSION_SUPERSEDED", "errors.html"),
@@ -22,15 +27,32 @@ fn search_finds_what_the_pages_say() {
     };
     for (words, page) in SOUGHT {
         let found = search(chromium, site, words);
-        let results = found
-            .split_once("id=\"mdbook-searchresults\"")
-            .map(|(_, rest)| rest.split("</ul>").next().unwrap_or_default())
-            .unwrap_or_default();
+        let results = results(&found);
         assert!(
             results.contains(page),
             "{words:?} does not find {page}: {results}"
         );
     }
+}
+
+#[test]
+fn search_for_a_symptom_finds_what_to_do_first() {
+    let (Some(site), Some(chromium)) = (site::built(), tools::chromium()) else {
+        return;
+    };
+    for (words, page) in SOUGHT_FIRST {
+        let found = search(chromium, site, words);
+        let first = results(&found).split("href=\"").nth(1).unwrap_or_default();
+        assert!(first.starts_with(page), "{words:?} finds first {first}");
+    }
+}
+
+/// Returns the list of what was found.
+fn results(page: &str) -> &str {
+    let (_, rest) = page
+        .split_once("id=\"mdbook-searchresults\"")
+        .unwrap_or_default();
+    rest.split("</ul>").next().unwrap_or_default()
 }
 
 /// Returns the first page as it is once its search has run.

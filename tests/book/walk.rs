@@ -1,0 +1,38 @@
+//! Every page of the site fits its screen, narrow or wide, light or dark, and bars nobody from reading it.
+
+use std::process::Command;
+
+use serde_json::json;
+use tests::{binaries, depth, tools};
+
+use crate::site;
+
+/// What a browser never shows as a page of its own.
+const NOT_PAGES: [&str; 2] = ["404.html", "toc.html"];
+
+#[test]
+fn pages_fit_every_screen_and_bar_nobody() {
+    let (Some(site), Some(chromium), Some(modules)) =
+        (site::built(), tools::chromium(), tools::browser_packages())
+    else {
+        return;
+    };
+    let pages = site.pages.keys();
+    let pages: Vec<_> = pages
+        .filter(|page| !NOT_PAGES.contains(&page.as_str()))
+        .collect();
+    let given = json!({
+        "site": site.folder,
+        "pages": pages,
+        "chromium": chromium,
+        "modules": modules,
+        "full": depth::is_full(),
+    });
+    let walked = Command::new("node")
+        .arg(binaries::checkout().join("tests/book/walk.mjs"))
+        .arg(given.to_string())
+        .output();
+    let walked = walked.expect("it is a program");
+    let said = String::from_utf8_lossy(&walked.stderr);
+    assert!(walked.status.success(), "{said}");
+}
