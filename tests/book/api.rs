@@ -100,7 +100,9 @@ impl Source {
     fn service(&self, at: i32, service: &ServiceDescriptorProto, page: &mut String) {
         let path = [FILE_SERVICES, at];
         heading(service.name(), self.comment(&path), page);
-        page.push_str("\n| method | request | response | description |\n| --- | --- | --- | --- |\n");
+        page.push_str(
+            "\n| method | request | response | description |\n| --- | --- | --- | --- |\n",
+        );
         for (number, method) in (0..).zip(&service.method) {
             let streams = |is: bool| if is { "stream of " } else { "" };
             let comment = self.comment(&[path[0], at, PARTS, number]);

@@ -154,7 +154,7 @@ impl Attended<'_> {
     }
 }
 
-/// Returns the blocks of the README that name this test, and the output that it shows.
+/// Returns the blocks of the README that name this test, which those of other pages repeat, and the output that it shows.
 fn shown() -> (Vec<String>, Block) {
     let readme = fs::read_to_string(binaries::checkout().join("README.md"));
     let blocks = fenced::blocks(&readme.expect("it is there"));
@@ -166,6 +166,13 @@ fn shown() -> (Vec<String>, Block) {
         } else if block.is_output() && !commands.is_empty() && output.is_none() {
             output = Some(block);
         }
+    }
+    for page in ["docs/quickstart.md", "docs/shadow.md"] {
+        let page = fs::read_to_string(binaries::checkout().join(page)).expect("it is there");
+        let blocks = fenced::blocks(&page).into_iter();
+        let same = blocks.filter(|block| block.test() == Some(TEST));
+        let same: Vec<_> = same.map(|block| block.text.trim().to_owned()).collect();
+        assert_eq!(same, commands, "the pages show what the README shows");
     }
     (commands, output.expect("the report is shown"))
 }

@@ -14,6 +14,7 @@ mod last_words;
 mod logs;
 mod metrics;
 mod monitoring;
+mod newcomer;
 mod packages;
 mod recording;
 mod release;

@@ -1,0 +1,156 @@
+//! The pages for newcomers run as they stand: each in its order, on the cluster that the page itself starts. In what they show, `…` stands for
+//! any text.
+
+use std::{env, fs, process::Command};
+
+use tests::{
+    admin, binaries,
+    fenced::{self, Block},
+    running::{Running, Voice},
+};
+
+use crate::world;
+
+/// How a block begins that starts the cluster of a page.
+const UP: &str = "decree up -f ";
+/// How many ReplicaSets the cluster has.
+const REPLICA_SETS: usize = 2;
+const CONSOLE: &str = "<http://127.0.0.1:8080/console/>";
+const ELLIPSIS: char = '…';
+/// Blocks that are not run here, by how they begin, and why.
+const NOT_RUN: [(&str, &str); 4] = [
+    ("cargo install ", "builds for minutes what is built already"),
+    (
+        "decree demo\n",
+        "is what the gate runs, as the README has it",
+    ),
+    ("leader=$(kubectl ", "takes a cluster"),
+    ("apt-get install ", "installs a browser"),
+];
+
+/// Runs a page.
+fn follow(page: &str) {
+    let text = fs::read_to_string(binaries::checkout().join(page)).expect("it is there");
+    let mut up = None;
+    for block in fenced::blocks(&text) {
+        let place = format!("{page}:{}", block.line);
+        match block.language() {
+            "console" => {
+                let up = up.as_ref();
+                let up = up.unwrap_or_else(|| panic!("{place}: the page has started nothing"));
+                run_all(&place, &block, up);
+            }
+            "sh" if block.text.starts_with(UP) => up = Some(start(&block.text)),
+            "sh" => {
+                let is_run = block.test().is_some();
+                let is_listed = NOT_RUN.iter().any(|(it, _)| block.text.starts_with(it));
+                assert!(is_run != is_listed, "{place} is run, or in the list");
+            }
+            _ => {}
+        }
+    }
+    let up = up.expect("the page starts a cluster");
+    if text.contains(CONSOLE) {
+        let page = admin::get(&up.address("admin"), "/console/").expect("it is served");
+        assert!(page.contains("<title>Decree</title>"), "{page}");
+    }
+}
+
+/// Starts a cluster as a page does, on free ports, and returns once all is at rest.
+fn start(command: &str) -> Running {
+    let mut words = command.split_whitespace();
+    let mut up = world::program(words.next().expect("it is a command"));
+    up.args(words);
+    up.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    up.args(["--agent-admin", "off", "--log-level", "info"]);
+    let up = Running::start(up, Voice::Stderr);
+    world::wait_until_converged(&up.address("grpc"), REPLICA_SETS);
+    up
+}
+
+/// Runs the commands of a block, and compares what they print with what is below each.
+fn run_all(place: &str, block: &Block, up: &Running) {
+    let commands = block.text.split("$ decree ").skip(1);
+    for command in commands {
+        let (command, shown) = command.split_once('\n').unwrap_or((command, ""));
+        let printed = run(&format!("decree {command}"), up);
+        assert!(
+            is_like(shown, &printed),
+            "{place}: decree {command} shows\n{shown}and prints\n{printed}"
+        );
+    }
+}
+
+fn run(command: &str, up: &Running) -> String {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let folders = [binaries::folder().to_owned()];
+    let path = env::join_paths(folders.into_iter().chain(env::split_paths(&before)));
+    let output = Command::new("bash")
+        .args(["-c", &format!("{command} 2>&1")])
+        .current_dir(binaries::checkout())
+        .env("PATH", path.expect("it was a path before"))
+        .env("DECREE_SERVER", format!("http://{}", up.address("grpc")))
+        .env("DECREE_ADMIN", up.address("admin"))
+        .output();
+    let output = output.expect("there is a shell");
+    String::from_utf8(output.stdout).expect("what is printed is text")
+}
+
+/// Returns whether each line is as shown. A line that is nothing but `…` at the end stands for all further lines.
+fn is_like(shown: &str, printed: &str) -> bool {
+    let mut lines = printed.lines();
+    let mut patterns = shown.lines().peekable();
+    while let Some(pattern) = patterns.next() {
+        let is_open = pattern.chars().eq([ELLIPSIS]) && patterns.peek().is_none();
+        if is_open {
+            return true;
+        }
+        if !lines.next().is_some_and(|line| has_parts(pattern, line)) {
+            return false;
+        }
+    }
+    lines.next().is_none()
+}
+
+/// Returns whether a line has the parts of a pattern in their order, the first and the last at its ends.
+fn has_parts(pattern: &str, line: &str) -> bool {
+    let Some((first, others)) = pattern.split_once(ELLIPSIS) else {
+        return pattern == line;
+    };
+    let Some(mut rest) = line.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<_> = others.split(ELLIPSIS).collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some((_, behind)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = behind;
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn quickstart_runs_as_written() {
+    follow("docs/quickstart.md");
+}
+
+#[test]
+fn how_tos_run_as_written() {
+    follow("docs/howto.md");
+}
+
+#[test]
+fn page_of_the_console_runs_as_written() {
+    follow("docs/console.md");
+}
+
+#[test]
+fn gaps_stand_for_any_text_and_nothing_else_differs() {
+    assert!(is_like("a … c\nb\n…\n", "a b c\nb\nd\ne\n"));
+    assert!(is_like("a…b…\n", "axbx\n"));
+    assert!(!is_like("a … c\n", "a b d\n"));
+    assert!(!is_like("a\n", "a\nb\n"));
+    assert!(!is_like("a\nb\n", "a\n"));
+}
