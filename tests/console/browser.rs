@@ -82,7 +82,7 @@ pub(crate) fn update_document(picture: &str, name: &str) {
 
 /// Returns where pictures go: beside the programs, as they are made by tests.
 fn pictures() -> PathBuf {
-    let test = std::env::current_exe().expect("a process knows its program");
+    let test = env::current_exe().expect("a process knows its program");
     let target = test.ancestors().nth(3);
     target
         .expect("cargo puts tests into target/<profile>/deps")

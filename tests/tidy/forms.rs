@@ -42,7 +42,8 @@ fn has_type(text: &str, name: &str) -> bool {
     let openings = ["struct ", "enum ", "message ", "-> ", "-> Result<"];
     let is_part = |it: char| it.is_alphanumeric() || it == '_';
     openings.iter().any(|opening| {
-        let mut rests = text.split(&format!("{opening}{name}")).skip(1);
+        let start = format!("{opening}{name}");
+        let mut rests = text.split(&start).skip(1);
         rests.any(|rest| !rest.starts_with(is_part))
     })
 }
