@@ -173,6 +173,7 @@ fn end_of_sync(
         | Report::StaleViewSkipped { .. }
         | Report::Scaled { .. }
         | Report::Answered(_)
+        | Report::ScaleDown(_)
         | Report::Quarantined { .. }
         | Report::PodsDoNotLast { .. }
         | Report::OrphanMatchesMany { .. }

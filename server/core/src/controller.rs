@@ -22,8 +22,8 @@ use crate::{
     index::{PodId, SetId},
     object::{Kind, Timestamp},
     reason::Reason,
-    report::Report,
-    sync::{self, Next, Step, SyncResult, Weight},
+    report::{Report, ScaleDown},
+    sync::{self, Next, Step, SyncResult, Weight, rank::RankedPod},
 };
 
 /// How many syncs may wait for room before no other begins.
@@ -59,9 +59,11 @@ impl Controller {
                     reasons,
                     step,
                     age_ratios,
+                    near_cut,
                 } => {
                     let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
                     reports.for_each(|report| self.reports.push_back(report));
+                    self.report_scale_down(now, set, &action, near_cut);
                     return self.send(set, action, reasons, step);
                 }
                 Next::Finished(result) => self.finish(now, set, result),
@@ -169,6 +171,30 @@ impl Controller {
             }
         }
         None
+    }
+
+    /// Reports how the pods that the next batch deletes were chosen.
+    fn report_scale_down(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        action: &Action,
+        pods: Vec<RankedPod>,
+    ) {
+        let (Action::Delete(victims), Some(set)) = (action, self.index.set(id)) else {
+            return;
+        };
+        let scale_down = ScaleDown {
+            key: set.object.key.clone(),
+            at: now,
+            batch: BatchId(self.next_batch),
+            from: set.counts.active,
+            to: set.wanted(),
+            chosen: victims.len(),
+            pods,
+        };
+        let report = Report::ScaleDown(Box::new(scale_down));
+        self.reports.push_back(report);
     }
 
     fn send(

@@ -298,6 +298,7 @@ impl Decision {
                 | Report::PodsDoNotLast { .. }
                 | Report::Scaled { .. }
                 | Report::Answered(_)
+                | Report::ScaleDown(_)
                 | Report::OrphanMatchesMany { .. }
                 | Report::DeletionAgeRatio(_) => {}
             }

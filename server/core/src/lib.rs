@@ -67,6 +67,6 @@ pub use object::{
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
-pub use report::{Answered, Decision, OutcomeCounts, Report, State, View};
+pub use report::{Answered, Decision, OutcomeCounts, Report, ScaleDown, State, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
-pub use sync::rank::{Place, Ranked, choice, deletion_order, places};
+pub use sync::rank::{Place, Ranked, RankedPod, choice, deletion_order, places};

@@ -8,6 +8,7 @@ use crate::{
     labels::Labels,
     object::{Key, Kind, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
+    sync::rank::RankedPod,
 };
 
 /// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.
@@ -67,6 +68,8 @@ pub enum Report {
     },
     /// All outcomes of a batch have come. A status that was written is none.
     Answered(Box<Answered>),
+    /// Pods were chosen for deletion; the batch leaves next.
+    ScaleDown(Box<ScaleDown>),
     /// A ReplicaSet is left alone.
     Quarantined {
         /// The ReplicaSet.
@@ -92,6 +95,26 @@ pub enum Report {
     },
     /// The ratio of a victim's age to the youngest ready pod's (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
     DeletionAgeRatio(Thousandths),
+}
+
+/// How the pods of a deletion were chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleDown {
+    /// The ReplicaSet.
+    pub key: Key,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The batch.
+    pub batch: BatchId,
+    /// How many active pods there were.
+    pub from: i32,
+    /// How many were wanted.
+    pub to: i32,
+    /// How many pods were chosen.
+    pub chosen: usize,
+    /// The pods on both sides of the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that stay. All of them were
+    /// chosen where no pod stays or where all go.
+    pub pods: Vec<RankedPod>,
 }
 
 /// What became of a batch.
@@ -163,4 +186,6 @@ pub struct View {
     /// Since when not as many pods are available as are wanted, or more are there, as the syncs of this session have found;
     /// `None` while it has converged.
     pub unconverged_since: Option<Timestamp>,
+    /// One of the active pods that are not ready, unless it has converged.
+    pub unready: Option<Arc<str>>,
 }

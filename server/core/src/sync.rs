@@ -10,7 +10,10 @@ pub(crate) mod manage;
 pub(crate) mod rank;
 pub(crate) mod status;
 
-use self::{batch_result::BatchResult, claim::Claimed, manage::ManageResult, status::StatusBasis};
+use self::{
+    batch_result::BatchResult, claim::Claimed, manage::ManageResult, rank::RankedPod,
+    status::StatusBasis,
+};
 use crate::{
     batch::Action,
     config::Config,
@@ -44,6 +47,8 @@ pub(crate) enum Next {
         step: Step,
         /// The relative ages of victims (spec 7.7).
         age_ratios: Vec<Thousandths>,
+        /// The pods on both sides of the cut of a deletion.
+        near_cut: Vec<RankedPod>,
     },
     /// The sync is over.
     Finished(SyncResult),
@@ -144,6 +149,7 @@ fn claim_or_manage(
             reasons,
             step: Step::Claim(claimed),
             age_ratios: Vec::new(),
+            near_cut: Vec::new(),
         },
         None => manage_or_status(index, config, now, id),
     }
@@ -169,6 +175,7 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
         reasons: plan.reasons,
         step: Step::Manage(basis),
         age_ratios: plan.age_ratios,
+        near_cut: plan.near_cut,
     }
 }
 
@@ -197,6 +204,7 @@ fn status_or_end(
             requeue_at,
         },
         age_ratios: Vec::new(),
+        near_cut: Vec::new(),
     }
 }
 

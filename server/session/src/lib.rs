@@ -29,6 +29,7 @@
 
 mod awaited;
 mod batches;
+mod cause;
 mod causes;
 mod config;
 mod frame_reader;
@@ -41,6 +42,7 @@ mod registry;
 mod rejections;
 mod report;
 mod reported_faults;
+mod scale_downs;
 mod session;
 mod shadow;
 mod state;

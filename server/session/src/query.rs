@@ -4,6 +4,7 @@ use decree::v1;
 use server_core::{Surroundings, Timestamp, View};
 
 use crate::{
+    cause::{Known, cause},
     session::Session,
     wire::{self, encode},
 };
@@ -23,12 +24,28 @@ impl Session {
         let after = after.max((namespace, ""));
         let views = self.state.controller.views(now, Some(after), limit);
         let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
-        let cluster = self.state.identity.cluster_ref();
         views
             .into_iter()
             .take_while(wanted)
-            .map(|view| encode::summary(cluster, view))
+            .map(|view| self.summary(now, view))
             .collect()
+    }
+
+    /// Returns how a ReplicaSet stands, and why.
+    fn summary(&self, now: Timestamp, mut view: View) -> v1::ReplicaSetSummary {
+        let identity = &self.state.identity;
+        let (uid, failures) = (view.key.uid.clone(), view.failures);
+        let unready = view.unready.take();
+        let mut summary = encode::summary(identity.cluster_ref(), view);
+        let known = Known {
+            mode: identity.mode,
+            now,
+            failures,
+            attempt: self.state.timeline.last_attempt(&uid),
+            unready: unready.as_deref(),
+        };
+        summary.cause = Some(cause(&summary, &known));
+        summary
     }
 
     /// Returns one ReplicaSet with its last decisions; `None` if it is not known.
@@ -55,8 +72,8 @@ impl Session {
             failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
             decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
-            last_scale_down: None,
-            summary: Some(encode::summary(state.identity.cluster_ref(), view)),
+            last_scale_down: state.scale_downs.get(&view.key.uid),
+            summary: Some(self.summary(now, view)),
         })
     }
 

@@ -21,6 +21,7 @@ use crate::{
     rejections::Rejections,
     report::{Report, Reports, Stats},
     reported_faults::ReportedFaults,
+    scale_downs::ScaleDowns,
     shadow::ShadowSession,
     timeline::Timeline,
     wire::{self, Rejected, encode},
@@ -35,6 +36,7 @@ pub(crate) struct SessionState {
     pub(crate) identity: Arc<Identity>,
     pub(crate) controller: Controller,
     pub(crate) timeline: Timeline,
+    pub(crate) scale_downs: ScaleDowns,
     /// The comparison with another controller, in mode SHADOW.
     pub(crate) shadow: Option<ShadowSession>,
     guard: v1::Guard,
@@ -70,6 +72,7 @@ impl SessionState {
             identity: Arc::new(identity),
             controller,
             timeline: Timeline::new(bytes_max),
+            scale_downs: ScaleDowns::new(bytes_max),
             shadow: shadow.then(ShadowSession::default),
             notices: VecDeque::new(),
             reports: Reports::default(),
@@ -183,7 +186,7 @@ impl SessionState {
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.sizes();
         let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
-        let inspected = self.timeline.bytes() + self.causes.bytes();
+        let inspected = self.timeline.bytes() + self.scale_downs.bytes() + self.causes.bytes();
         Sizes {
             bytes: sizes.bytes + inspected + shadow,
             ..sizes
@@ -228,7 +231,8 @@ impl SessionState {
     /// Takes what the controller reports.
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
-            let Some(report) = self.timeline.take(report) else {
+            let report = self.scale_downs.take(report);
+            let Some(report) = report.and_then(|report| self.timeline.take(report)) else {
                 continue;
             };
             // What failed is tried again for the same cause.
@@ -305,6 +309,7 @@ impl Sink for FrameSink<'_> {
                 state.stats.replica_set_events += 1;
                 state.causes.forget(&key.uid);
                 state.timeline.forget(&key.uid);
+                state.scale_downs.forget(&key.uid);
             }
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }

@@ -88,6 +88,15 @@ struct Ended {
     last: Timestamp,
 }
 
+/// What became of the newest attempt to change something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt<'a> {
+    /// What it was to do.
+    pub(crate) action: ActionKind,
+    /// What kind of failure its first was, with the words of the cluster; `None` where none failed.
+    pub(crate) failure: Option<(FailureClass, &'a str)>,
+}
+
 // === impl Timeline ===
 
 impl Timeline {
@@ -127,6 +136,7 @@ impl Timeline {
             | Report::StaleViewSkipped { .. }
             | Report::Quarantined { .. }
             | Report::PodsDoNotLast { .. }
+            | Report::ScaleDown(_)
             | Report::OrphanMatchesMany { .. }
             | Report::DeletionAgeRatio(_)) => return Some(other),
         }
@@ -145,6 +155,22 @@ impl Timeline {
         let entries = self.by_set.get(set).into_iter().flatten().rev();
         let shown = entries.filter(|entry| entry.rank != Rank::Status);
         shown.take(SHOWN_MAX).map(Entry::encode).collect()
+    }
+
+    /// Returns what became of the newest attempt of a ReplicaSet. One to write the status counts only where that failed and nothing else did.
+    pub(crate) fn last_attempt(&self, set: &Uid) -> Option<Attempt<'_>> {
+        let entries = self.by_set.get(set).into_iter().flatten().rev();
+        let mut ended = entries.filter_map(|entry| entry.event.ended());
+        let mut status = None;
+        let pods = ended.find(|ended| {
+            let is_status = ended.action == ActionKind::WriteStatus;
+            if is_status {
+                status = status.or(Some(*ended));
+            }
+            !is_status
+        });
+        let newest = pods.filter(|ended| ended.class.is_some());
+        newest.or(status).or(pods).map(Ended::attempt)
     }
 
     /// Returns the last decisions on a ReplicaSet, the newest first.
@@ -222,6 +248,8 @@ impl Timeline {
         }
         before.batch = ended.batch;
         before.counts = ended.counts;
+        self.bytes = self.bytes - before.words.len() + ended.words.len();
+        before.words.clone_from(&ended.words);
         before.times = before.times.saturating_add(1);
         before.last = ended.last;
         if let Some(number) = superseded {
@@ -364,6 +392,13 @@ impl Event {
         }
     }
 
+    const fn ended(&self) -> Option<&Ended> {
+        match self {
+            Self::Ended(ended) => Some(ended),
+            Self::Scaled { .. } | Self::Decided(_) => None,
+        }
+    }
+
     fn is_deletion(&self) -> bool {
         self.decided()
             .is_some_and(|it| it.action == ActionKind::Delete)
@@ -391,14 +426,21 @@ impl Decided {
 // === impl Ended ===
 
 impl Ended {
-    /// Returns whether another batch came to nothing in the same way.
+    /// Returns whether another batch came to nothing in the same way: in the same words, but for the names and numbers in them.
     fn is_same(&self, other: &Self) -> bool {
         let is_nothing = |ended: &Self| ended.counts.done == 0;
         let how = |ended: &Self| (ended.action, ended.class);
         is_nothing(self)
             && is_nothing(other)
             && how(self) == how(other)
-            && self.words == other.words
+            && plain(&self.words).eq(plain(&other.words))
+    }
+
+    fn attempt(&self) -> Attempt<'_> {
+        Attempt {
+            action: self.action,
+            failure: self.class.map(|class| (class, &*self.words)),
+        }
     }
 
     fn encode(&self) -> v1::Answered {
@@ -420,6 +462,15 @@ impl Ended {
             last: Some(encode::time(self.last)),
         }
     }
+}
+
+/// Returns a text without its digits and what stands in quotes.
+fn plain(text: &str) -> impl Iterator<Item = char> {
+    let mut is_quoted = false;
+    text.chars().filter(move |letter| {
+        is_quoted ^= *letter == '"';
+        !is_quoted && !letter.is_ascii_digit()
+    })
 }
 
 #[cfg(test)]

@@ -213,8 +213,8 @@ impl Telemetry {
                 let kind = kind_label(kind);
                 tracing::debug!(replica_set = %key, kind, "view is older than a write");
             }
-            // The session keeps these for its timeline.
-            Report::Scaled { .. } | Report::Answered(_) => {}
+            // The session keeps these for its timeline and its last deletions.
+            Report::Scaled { .. } | Report::Answered(_) | Report::ScaleDown(_) => {}
             Report::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
             }

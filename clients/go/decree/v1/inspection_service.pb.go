@@ -105,7 +105,7 @@ const (
 	Severity_SEVERITY_WORKING Severity = 3
 	// It has converged.
 	Severity_SEVERITY_IN_SYNC Severity = 4
-	// Its agent is in mode SHADOW, so the server only watches.
+	// Its agent is in mode SHADOW or DRY_RUN, so nothing is done.
 	Severity_SEVERITY_WATCHED Severity = 5
 )
 
@@ -595,8 +595,8 @@ type Cause struct {
 	// One sentence without a period at its end, the cause first, such as `Quota exceeded in payments: 404 of 300 pods`. It states no times; `next_sync` of
 	// the summary is the time of the next attempt.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// A text that ReplicaSets of one session share if they have the same cause, such as `Quota exceeded in payments: 404 of 300 pods`; empty if
-	// the cause affects no others.
+	// A text that ReplicaSets of one session share if they have the same cause, such as `Quota exceeded in payments: at most 300 pods`; empty if
+	// the cause affects no others. It leaves out what differs from one to the next, such as the pods in use when each was refused.
 	Group string `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
 	// A command that shows more or resolves the cause, such as `kubectl -n payments describe resourcequota`; empty if there is none.
 	NextCommand   string `protobuf:"bytes,4,opt,name=next_command,json=nextCommand,proto3" json:"next_command,omitempty"`
@@ -837,10 +837,10 @@ type ScaleDown struct {
 	From int32 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
 	// How many were wanted.
 	To int32 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
-	// How many pods were chosen.
+	// How many pods were chosen; where several batches were needed, in all of them.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that were not. No pod that was not chosen is
-	// known if all were chosen, or if the pods that stayed were not compared.
+	// known if all were chosen. Empty for an old deletion in a session that has very many: its pods are no longer known.
 	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -925,7 +925,7 @@ type RankedPod struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Whether it was chosen.
 	Chosen bool `protobuf:"varint,2,opt,name=chosen,proto3" json:"chosen,omitempty"`
-	// The rule that set it apart from the next pod of the order; absent for the last.
+	// The rule that set it apart from the next pod of the order; absent for the last, and where all pods were chosen.
 	Reason *Reason `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Its values, in the order of the rules.
 	Values        []*RankValue `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty"`

@@ -131,6 +131,9 @@ impl Controller {
         let set = self.index.set(id)?;
         let (state, reasons) = self.state(now, id, set);
         let counts = set.counts_at(now);
+        let lacks = set.unconverged_since().is_some() && counts.ready < counts.active;
+        let mut pods = self.index.active_pods(id).filter(|_| lacks);
+        let unready = pods.find(|(_, pod)| !pod.state.ready.ready);
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
@@ -149,6 +152,7 @@ impl Controller {
             next_sync: self.queue.due(id),
             failures: self.queue.failures(id),
             unconverged_since: set.unconverged_since(),
+            unready: unready.map(|(_, pod)| Arc::clone(&pod.name)),
         })
     }
 

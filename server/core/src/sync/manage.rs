@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     batch_result::BatchResult,
-    rank::{self, Candidate, Chosen},
+    rank::{self, Candidate, Choice, Chosen, RankedPod},
 };
 use crate::{
     batch::{Action, Victim},
@@ -40,6 +40,7 @@ pub(super) struct Plan {
     pub(super) action: Action,
     pub(super) reasons: Vec<Reason>,
     pub(super) age_ratios: Vec<Thousandths>,
+    pub(super) near_cut: Vec<RankedPod>,
 }
 
 // === impl ManageResult ===
@@ -113,6 +114,7 @@ pub(super) fn decide(
             action: create(index, config, id, count),
             reasons,
             age_ratios: Vec::new(),
+            near_cut: Vec::new(),
         }
     } else {
         let victims = index.victims(id, count, now);
@@ -146,12 +148,8 @@ fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action
 }
 
 /// Names the pods that go.
-fn delete(
-    index: &Index,
-    config: &Config,
-    chosen: Vec<Chosen<PodId>>,
-    reasons: Vec<Reason>,
-) -> Plan {
+fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Reason>) -> Plan {
+    let Choice { chosen, near_cut } = choice;
     let age_ratios = chosen
         .iter()
         .filter_map(|chosen| chosen.age_ratio)
@@ -168,21 +166,26 @@ fn delete(
         action: Action::Delete(victims.collect()),
         reasons,
         age_ratios,
+        near_cut,
     }
 }
 
 // === impl Index ===
 
 impl Index {
-    /// Chooses the pods that go, in the order of choice.
-    pub(crate) fn victims(&self, id: SetId, count: usize, now: Timestamp) -> Vec<Chosen<PodId>> {
+    /// Chooses the pods that go, and compares those on both sides of the cut.
+    pub(crate) fn victims(&self, id: SetId, count: usize, now: Timestamp) -> Choice<PodId> {
         let related = self.related_by_node(id);
         let mut pods: Vec<_> = self.active_pods(id).collect();
         if count >= pods.len() {
             pods.sort_unstable_by_key(|(_, pod)| &pod.name);
         }
         let candidates = pods.into_iter().map(|pod| candidate(self, pod, &related));
-        rank::choose(candidates, count, now)
+        let name = |id| {
+            self.pod(id)
+                .map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
+        };
+        rank::choose_and_compare(candidates, count, now, name)
     }
 
     /// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the

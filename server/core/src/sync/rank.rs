@@ -8,14 +8,18 @@
 //! The second step is what upstream's comparison says of two such pods; taken as a third key it would make cycles with the first.
 
 mod candidate;
+mod near_cut;
 mod places;
 mod reason;
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
 pub(crate) use self::candidate::Candidate;
-pub use self::places::{Place, Ranked, choice, places};
 use self::{candidate::BUCKET_BITS, reason::explain};
+pub use self::{
+    near_cut::RankedPod,
+    places::{Place, Ranked, choice, places},
+};
 use crate::{
     compact_uid::CompactUid,
     object::{Pod, Timestamp},
@@ -31,6 +35,22 @@ pub(crate) struct Chosen<I> {
     pub(crate) reason: Reason,
     /// Its age relative to the youngest ready pod's (spec 7.7); absent where it is not ready, or all go.
     pub(crate) age_ratio: Option<Thousandths>,
+}
+
+/// What a choice came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice<I> {
+    /// The pods that were chosen, in order of choice.
+    pub(crate) chosen: Vec<Chosen<I>>,
+    /// The pods on both sides of the cut, in the order of deletion.
+    pub(crate) near_cut: Vec<RankedPod>,
+}
+
+/// The first of the order of deletion, as indices of candidates.
+struct Head {
+    order: Vec<usize>,
+    /// Which candidate the first step of the order puts in each place.
+    holders: Vec<usize>,
 }
 
 /// The keys of a candidate, so that comparing two reads nothing else.
@@ -61,26 +81,31 @@ pub(crate) fn choose<'a, I: Copy>(
     if count == 0 {
         return Vec::new();
     }
-    let youngest = youngest_ready(&candidates);
-    let mut keys = keys(&candidates, now);
-    keys.select_nth_unstable_by(count, SortKey::cmp);
-    keys[..count].sort_unstable_by(SortKey::cmp);
-    let holders: Vec<_> = keys[..count].iter().map(|key| key.candidate).collect();
-    share_out(&mut keys, count + 1);
-    let survivor = &candidates[keys[count].candidate];
-    let victims = keys[..count]
-        .iter()
-        .map(|key| &candidates[key.candidate])
-        .zip(holders);
-    let chosen = victims.map(|(victim, holder)| {
-        let (rule, detail) = explain(victim, survivor, &candidates[holder], now);
-        Chosen {
-            id: victim.id,
-            reason: Reason { rule, detail },
-            age_ratio: age_ratio(victim, youngest, now),
-        }
-    });
-    chosen.collect()
+    let head = Head::of(&candidates, count + 1, now);
+    head.choose(&candidates, count, now)
+}
+
+/// Chooses as [`choose`] does, and compares the pods on both sides of the cut; `name` tells a pod's name.
+#[must_use]
+pub(crate) fn choose_and_compare<'a, I: Copy>(
+    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
+    count: usize,
+    now: Timestamp,
+    name: impl Fn(I) -> Arc<str>,
+) -> Choice<I> {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let name: &dyn Fn(I) -> Arc<str> = &name;
+    if count == 0 || count >= candidates.len() {
+        let chosen = choose(candidates.iter().copied(), count, now);
+        let near_cut = near_cut::all(&candidates[..count.min(candidates.len())], (now, name));
+        return Choice { chosen, near_cut };
+    }
+    let compared = near_cut::STAY_MAX.saturating_add(count);
+    let head = Head::of(&candidates, compared.min(candidates.len()), now);
+    Choice {
+        chosen: head.choose(&candidates, count, now),
+        near_cut: near_cut::compare(&head, &candidates, count, (now, name)),
+    }
 }
 
 /// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
@@ -95,6 +120,46 @@ pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
     keys.sort_unstable_by(SortKey::cmp);
     share_out(&mut keys, pods.len());
     keys.iter().map(|key| key.candidate).collect()
+}
+
+// === impl Head ===
+
+impl Head {
+    /// Returns the first `count` of the order, at least 1 and at most all.
+    fn of<I>(candidates: &[Candidate<'_, I>], count: usize, now: Timestamp) -> Self {
+        let mut keys = keys(candidates, now);
+        keys.select_nth_unstable_by(count - 1, SortKey::cmp);
+        keys[..count].sort_unstable_by(SortKey::cmp);
+        let places = |keys: &[SortKey<'_>]| keys.iter().map(|key| key.candidate).collect();
+        let holders = places(&keys[..count]);
+        share_out(&mut keys, count);
+        Self {
+            order: places(&keys[..count]),
+            holders,
+        }
+    }
+
+    /// Returns the first `count` pods, fewer than there are here, and why each goes before the first that stays.
+    fn choose<I: Copy>(
+        &self,
+        candidates: &[Candidate<'_, I>],
+        count: usize,
+        now: Timestamp,
+    ) -> Vec<Chosen<I>> {
+        let youngest = youngest_ready(candidates);
+        let survivor = &candidates[self.order[count]];
+        let victims = self.order[..count].iter().zip(&self.holders);
+        let chosen = victims.map(|(victim, holder)| {
+            let (victim, holder) = (&candidates[*victim], &candidates[*holder]);
+            let (rule, detail) = explain(victim, survivor, holder, now);
+            Chosen {
+                id: victim.id,
+                reason: Reason { rule, detail },
+                age_ratio: age_ratio(victim, youngest, now),
+            }
+        });
+        chosen.collect()
+    }
 }
 
 // === impl SortKey ===

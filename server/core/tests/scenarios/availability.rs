@@ -74,6 +74,7 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
         Report::StaleViewSkipped { .. }
         | Report::Scaled { .. }
         | Report::Answered(_)
+        | Report::ScaleDown(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::PodsDoNotLast { .. }

@@ -18,6 +18,7 @@ fn synced(rig: &mut Rig) -> Vec<String> {
             Report::StaleViewSkipped { .. }
             | Report::Scaled { .. }
             | Report::Answered(_)
+            | Report::ScaleDown(_)
             | Report::Quarantined { .. }
             | Report::OrphanMatchesMany { .. }
             | Report::PodsDoNotLast { .. }

@@ -158,6 +158,7 @@ fn waits(rig: &mut Rig) -> Vec<Span> {
         Report::StaleViewSkipped { .. }
         | Report::Scaled { .. }
         | Report::Answered(_)
+        | Report::ScaleDown(_)
         | Report::Quarantined { .. }
         | Report::OrphanMatchesMany { .. }
         | Report::PodsDoNotLast { .. }

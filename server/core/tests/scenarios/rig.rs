@@ -204,6 +204,7 @@ impl Rig {
                 Report::StaleViewSkipped { .. }
                 | Report::Scaled { .. }
                 | Report::Answered(_)
+                | Report::ScaleDown(_)
                 | Report::Quarantined { .. }
                 | Report::PodsDoNotLast { .. }
                 | Report::OrphanMatchesMany { .. }

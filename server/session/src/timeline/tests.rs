@@ -244,3 +244,56 @@ fn status_writes_give_way_first_and_are_no_part_of_what_led_here() {
     assert_eq!(decisions(&timeline).first(), Some(&40));
     assert!(timeline.bytes() <= 12 * ENTRY_BYTES);
 }
+
+#[test]
+fn newest_attempt_is_told_and_a_status_only_where_it_alone_failed() {
+    let mut timeline = Timeline::new(usize::MAX);
+    let failed = |id, action, failed, class: Option<FailureClass>| {
+        let Report::Answered(mut answered) = refused("web", id, "no") else {
+            unreachable!("it is answered");
+        };
+        answered.action = action;
+        answered.counts.failed = failed;
+        answered.failure = class.map(|class| (class, "no".to_owned()));
+        Report::Answered(answered)
+    };
+    assert_eq!(timeline.last_attempt(&uid("web")), None);
+    timeline.take(failed(1, ActionKind::Create, 0, None));
+    let newest = |timeline: &Timeline| {
+        let attempt = timeline.last_attempt(&uid("web")).expect("there is one");
+        (attempt.action, attempt.failure.map(|(class, _)| class))
+    };
+    assert_eq!(newest(&timeline), (ActionKind::Create, None));
+    timeline.take(failed(
+        2,
+        ActionKind::WriteStatus,
+        1,
+        Some(FailureClass::Forbidden),
+    ));
+    let expected = (ActionKind::WriteStatus, Some(FailureClass::Forbidden));
+    assert_eq!(newest(&timeline), expected);
+    timeline.take(failed(3, ActionKind::Delete, 1, Some(FailureClass::Quota)));
+    timeline.take(failed(
+        4,
+        ActionKind::WriteStatus,
+        1,
+        Some(FailureClass::Forbidden),
+    ));
+    assert_eq!(
+        newest(&timeline),
+        (ActionKind::Delete, Some(FailureClass::Quota))
+    );
+}
+
+#[test]
+fn names_and_numbers_in_the_words_make_no_other_attempt() {
+    let mut timeline = Timeline::new(usize::MAX);
+    for id in 1..=9 {
+        let words = format!("pods \"web-{id}x\" is forbidden: used: pods=1{id}");
+        decide(&mut timeline, "web", id, create());
+        timeline.take(refused("web", id, &words));
+    }
+    let newest = "create 9 times until 9: pods \"web-9x\" is forbidden: used: pods=19";
+    assert_eq!(told(&timeline, "web"), [newest, "create 2 in 9"]);
+    assert_eq!(recounted(&timeline), timeline.bytes());
+}

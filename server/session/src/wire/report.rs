@@ -244,6 +244,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         next_sync,
         failures: _,
         unconverged_since,
+        unready: _,
     } = view;
     let (operations, answered) = in_flight.unwrap_or_default();
     let failure = status.conditions.iter().find(|condition| {

@@ -162,7 +162,7 @@ fn beginning(node: &str) -> &str {
     &node[..node.floor_char_boundary(NODE_BYTES_MAX)]
 }
 
-const fn name(phase: Phase) -> &'static str {
+pub(super) const fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Pending => "Pending",
         Phase::Other => "of no known name",

@@ -157,6 +157,21 @@ proptest! {
     }
 
     #[test]
+    fn pods_near_the_cut_stand_in_the_order_in_words(pods in pods(2..60), count in 1..60_usize) {
+        let count = count.min(pods.len() - 1);
+        let candidates = pods.iter().map(TestPod::candidate);
+        let Choice { chosen: choice, near_cut } = choose_and_compare(candidates, count, NOW, |uid: &str| uid.into());
+        prop_assert_eq!(&choice, &chosen(&pods, count));
+        let names: Vec<&str> = near_cut.iter().map(|pod| &*pod.name).collect();
+        let near = count.saturating_sub(20)..(count + 5).min(pods.len());
+        prop_assert_eq!(names, &naive_order(&pods)[near.clone()]);
+        for (at, pod) in near.zip(&near_cut) {
+            prop_assert_eq!(pod.chosen, at < count);
+            prop_assert_eq!(pod.reason.is_none(), at + 1 == (count + 5).min(pods.len()));
+        }
+    }
+
+    #[test]
     fn input_order_does_not_matter(pods in pods(1..30), turn in 0..30_usize, count in 0..30_usize) {
         let count = count.min(pods.len() - 1);
         let mut turned = pods.clone();

@@ -1,0 +1,287 @@
+//! The cause of a ReplicaSet's state in one sentence, for people: the command line, the console and programs take it from here, so that all say
+//! the same.
+//!
+//! A sentence begins with the cause. What agents and clusters wrote stands behind it: in one line, without characters that steer a terminal,
+//! and shortened. Namespaces and names need no quotes in a command, as the wire takes only DNS labels and subdomains for them.
+
+mod agent;
+mod refused;
+mod words;
+
+use decree::v1::{self, Rule, Severity};
+use server_core::{Span, Timestamp};
+
+use self::words::{pods, short};
+use crate::{timeline::Attempt, wire::decode};
+
+/// From when on a ReplicaSet that has not converged is slow.
+const SLOW: Span = Span::seconds(60);
+
+/// What is known of a ReplicaSet beside its summary.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    /// How far its agent goes.
+    pub(crate) mode: v1::Mode,
+    /// When it is asked for.
+    pub(crate) now: Timestamp,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// What became of its newest attempt; `None` where this session has seen none.
+    pub(crate) attempt: Option<Attempt<'a>>,
+    /// One of its pods that are not ready.
+    pub(crate) unready: Option<&'a str>,
+}
+
+/// How much a cause needs a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    /// Something outside must change.
+    Blocked,
+    /// It passes; if not, it is slow after a while.
+    Passing,
+    InSync,
+    Watched,
+}
+
+/// A cause without the time that it has lasted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    weight: Weight,
+    text: String,
+    /// What ReplicaSets of one session share that have the same cause.
+    group: String,
+    next_command: String,
+}
+
+/// The names of a ReplicaSet.
+#[derive(Clone, Copy, Debug)]
+struct Names<'a> {
+    namespace: &'a str,
+    name: &'a str,
+}
+
+/// Returns why a ReplicaSet stands as its summary says.
+pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
+    let Finding {
+        weight,
+        text,
+        group,
+        next_command,
+    } = find(summary, known);
+    let since = decode::timestamp("", summary.unconverged_since.as_ref());
+    let is_slow = since
+        .ok()
+        .flatten()
+        .is_some_and(|since| known.now.since(since) >= SLOW);
+    let severity = match weight {
+        Weight::Blocked => Severity::Blocked,
+        Weight::Passing if is_slow => Severity::Slow,
+        Weight::Passing => Severity::Working,
+        Weight::InSync => Severity::InSync,
+        Weight::Watched => Severity::Watched,
+    };
+    v1::Cause {
+        severity: severity.into(),
+        text,
+        group,
+        next_command,
+    }
+}
+
+/// Returns the first cause that there is, from the one that explains all others down to the number of pods.
+fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
+    let object = summary.replica_set.as_ref();
+    let names = Names {
+        namespace: object.map_or("", |it| &it.namespace),
+        name: object.map_or("", |it| &it.name),
+    };
+    let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
+    not_enforced(summary, known.mode)
+        .or_else(|| left_alone(summary, names))
+        .or_else(|| without_view(summary))
+        .or_else(|| (is_converged && known.failures == 0).then(Finding::in_sync))
+        .or_else(|| held_back(summary, names))
+        .or_else(|| refused(summary, known, names))
+        .or_else(|| is_converged.then(Finding::in_sync))
+        .unwrap_or_else(|| progress(summary, known, names))
+}
+
+/// What an agent does not execute, only people may want to know.
+fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Finding> {
+    let what = match mode {
+        v1::Mode::Unspecified | v1::Mode::Enforce => return None,
+        v1::Mode::Shadow => "Watched only (shadow)",
+        v1::Mode::DryRun => "Shown only (dry-run)",
+    };
+    let text = match reason(summary, Rule::Quarantined) {
+        Some(why) => format!("{what}, quarantined: {}", short(why)),
+        None => format!("{what}: wants {}, has {}", summary.replicas, summary.active),
+    };
+    Some(Finding {
+        weight: Weight::Watched,
+        ..Finding::passing(text)
+    })
+}
+
+fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
+    if let Some(why) = reason(summary, Rule::Quarantined) {
+        let text = format!("Quarantined: {}", short(why));
+        return Some(Finding::blocked(text).next(names.show()));
+    }
+    reason(summary, Rule::BeingDeleted)?;
+    Some(Finding {
+        weight: Weight::InSync,
+        ..Finding::passing("Being deleted: its pods are left alone")
+    })
+}
+
+fn without_view(summary: &v1::ReplicaSetSummary) -> Option<Finding> {
+    let text = match reason(summary, Rule::PartialView) {
+        Some(_) => "The agent's list is not complete",
+        None => {
+            reason(summary, Rule::ViewOlderThanWrite)?;
+            "The agent's list does not show the last write"
+        }
+    };
+    Some(Finding::passing(text).group(text))
+}
+
+/// The agent, the cluster or the pods themselves hold an attempt back.
+fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
+    if let Some(words) = reason(summary, Rule::RefusedByAgent) {
+        return Some(agent::refusal(words, names));
+    }
+    if let Some(words) = reason(summary, Rule::Throttled) {
+        let what = "The API server asks to wait";
+        return Some(Finding::passing(said(what, words)).group(what));
+    }
+    let why = reason(summary, Rule::PodsDoNotLast)?;
+    // The core says when creates open again; that is the time of the next sync.
+    let why = why.split("; next try in ").next().unwrap_or_default();
+    let text = said("Pods do not last", why);
+    Some(Finding::blocked(text).next(names.describe()))
+}
+
+/// The cluster refused the newest attempt, or, where this session has made none, the last one of whoever acted before.
+fn refused(
+    summary: &v1::ReplicaSetSummary,
+    known: &Known<'_>,
+    names: Names<'_>,
+) -> Option<Finding> {
+    match known.attempt {
+        Some(Attempt { action, failure }) => {
+            let (class, words) = failure?;
+            refused::finding(action, Some(class), words, names)
+        }
+        None if summary.failure.is_empty() => None,
+        None => {
+            let (action, words) = refused::action(&summary.failure);
+            refused::finding(action, None, words, names)
+        }
+    }
+}
+
+/// How far it is.
+fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> Finding {
+    let v1::ReplicaSetSummary {
+        replicas,
+        active,
+        ready,
+        available,
+        ..
+    } = *summary;
+    let all = pods(i64::from(replicas));
+    let explain = format!("decree explain {}/{}", names.namespace, names.name);
+    if active < replicas {
+        let lacking = i64::from(replicas) - i64::from(active);
+        return Finding::passing(format!("Creates {lacking} of {all}")).next(explain);
+    }
+    if active > replicas {
+        let surplus = i64::from(active) - i64::from(replicas);
+        let all = pods(i64::from(active));
+        return Finding::passing(format!("Deletes {surplus} of {all}")).next(explain);
+    }
+    let (lacking, what) = match ready < replicas {
+        true => (i64::from(replicas) - i64::from(ready), "ready"),
+        false => (i64::from(replicas) - i64::from(available), "available yet"),
+    };
+    let finding = Finding::passing(format!("{lacking} of {all} not {what}"));
+    match known.unready {
+        Some(pod) => finding.next(format!("kubectl -n {} describe pod {pod}", names.namespace)),
+        None => finding.next(explain),
+    }
+}
+
+/// Returns what is said of the first reason of a rule.
+fn reason(summary: &v1::ReplicaSetSummary, rule: Rule) -> Option<&str> {
+    let reason = summary.reasons.iter().find(|it| it.rule() == rule);
+    reason.map(|reason| reason.detail.as_str())
+}
+
+/// Returns a cause with what was said of it, if anything was.
+fn said(what: &str, words: &str) -> String {
+    match short(words).as_str() {
+        "" => what.to_owned(),
+        words => format!("{what}: {words}"),
+    }
+}
+
+// === impl Finding ===
+
+impl Finding {
+    fn passing(text: impl Into<String>) -> Self {
+        Self {
+            weight: Weight::Passing,
+            text: text.into(),
+            group: String::new(),
+            next_command: String::new(),
+        }
+    }
+
+    fn blocked(text: impl Into<String>) -> Self {
+        Self {
+            weight: Weight::Blocked,
+            ..Self::passing(text)
+        }
+    }
+
+    fn in_sync() -> Self {
+        Self {
+            weight: Weight::InSync,
+            ..Self::passing("In sync")
+        }
+    }
+
+    fn group(self, group: impl Into<String>) -> Self {
+        Self {
+            group: group.into(),
+            ..self
+        }
+    }
+
+    fn next(self, command: impl Into<String>) -> Self {
+        Self {
+            next_command: command.into(),
+            ..self
+        }
+    }
+}
+
+// === impl Names ===
+
+impl Names<'_> {
+    /// Returns the command that shows its events.
+    fn describe(self) -> String {
+        let Self { namespace, name } = self;
+        format!("kubectl -n {namespace} describe replicaset {name}")
+    }
+
+    /// Returns the command that shows its fields.
+    fn show(self) -> String {
+        let Self { namespace, name } = self;
+        format!("kubectl -n {namespace} get replicaset {name} -o yaml")
+    }
+}
+
+#[cfg(test)]
+mod tests;

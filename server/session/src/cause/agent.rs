@@ -1,0 +1,47 @@
+//! What an agent refused to do, by its own words: those of the bundled agent are understood, any others repeated.
+
+use super::{Finding, Names, said};
+
+/// Returns why the agent started an operation not at all.
+pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
+    if let Some(finding) = held(words, names) {
+        return finding;
+    }
+    if let Some(other) = words.strip_prefix("another controller, ") {
+        let other = other.replacen(", created", " created", 1);
+        return another_controller(&other).next(names.describe());
+    }
+    let Names { namespace, name } = names;
+    let explain = format!("decree explain {namespace}/{name}");
+    Finding::blocked(said("The agent refuses", words)).next(explain)
+}
+
+/// Reads `deletes in SCOPE are held since TIME: DETAIL; resume with: COMMAND`. The command is written anew, as it is somebody else's.
+fn held(words: &str, names: Names<'_>) -> Option<Finding> {
+    let (what, rest) = words.split_once(" are held since ")?;
+    let (_, scope) = what.split_once("s in ")?;
+    let (_, rest) = rest.split_once(": ")?;
+    let (detail, _) = rest.split_once("; resume with: ").unwrap_or((rest, ""));
+    let Names { namespace, name } = names;
+    let (of, resume) = if scope.starts_with("replica set ") {
+        ("", format!("{namespace}/{name}"))
+    } else if scope.starts_with("namespace ") {
+        (" of the namespace", format!("--namespace {namespace}"))
+    } else {
+        (" of the cluster", "--all".to_owned())
+    };
+    let finding = match detail.strip_prefix("another controller is at work: ") {
+        Some(other) => another_controller(other),
+        None => Finding::blocked(said(&format!("Held by a budget{of}"), detail)),
+    };
+    let group = if of.is_empty() {
+        String::new()
+    } else {
+        finding.text.clone()
+    };
+    Some(finding.group(group).next(format!("decree resume {resume}")))
+}
+
+fn another_controller(what: &str) -> Finding {
+    Finding::blocked(said("Another controller is at work", what))
+}

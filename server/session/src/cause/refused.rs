@@ -1,0 +1,249 @@
+//! What the cluster refused, by its words and the class that the agent found in them.
+//!
+//! The words of the plugins of Kubernetes are read strictly; where they are others than these, they are repeated.
+
+use server_core::{ActionKind, FailureClass};
+
+use super::{Finding, Names, said, words::short};
+
+/// Reads the words of a part of Kubernetes, of an attempt for which these names stand.
+type Reader = fn(&str, Names<'_>) -> Option<Finding>;
+
+/// The parts of Kubernetes whose words are known.
+const READERS: [Reader; 7] = [
+    quota,
+    quota_without_values,
+    broken_webhook,
+    pod_security,
+    limit_range,
+    service_account,
+    permission,
+];
+
+/// Returns why the cluster refused an attempt; `None` where that is decided afresh at once.
+pub(super) fn finding(
+    action: ActionKind,
+    class: Option<FailureClass>,
+    words: &str,
+    names: Names<'_>,
+) -> Option<Finding> {
+    use FailureClass::{
+        Conflict, Forbidden, Invalid, NameTaken, NamespaceTerminating, NotFound, OwnerChanged,
+        Precondition, Quota, Throttled, Timeout, Unavailable,
+    };
+    if let Some(NameTaken | Precondition | Conflict | OwnerChanged) = class {
+        return None;
+    }
+    let Names { namespace, .. } = names;
+    let is_ending = words.contains("because it is being terminated");
+    if class == Some(NamespaceTerminating) || is_ending {
+        let text = format!("Namespace {namespace} is being deleted");
+        let show = format!("kubectl get namespace {namespace} -o yaml");
+        return Some(Finding::blocked(text.clone()).group(text).next(show));
+    }
+    let what = refused(action);
+    let known = READERS.iter().find_map(|read| read(words, names));
+    if let Some(known) = known
+        .or_else(|| webhook(words, what))
+        .or_else(|| policy(words, what))
+    {
+        return Some(known);
+    }
+    match class {
+        Some(Throttled) => {
+            let what = "The API server asks to wait";
+            Some(Finding::passing(said(what, words)).group(what))
+        }
+        Some(Timeout | Unavailable) => {
+            let what = "The API server does not respond";
+            Some(Finding::passing(said(what, words)).group(what))
+        }
+        Some(
+            NameTaken | Precondition | Conflict | OwnerChanged | NamespaceTerminating | NotFound
+            | Forbidden | Quota | Invalid,
+        )
+        | None => Some(refusal(what, words).next(names.describe())),
+    }
+}
+
+/// Returns what an attempt was to do, and what the cluster said, by the condition in which a controller repeated it.
+pub(super) fn action(failure: &str) -> (ActionKind, &str) {
+    match failure.strip_prefix("unable to delete pods: ") {
+        Some(words) => (ActionKind::Delete, words),
+        None => (ActionKind::Create, failure),
+    }
+}
+
+/// Says what is refused.
+const fn refused(action: ActionKind) -> &'static str {
+    match action {
+        ActionKind::Create => "pods",
+        ActionKind::Delete => "to delete pods",
+        ActionKind::Claim => "to adopt or release pods",
+        ActionKind::WriteStatus => "the status",
+    }
+}
+
+fn refusal(what: &str, words: &str) -> Finding {
+    let why = match words.split_once(" is invalid: ") {
+        Some((_, why)) => why,
+        None => forbidden(words),
+    };
+    Finding::blocked(said(&format!("The API server refuses {what}"), why))
+}
+
+/// Returns the words behind those that name the object.
+fn forbidden(words: &str) -> &str {
+    let (_, why) = words.split_once(" is forbidden: ").unwrap_or(("", words));
+    why
+}
+
+/// Reads `exceeded quota: NAME, requested: pods=1, used: pods=404, limited: pods=300`, which may list several resources.
+fn quota(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+    let (_, said) = words.split_once("exceeded quota: ")?;
+    let show = format!("kubectl -n {namespace} describe resourcequota");
+    let what = format!("Quota exceeded in {namespace}");
+    let finding = match excess(said) {
+        Some((used, limit)) => {
+            Finding::blocked(format!("{what}: {used}")).group(format!("{what}: {limit}"))
+        }
+        None => Finding::blocked(super::said(&what, said)).group(what.clone()),
+    };
+    Some(finding.next(show))
+}
+
+/// Returns how much of which resource is used, and the limit alone, which is the same for all who come up against it.
+fn excess(said: &str) -> Option<(String, String)> {
+    let (_, lists) = said.split_once(", requested: ")?;
+    let (requested, lists) = lists.split_once(", used: ")?;
+    let (used, limited) = lists.split_once(", limited: ")?;
+    let (resource, request) = requested.split(',').next()?.split_once('=')?;
+    let of = |list: &'_ str| {
+        let mut pairs = list.split(',').filter_map(|pair| pair.split_once('='));
+        let value = pairs.find(|(name, _)| *name == resource)?.1;
+        is_quantity(value).then(|| value.to_owned())
+    };
+    let (used, limit) = (of(used)?, of(limited)?);
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "./_-".contains(letter);
+    if resource.is_empty() || !resource.chars().all(is_name) || !is_quantity(request) {
+        return None;
+    }
+    Some(match resource {
+        "pods" | "count/pods" => (
+            format!("{used} of {limit} pods"),
+            format!("at most {limit} pods"),
+        ),
+        _ => (
+            format!("{resource} {used} of {limit}, {request} more needed"),
+            format!("{resource} at most {limit}"),
+        ),
+    })
+}
+
+/// Returns whether a text is a quantity as Kubernetes writes it, such as `300`, `1900m` or `2Gi`.
+fn is_quantity(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
+    text.len() <= 32
+        && text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(is_part)
+}
+
+/// Reads `failed quota: NAME: must specify limits.cpu for: main`.
+fn quota_without_values(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+    let (_, what) = words.split_once("failed quota: ")?;
+    let (_, why) = what.split_once(": ").unwrap_or(("", what));
+    let cause = format!("Quota in {namespace} refuses pods");
+    let show = format!("kubectl -n {namespace} describe resourcequota");
+    Some(Finding::blocked(said(&cause, why)).group(cause).next(show))
+}
+
+/// Reads `admission webhook "NAME" denied the request: WHY`.
+fn webhook(words: &str, what: &str) -> Option<Finding> {
+    let (name, rest) = named(words, "admission webhook ", '"')?;
+    let why = rest.strip_prefix(" denied the request")?;
+    let text = said(
+        &format!("A webhook refuses {what}"),
+        why.trim_start_matches(": "),
+    );
+    Some(
+        Finding::blocked(text)
+            .group(format!("Webhook {} refuses {what}", short(name)))
+            .next("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"),
+    )
+}
+
+/// Reads `failed calling webhook "NAME": WHY`, of a webhook without which pods are not admitted.
+fn broken_webhook(words: &str, _: Names<'_>) -> Option<Finding> {
+    let (name, why) = named(words, "failed calling webhook ", '"')?;
+    let cause = format!("Webhook {} does not respond", short(name));
+    Some(
+        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
+            .group(cause)
+            .next("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"),
+    )
+}
+
+/// Reads `violates PodSecurity "LEVEL:VERSION": WHY`.
+fn pod_security(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+    let (level, why) = named(words, "violates PodSecurity ", '"')?;
+    let cause = format!("Pod Security {} refuses pods", short(level));
+    Some(
+        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
+            .group(format!("{cause} in {namespace}"))
+            .next(format!("kubectl get namespace {namespace} --show-labels")),
+    )
+}
+
+/// Reads `ValidatingAdmissionPolicy 'NAME' with binding 'BINDING' denied request: WHY`.
+fn policy(words: &str, what: &str) -> Option<Finding> {
+    let (name, rest) = named(words, "ValidatingAdmissionPolicy ", '\'')?;
+    let (_, why) = rest.split_once(" denied request")?;
+    let cause = format!("Admission policy {} refuses {what}", short(name));
+    Some(
+        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
+            .group(cause)
+            .next("kubectl get validatingadmissionpolicies"),
+    )
+}
+
+/// Reads `maximum cpu usage per Container is 500m, but limit is 1`.
+fn limit_range(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+    const KINDS: [&str; 3] = [
+        "usage per Pod",
+        "usage per Container",
+        "limit to request ratio",
+    ];
+    if !KINDS.iter().any(|kind| words.contains(kind)) {
+        return None;
+    }
+    let cause = format!("Limit range in {namespace} refuses pods");
+    let show = format!("kubectl -n {namespace} describe limitrange");
+    let why = forbidden(words);
+    Some(Finding::blocked(said(&cause, why)).group(cause).next(show))
+}
+
+/// Reads `error looking up service account NAMESPACE/NAME: WHY`.
+fn service_account(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
+    let (_, what) = words.split_once("error looking up service account ")?;
+    let (name, _) = what.split_once(": ")?;
+    let text = format!("Service account {} does not exist", short(name));
+    let show = format!("kubectl -n {namespace} get serviceaccounts");
+    Some(Finding::blocked(text.clone()).group(text).next(show))
+}
+
+/// Reads `User "NAME" cannot create resource "pods" in API group ""`.
+fn permission(words: &str, _: Names<'_>) -> Option<Finding> {
+    let (user, rest) = named(words, "User ", '"')?;
+    let (verb, rest) = rest.strip_prefix(" cannot ")?.split_once(' ')?;
+    let (resource, _) = named(rest, "resource ", '"')?;
+    let (user, verb, resource) = (short(user), short(verb), short(resource));
+    let cause = format!("The agent may not {verb} {resource}");
+    let text = format!("{cause}: {user} has no permission");
+    Some(Finding::blocked(text).group(cause).next("decree check"))
+}
+
+/// Returns what stands in quotes behind `lead`, and the rest.
+fn named<'a>(words: &'a str, lead: &str, quote: char) -> Option<(&'a str, &'a str)> {
+    let (_, rest) = words.split_once(lead)?;
+    rest.strip_prefix(quote)?.split_once(quote)
+}

@@ -1,0 +1,68 @@
+//! Words of others, as far as they are repeated.
+
+/// How many characters are repeated.
+const WORDS_MAX: usize = 160;
+
+/// Returns the beginning of what somebody else wrote, in one line and without a period at its end. Characters that steer a terminal, turn the
+/// direction of writing or stay unseen are left out.
+pub(super) fn short(text: &str) -> String {
+    let mut said = String::new();
+    let mut left = WORDS_MAX;
+    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        let word: String = word.chars().filter(|letter| !is_unseen(*letter)).collect();
+        if word.is_empty() {
+            continue;
+        }
+        let gap = usize::from(!said.is_empty());
+        let length = word.chars().count() + gap;
+        if length > left {
+            said.extend((gap == 1).then_some(' '));
+            said.extend(word.chars().take(left.saturating_sub(gap)));
+            said.truncate(said.trim_end().len());
+            said.push('…');
+            return said;
+        }
+        said.extend((gap == 1).then_some(' '));
+        said.push_str(&word);
+        left -= length;
+    }
+    said.truncate(said.trim_end_matches('.').len());
+    said
+}
+
+/// Returns so many pods in words.
+pub(super) fn pods(count: i64) -> String {
+    match count {
+        1 => "1 pod".to_owned(),
+        count => format!("{count} pods"),
+    }
+}
+
+const fn is_unseen(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_are_one_short_line_that_steers_nothing() {
+        assert_eq!(
+            short(" no\r\n\tway,\u{1b}[2J \u{202e}it\u{200b} is.. "),
+            "no way, [2J it is"
+        );
+        assert_eq!(short(""), "");
+        assert_eq!(short("\u{202e}\n"), "");
+        let long = short(&"é".repeat(1_000));
+        assert_eq!(long, format!("{}…", "é".repeat(WORDS_MAX)));
+        let words = short(&"four ".repeat(1_000));
+        assert!(
+            words.chars().count() <= WORDS_MAX + 1 && words.ends_with("four…"),
+            "{words}"
+        );
+    }
+}

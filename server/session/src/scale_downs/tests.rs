@@ -1,0 +1,135 @@
+//! What is kept of deletions, and for how long.
+
+use server_core::{BatchId, CompactUid, Key, OutcomeCounts, PodState, Timestamp};
+
+use super::*;
+
+fn key(name: &str) -> Key {
+    Key {
+        namespace: "default".into(),
+        name: name.into(),
+        uid: Uid(name.into()),
+    }
+}
+
+fn pod(name: &str, chosen: bool) -> RankedPod {
+    RankedPod {
+        name: name.into(),
+        uid: CompactUid::of(name),
+        node: Some("node-a".into()),
+        state: PodState::default(),
+        rank: 1,
+        at: Timestamp::from_seconds(1),
+        chosen,
+        reason: None,
+    }
+}
+
+/// Returns a report of a batch that deletes pods and keeps one.
+fn down(batch: u64, (from, to): (i32, i32), pods: &[&str]) -> Report {
+    let chosen = pods.iter().map(|name| pod(name, true));
+    Report::ScaleDown(Box::new(ScaleDown {
+        key: key("web"),
+        at: Timestamp::from_seconds(batch.cast_signed()),
+        batch: BatchId(batch),
+        from,
+        to,
+        chosen: pods.len(),
+        pods: chosen.chain([pod("stays", false)]).collect(),
+    }))
+}
+
+fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> Report {
+    Report::Answered(Box::new(Answered {
+        key: key("web"),
+        at: Timestamp::default(),
+        batch: BatchId(batch),
+        action,
+        counts: OutcomeCounts {
+            done,
+            failed,
+            not_started: 0,
+        },
+        failure: None,
+        refusal: None,
+    }))
+}
+
+/// Returns the last deletion in short: batch, pods before and after, how many were chosen, and those that are known.
+fn told(scale_downs: &ScaleDowns) -> (u64, [i32; 3], Vec<String>) {
+    let last = scale_downs.get(&Uid("web".into())).expect("it is known");
+    let chosen = last.pods.into_iter().filter(|pod| pod.chosen);
+    let numbers = [last.from, last.to, last.chosen];
+    (last.batch_id, numbers, chosen.map(|pod| pod.name).collect())
+}
+
+#[test]
+fn nothing_that_follows_makes_a_deletion_forgotten_but_another_one() {
+    let mut scale_downs = ScaleDowns::new(usize::MAX);
+    assert_eq!(scale_downs.take(down(1, (4, 2), &["a", "b"])), None);
+    for batch in 2..1_000 {
+        let create = answered(batch, ActionKind::Create, [0, 1]);
+        assert_eq!(scale_downs.take(create.clone()), Some(create));
+        scale_downs.take(answered(batch, ActionKind::WriteStatus, [0, 1]));
+    }
+    let expected = (1, [4, 2, 2], vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(told(&scale_downs), expected);
+    scale_downs.take(answered(1, ActionKind::Delete, [2, 0]));
+    scale_downs.take(down(1_001, (3, 2), &["c"]));
+    assert_eq!(told(&scale_downs), (1_001, [3, 2, 1], vec!["c".to_owned()]));
+    scale_downs.forget(&Uid("web".into()));
+    assert_eq!(
+        (scale_downs.get(&Uid("web".into())), scale_downs.bytes()),
+        (None, 0)
+    );
+}
+
+#[test]
+fn batches_of_one_deletion_are_one() {
+    let mut scale_downs = ScaleDowns::new(usize::MAX);
+    scale_downs.take(down(1, (52, 30), &["a", "b", "c"]));
+    scale_downs.take(answered(1, ActionKind::Delete, [20, 2]));
+    scale_downs.take(down(2, (32, 30), &["c", "d"]));
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        told(&scale_downs),
+        (2, [52, 30, 22], names(&["a", "b", "c", "d"]))
+    );
+    // Another number is wanted: what goes then is another deletion.
+    scale_downs.take(Report::Scaled {
+        key: key("web"),
+        at: Timestamp::default(),
+        from: Some(30),
+        to: 30,
+    });
+    scale_downs.take(down(3, (32, 30), &["e"]));
+    assert_eq!(told(&scale_downs), (3, [32, 30, 1], names(&["e"])));
+    scale_downs.take(answered(4, ActionKind::Create, [1, 0]));
+    scale_downs.take(down(5, (31, 30), &["f"]));
+    assert_eq!(told(&scale_downs), (5, [31, 30, 1], names(&["f"])));
+}
+
+#[test]
+fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
+    let mut scale_downs = ScaleDowns::new(SHARE * 10 * POD_BYTES);
+    for number in 0..100_u64 {
+        let Report::ScaleDown(mut scale_down) = down(number, (2, 1), &["a"]) else {
+            unreachable!("it is one");
+        };
+        scale_down.key = key(&format!("set-{number}"));
+        scale_downs.take(Report::ScaleDown(scale_down));
+        assert!(scale_downs.bytes <= 10 * POD_BYTES);
+    }
+    let of = |number: u64| {
+        let last = scale_downs.get(&Uid(format!("set-{number}").into()));
+        let last = last.expect("it is known");
+        (last.from, last.to, last.pods.len())
+    };
+    assert_eq!((of(0), of(99)), ((2, 1, 0), (2, 1, 2)));
+    let counted = scale_downs
+        .by_set
+        .values()
+        .map(|last| bytes(&last.scale_down.pods));
+    assert_eq!(counted.sum::<usize>(), scale_downs.bytes);
+    assert_eq!(scale_downs.whole.len() + scale_downs.bare.len(), 100);
+}
