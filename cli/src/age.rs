@@ -57,6 +57,21 @@ pub(crate) fn time_text(time: Option<&prost_types::Timestamp>) -> String {
         .map_or_else(|| "<unknown>".to_owned(), |time| format!("{time:.3}"))
 }
 
+/// Writes a time of the contract as how long ago it was at `now`, such as `2 min ago`.
+pub(crate) fn ago(time: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
+    let Some(time) = time.and_then(wire_time) else {
+        return String::new();
+    };
+    let span = Duration::try_from(now.duration_since(time)).unwrap_or_default();
+    let seconds = span.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s ago"),
+        120..=7_199 => format!("{} min ago", seconds / MINUTE),
+        7_200..=172_799 => format!("{} h ago", seconds / HOUR),
+        _ => format!("{} d ago", seconds / DAY),
+    }
+}
+
 fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     if small == 0 {
         return format!("{large}{large_unit}");
@@ -99,6 +114,25 @@ mod tests {
         for bad in ["", "now", "2026-01-31", "2026-01-31T12:00:00", "1769860800"] {
             assert!(rfc3339(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn times_ago_have_one_unit() {
+        let now = Timestamp::from_second(10_000_000).expect("a time");
+        let said = |seconds: i64| {
+            let time = prost_types::Timestamp {
+                seconds: 10_000_000 - seconds,
+                nanos: 0,
+            };
+            ago(Some(&time), now)
+        };
+        assert_eq!(
+            [said(-5), said(0), said(119)],
+            ["0 s ago", "0 s ago", "119 s ago"]
+        );
+        assert_eq!([said(120), said(7_199)], ["2 min ago", "119 min ago"]);
+        assert_eq!([said(7_200), said(172_800)], ["2 h ago", "2 d ago"]);
+        assert_eq!(ago(None, now), "");
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 
 use decree::v1::{self, Rule};
+use jiff::Timestamp;
 
 use crate::{
     age,
     args::{ExplainArgs, Named},
-    decision,
+    cause, decision,
     exit::{Exit, Failure},
-    get, proto_json, record, refusal,
+    proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
     table::one_line,
@@ -17,6 +18,7 @@ use crate::{
 
 mod ask;
 mod decisions;
+mod scale_down;
 mod status;
 mod timeline;
 mod why;
@@ -72,8 +74,11 @@ fn write(
         writeln!(out, "Decisions:")?;
         decisions::write(args, &answer.decisions, out)?;
     }
+    if let Some(last) = &answer.last_scale_down {
+        scale_down::write(last, args.print.output.is_wide(), out)?;
+    }
     if args.all {
-        timeline::write(&answer.timeline, out)?;
+        timeline::write(&answer.timeline, Timestamp::now(), out)?;
     }
     Ok(())
 }
@@ -81,19 +86,21 @@ fn write(
 /// Says how a ReplicaSet stands, with a label for each text; one without continues that above.
 pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, String)> {
     let summary = answer.summary.clone().unwrap_or_default();
-    let mut lines = vec![
-        ("Name:", decision::path(summary.replica_set.as_ref())),
+    let mut lines = vec![("Name:", decision::path(summary.replica_set.as_ref()))];
+    lines.push(("Cause:", cause::sentence(&summary, Timestamp::now())));
+    lines.extend(cause::next_command(&summary).map(|next| ("Next:", next.to_owned())));
+    lines.extend([
         ("Cluster:", summary.cluster.clone()),
         ("Replicas:", replicas(&summary)),
-        ("State:", get::state(summary.state()).to_owned()),
-    ];
+        ("State:", cause::state(&summary).to_owned()),
+    ]);
     let (held_back, because): (Vec<_>, Vec<_>) = summary
         .reasons
         .iter()
         .partition(|it| obstacle(it).is_some());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
     lines.extend(labels.zip(because.into_iter().map(record::reason)));
-    if summary.state() != v1::ReplicaSetState::InSync
+    if cause::is_open(&summary)
         && let Some(said) = refusal::newest(&answer.timeline)
     {
         lines.push(("Refused:", said));

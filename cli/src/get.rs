@@ -4,12 +4,12 @@ use decree::v1;
 
 use crate::{
     args::{GetArgs, Scope, Wanted},
-    decision,
+    cause, decision,
     exit::{Exit, Failure},
     proto_json,
     server::{self, Server},
     streams::Io,
-    table::Table,
+    table::{Table, one_line},
 };
 
 mod follow;
@@ -18,7 +18,6 @@ mod replica_sets;
 mod sessions;
 
 pub(crate) use list::pages;
-pub(crate) use replica_sets::state;
 pub(crate) use sessions::mode;
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -59,8 +58,15 @@ fn print(
     }
     let layout = replica_sets::Layout::of(sets, args.print.output.is_wide());
     let mut table = Table::new(layout.headers()).no_headers(args.print.no_headers);
-    sets.iter().for_each(|set| table.row(layout.cells(set)));
+    let mut rows: Vec<_> = sets.iter().collect();
+    rows.sort_by_key(|set| cause::rank(set));
+    rows.into_iter()
+        .for_each(|set| table.row(layout.cells(set)));
     if !table.is_empty() {
+        let groups = cause::groups(sets).into_iter();
+        for line in groups.filter(|_| !args.print.no_headers) {
+            writeln!(io.stdout, "{}", one_line(&line))?;
+        }
         table.write(io.stdout, "")?;
     } else if scope.named().is_empty() {
         writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;

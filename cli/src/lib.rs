@@ -33,6 +33,7 @@ use clap::CommandFactory as _;
 mod age;
 mod agent;
 mod args;
+mod cause;
 mod check;
 mod complete;
 mod decide;

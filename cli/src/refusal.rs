@@ -25,7 +25,7 @@ pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
     }
 }
 
-/// Returns what the cluster refused just before a decision, in its words: where the decision is to say so in the status. The server is asked for
+/// Returns what the cluster refused just before a decision, the cause and its words: where the decision is to say so in the status. The server is asked for
 /// them; `None` if it does not know them any more.
 pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Option<String> {
     let conditions = &record.status.as_ref()?.conditions;
@@ -41,7 +41,15 @@ pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Opti
         name: set.name,
     };
     let answer = server.inspection().get_replica_set(request).await.ok()?;
-    newest(&answer.into_inner().timeline)
+    let answer = answer.into_inner();
+    let said = newest(&answer.timeline)?;
+    let cause = answer.summary.and_then(|summary| summary.cause);
+    Some(
+        match cause.filter(|cause| cause.severity() == v1::Severity::Blocked) {
+            Some(cause) => format!("{}; {said}", cause.text),
+            None => said,
+        },
+    )
 }
 
 /// Returns whether a failure lasts until something changes. The others are decided afresh at once, or hold back.

@@ -31,7 +31,7 @@ use crate::{
 /// How many ReplicaSets are explained, those that are not in sync first of all.
 const EXPLAINED_MAX: usize = 50;
 /// Keys whose texts are words, numbers, times and versions of the contract.
-const KEPT: [&str; 24] = [
+const KEPT: [&str; 25] = [
     "action",
     "available",
     "batchId",
@@ -50,6 +50,7 @@ const KEPT: [&str; 24] = [
     "replicaSets",
     "rule",
     "serverVersion",
+    "severity",
     "started",
     "state",
     "status",

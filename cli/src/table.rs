@@ -8,6 +8,8 @@ use runtime::escaped;
 const GAP: usize = 3;
 /// The least width of a column with its gap, as kubectl has it.
 const COLUMN_MIN: usize = 6;
+/// How many characters of a name stay at least.
+const NAME_MIN: usize = 12;
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Table {
     has_headers: bool,
     /// How many of the first columns are names, which stay however narrow it gets.
     names: usize,
+    /// Whether the last column stays too.
+    keeps_last: bool,
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -31,6 +35,17 @@ pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
+/// Returns a text of at most so many characters, without its middle.
+fn without_middle(text: &str, max: usize) -> String {
+    let length = text.chars().count();
+    if length <= max {
+        return text.to_owned();
+    }
+    let (head, tail) = (max / 2, max - max / 2 - 1);
+    let end = text.chars().skip(length - tail);
+    text.chars().take(head).chain(['…']).chain(end).collect()
+}
+
 // === impl Table ===
 
 impl Table {
@@ -40,6 +55,7 @@ impl Table {
             rows: Vec::new(),
             has_headers: true,
             names: 1,
+            keeps_last: false,
         }
     }
 
@@ -48,14 +64,54 @@ impl Table {
         Self { names, ..self }
     }
 
-    /// Leaves out columns from the end until the table is no wider than this, but never those of names.
+    /// Says whether the last column stays however narrow it gets.
+    pub(crate) fn keeps_last(self, keeps_last: bool) -> Self {
+        Self { keeps_last, ..self }
+    }
+
+    /// Leaves out columns from the end until the table is no wider than this, but never those of names. Where the last column stays, names are
+    /// shortened in the middle for it, and at last its own end is left out.
     pub(crate) fn fit(mut self, columns: usize) -> Self {
-        while self.headers.len() > self.names && self.width() > columns {
-            self.headers.pop();
-            let left = self.headers.len();
-            self.rows.iter_mut().for_each(|cells| cells.truncate(left));
+        let kept = usize::from(self.keeps_last);
+        while self.headers.len() > self.names + kept && self.width() > columns {
+            let left_out = self.headers.len() - 1 - kept;
+            self.headers.remove(left_out);
+            self.rows.iter_mut().for_each(|cells| {
+                cells.remove(left_out);
+            });
+        }
+        if self.keeps_last {
+            let mut longest = self.longest_name();
+            while longest > NAME_MIN && self.width() > columns {
+                longest -= 1;
+                let names = self
+                    .rows
+                    .iter_mut()
+                    .flat_map(|cells| &mut cells[..self.names]);
+                names.for_each(|name| *name = without_middle(name, longest));
+            }
+            let over = self.width().saturating_sub(columns);
+            let last = self
+                .rows
+                .iter()
+                .filter_map(|cells| Some(cells.last()?.chars().count()));
+            let room = last.max().unwrap_or(0).saturating_sub(over);
+            for cell in self.rows.iter_mut().filter_map(|cells| cells.last_mut()) {
+                if cell.chars().count() > room {
+                    *cell = cell
+                        .chars()
+                        .take(room.saturating_sub(1))
+                        .chain(['…'])
+                        .collect();
+                }
+            }
         }
         self
+    }
+
+    fn longest_name(&self) -> usize {
+        let names = self.rows.iter().flat_map(|cells| &cells[..self.names]);
+        names.map(|name| name.chars().count()).max().unwrap_or(0)
     }
 
     fn width(&self) -> usize {
@@ -179,6 +235,37 @@ mod tests {
         assert_eq!(table(36), narrower);
         let names = "CLUSTER   NAME\nkind      default/web\n";
         assert_eq!((table(21), table(5)), (names.to_owned(), names.to_owned()));
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle_and_the_last_column_stays() {
+        let table = |columns| {
+            let mut table = Table::new(["NAME", "UP", "CAUSE"]).keeps_last(true);
+            table.row(
+                [
+                    "payments/ledger-5f6a8b9c7",
+                    "10",
+                    "Quota exceeded: 404 of 300",
+                ]
+                .map(str::to_owned),
+            );
+            text(|out| table.fit(columns).write(out, ""))
+        };
+        expect![[r#"
+            NAME                        CAUSE
+            payments/ledger-5f6a8b9c7   Quota exceeded: 404 of 300
+        "#]]
+        .assert_eq(&table(59));
+        expect![[r#"
+            NAME               CAUSE
+            payments…6a8b9c7   Quota exceeded: 404 of 300
+        "#]]
+        .assert_eq(&table(45));
+        expect![[r#"
+            NAME           CAUSE
+            paymen…8b9c7   Quota exceeded…
+        "#]]
+        .assert_eq(&table(30));
     }
 
     #[test]

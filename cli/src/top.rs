@@ -168,7 +168,7 @@ impl<'a> Top<'a> {
         let sessions = view.sessions(is_wide);
         // The title, a line between the tables, the headers of both, and the line of the cursor.
         let taken = sessions.rows.len() + 3 + 2 * usize::from(has_headers);
-        let sets = view.replica_sets(is_wide, terminal.lines.saturating_sub(taken));
+        let sets = view.replica_sets(terminal.lines.saturating_sub(taken));
         let mut page = Vec::new();
         let title: String = self.title(view).chars().take(terminal.columns).collect();
         writeln!(page, "{title}")?;
@@ -188,11 +188,12 @@ impl<'a> Top<'a> {
             headers,
             rows,
             names,
+            keeps_last,
         }: Rows,
     ) -> Table {
         let mut table = Table::new(headers).no_headers(self.args.print.no_headers);
         rows.into_iter().for_each(|cells| table.row(cells));
-        table.names(names)
+        table.names(names).keeps_last(keeps_last)
     }
 
     fn title(&self, view: &View) -> String {
@@ -220,7 +221,7 @@ impl<'a> Top<'a> {
         let is_wide = print.output.is_wide();
         self.table(view.sessions(is_wide)).write(io.stdout, "")?;
         writeln!(io.stdout)?;
-        let sets = view.replica_sets(is_wide, self.args.rows);
+        let sets = view.replica_sets(self.args.rows);
         self.table(sets).write(io.stdout, "")?;
         if view.missed > 0 {
             writeln!(

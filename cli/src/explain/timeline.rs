@@ -1,30 +1,63 @@
-//! What led a ReplicaSet to where it is: how many pods were wanted, what was decided, and what became of it.
+//! What led a ReplicaSet to where it is: how many pods were wanted, and each attempt with what became of it.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
 use decree::v1::{self, timeline_entry::Entry};
+use jiff::Timestamp;
 
 use crate::{age, record, refusal, table::Table};
 
-/// Writes the entries that a session remembers, the newest first.
-pub(super) fn write(timeline: &[v1::TimelineEntry], out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(["TIME", "EVENT", "DETAIL"]);
-    for entry in timeline {
-        let Some(happened) = &entry.entry else {
-            continue;
-        };
-        let (time, event, detail) = match happened {
-            Entry::Scaled(it) => (&entry.time, "scaled", scaled(it)),
-            Entry::Decided(it) => (&entry.time, "decided", decided(it)),
-            Entry::Answered(it) => (&it.last, "answered", answered(it, entry.time.as_ref())),
-        };
-        table.row([age::time_text(time.as_ref()), event.to_owned(), detail]);
-    }
+/// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one, and so are attempts that came to the same.
+pub(super) fn write(
+    timeline: &[v1::TimelineEntry],
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let table = table(timeline, now);
     if table.is_empty() {
         return Ok(());
     }
-    writeln!(out, "Timeline:")?;
+    writeln!(out, "Timeline, in UTC:")?;
     table.write(out, "  ")
+}
+
+fn table(timeline: &[v1::TimelineEntry], now: Timestamp) -> Table {
+    let entries = timeline
+        .iter()
+        .filter_map(|entry| Some((entry, entry.entry.as_ref()?)));
+    let mut decisions = BTreeMap::new();
+    let mut answered_batches = Vec::new();
+    for (_, happened) in entries.clone() {
+        match happened {
+            Entry::Decided(it) => {
+                decisions.insert(it.batch_id, it);
+            }
+            Entry::Answered(it) => answered_batches.push(it.batch_id),
+            Entry::Scaled(_) => {}
+        }
+    }
+    let mut table = Table::new(["TIME", "AGO", "EVENT", "DETAIL"]);
+    for (entry, happened) in entries {
+        let (time, event, detail) = match happened {
+            Entry::Scaled(it) => (&entry.time, "scaled", scaled(it)),
+            Entry::Decided(it) if answered_batches.contains(&it.batch_id) => continue,
+            Entry::Decided(it) => (&entry.time, "decided", decided(it)),
+            Entry::Answered(it) => {
+                let decision = decisions.get(&it.batch_id).copied();
+                (
+                    &it.last,
+                    event(it),
+                    answered(it, decision, entry.time.as_ref()),
+                )
+            }
+        };
+        let (at, ago) = (age::time_text(time.as_ref()), age::ago(time.as_ref(), now));
+        table.row([at, ago, event.to_owned(), detail]);
+    }
+    table
 }
 
 fn scaled(scaled: &v1::Scaled) -> String {
@@ -42,7 +75,21 @@ fn decided(decided: &v1::Decided) -> String {
     }
 }
 
-fn answered(answered: &v1::Answered, since: Option<&prost_types::Timestamp>) -> String {
+/// Returns in a word what became of an attempt.
+const fn event(answered: &v1::Answered) -> &'static str {
+    match (answered.done, answered.failed, answered.not_started) {
+        (_, 0, 0) => "done",
+        (0, 0, _) => "not done",
+        (0, _, _) => "failed",
+        (_, _, _) => "partly done",
+    }
+}
+
+fn answered(
+    answered: &v1::Answered,
+    decision: Option<&v1::Decided>,
+    since: Option<&prost_types::Timestamp>,
+) -> String {
     let v1::Answered {
         action,
         done,
@@ -64,8 +111,90 @@ fn answered(answered: &v1::Answered, since: Option<&prost_types::Timestamp>) -> 
     if *times > 1 {
         text.push_str(&format!(", {times} times since {}", age::time_text(since)));
     }
-    match message.as_str() {
-        "" => text,
-        message => format!("{text}: {message}"),
+    if !message.is_empty() {
+        text.push_str(&format!(": {message}"));
+    }
+    match decision.and_then(|decision| decision.reason.as_ref()) {
+        Some(reason) => format!("{text}; {}", record::reason(reason)),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn at(second: i64) -> Option<prost_types::Timestamp> {
+        Some(prost_types::Timestamp {
+            seconds: second,
+            nanos: 0,
+        })
+    }
+
+    fn entry(second: i64, entry: Entry) -> v1::TimelineEntry {
+        v1::TimelineEntry {
+            time: at(second),
+            entry: Some(entry),
+        }
+    }
+
+    fn decision(batch_id: u64, operations: i32) -> Entry {
+        Entry::Decided(v1::Decided {
+            batch_id,
+            action: "create".to_owned(),
+            operations,
+            reason: Some(v1::Reason {
+                rule: v1::Rule::TooFewReplicas.into(),
+                detail: "7 active pods, 15 wanted".to_owned(),
+            }),
+        })
+    }
+
+    #[test]
+    fn attempt_is_one_entry_that_says_whether_it_failed() {
+        let refused = v1::Answered {
+            batch_id: 5,
+            action: "create".to_owned(),
+            failed: 1,
+            not_started: 7,
+            class: v1::FailureClass::Quota.into(),
+            message: "exceeded quota".to_owned(),
+            times: 36,
+            last: at(300),
+            ..v1::Answered::default()
+        };
+        let done = v1::Answered {
+            batch_id: 1,
+            action: "create".to_owned(),
+            done: 7,
+            times: 1,
+            last: at(10),
+            ..v1::Answered::default()
+        };
+        let scaled = v1::Scaled {
+            from: Some(7),
+            to: 15,
+        };
+        let timeline = [
+            entry(310, decision(6, 8)),
+            entry(60, Entry::Answered(refused)),
+            entry(60, decision(5, 8)),
+            entry(50, Entry::Scaled(scaled)),
+            entry(10, Entry::Answered(done)),
+        ];
+        let mut out = Vec::new();
+        let now = Timestamp::from_second(310).expect("a time");
+        write(&timeline, now, &mut out).expect("a vector takes all");
+        expect![[r#"
+            Timeline, in UTC:
+              TIME                       AGO         EVENT     DETAIL
+              1970-01-01T00:05:10.000Z   0 s ago     decided   create 8: TOO_FEW_REPLICAS: 7 active pods, 15 wanted
+              1970-01-01T00:05:00.000Z   10 s ago    failed    create: 0 of 8 done, 1 failed (QUOTA), 7 not started, 36 times since 1970-01-01T00:01:00.000Z: exceeded quota; TOO_FEW_REPLICAS: 7 active pods, 15 wanted
+              1970-01-01T00:00:50.000Z   4 min ago   scaled    7 to 15 wanted
+              1970-01-01T00:00:10.000Z   5 min ago   done      create: 7 of 7 done
+        "#]]
+        .assert_eq(&String::from_utf8_lossy(&out));
     }
 }

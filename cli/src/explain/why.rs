@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use decree::v1;
 use serde_json::{Value, json};
 
-use super::ask::ask;
+use super::{ask::ask, scale_down};
 use crate::{
     age,
     args::{ExplainArgs, Named},
@@ -57,7 +57,7 @@ pub(super) async fn run(
     let active = active.max(order.len());
     let beyond = active - order.len();
     let Some(at) = order.iter().position(|name| name == pod) else {
-        return write_past(args, named, pod, &state.decisions, beyond, io);
+        return write_past(args, named, pod, &state, beyond, io);
     };
     let wanted = usize::try_from(replicas).unwrap_or(0);
     let cut = active.saturating_sub(wanted);
@@ -196,29 +196,82 @@ fn why(reason: &v1::Reason, is_wide: bool) -> String {
     format!("{}: {detail}", word(reason.rule()))
 }
 
-/// Tells of a pod that is not there any more what the decisions say of it that the server remembers.
+/// Tells of a pod that is not there any more what the decisions say of it that the server knows.
 fn write_past(
     args: &ExplainArgs,
     named: &Named,
     pod: &str,
-    decisions: &[v1::DecisionRecord],
+    state: &v1::GetReplicaSetResponse,
     beyond: usize,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let is_its = |target: &&v1::DecisionTarget| target.name == pod;
-    let mut deletes = decisions.iter().filter(|record| record.action == "delete");
+    let decisions = state.decisions.iter();
+    let mut deletes = decisions.filter(|record| record.action == "delete");
     let count = deletes.clone().count();
-    let Some(record) = deletes.find(|record| record.targets.iter().any(|it| is_its(&it))) else {
-        return Err(unknown(named, pod, count, beyond));
-    };
+    let record = deletes.find(|record| record.targets.iter().any(|it| is_its(&it)));
+    let last = state.last_scale_down.as_ref();
+    let chosen = last.filter(|last| last.pods.iter().any(|it| it.chosen && it.name == pod));
     let output = &args.print.output;
-    if output.is_for_people() {
-        write_deletion(&named.path(), pod, record, output.is_wide(), io)?;
-    } else {
-        let json = deletion_to_json(&named.path(), pod, record);
-        output.write(io.stdout, &json, &[&named.name])?;
+    let set = named.path();
+    match (record, chosen) {
+        (Some(record), _) if output.is_for_people() => {
+            write_deletion(&set, pod, record, output.is_wide(), io)?;
+        }
+        (Some(record), _) => {
+            let json = deletion_to_json(&set, pod, record);
+            output.write(io.stdout, &json, &[&named.name])?;
+        }
+        (None, Some(last)) if output.is_for_people() => {
+            write_scale_down(&set, pod, last, output.is_wide(), io)?;
+        }
+        (None, Some(last)) => {
+            let json = scale_down_to_json(&set, pod, last);
+            output.write(io.stdout, &json, &[&named.name])?;
+        }
+        (None, None) => return Err(unknown(named, pod, (count, last), beyond)),
     }
     Ok(Exit::Done)
+}
+
+/// Writes why a pod of the last deletion was chosen, of which no decision is known that names it.
+fn write_scale_down(
+    set: &str,
+    pod: &str,
+    last: &v1::ScaleDown,
+    is_wide: bool,
+    io: &mut Io<'_>,
+) -> Result<(), Failure> {
+    let time = age::time_text(last.time.as_ref());
+    let (from, to) = (last.from, last.to);
+    let reason = last.pods.iter().find(|it| it.name == pod);
+    let because = match reason.and_then(|it| it.reason.as_ref()) {
+        Some(reason) => format!(": {}", why(reason, is_wide)),
+        None => String::new(),
+    };
+    let said =
+        format!("{pod} was deleted at {time}{because}. {set} had {from} active pods, {to} wanted.");
+    writeln!(io.stdout, "{}\n", one_line(&said))?;
+    Ok(scale_down::table(last, pod, is_wide).write(io.stdout, "  ")?)
+}
+
+fn scale_down_to_json(set: &str, pod: &str, last: &v1::ScaleDown) -> Value {
+    let pods = last.pods.iter().enumerate().map(|(at, ranked)| {
+        let reason = ranked.reason.as_ref();
+        let reason =
+            reason.map(|reason| json!({"rule": word(reason.rule()), "detail": reason.detail}));
+        json!({"order": at + 1, "name": ranked.name, "goes": ranked.chosen, "reason": reason})
+    });
+    let chosen = last.pods.iter().filter(|it| it.chosen).count();
+    json!({
+        "replicaSet": set,
+        "pod": pod,
+        "replicas": null,
+        "goes": true,
+        "pods": pods.collect::<Vec<_>>(),
+        "beyond": usize::try_from(last.chosen).unwrap_or(0).saturating_sub(chosen),
+        "decision": {"time": age::time_text(last.time.as_ref()), "batchId": last.batch_id},
+    })
 }
 
 fn write_deletion(
@@ -285,10 +338,19 @@ fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
     width.unwrap_or(0).max("POD".len())
 }
 
-fn unknown(named: &Named, pod: &str, deletes: usize, beyond: usize) -> Failure {
-    let past = match deletes {
-        0 => "the server remembers no deletion of it".to_owned(),
-        count => format!("the {count} deletions that the server remembers do not name it"),
+fn unknown(
+    named: &Named,
+    pod: &str,
+    (deletes, last): (usize, Option<&v1::ScaleDown>),
+    beyond: usize,
+) -> Failure {
+    let past = match (deletes, last) {
+        (0, None) => "the server knows of no deletion in this session".to_owned(),
+        (_, Some(last)) if last.pods.is_empty() => {
+            "the pods of the last deletion are no longer known".to_owned()
+        }
+        (0 | 1, _) => "the last deletion does not name it".to_owned(),
+        (count, _) => format!("the {count} deletions that the server knows do not name it"),
     };
     let what = match beyond {
         0 => "is no active pod",

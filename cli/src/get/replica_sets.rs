@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use decree::v1::{self, ReplicaSetState, Rule};
+use decree::v1;
+use jiff::Timestamp;
 
-use crate::{decision::word, record};
-
-/// How many characters of what the cluster said are shown unless all that is known is wanted.
-const WORDS_MAX: usize = 80;
+use crate::cause;
 
 /// Which columns there are.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +14,7 @@ pub(super) struct Layout {
     is_wide: bool,
 }
 
-const HEADERS: [&str; 8] = [
+const HEADERS: [&str; 7] = [
     "NAMESPACE",
     "NAME",
     "DESIRED",
@@ -24,13 +22,12 @@ const HEADERS: [&str; 8] = [
     "READY",
     "AVAILABLE",
     "STATE",
-    "REASON",
 ];
 
 // === impl Layout ===
 
 impl Layout {
-    /// Returns the columns that these ReplicaSets need.
+    /// Returns the columns that these ReplicaSets need. The cause is the last, as nothing cuts it off there.
     pub(super) fn of(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Self {
         let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
         Self {
@@ -46,63 +43,42 @@ impl Layout {
         if self.is_wide {
             headers.extend(["TERMINATING", "LABELS"]);
         }
+        headers.push("CAUSE");
+        headers.extend(self.is_wide.then_some("SAID"));
         headers
     }
 
     pub(super) fn cells(self, set: &v1::ReplicaSetSummary) -> Vec<String> {
         let mut cells = Vec::new();
         cells.extend(self.has_clusters.then(|| set.cluster.clone()));
-        cells.extend(self.basic_cells(set));
+        cells.extend(basic_cells(set));
         if self.is_wide {
             cells.extend([set.terminating.to_string(), labels(set)]);
         }
+        cells.push(cause::cell(set, Timestamp::now()));
+        cells.extend(self.is_wide.then(|| cause::words(set).to_owned()));
         cells
     }
+}
 
-    fn basic_cells(self, set: &v1::ReplicaSetSummary) -> [String; 8] {
-        let v1::ObjectRef {
-            namespace, name, ..
-        } = set.replica_set.clone().unwrap_or_default();
-        [
-            namespace,
-            name,
-            set.replicas.to_string(),
-            set.active.to_string(),
-            set.ready.to_string(),
-            set.available.to_string(),
-            state(set.state()).to_owned(),
-            reason(set, self.is_wide),
-        ]
-    }
+fn basic_cells(set: &v1::ReplicaSetSummary) -> [String; 7] {
+    let v1::ObjectRef {
+        namespace, name, ..
+    } = set.replica_set.clone().unwrap_or_default();
+    [
+        namespace,
+        name,
+        set.replicas.to_string(),
+        set.active.to_string(),
+        set.ready.to_string(),
+        set.available.to_string(),
+        cause::state(set).to_owned(),
+    ]
 }
 
 /// Returns the name of a ReplicaSet.
 pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
     set.replica_set.as_ref().map_or("", |object| &object.name)
-}
-
-/// Returns why a ReplicaSet stands as it does: what waits for its backoff was refused by the cluster or held by the agent, and their words say
-/// more than the wait.
-fn reason(set: &v1::ReplicaSetSummary, is_wide: bool) -> String {
-    let Some(first) = set.reasons.first() else {
-        return String::new();
-    };
-    let is_obstacle = |it: &&v1::Reason| {
-        [Rule::RefusedByAgent, Rule::Throttled].contains(&it.rule()) && !it.detail.is_empty()
-    };
-    let obstacle = set.reasons.iter().find(is_obstacle);
-    let (first, said) = match obstacle {
-        _ if first.rule() != Rule::Backoff => return record::reason(first),
-        _ if !set.failure.is_empty() => (first, set.failure.as_str()),
-        Some(obstacle) => (obstacle, obstacle.detail.as_str()),
-        None => return record::reason(first),
-    };
-    let cut = said.char_indices().nth(WORDS_MAX).filter(|_| !is_wide);
-    let said = match cut {
-        Some((end, _)) => format!("{}…", &said[..end]),
-        None => said.to_owned(),
-    };
-    format!("{}: {said}", word(first.rule()))
 }
 
 fn labels(set: &v1::ReplicaSetSummary) -> String {
@@ -115,17 +91,5 @@ fn labels(set: &v1::ReplicaSetSummary) -> String {
     match labels.is_empty() {
         true => "<none>".to_owned(),
         false => labels.join(","),
-    }
-}
-
-/// Returns the word for how a ReplicaSet stands.
-pub(crate) const fn state(state: ReplicaSetState) -> &'static str {
-    match state {
-        ReplicaSetState::Unspecified => "Unknown",
-        ReplicaSetState::InSync => "InSync",
-        ReplicaSetState::Queued => "Queued",
-        ReplicaSetState::Acting => "Acting",
-        ReplicaSetState::Waiting => "Waiting",
-        ReplicaSetState::Quarantined => "Quarantined",
     }
 }

@@ -74,8 +74,30 @@ fn pod_is_told_where_it_stands_and_why_it_went() {
         "{}",
         past.out
     );
+    let table = system.decree(&["explain", "web-5f6a8b"]).out;
+    let (_, table) = table
+        .split_once("\nLast scale-down: 3 → 1 at 2")
+        .expect("it has one");
+    assert!(
+        table
+            .lines()
+            .next()
+            .is_some_and(|line| line.ends_with(" ago), 2 pods")),
+        "{table}"
+    );
+    let rows: Vec<_> = table.lines().skip(2).collect();
+    assert_eq!(rows.len(), 3, "{table}");
+    assert!(
+        rows[0].contains(&victim) && rows[2].contains("   stays "),
+        "{table}"
+    );
     let unknown = explain(&["--why", "web-x"]);
     assert_eq!((unknown.exit, unknown.out.as_str()), (Exit::No, ""));
+    assert!(
+        unknown.err.contains("the last deletion does not name it"),
+        "{}",
+        unknown.err
+    );
 }
 
 #[test]
@@ -100,15 +122,17 @@ fn timeline_tells_what_led_here() {
     assert!(!all().contains(" scaled "), "{}", all());
     let scaled = system.clusters[0].with(|it| it.scale("default", "web-5f6a8b", 1));
     scaled.expect("it is there");
-    system.wait_until(|| all().contains(" answered   delete: 2 of 2 done\n"));
+    let deleted = " done     delete: 2 of 2 done; TOO_MANY_REPLICAS: 3 active pods, 1 wanted\n";
+    system.wait_until(|| all().contains(deleted));
     let said = all();
-    let (_, timeline) = said.split_once("\nTimeline:\n").expect("it has one");
+    let (_, timeline) = said
+        .split_once("\nTimeline, in UTC:\n")
+        .expect("it has one");
     let expected = [
-        " EVENT      DETAIL\n",
-        " answered   delete: 2 of 2 done\n",
-        " decided    delete 2: TOO_MANY_REPLICAS: 3 active pods, 1 wanted\n",
-        " scaled     3 to 1 wanted\n",
-        " answered   create: 3 of 3 done\n",
+        " EVENT    DETAIL\n",
+        deleted,
+        " scaled   3 to 1 wanted\n",
+        " done     create: 3 of 3 done; ",
     ];
     let places = expected.map(|part| timeline.find(part));
     assert!(
@@ -144,8 +168,13 @@ fn what_is_held_back_is_told_with_what_ends_it() {
     system.wait_until(|| {
         held_back("by the agent: deletes in replica set default/web-5f6a8b are held since 2")
     });
+    const HELD: &str = "Held by a budget: 2 deletes in a minute, 1 are allowed";
     let get = || system.decree(&["get", "rs"]).out;
-    system.wait_until(|| get().contains("REFUSED_BY_AGENT: deletes in replica set default/"));
+    system.wait_until(|| get().contains("Blocked   ") && get().contains(HELD));
+    let said = system.decree(&["explain", "web-5f6a8b"]).out;
+    assert!(said.contains(&format!("\nCause:       {HELD}")), "{said}");
+    let next = "\nNext:        decree resume default/web-5f6a8b\n";
+    assert!(said.contains(next), "{said}");
     assert!(held_back(
         ": 2 deletes in a minute, 1 are allowed; resume with: decree resume default/web-5f6a8b"
     ));
@@ -189,10 +218,18 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
     );
     let all = system.decree(&["explain", "web-5f6a8b", "--all"]).out;
     assert!(attempts(&all).len() > 1, "{all}");
+    const CAUSE: &str = "Quota exceeded in default: 25 of 25 pods";
     let get = |more: &[&str]| system.decree(&[&["get", "rs"], more].concat()).out;
-    let cut = format!("BACKOFF: {}…", &WORDS[..80]);
-    system.wait_until(|| get(&[]).contains(&cut));
-    system.wait_until(|| get(&["-o", "wide"]).contains(&format!("BACKOFF: {WORDS}")));
+    system.wait_until(|| get(&[]).contains(CAUSE));
+    system.wait_until(|| get(&["-o", "wide"]).contains(WORDS));
+    // What needs a person comes first.
+    let first = get(&["--no-headers"]);
+    assert!(first.starts_with("default   web-5f6a8b "), "{first}");
+    system.wait_until(|| explain().contains(&format!("\nCause:       {CAUSE}, retry ")));
+    let next = "\nNext:        kubectl -n default describe resourcequota\n";
+    assert!(explain().contains(next), "{}", explain());
+    let top = system.decree(&["top", "--once", "--interval", "10ms"]).out;
+    assert!(top.contains(CAUSE), "{top}");
     system.clusters[0].with(|it| it.faults_mut().clear());
     system.wait_until(|| !explain().contains("Refused:"));
 }

@@ -16,9 +16,9 @@ fn running_server_tells_what_it_holds_and_why() {
     let system = System::start(&["demo"]);
     let sets = system.decree(&["get", "rs"]);
     assert_says(
-        "NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE    REASON\n\
-         default     web-5f6a8b   3         3         3       3           InSync   IN_SYNC…\n\
-         default     web-7d4b9c   20        20        20      20          InSync   IN_SYNC…\n",
+        "NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     CAUSE\n\
+         default     web-5f6a8b   3         3         3       3           In sync   -\n\
+         default     web-7d4b9c   20        20        20      20          In sync   -\n",
         &sets.out,
     );
     let sessions = system.decree(&["get", "sessions"]);
@@ -137,7 +137,8 @@ fn watch_tells_what_the_cluster_refuses() {
     let refused = watched.out.lines().find(|line| line.contains(" refused "));
     let refused = refused.unwrap_or_else(|| panic!("{}", watched.out));
     assert!(
-        refused.contains("QUOTA") && refused.contains("exceeded quota: pods"),
+        refused.contains("Quota exceeded in default: pods; QUOTA")
+            && refused.contains("exceeded quota: pods"),
         "{refused}"
     );
 }

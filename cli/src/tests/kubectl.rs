@@ -38,8 +38,8 @@ fn replica_sets_are_named_and_printed_as_with_kubectl() {
     );
     let wide = out(&["get", "rs", "web-5f6a8b", "-o", "wide"]);
     assert_says(
-        "CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE    REASON…   TERMINATING   LABELS\n\
-         demo      default     web-5f6a8b   3         3         3       3           InSync   IN_SYNC…   0 …app=web…\n",
+        "CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     TERMINATING   LABELS…   CAUSE   SAID\n\
+         demo      default     web-5f6a8b   3         3         3       3           In sync   0             …app=web…   -\n",
         &wide,
     );
     let yaml = out(&["get", "rs", "web-5f6a8b", "-o", "yaml"]);

@@ -157,7 +157,7 @@ impl System {
         self.wait_until(|| self.clusters.iter().all(is_full));
         self.wait_until(|| {
             let list = self.decree(&["get", "replicasets"]).out;
-            list.lines().skip(1).all(|line| line.contains("InSync"))
+            list.lines().skip(1).all(|line| line.contains("In sync"))
         });
     }
 

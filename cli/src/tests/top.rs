@@ -19,9 +19,9 @@ fn one_interval_is_printed_with_sessions_and_replica_sets() {
         "CLUSTER   MODE      DEC/S   OPS/S   IN-FLIGHT   MEMORY   MEMORY%   OBJECTS%\n\
          demo      Enforce   0.0     0.0     0           1Mi      1%        1%\n\
          \n\
-         REPLICASET           DEC/S   OPS/S   IN-FLIGHT   AVAILABLE   UNCONVERGED   STATE\n\
-         default/web-5f6a8b   0.0     0.0     0           3/3         -             InSync\n\
-         default/web-7d4b9c   0.0     0.0     0           20/20       -             InSync\n",
+         REPLICASET           DEC/S   OPS/S   IN-FLIGHT   AVAILABLE   UNCONVERGED   STATE     CAUSE\n\
+         default/web-5f6a8b   0.0     0.0     0           3/3         -             In sync   -\n\
+         default/web-7d4b9c   0.0     0.0     0           20/20       -             In sync   -\n",
         &ended.out,
     );
     let one = ["top", "web-7d4b9c", "--interval", "100ms", "-o"];

@@ -10,8 +10,8 @@ use super::meter::{Rate, Rates};
 use crate::{
     age,
     args::Order,
-    get::{mode, state},
-    record,
+    cause::{self, state},
+    get::mode,
 };
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -40,6 +40,8 @@ pub(super) struct Rows {
     pub(super) rows: Vec<Vec<String>>,
     /// How many of the first columns are names.
     pub(super) names: usize,
+    /// Whether the last column stays however narrow it gets.
+    pub(super) keeps_last: bool,
 }
 
 // === impl View ===
@@ -135,11 +137,12 @@ impl View {
             rows: rows.collect(),
             headers,
             names: 1,
+            keeps_last: false,
         }
     }
 
     /// Returns the first `most` of the ReplicaSets.
-    pub(super) fn replica_sets(&self, is_wide: bool, most: usize) -> Rows {
+    pub(super) fn replica_sets(&self, most: usize) -> Rows {
         let clusters: BTreeSet<_> = self.sets.iter().map(|it| &it.what.cluster).collect();
         let has_clusters = clusters.len() > 1;
         let mut headers: Vec<_> = has_clusters.then_some("CLUSTER").into_iter().collect();
@@ -151,8 +154,8 @@ impl View {
             "AVAILABLE",
             "UNCONVERGED",
             "STATE",
+            "CAUSE",
         ]);
-        headers.extend(is_wide.then_some("REASON"));
         let rows = self.sets.iter().take(most).map(|Busy { what, rate }| {
             let (namespace, name) = path(what);
             let mut cells: Vec<_> = has_clusters
@@ -166,19 +169,16 @@ impl View {
                 what.operations_in_flight.to_string(),
                 format!("{}/{}", what.available, what.replicas),
                 unconverged(what, self.at).map_or_else(|| "-".to_owned(), age::human),
-                state(what.state()).to_owned(),
+                state(what).to_owned(),
+                cause::cell(what, self.at),
             ]);
-            cells.extend(is_wide.then(|| {
-                what.reasons
-                    .first()
-                    .map_or_else(String::new, record::reason)
-            }));
             cells
         });
         Rows {
             rows: rows.collect(),
             headers,
             names: 1 + usize::from(has_clusters),
+            keeps_last: true,
         }
     }
 
@@ -202,7 +202,7 @@ impl View {
                 "operationsInFlight": what.operations_in_flight,
                 "desired": what.replicas, "available": what.available,
                 "unconvergedSeconds": unconverged(what, self.at).map(|span| span.as_secs()),
-                "state": state(what.state()),
+                "state": state(what), "cause": what.cause.as_ref().map(|cause| &cause.text),
             })
         });
         let (sessions, rows): (Vec<_>, Vec<_>) = (sessions.collect(), rows.collect());

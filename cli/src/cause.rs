@@ -1,0 +1,224 @@
+//! The cause of a ReplicaSet's state, as the server says it, and the words around it.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use decree::v1::{self, ReplicaSetState, Rule, Severity};
+use jiff::Timestamp;
+
+use crate::{age, record};
+
+/// What has no cause to be told.
+const NONE: &str = "-";
+/// From how many ReplicaSets on a cause that they share is told once for all.
+const GROUP_MIN: usize = 4;
+
+/// Returns the word for how much a ReplicaSet needs a person, as the console has it.
+pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
+    match severity(set) {
+        Severity::Blocked => "Blocked",
+        Severity::Slow => "Slow",
+        Severity::Working => "Working",
+        Severity::InSync => "In sync",
+        Severity::Watched => "Watched",
+        Severity::Unspecified => older_state(set.state()),
+    }
+}
+
+/// Returns the cause, and when the next attempt is; what a server says that knows no causes is its first reason.
+pub(crate) fn sentence(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
+    let Some(cause) = &set.cause else {
+        return set.reasons.first().map_or_else(String::new, record::reason);
+    };
+    match retry(set, now) {
+        Some(retry) => format!("{}, {retry}", cause.text),
+        None => cause.text.clone(),
+    }
+}
+
+/// Returns the cause for a table in which the state stands beside it.
+pub(crate) fn cell(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
+    match sentence(set, now) {
+        said if said == state(set) => NONE.to_owned(),
+        said => said,
+    }
+}
+
+/// Returns the command that shows more; none where it is `decree explain`, for an output that is that.
+pub(crate) fn next_command(set: &v1::ReplicaSetSummary) -> Option<&str> {
+    let command = set.cause.as_ref().map(|cause| cause.next_command.as_str());
+    command.filter(|it| !it.is_empty() && !it.starts_with("decree explain "))
+}
+
+/// Returns the words behind the cause: those of the cluster, or of who held the last attempt back.
+pub(crate) fn words(set: &v1::ReplicaSetSummary) -> &str {
+    if !set.failure.is_empty() {
+        return &set.failure;
+    }
+    let is_obstacle =
+        |it: &&v1::Reason| [Rule::RefusedByAgent, Rule::Throttled].contains(&it.rule());
+    let obstacle = set.reasons.iter().find(is_obstacle);
+    obstacle.map_or("", |reason| &reason.detail)
+}
+
+/// Returns whether a ReplicaSet has not come to rest, so that its last refusal still counts.
+pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
+    match severity(set) {
+        Severity::InSync => false,
+        Severity::Unspecified => set.state() != ReplicaSetState::InSync,
+        Severity::Blocked | Severity::Slow | Severity::Working | Severity::Watched => true,
+    }
+}
+
+/// Returns what comes first for a person: what needs one most. What is alike stays in its order.
+pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
+    match severity(set) {
+        Severity::Unspecified => i32::MAX,
+        known => known.into(),
+    }
+}
+
+/// Returns a line for each cause that many ReplicaSets of a cluster share, the most of them first.
+pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
+    let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for set in sets {
+        let cause = set.cause.as_ref().filter(|cause| !cause.group.is_empty());
+        if let Some(cause) = cause {
+            let key = (
+                set.cluster_uid.as_str(),
+                set.cluster.as_str(),
+                cause.group.as_str(),
+            );
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+    let clusters = counts.keys().map(|(uid, ..)| uid);
+    let has_clusters = clusters.clone().max() != clusters.min();
+    let mut shared: Vec<_> = counts.into_iter().collect();
+    shared.retain(|(_, count)| *count >= GROUP_MIN);
+    shared.sort_by_key(|(_, count)| Reverse(*count));
+    let lines = shared.into_iter().map(|((_, cluster, group), count)| {
+        let of = match has_clusters {
+            true => format!(" of {cluster}"),
+            false => String::new(),
+        };
+        format!("{count} ReplicaSets{of}: {group}")
+    });
+    lines.collect()
+}
+
+/// Says when the next attempt is, where one is due.
+fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
+    let waits = |it: &v1::Reason| [Rule::Backoff, Rule::PodsDoNotLast].contains(&it.rule());
+    if !set.reasons.iter().any(waits) {
+        return None;
+    }
+    let left = age::wire_time(set.next_sync.as_ref()?)?.duration_since(now);
+    let seconds = left.as_secs().max(0) + i64::from(left.subsec_nanos() > 0);
+    Some(match seconds {
+        0 => "retry now".to_owned(),
+        1..=119 => format!("retry in {seconds} s"),
+        _ => format!("retry in {} min", seconds / 60),
+    })
+}
+
+fn severity(set: &v1::ReplicaSetSummary) -> Severity {
+    set.cause
+        .as_ref()
+        .map_or(Severity::Unspecified, v1::Cause::severity)
+}
+
+const fn older_state(state: ReplicaSetState) -> &'static str {
+    match state {
+        ReplicaSetState::Unspecified => "Unknown",
+        ReplicaSetState::InSync => "In sync",
+        ReplicaSetState::Queued => "Queued",
+        ReplicaSetState::Acting => "Acting",
+        ReplicaSetState::Waiting => "Waiting",
+        ReplicaSetState::Quarantined => "Quarantined",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(severity: Severity, text: &str, group: &str) -> v1::ReplicaSetSummary {
+        let cause = v1::Cause {
+            severity: severity.into(),
+            text: text.to_owned(),
+            group: group.to_owned(),
+            next_command: String::new(),
+        };
+        v1::ReplicaSetSummary {
+            cause: Some(cause),
+            ..v1::ReplicaSetSummary::default()
+        }
+    }
+
+    #[test]
+    fn time_of_the_next_attempt_stands_behind_the_cause() {
+        let now = Timestamp::from_second(1_000).expect("a time");
+        let mut blocked = set(Severity::Blocked, "Quota exceeded", "");
+        blocked.next_sync = Some(prost_types::Timestamp {
+            seconds: 1_007,
+            nanos: 1,
+        });
+        assert_eq!(sentence(&blocked, now), "Quota exceeded");
+        blocked.reasons.push(v1::Reason {
+            rule: Rule::Backoff.into(),
+            ..v1::Reason::default()
+        });
+        assert_eq!(sentence(&blocked, now), "Quota exceeded, retry in 8 s");
+        let later = |second| Timestamp::from_second(second).expect("a time");
+        assert_eq!(
+            sentence(&blocked, later(1_008)),
+            "Quota exceeded, retry now"
+        );
+        assert_eq!(
+            sentence(&blocked, later(700)),
+            "Quota exceeded, retry in 5 min"
+        );
+    }
+
+    #[test]
+    fn cause_that_says_no_more_than_the_state_is_left_out() {
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(cell(&set(Severity::InSync, "In sync", ""), now), "-");
+        assert_eq!(
+            cell(&set(Severity::Working, "Creates 1 of 2 pods", ""), now),
+            "Creates 1 of 2 pods"
+        );
+    }
+
+    #[test]
+    fn server_without_causes_is_told_by_its_states_and_reasons() {
+        let mut older = v1::ReplicaSetSummary::default();
+        older.set_state(ReplicaSetState::Waiting);
+        older.reasons.push(v1::Reason {
+            rule: Rule::Backoff.into(),
+            detail: "2 failures".to_owned(),
+        });
+        assert_eq!(state(&older), "Waiting");
+        assert_eq!(cell(&older, Timestamp::UNIX_EPOCH), "BACKOFF: 2 failures");
+        assert!(rank(&older) > rank(&set(Severity::Watched, "", "")));
+    }
+
+    #[test]
+    fn cause_of_many_is_told_once() {
+        let mut sets = vec![set(Severity::Blocked, "a", "Quota exceeded"); 3];
+        sets.extend(vec![set(Severity::Blocked, "b", ""); 9]);
+        assert_eq!(groups(&sets), [""; 0]);
+        sets.push(sets[0].clone());
+        sets.extend(vec![set(Severity::Slow, "c", "Namespace ends"); 5]);
+        assert_eq!(
+            groups(&sets),
+            [
+                "5 ReplicaSets: Namespace ends",
+                "4 ReplicaSets: Quota exceeded"
+            ]
+        );
+        sets[0].cluster_uid = "other".to_owned();
+        sets[0].cluster = "west".to_owned();
+        assert_eq!(groups(&sets), ["5 ReplicaSets of : Namespace ends"]);
+    }
+}

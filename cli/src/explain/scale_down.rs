@@ -1,0 +1,79 @@
+//! The last deletion of surplus pods: the pods on both sides of the cut, with what each rule compares of them.
+
+use std::io::{self, Write};
+
+use decree::v1::{self, Rule};
+use jiff::Timestamp;
+
+use crate::{
+    age,
+    decision::word,
+    table::{Table, one_line},
+};
+
+/// Writes when how many pods were chosen, and why these.
+pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", one_line(&title(last)))?;
+    if last.pods.is_empty() {
+        return writeln!(out, "  its pods are no longer known");
+    }
+    table(last, "", is_wide).write(out, "  ")
+}
+
+/// Returns the pods as a table; the row of the pod that is asked about has a mark.
+pub(super) fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool) -> Table {
+    let rules = rules(last, is_wide);
+    let mut headers = vec!["POD", "CHOSEN", "BEFORE-NEXT-BY"];
+    headers.extend(rules.iter().map(|rule| word(*rule)));
+    let mut table = Table::new(headers);
+    for pod in &last.pods {
+        let mark = if pod.name == asked { "> " } else { "" };
+        let chosen = if pod.chosen { "yes" } else { "stays" };
+        let by = pod.reason.as_ref().map_or("-", |it| word(it.rule()));
+        let mut cells = vec![
+            format!("{mark}{}", pod.name),
+            chosen.to_owned(),
+            by.to_owned(),
+        ];
+        cells.extend(rules.iter().map(|rule| value(pod, *rule).to_owned()));
+        table.row(cells);
+    }
+    table
+}
+
+fn title(last: &v1::ScaleDown) -> String {
+    let v1::ScaleDown {
+        time,
+        from,
+        to,
+        chosen,
+        ..
+    } = last;
+    let pods = match chosen {
+        1 => "1 pod".to_owned(),
+        chosen => format!("{chosen} pods"),
+    };
+    let ago = age::ago(time.as_ref(), Timestamp::now());
+    let time = age::time_text(time.as_ref());
+    format!("Last scale-down: {from} → {to} at {time} ({ago}), {pods}")
+}
+
+/// Returns the rules that tell these pods apart, or all.
+fn rules(last: &v1::ScaleDown, is_wide: bool) -> Vec<Rule> {
+    let Some(first) = last.pods.first() else {
+        return Vec::new();
+    };
+    let all = first.values.iter().map(v1::RankValue::rule);
+    let tells = |rule: &Rule| {
+        let mut values = last.pods.iter().map(|pod| value(pod, *rule));
+        *rule != Rule::Uid && values.any(|other| other != value(first, *rule))
+    };
+    all.filter(|rule| is_wide || tells(rule)).collect()
+}
+
+fn value(pod: &v1::RankedPod, rule: Rule) -> &str {
+    let mut values = pod.values.iter();
+    values
+        .find(|it| it.rule() == rule)
+        .map_or("-", |it| &it.value)
+}
