@@ -4,6 +4,7 @@
 
 mod access;
 mod budget;
+mod cause;
 mod clusters;
 mod commit;
 mod console;

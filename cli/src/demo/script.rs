@@ -22,7 +22,7 @@ use crate::{
 /// How often the server is asked for what no decision announces.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The lines of `decree explain` that the demo shows.
-const EXPLAINED: [&str; 4] = ["State:", "Because:", "Refused:", "Held back:"];
+const EXPLAINED: [&str; 4] = ["Cause:", "State:", "Refused:", "Held back:"];
 
 /// How long the text rests, so that a person can follow it. It never rests while something is waited for.
 #[derive(Clone, Copy, Debug, Default)]

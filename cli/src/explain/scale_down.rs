@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", one_line(&title(last)))?;
     if last.pods.is_empty() {
-        return writeln!(out, "  its pods are no longer known");
+        return writeln!(out, "  its pods are not known any more");
     }
     table(last, "", is_wide).write(out, "  ")
 }

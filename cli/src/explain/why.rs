@@ -347,7 +347,7 @@ fn unknown(
     let past = match (deletes, last) {
         (0, None) => "the server knows of no deletion in this session".to_owned(),
         (_, Some(last)) if last.pods.is_empty() => {
-            "the pods of the last deletion are no longer known".to_owned()
+            "the pods of the last deletion are not known any more".to_owned()
         }
         (0 | 1, _) => "the last deletion does not name it".to_owned(),
         (count, _) => format!("the {count} deletions that the server knows do not name it"),

@@ -840,7 +840,7 @@ type ScaleDown struct {
 	// How many pods were chosen; where several batches were needed, in all of them.
 	Chosen int32 `protobuf:"varint,5,opt,name=chosen,proto3" json:"chosen,omitempty"`
 	// The pods next to the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that were not. No pod that was not chosen is
-	// known if all were chosen. Empty for an old deletion in a session that has very many: its pods are no longer known.
+	// known if all were chosen. Empty for an old deletion in a session that has very many: its pods are not known any more.
 	Pods          []*RankedPod `protobuf:"bytes,6,rep,name=pods,proto3" json:"pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
