@@ -73,7 +73,11 @@ pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
 pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
     match severity(set) {
         Severity::Unspecified => i32::MAX,
-        known => known.into(),
+        known @ (Severity::Blocked
+        | Severity::Slow
+        | Severity::Working
+        | Severity::InSync
+        | Severity::Watched) => known.into(),
     }
 }
 

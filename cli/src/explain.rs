@@ -72,7 +72,7 @@ fn write(
         writeln!(out, "Decisions:   none yet")?;
     } else {
         writeln!(out, "Decisions:")?;
-        decisions::write(args, &answer.decisions, out)?;
+        decisions::write(args, answer, out)?;
     }
     if let Some(last) = &answer.last_scale_down {
         scale_down::write(last, args.print.output.is_wide(), out)?;

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use decree::v1::{self, Rule};
+use decree::v1::{self, Rule, timeline_entry::Entry};
+use prost_types::Timestamp as Time;
 
 use super::status;
 use crate::{age, args::ExplainArgs, decision, record, table::Table};
@@ -10,12 +11,13 @@ use crate::{age, args::ExplainArgs, decision, record, table::Table};
 /// The action of a status write.
 const STATUS: &str = "status";
 
-/// A decision, and how often the same was decided before it with nothing but status writes between.
+/// A decision, and how often the same was decided before it with nothing but status writes between. Of attempts that came to the same, the server
+/// keeps the last decision and their number.
 struct Repeated<'a> {
     newest: &'a v1::DecisionRecord,
     /// All decisions before the newest one, the newest first.
     older: &'a [v1::DecisionRecord],
-    first: &'a v1::DecisionRecord,
+    first: Option<&'a Time>,
     times: usize,
 }
 
@@ -23,9 +25,10 @@ struct Repeated<'a> {
 /// attempts that come again and again.
 pub(super) fn write(
     args: &ExplainArgs,
-    records: &[v1::DecisionRecord],
+    answer: &v1::GetReplicaSetResponse,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let records = &answer.decisions;
     let is_wide = args.print.output.is_wide();
     let mut rows: Vec<Repeated<'_>> = Vec::new();
     let mut folded = 0_usize;
@@ -37,7 +40,10 @@ pub(super) fn write(
         let last = rows.last_mut().filter(|_| !args.all);
         match last.filter(|last| last.is_the_same_as(record)) {
             Some(last) => last.add(record),
-            None => rows.push(Repeated::new(record, &records[at + 1..])),
+            None => {
+                let attempts = attempts(&answer.timeline, record.batch_id);
+                rows.push(Repeated::new(record, &records[at + 1..], attempts));
+            }
         }
     }
     let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
@@ -57,12 +63,17 @@ pub(super) fn write(
 // === impl Repeated ===
 
 impl<'a> Repeated<'a> {
-    const fn new(record: &'a v1::DecisionRecord, older: &'a [v1::DecisionRecord]) -> Self {
+    fn new(
+        record: &'a v1::DecisionRecord,
+        older: &'a [v1::DecisionRecord],
+        attempts: Option<(usize, &'a Time)>,
+    ) -> Self {
+        let (times, first) = attempts.unzip();
         Self {
             newest: record,
             older,
-            first: record,
-            times: 1,
+            first: first.or(record.time.as_ref()),
+            times: times.unwrap_or(1),
         }
     }
 
@@ -72,8 +83,8 @@ impl<'a> Repeated<'a> {
         what(self.newest) == what(record) && self.newest.reasons.first() == record.reasons.first()
     }
 
-    const fn add(&mut self, record: &'a v1::DecisionRecord) {
-        self.first = record;
+    fn add(&mut self, record: &'a v1::DecisionRecord) {
+        self.first = record.time.as_ref();
         self.times += 1;
     }
 
@@ -86,7 +97,7 @@ impl<'a> Repeated<'a> {
         } = self;
         let mut reason = because(newest, older, is_wide);
         if *times > 1 {
-            let since = age::time_text(first.time.as_ref());
+            let since = age::time_text(*first);
             reason.push_str(&format!(", {times} times since {since}"));
         }
         [
@@ -97,6 +108,16 @@ impl<'a> Repeated<'a> {
             record::targets(newest),
         ]
     }
+}
+
+/// Returns how many attempts came to the same as that of a batch, and when the first of them ended.
+fn attempts(timeline: &[v1::TimelineEntry], batch: u64) -> Option<(usize, &Time)> {
+    timeline.iter().find_map(|entry| match &entry.entry {
+        Some(Entry::Answered(it)) if it.batch_id == batch && it.times > 1 => {
+            Some((usize::try_from(it.times).ok()?, entry.time.as_ref()?))
+        }
+        _ => None,
+    })
 }
 
 /// Says why a decision was made; `older` are those before it, the newest first.

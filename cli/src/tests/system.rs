@@ -156,8 +156,10 @@ impl System {
         }
         self.wait_until(|| self.clusters.iter().all(is_full));
         self.wait_until(|| {
-            let list = self.decree(&["get", "replicasets"]).out;
-            list.lines().skip(1).all(|line| line.contains("In sync"))
+            let states = "jsonpath={.replicaSets[*].state}";
+            let list = self.decree(&["get", "replicasets", "-o", states]).out;
+            let mut states = list.split_whitespace();
+            states.all(|state| state == "REPLICA_SET_STATE_IN_SYNC")
         });
     }
 

@@ -102,9 +102,9 @@ fn tables_on_a_terminal_take_the_place_of_those_before_and_fit_it() {
         "CLUSTER   MODE      DEC/S   OPS/S\n\
          demo      Enforce   0.0     0.0\n\
          \n\
-         REPLICASET           DEC/S   OPS/S\n\
-         default/web-5f6a8b   0.0     0.0\n\
-         default/web-7d4b9c   0.0     0.0\n",
+         REPLICASET           DEC/S   CAUSE\n\
+         default/web-5f6a8b   0.0     -\n\
+         default/web-7d4b9c   0.0     -\n",
         tables,
     );
 }

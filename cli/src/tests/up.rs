@@ -158,7 +158,7 @@ fn person_takes_part_in_the_running_cluster() {
         "resourcequota/pods of default allows 1 pods\n"
     );
     up.does(&["scale", "web-old", "9"]);
-    up.wait_for(": refused: QUOTA");
+    up.wait_for(": refused: Quota exceeded in default: ");
     assert_eq!(
         up.does(&["quota", "50"]),
         "resourcequota/pods of default allows 50 pods\n"

@@ -5,13 +5,17 @@
 //! and shortened. Namespaces and names need no quotes in a command, as the wire takes only DNS labels and subdomains for them.
 
 mod agent;
+mod finding;
 mod refused;
 mod words;
 
 use decree::v1::{self, Rule, Severity};
 use server_core::{Span, Timestamp};
 
-use self::words::{pods, short};
+use self::{
+    finding::{Finding, Names, Weight, said},
+    words::{pods, short},
+};
 use crate::{timeline::Attempt, wire::decode};
 
 /// From when on a ReplicaSet that has not converged is slow.
@@ -30,34 +34,6 @@ pub(crate) struct Known<'a> {
     pub(crate) attempt: Option<Attempt<'a>>,
     /// One of its pods that are not ready.
     pub(crate) unready: Option<&'a str>,
-}
-
-/// How much a cause needs a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
-    /// Something outside must change.
-    Blocked,
-    /// It passes; if not, it is slow after a while.
-    Passing,
-    InSync,
-    Watched,
-}
-
-/// A cause without the time that it has lasted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Finding {
-    weight: Weight,
-    text: String,
-    /// What ReplicaSets of one session share that have the same cause.
-    group: String,
-    next_command: String,
-}
-
-/// The names of a ReplicaSet.
-#[derive(Clone, Copy, Debug)]
-struct Names<'a> {
-    namespace: &'a str,
-    name: &'a str,
 }
 
 /// Returns why a ReplicaSet stands as its summary says.
@@ -216,71 +192,6 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
 fn reason(summary: &v1::ReplicaSetSummary, rule: Rule) -> Option<&str> {
     let reason = summary.reasons.iter().find(|it| it.rule() == rule);
     reason.map(|reason| reason.detail.as_str())
-}
-
-/// Returns a cause with what was said of it, if anything was.
-fn said(what: &str, words: &str) -> String {
-    match short(words).as_str() {
-        "" => what.to_owned(),
-        words => format!("{what}: {words}"),
-    }
-}
-
-// === impl Finding ===
-
-impl Finding {
-    fn passing(text: impl Into<String>) -> Self {
-        Self {
-            weight: Weight::Passing,
-            text: text.into(),
-            group: String::new(),
-            next_command: String::new(),
-        }
-    }
-
-    fn blocked(text: impl Into<String>) -> Self {
-        Self {
-            weight: Weight::Blocked,
-            ..Self::passing(text)
-        }
-    }
-
-    fn in_sync() -> Self {
-        Self {
-            weight: Weight::InSync,
-            ..Self::passing("In sync")
-        }
-    }
-
-    fn group(self, group: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            ..self
-        }
-    }
-
-    fn next(self, command: impl Into<String>) -> Self {
-        Self {
-            next_command: command.into(),
-            ..self
-        }
-    }
-}
-
-// === impl Names ===
-
-impl Names<'_> {
-    /// Returns the command that shows its events.
-    fn describe(self) -> String {
-        let Self { namespace, name } = self;
-        format!("kubectl -n {namespace} describe replicaset {name}")
-    }
-
-    /// Returns the command that shows its fields.
-    fn show(self) -> String {
-        let Self { namespace, name } = self;
-        format!("kubectl -n {namespace} get replicaset {name} -o yaml")
-    }
 }
 
 #[cfg(test)]

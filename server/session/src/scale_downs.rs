@@ -10,11 +10,9 @@ use server_core::{ActionKind, Answered, RankedPod, Report, ScaleDown, Uid};
 
 use crate::wire::{self, encode};
 
-/// How many deletions are kept at most.
-const SCALE_DOWNS_MAX: usize = 65_536;
 /// How many pods that were chosen are kept of several batches.
 const CHOSEN_MAX: usize = 20;
-/// About how many bytes the pods of all deletions take at most, and which part of what a session may hold that is.
+/// About how many bytes the pods of all deletions take at most, and their numbers again; and which part of what a session may hold that is.
 const BYTES_MAX: usize = 6 << 20;
 const SHARE: usize = 32;
 /// What a deletion takes in memory beside its pods, and a pod beside its texts.
@@ -32,6 +30,7 @@ pub(crate) struct ScaleDowns {
     next: u64,
     /// What the pods take.
     bytes: usize,
+    /// What the pods may take, and the numbers again.
     bytes_max: usize,
 }
 
@@ -122,7 +121,7 @@ impl ScaleDowns {
             }
             self.bare.insert(number, oldest);
         }
-        while self.by_set.len() > SCALE_DOWNS_MAX
+        while self.by_set.len() * SCALE_DOWN_BYTES > self.bytes_max
             && let Some((_, oldest)) = self
                 .bare
                 .first_key_value()

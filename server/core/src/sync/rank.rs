@@ -104,7 +104,12 @@ pub(crate) fn choose_and_compare<'a, I: Copy>(
     let head = Head::of(&candidates, compared.min(candidates.len()), now);
     Choice {
         chosen: head.choose(&candidates, count, now),
-        near_cut: near_cut::compare(&head, &candidates, count, (now, name)),
+        near_cut: near_cut::compare(
+            (&head.order, &head.holders),
+            &candidates,
+            count,
+            (now, name),
+        ),
     }
 }
 
@@ -130,11 +135,11 @@ impl Head {
         let mut keys = keys(candidates, now);
         keys.select_nth_unstable_by(count - 1, SortKey::cmp);
         keys[..count].sort_unstable_by(SortKey::cmp);
-        let places = |keys: &[SortKey<'_>]| keys.iter().map(|key| key.candidate).collect();
-        let holders = places(&keys[..count]);
+        let indices = |keys: &[SortKey<'_>]| keys.iter().map(|key| key.candidate).collect();
+        let holders = indices(&keys[..count]);
         share_out(&mut keys, count);
         Self {
-            order: places(&keys[..count]),
+            order: indices(&keys[..count]),
             holders,
         }
     }

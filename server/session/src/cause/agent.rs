@@ -1,6 +1,6 @@
 //! What an agent refused to do, by its own words: those of the bundled agent are understood, any others repeated.
 
-use super::{Finding, Names, said};
+use super::finding::{Finding, Names, said};
 
 /// Returns why the agent started an operation not at all.
 pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {

@@ -4,7 +4,10 @@
 
 use server_core::{ActionKind, FailureClass};
 
-use super::{Finding, Names, said, words::short};
+use super::{
+    finding::{Finding, Names, said},
+    words::short,
+};
 
 /// Reads the words of a part of Kubernetes, of an attempt for which these names stand.
 type Reader = fn(&str, Names<'_>) -> Option<Finding>;
@@ -100,21 +103,21 @@ fn forbidden(words: &str) -> &str {
 
 /// Reads `exceeded quota: NAME, requested: pods=1, used: pods=404, limited: pods=300`, which may list several resources.
 fn quota(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
-    let (_, said) = words.split_once("exceeded quota: ")?;
+    let (_, lists) = words.split_once("exceeded quota: ")?;
     let show = format!("kubectl -n {namespace} describe resourcequota");
     let what = format!("Quota exceeded in {namespace}");
-    let finding = match excess(said) {
+    let finding = match excess(lists) {
         Some((used, limit)) => {
             Finding::blocked(format!("{what}: {used}")).group(format!("{what}: {limit}"))
         }
-        None => Finding::blocked(super::said(&what, said)).group(what.clone()),
+        None => Finding::blocked(said(&what, lists)).group(what.clone()),
     };
     Some(finding.next(show))
 }
 
 /// Returns how much of which resource is used, and the limit alone, which is the same for all who come up against it.
-fn excess(said: &str) -> Option<(String, String)> {
-    let (_, lists) = said.split_once(", requested: ")?;
+fn excess(lists: &str) -> Option<(String, String)> {
+    let (_, lists) = lists.split_once(", requested: ")?;
     let (requested, lists) = lists.split_once(", used: ")?;
     let (used, limited) = lists.split_once(", limited: ")?;
     let (resource, request) = requested.split(',').next()?.split_once('=')?;

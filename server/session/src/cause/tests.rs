@@ -5,6 +5,10 @@ use server_core::{ActionKind, FailureClass};
 
 use super::*;
 
+mod table;
+
+use table::{BLOCKED, PASSING, REFUSALS};
+
 const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
 /// Returns a ReplicaSet that wants so many pods, with counts and reasons, unconverged for so many seconds.
@@ -52,164 +56,6 @@ fn told(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> (Severity, [Strin
     let severity = cause.severity();
     (severity, [cause.text, cause.group, cause.next_command])
 }
-
-/// Words of the API server, its plugins and webhooks: the class that the agent finds in them, sentence, group and command. They are of
-/// Kubernetes 1.34 to 1.36.
-const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
-    (
-        FailureClass::Quota,
-        "pods \"ledger-7qz9m\" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=404, limited: pods=300",
-        [
-            "Quota exceeded in payments: 404 of 300 pods",
-            "Quota exceeded in payments: at most 300 pods",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "pods \"a\" is forbidden: exceeded quota: all, requested: count/pods=1, used: count/pods=14, limited: count/pods=14",
-        [
-            "Quota exceeded in payments: 14 of 14 pods",
-            "Quota exceeded in payments: at most 14 pods",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "pods \"a\" is forbidden: exceeded quota: compute, requested: requests.cpu=200m,requests.memory=1Gi, used: requests.cpu=1900m,requests.memory=8Gi, limited: requests.cpu=2,requests.memory=8Gi",
-        [
-            "Quota exceeded in payments: requests.cpu 1900m of 2, 200m more needed",
-            "Quota exceeded in payments: requests.cpu at most 2",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "exceeded quota: pods",
-        [
-            "Quota exceeded in payments: pods",
-            "Quota exceeded in payments",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "exceeded quota: p, requested: pods=1, used: pods=$(reboot), limited: pods=10",
-        [
-            "Quota exceeded in payments: p, requested: pods=1, used: pods=$(reboot), limited: pods=10",
-            "Quota exceeded in payments",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "pods \"a\" is forbidden: failed quota: compute: must specify limits.cpu for: main; limits.memory for: main",
-        [
-            "Quota in payments refuses pods: must specify limits.cpu for: main; limits.memory for: main",
-            "Quota in payments refuses pods",
-            "kubectl -n payments describe resourcequota",
-        ],
-    ),
-    (
-        FailureClass::Quota,
-        "pods \"a\" is forbidden: maximum cpu usage per Container is 500m, but limit is 1",
-        [
-            "Limit range in payments refuses pods: maximum cpu usage per Container is 500m, but limit is 1",
-            "Limit range in payments refuses pods",
-            "kubectl -n payments describe limitrange",
-        ],
-    ),
-    (
-        FailureClass::Forbidden,
-        "admission webhook \"validate.policy.example.com\" denied the request: the image\n must come from \u{1b}[31mregistry.example.com.",
-        [
-            "A webhook refuses pods: the image must come from [31mregistry.example.com",
-            "Webhook validate.policy.example.com refuses pods",
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-        ],
-    ),
-    (
-        FailureClass::Invalid,
-        "admission webhook \"w.example.com\" denied the request without explanation",
-        [
-            "A webhook refuses pods: without explanation",
-            "Webhook w.example.com refuses pods",
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-        ],
-    ),
-    (
-        FailureClass::Unavailable,
-        "Internal error occurred: failed calling webhook \"w.example.com\": failed to call webhook: Post \"https://w.policy.svc:443/v?timeout=10s\": dial tcp 10.0.0.1:443: connect: connection refused",
-        [
-            "Webhook w.example.com does not respond: failed to call webhook: Post \"https://w.policy.svc:443/v?timeout=10s\": dial tcp 10.0.0.1:443: connect: connection refused",
-            "Webhook w.example.com does not respond",
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-        ],
-    ),
-    (
-        FailureClass::Forbidden,
-        "pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false)",
-        [
-            "Pod Security restricted:latest refuses pods: allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false)",
-            "Pod Security restricted:latest refuses pods in payments",
-            "kubectl get namespace payments --show-labels",
-        ],
-    ),
-    (
-        FailureClass::Invalid,
-        "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: failed expression: !object.spec.containers.exists(c, c.image.endsWith(':latest'))",
-        [
-            "Admission policy no-latest refuses pods: failed expression: !object.spec.containers.exists(c, c.image.endsWith(':latest'))",
-            "Admission policy no-latest refuses pods",
-            "kubectl get validatingadmissionpolicies",
-        ],
-    ),
-    (
-        FailureClass::NamespaceTerminating,
-        "pods \"a\" is forbidden: unable to create new content in namespace payments because it is being terminated",
-        [
-            "Namespace payments is being deleted",
-            "Namespace payments is being deleted",
-            "kubectl get namespace payments -o yaml",
-        ],
-    ),
-    (
-        FailureClass::Forbidden,
-        "pods \"a\" is forbidden: error looking up service account payments/robot: serviceaccount \"robot\" not found",
-        [
-            "Service account payments/robot does not exist",
-            "Service account payments/robot does not exist",
-            "kubectl -n payments get serviceaccounts",
-        ],
-    ),
-    (
-        FailureClass::Forbidden,
-        "pods is forbidden: User \"system:serviceaccount:decree-system:decree-agent\" cannot create resource \"pods\" in API group \"\" in the namespace \"payments\"",
-        [
-            "The agent may not create pods: system:serviceaccount:decree-system:decree-agent has no permission",
-            "The agent may not create pods",
-            "decree check",
-        ],
-    ),
-    (
-        FailureClass::Forbidden,
-        "pods \"a\" is forbidden: no PriorityClass with name high was found",
-        [
-            "The API server refuses pods: no PriorityClass with name high was found",
-            "",
-            "kubectl -n payments describe replicaset ledger",
-        ],
-    ),
-    (
-        FailureClass::Invalid,
-        "Pod \"a\" is invalid: spec.containers[0].image: Required value",
-        [
-            "The API server refuses pods: spec.containers[0].image: Required value",
-            "",
-            "kubectl -n payments describe replicaset ledger",
-        ],
-    ),
-];
 
 #[test]
 fn refusals_of_kubernetes_have_a_sentence_a_group_and_a_command() {
@@ -261,97 +107,15 @@ fn refusals_say_what_was_refused() {
 
 #[test]
 fn what_passes_is_working_and_slow_after_a_minute() {
-    let failed = |class, words| {
-        known(Some(Attempt {
-            action: ActionKind::Create,
-            failure: Some((class, words)),
-        }))
-    };
-    let quiet = known(None);
-    let unready = Known {
-        unready: Some("ledger-7qz9m"),
-        ..quiet
-    };
-    let cases = [
-        (
-            [10, 7, 7, 7],
-            Rule::TooFewReplicas,
-            quiet,
-            "Creates 3 of 10 pods",
-            "decree explain payments/ledger",
-        ),
-        (
-            [10, 12, 12, 12],
-            Rule::TooManyReplicas,
-            quiet,
-            "Deletes 2 of 12 pods",
-            "decree explain payments/ledger",
-        ),
-        (
-            [7, 7, 4, 4],
-            Rule::InSync,
-            unready,
-            "3 of 7 pods not ready",
-            "kubectl -n payments describe pod ledger-7qz9m",
-        ),
-        (
-            [1, 1, 1, 0],
-            Rule::AvailabilityCheck,
-            quiet,
-            "1 of 1 pod not available yet",
-            "decree explain payments/ledger",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::PartialView,
-            quiet,
-            "The agent's list is not complete",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::ViewOlderThanWrite,
-            quiet,
-            "The agent's list does not show the last write",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::Throttled,
-            quiet,
-            "The API server asks to wait: later",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::Backoff,
-            failed(FailureClass::Throttled, "later."),
-            "The API server asks to wait: later",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::Backoff,
-            failed(FailureClass::Unavailable, "etcd"),
-            "The API server does not respond: etcd",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::Backoff,
-            failed(FailureClass::Timeout, ""),
-            "The API server does not respond",
-            "",
-        ),
-        (
-            [7, 4, 4, 4],
-            Rule::Backoff,
-            failed(FailureClass::Conflict, "no"),
-            "Creates 3 of 7 pods",
-            "decree explain payments/ledger",
-        ),
-    ];
-    for (counts, rule, known, text, command) in cases {
+    for (counts, rule, failure, text, command) in PASSING {
+        let action = ActionKind::Create;
+        let known = Known {
+            unready: (counts[2] < counts[1]).then_some("ledger-7qz9m"),
+            ..known(failure.map(|failure| Attempt {
+                action,
+                failure: Some(failure),
+            }))
+        };
         for (seconds, severity) in [
             (0, Severity::Working),
             (59, Severity::Working),
@@ -370,29 +134,11 @@ fn what_passes_is_working_and_slow_after_a_minute() {
 
 #[test]
 fn what_needs_a_person_is_blocked_whatever_its_age() {
-    let held = |scope: &str, detail: &str| {
-        format!(
-            "deletes in {scope} are held since 2026-05-01T12:00:00Z: {detail}; resume with: rm -rf /"
-        )
-    };
-    let over = "11 deletes in a minute, 10 are allowed";
-    let other = "another controller is at work: kube-controller-manager created 3 of its pods within a minute";
-    let cases = [
-        (Rule::RefusedByAgent, held("replica set payments/ledger", over), ["Held by a budget: 11 deletes in a minute, 10 are allowed", "", "decree resume payments/ledger"]),
-        (Rule::RefusedByAgent, held("namespace payments", over), ["Held by a budget of the namespace: 11 deletes in a minute, 10 are allowed", "Held by a budget of the namespace: 11 deletes in a minute, 10 are allowed", "decree resume --namespace payments"]),
-        (Rule::RefusedByAgent, held("the cluster", over), ["Held by a budget of the cluster: 11 deletes in a minute, 10 are allowed", "Held by a budget of the cluster: 11 deletes in a minute, 10 are allowed", "decree resume --all"]),
-        (Rule::RefusedByAgent, held("replica set payments/ledger", other), ["Another controller is at work: kube-controller-manager created 3 of its pods within a minute", "", "decree resume payments/ledger"]),
-        (Rule::RefusedByAgent, "another controller, kubectl, created a pod less than a minute ago".to_owned(), ["Another controller is at work: kubectl created a pod less than a minute ago", "", "kubectl -n payments describe replicaset ledger"]),
-        (Rule::RefusedByAgent, "pod payments/a has ended".to_owned(), ["The agent refuses: pod payments/a has ended", "", "decree explain payments/ledger"]),
-        (Rule::RefusedByAgent, String::new(), ["The agent refuses", "", "decree explain payments/ledger"]),
-        (Rule::PodsDoNotLast, "10 pods ended within a minute of being created; the latest has failed; next try in 5000 ms".to_owned(), ["Pods do not last: 10 pods ended within a minute of being created; the latest has failed", "", "kubectl -n payments describe replicaset ledger"]),
-        (Rule::Quarantined, "spec.selector: is empty".to_owned(), ["Quarantined: spec.selector: is empty", "", "kubectl -n payments get replicaset ledger -o yaml"]),
-    ];
-    for (rule, words, expected) in cases {
+    for (rule, words, expected) in BLOCKED {
         let summary = set(
             [7, 4, 4, 4],
             Some(1),
-            &[(Rule::Backoff, "2 failures"), (rule, &words)],
+            &[(Rule::Backoff, "2 failures"), (rule, words)],
         );
         let (severity, said) = told(&summary, &known(None));
         assert_eq!(

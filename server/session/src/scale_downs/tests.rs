@@ -111,15 +111,16 @@ fn batches_of_one_deletion_are_one() {
 
 #[test]
 fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
-    let mut scale_downs = ScaleDowns::new(SHARE * 10 * POD_BYTES);
-    for number in 0..100_u64 {
+    let mut scale_downs = ScaleDowns::new(SHARE * 100 * SCALE_DOWN_BYTES);
+    let add = |scale_downs: &mut ScaleDowns, number: u64| {
         let Report::ScaleDown(mut scale_down) = down(number, (2, 1), &["a"]) else {
             unreachable!("it is one");
         };
         scale_down.key = key(&format!("set-{number}"));
         scale_downs.take(Report::ScaleDown(scale_down));
-        assert!(scale_downs.bytes <= 10 * POD_BYTES);
-    }
+        assert!(scale_downs.bytes() <= 2 * scale_downs.bytes_max);
+    };
+    (0..100).for_each(|number| add(&mut scale_downs, number));
     let of = |number: u64| {
         let last = scale_downs.get(&Uid(format!("set-{number}").into()));
         let last = last.expect("it is known");
@@ -132,4 +133,10 @@ fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
         .map(|last| bytes(&last.scale_down.pods));
     assert_eq!(counted.sum::<usize>(), scale_downs.bytes);
     assert_eq!(scale_downs.whole.len() + scale_downs.bare.len(), 100);
+    add(&mut scale_downs, 100);
+    let is_known = |number: u64| {
+        let set = Uid(format!("set-{number}").into());
+        scale_downs.get(&set).is_some()
+    };
+    assert!(!is_known(0) && is_known(1) && is_known(100));
 }

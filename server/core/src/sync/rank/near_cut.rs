@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Head,
-    candidate::{Candidate, bucket},
-    reason::{explain, name},
+    candidate::Candidate,
+    reason::{explain, values},
 };
 use crate::{
     compact_uid::CompactUid,
@@ -16,11 +15,6 @@ use crate::{
 /// How many of the pods that go are compared, those next to the cut, and how many of those that stay.
 const GO_MAX: usize = 20;
 pub(super) const STAY_MAX: usize = 5;
-const MILLISECOND: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MILLISECOND;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
 
 /// A pod next to the cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +37,13 @@ pub struct RankedPod {
     pub reason: Option<Reason>,
 }
 
-/// Compares the pods next to the cut behind the first `count`.
+/// Compares the pods next to the cut behind the first `count` of an order, in which the first step puts the `holders`.
 pub(super) fn compare<I: Copy>(
-    head: &Head,
+    (order, holders): (&[usize], &[usize]),
     candidates: &[Candidate<'_, I>],
     count: usize,
     (now, name): (Timestamp, &dyn Fn(I) -> Arc<str>),
 ) -> Vec<RankedPod> {
-    let Head { order, holders } = head;
     let near = count.saturating_sub(GO_MAX)..order.len();
     let compared = near.map(|at| {
         let pod = &candidates[order[at]];
@@ -96,63 +89,15 @@ impl RankedPod {
     /// Returns what each rule compares of it, in the order of the rules.
     #[must_use]
     pub fn values(&self) -> [(Rule, String); 9] {
-        let now = self.at;
-        let PodState {
-            created,
-            phase,
-            ready,
-            deletion_cost,
-            restarts,
-            sidecar_restarts,
-            ..
-        } = self.state;
-        let node = self.node.as_deref();
-        let crowd = match node {
-            Some(node) => format!("{} on {node}", self.rank),
-            None => format!("{} unassigned", self.rank),
+        let pod = Candidate {
+            id: (),
+            node: self.node.as_deref(),
+            state: &self.state,
+            rank: self.rank,
+            uid: &self.uid,
         };
-        let ready_for = match ready.ready {
-            true => age(bucket(ready.since, now)),
-            false => "not ready".to_owned(),
-        };
-        let restarts = match sidecar_restarts {
-            0 => restarts.to_string(),
-            sidecars => format!("{restarts}, sidecars {sidecars}"),
-        };
-        let says = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
-        [
-            (
-                Rule::Unassigned,
-                says(node.is_some(), "assigned", "unassigned"),
-            ),
-            (Rule::Phase, name(phase).to_owned()),
-            (Rule::NotReady, says(ready.ready, "ready", "not ready")),
-            (Rule::DeletionCost, deletion_cost.to_string()),
-            (Rule::CrowdedNode, crowd),
-            (Rule::ReadyRecently, ready_for),
-            (Rule::Restarts, restarts),
-            (Rule::CreatedRecently, age(bucket(created, now))),
-            (Rule::Uid, self.uid.to_string()),
-        ]
+        values(&pod, self.at)
     }
-}
-
-/// Returns the ages that a bucket holds, which are compared as equal.
-fn age(bucket: u8) -> String {
-    let Some(log) = bucket.checked_sub(2) else {
-        return if bucket == 0 { "unknown" } else { "0 s" }.to_owned();
-    };
-    let (from, below) = (1_u64 << log, 1_u64 << (log + 1));
-    let (unit, word) = match below {
-        _ if below < MILLISECOND => return "under 1 ms".to_owned(),
-        _ if below < 2 * SECOND => (MILLISECOND, "ms"),
-        _ if below < 10 * MINUTE => (SECOND, "s"),
-        _ if below < 10 * HOUR => (MINUTE, "min"),
-        _ if below < 10 * DAY => (HOUR, "h"),
-        _ => (DAY, "d"),
-    };
-    let rounded = |time: u64| (time + unit / 2) / unit;
-    format!("{}-{} {word}", rounded(from), rounded(below))
 }
 
 #[cfg(test)]
@@ -161,27 +106,6 @@ mod tests {
     use crate::object::{Phase, Ready, Span};
 
     const NOW: Timestamp = Timestamp::from_seconds(1_000_000);
-
-    #[test]
-    fn ages_are_said_by_the_bucket_in_which_they_are_equal() {
-        let said = |ago: i64| age(bucket(Some(Timestamp(NOW.0 - ago)), NOW));
-        let second = 1_000_000_000;
-        for (ago, expected) in [
-            (0, "0 s"),
-            (1_000, "under 1 ms"),
-            (300_000_000, "268-537 ms"),
-            (70 * second, "69-137 s"),
-            (137 * second, "69-137 s"),
-            (138 * second, "137-275 s"),
-            (3_600 * second, "37-73 min"),
-            (100_000 * second, "20-39 h"),
-            (900_000 * second, "7-13 d"),
-        ] {
-            assert_eq!(said(ago), expected, "{ago}");
-        }
-        assert_eq!(age(bucket(None, NOW)), "unknown");
-        assert_eq!(age(64), "53376-106752 d");
-    }
 
     #[test]
     fn each_rule_has_a_value_in_the_order_of_the_rules() {

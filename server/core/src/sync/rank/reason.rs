@@ -1,10 +1,10 @@
-//! Why a victim goes before the first pod that stays.
+//! Why a victim goes before the first pod that stays, and what the rules compare, in words.
 
 use std::{borrow::Cow, fmt};
 
 use super::candidate::{Candidate, bucket};
 use crate::{
-    object::{Phase, Span, Timestamp},
+    object::{Phase, PodState, Span, Timestamp},
     reason::Rule,
 };
 
@@ -12,6 +12,11 @@ use crate::{
 const NODE_BYTES_MAX: usize = 63;
 /// How many bytes are said of a uid; those of Kubernetes have 36.
 const UID_BYTES_MAX: usize = 64;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLISECOND;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
 
 /// Names the first rule that distinguishes `victim` from `survivor`.
 ///
@@ -157,12 +162,71 @@ fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
     }
 }
 
+/// Returns what each rule compares of a pod, for people, in the order of the rules.
+pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, String); 9] {
+    let PodState {
+        created,
+        phase,
+        ready,
+        deletion_cost,
+        restarts,
+        sidecar_restarts,
+        ..
+    } = *pod.state;
+    let node = pod.node;
+    let crowd = match node {
+        Some(node) => format!("{} on {}", pod.rank, beginning(node)),
+        None => format!("{} unassigned", pod.rank),
+    };
+    let ready_for = match ready.ready {
+        true => age(bucket(ready.since, now)),
+        false => "not ready".to_owned(),
+    };
+    let restarts = match sidecar_restarts {
+        0 => restarts.to_string(),
+        sidecars => format!("{restarts}, sidecars {sidecars}"),
+    };
+    let says = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
+    [
+        (
+            Rule::Unassigned,
+            says(node.is_some(), "assigned", "unassigned"),
+        ),
+        (Rule::Phase, name(phase).to_owned()),
+        (Rule::NotReady, says(ready.ready, "ready", "not ready")),
+        (Rule::DeletionCost, deletion_cost.to_string()),
+        (Rule::CrowdedNode, crowd),
+        (Rule::ReadyRecently, ready_for),
+        (Rule::Restarts, restarts),
+        (Rule::CreatedRecently, age(bucket(created, now))),
+        (Rule::Uid, pod.uid.to_string()),
+    ]
+}
+
+/// Returns the ages that a bucket holds, which are compared as equal.
+fn age(bucket: u8) -> String {
+    let Some(log) = bucket.checked_sub(2) else {
+        return if bucket == 0 { "unknown" } else { "0 s" }.to_owned();
+    };
+    let (from, below) = (1_u64 << log, 1_u64 << (log + 1));
+    let (unit, word) = match below {
+        _ if below < MILLISECOND => return "under 1 ms".to_owned(),
+        _ if below < 2 * SECOND => (MILLISECOND, "ms"),
+        _ if below < 10 * MINUTE => (SECOND, "s"),
+        _ if below < 10 * HOUR => (MINUTE, "min"),
+        _ if below < 10 * DAY => (HOUR, "h"),
+        _ => (DAY, "d"),
+    };
+    let rounded = |time: u64| (time + unit / 2) / unit;
+    format!("{}-{} {word}", rounded(from), rounded(below))
+}
+
 /// Returns as much of a node's name as is said of it: a victim with the longest names must have its place in a frame.
 fn beginning(node: &str) -> &str {
     &node[..node.floor_char_boundary(NODE_BYTES_MAX)]
 }
 
-pub(super) const fn name(phase: Phase) -> &'static str {
+const fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Pending => "Pending",
         Phase::Other => "of no known name",
@@ -190,5 +254,32 @@ impl fmt::Display for Ago {
             (_, _, 1..) => write!(f, "{minutes}m{}s", seconds % 60),
             _ => write!(f, "{seconds}s"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_said_by_the_bucket_in_which_they_are_equal() {
+        const NOW: Timestamp = Timestamp::from_seconds(1_000_000);
+        let said = |ago: i64| age(bucket(Some(Timestamp(NOW.0 - ago)), NOW));
+        let second = 1_000_000_000;
+        for (ago, expected) in [
+            (0, "0 s"),
+            (1_000, "under 1 ms"),
+            (300_000_000, "268-537 ms"),
+            (70 * second, "69-137 s"),
+            (137 * second, "69-137 s"),
+            (138 * second, "137-275 s"),
+            (3_600 * second, "37-73 min"),
+            (100_000 * second, "20-39 h"),
+            (900_000 * second, "7-13 d"),
+        ] {
+            assert_eq!(said(ago), expected, "{ago}");
+        }
+        assert_eq!(age(bucket(None, NOW)), "unknown");
+        assert_eq!(age(64), "53376-106752 d");
     }
 }
