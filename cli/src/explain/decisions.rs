@@ -38,12 +38,10 @@ pub(super) fn write(
             continue;
         }
         let last = rows.last_mut().filter(|_| !args.all);
+        let attempts = attempts(&answer.timeline, record);
         match last.filter(|last| last.is_the_same_as(record)) {
-            Some(last) => last.add(record),
-            None => {
-                let attempts = attempts(&answer.timeline, record.batch_id);
-                rows.push(Repeated::new(record, &records[at + 1..], attempts));
-            }
+            Some(last) => last.add(attempts),
+            None => rows.push(Repeated::new(record, &records[at + 1..], attempts)),
         }
     }
     let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
@@ -66,14 +64,13 @@ impl<'a> Repeated<'a> {
     fn new(
         record: &'a v1::DecisionRecord,
         older: &'a [v1::DecisionRecord],
-        attempts: Option<(usize, &'a Time)>,
+        (times, first): (usize, Option<&'a Time>),
     ) -> Self {
-        let (times, first) = attempts.unzip();
         Self {
             newest: record,
             older,
-            first: first.or(record.time.as_ref()),
-            times: times.unwrap_or(1),
+            first,
+            times,
         }
     }
 
@@ -83,9 +80,9 @@ impl<'a> Repeated<'a> {
         what(self.newest) == what(record) && self.newest.reasons.first() == record.reasons.first()
     }
 
-    fn add(&mut self, record: &'a v1::DecisionRecord) {
-        self.first = record.time.as_ref();
-        self.times += 1;
+    const fn add(&mut self, (times, first): (usize, Option<&'a Time>)) {
+        self.first = first;
+        self.times += times;
     }
 
     fn cells(&self, is_wide: bool) -> [String; 5] {
@@ -110,14 +107,18 @@ impl<'a> Repeated<'a> {
     }
 }
 
-/// Returns how many attempts came to the same as that of a batch, and when the first of them ended.
-fn attempts(timeline: &[v1::TimelineEntry], batch: u64) -> Option<(usize, &Time)> {
-    timeline.iter().find_map(|entry| match &entry.entry {
-        Some(Entry::Answered(it)) if it.batch_id == batch && it.times > 1 => {
-            Some((usize::try_from(it.times).ok()?, entry.time.as_ref()?))
+/// Returns how many attempts came to the same as that of a decision, and when the first of them was.
+fn attempts<'a>(
+    timeline: &'a [v1::TimelineEntry],
+    record: &'a v1::DecisionRecord,
+) -> (usize, Option<&'a Time>) {
+    let repeated = timeline.iter().find_map(|entry| match &entry.entry {
+        Some(Entry::Answered(it)) if it.batch_id == record.batch_id && it.times > 1 => {
+            Some((usize::try_from(it.times).unwrap_or(1), entry.time.as_ref()))
         }
         _ => None,
-    })
+    });
+    repeated.unwrap_or((1, record.time.as_ref()))
 }
 
 /// Says why a decision was made; `older` are those before it, the newest first.

@@ -160,7 +160,7 @@ fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
     };
     assert_eq!(told(&converged, &known), in_sync("In sync"));
     // The condition of an attempt before that one.
-    let mut after = converged.clone();
+    let mut after = converged;
     after.failure = "exceeded quota: pods".to_owned();
     assert_eq!(told(&after, &known), in_sync("In sync"));
     let deleted = set([7, 6, 6, 6], Some(700), &[(Rule::BeingDeleted, "")]);

@@ -2,6 +2,7 @@
 
 mod choice;
 mod properties;
+mod values;
 
 use super::*;
 use crate::object::{Phase, PodState, Ready, Span, Uid};

@@ -161,8 +161,10 @@ pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
     ),
 ];
 
+type Failure = Option<(FailureClass, &'static str)>;
+
 /// Counts of pods, a rule that says `later`, a failure with its words, and the sentence and command of what passes.
-pub(super) const PASSING: [([i32; 4], Rule, Option<(FailureClass, &str)>, &str, &str); 11] = [
+pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 11] = [
     (
         [10, 7, 7, 7],
         Rule::TooFewReplicas,
