@@ -77,7 +77,7 @@ fn victims_come_in_the_order_of_choice_with_their_reasons() {
     let ended = decree(&["decide", "-f", &state, "--now", NOON]);
     expect![[r#"
         REPLICASET    ACTION   POD         RULE             DETAIL
-        default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphans match the selector
+        default/web   adopt    web-lost4   ORPHAN_MATCHES   1 orphan matches the selector
         default/web   delete   web-jv8tl   NOT_READY        not ready
         default/web   delete   web-7qz9m   DELETION_COST    deletion cost -5 before 0
         default/web   status   -           STATUS_DIFFERS   5 replicas, 5 fully labeled, 4 ready, 4 available, 0 terminating

@@ -12,6 +12,7 @@ use crate::{
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{Decision, State, View},
+    wording::{self, count},
 };
 
 /// How much a controller holds, and what its queue has counted.
@@ -225,19 +226,22 @@ impl Controller {
     fn waits(&self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
         let failures = self.queue.failures(id);
         let due = self.queue.due(id).map(|due| {
-            let wait = due.since(now).0.max(0) / 1_000_000;
+            let wait = wording::until(due, now);
             let (rule, detail) = if let Some((back_off, _)) = set.closed_creates(now) {
                 let Reason { rule, detail } = back_off.reason();
-                (rule, format!("{detail}; next try in {wait} ms"))
+                (rule, format!("{detail}; next try in {wait}"))
             } else if failures > 0 {
                 (
                     Rule::Backoff,
-                    format!("{failures} failures in a row, next try in {wait} ms"),
+                    format!(
+                        "{} in a row, next try in {wait}",
+                        count(failures, "failure")
+                    ),
                 )
             } else {
                 (
                     Rule::AvailabilityCheck,
-                    format!("availability is looked at in {wait} ms"),
+                    format!("availability is looked at in {wait}"),
                 )
             };
             let detail = detail.into();
@@ -385,6 +389,11 @@ fn difference(set: &Set) -> Reason {
     };
     Reason {
         rule,
-        detail: format!("{} active pods, {} wanted", set.counts.active, set.wanted()).into(),
+        detail: format!(
+            "{}, {} wanted",
+            count(set.counts.active, "active pod"),
+            set.wanted()
+        )
+        .into(),
     }
 }

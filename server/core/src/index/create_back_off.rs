@@ -9,6 +9,7 @@
 use crate::{
     object::{Phase, Span, Timestamp},
     reason::{Reason, Rule},
+    wording::count,
 };
 
 /// A pod that ends sooner than this after its creation has not lasted.
@@ -192,11 +193,7 @@ impl CreateBackOff {
 
     /// Says how many pods did not last, and how the latest of them ended.
     pub(crate) fn reason(&self) -> Reason {
-        let (pods, how) = (self.ended, self.latest.1.words());
-        let pods = match pods {
-            1 => "1 pod".to_owned(),
-            pods => format!("{pods} pods"),
-        };
+        let (pods, how) = (count(self.ended, "pod"), self.latest.1.words());
         Reason {
             rule: Rule::PodsDoNotLast,
             detail: format!("{pods} ended within a minute of being created; the latest {how}")

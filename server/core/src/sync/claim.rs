@@ -62,19 +62,23 @@ pub(super) fn weight(config: &Config, set: &Set, adoptable: &[PodId]) -> usize {
 }
 
 fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
+    let orphans = match adopts {
+        1 => "1 orphan matches the selector".to_owned(),
+        count => format!("{count} orphans match the selector"),
+    };
+    let owned = match releases {
+        1 => "1 owned pod does not match the selector".to_owned(),
+        count => format!("{count} owned pods do not match the selector"),
+    };
     let reasons = [
-        (Rule::OrphanMatches, adopts, "orphans match the selector"),
-        (
-            Rule::NoLongerMatches,
-            releases,
-            "owned pods do not match the selector",
-        ),
+        (Rule::OrphanMatches, adopts, orphans),
+        (Rule::NoLongerMatches, releases, owned),
     ];
     let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
     reasons
-        .map(|(rule, count, what)| Reason {
+        .map(|(rule, _, detail)| Reason {
             rule,
-            detail: format!("{count} {what}").into(),
+            detail: detail.into(),
         })
         .collect()
 }

@@ -14,6 +14,7 @@ use crate::{
     object::{Span, Timestamp},
     queue::Retry,
     reason::{Reason, Rule, Thousandths},
+    wording,
 };
 
 /// What became of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
@@ -230,7 +231,11 @@ fn reasons(set: &Set, count: usize) -> Vec<Reason> {
     } else {
         Rule::TooManyReplicas
     };
-    let detail = format!("{} active pods, {} wanted", set.counts.active, set.wanted());
+    let detail = format!(
+        "{}, {} wanted",
+        wording::count(set.counts.active, "active pod"),
+        set.wanted()
+    );
     let detail = detail.into();
     let mut reasons = vec![Reason { rule, detail }];
     if count as u64 != surplus.unsigned_abs() {

@@ -288,7 +288,7 @@ fn back_off_is_the_first_reason_and_says_how_pods_ended() {
         (view.state, first.rule),
         (State::Waiting, Rule::PodsDoNotLast)
     );
-    assert_eq!(first.detail, format!("{ended}; next try in 10000 ms"));
+    assert_eq!(first.detail, format!("{ended}; next try in 10s"));
     rig.wait(Span::seconds(10));
     let trial = rig.batch();
     let reasons: Vec<_> = trial.reasons.iter().map(|reason| reason.rule).collect();

@@ -4,8 +4,9 @@ use std::{borrow::Cow, fmt};
 
 use super::candidate::{Candidate, bucket};
 use crate::{
-    object::{Phase, PodState, Span, Timestamp},
+    object::{Phase, PodState, Timestamp},
     reason::Rule,
+    wording::{Lasting, count},
 };
 
 /// How many bytes are said of a node's name.
@@ -154,11 +155,11 @@ fn by_place() -> (Rule, Cow<'static, str>) {
 fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
     match candidate.node {
         Some(node) => format!(
-            "{} pods of this owner on {}",
-            candidate.rank,
+            "{} of this owner on {}",
+            count(candidate.rank, "pod"),
             beginning(node)
         ),
-        None => format!("{} unassigned pods of this owner", candidate.rank),
+        None => format!("{} of this owner", count(candidate.rank, "unassigned pod")),
     }
 }
 
@@ -245,15 +246,7 @@ impl fmt::Display for Ago {
         let Self(Some(time), now) = self else {
             return f.write_str("an unknown time");
         };
-        let Span(nanoseconds) = now.since(*time);
-        let seconds = nanoseconds.max(0) / 1_000_000_000;
-        let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-        match (days, hours, minutes) {
-            (1.., _, _) => write!(f, "{days}d{}h", hours % 24),
-            (_, 1.., _) => write!(f, "{hours}h{}m", minutes % 60),
-            (_, _, 1..) => write!(f, "{minutes}m{}s", seconds % 60),
-            _ => write!(f, "{seconds}s"),
-        }
+        Lasting(now.since(*time)).fmt(f)
     }
 }
 
