@@ -6,7 +6,7 @@ use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 
-use crate::{age, exit::Failure, format::PrintArgs, table::Table};
+use crate::{age, exit::Failure, format::PrintArgs, plural::count, table::Table};
 
 /// What stands where a line has no pod.
 const NONE: &str = "-";
@@ -177,8 +177,8 @@ fn victim_line(victim: &v1::Victim) -> Line<'_> {
 fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
     let terminating = status.terminating_replicas.unwrap_or(0);
     let detail = format!(
-        "{} replicas, {} fully labeled, {} ready, {} available, {terminating} terminating",
-        status.replicas,
+        "{}, {} fully labeled, {} ready, {} available, {terminating} terminating",
+        count(status.replicas, "replica"),
         status.fully_labeled_replicas,
         status.ready_replicas,
         status.available_replicas,

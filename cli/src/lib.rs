@@ -51,6 +51,7 @@ mod page;
 mod pages;
 mod pki;
 mod plain;
+mod plural;
 mod proto_json;
 mod record;
 mod refusal;

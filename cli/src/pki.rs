@@ -19,6 +19,7 @@ use rcgen::{
 use crate::{
     args::{PkiArgs, PkiCommand, PkiDevArgs},
     exit::{Exit, Failure},
+    plural::count,
     streams::Io,
 };
 
@@ -208,9 +209,9 @@ fn advice(args: &PkiDevArgs) -> String {
     };
     let url = "https://localhost:50051";
     let files = format!("-cacert {out}/ca.crt -cert {out}/admin.crt -key {out}/admin.key");
-    let days = args.days;
+    let days = count(args.days, "day");
     format!(
-        "wrote a CA, certificates for server, agent, viewer and admin, and a policy to {out}, valid for {days} days\n\
+        "wrote a CA, certificates for server, agent, viewer and admin, and a policy to {out}, valid for {days}\n\
          \n\
          decree-server --policy {out}/policy.toml {}\n\
          decree-agent --cluster fake --server {url} {}\n\

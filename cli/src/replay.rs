@@ -12,6 +12,7 @@ use crate::{
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
     input,
+    plural::count,
     streams::Io,
     table::one_line,
 };
@@ -108,14 +109,11 @@ fn conclusion(summary: &Summary, differences: u64) -> String {
         releases,
         status_writes,
     } = decisions;
-    let decisions = if *batches == 1 {
-        "decision"
-    } else {
-        "decisions"
-    };
     let of = format!(
-        "{batches} {decisions}: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
-         {frames_in} frames in, {frames_out} out"
+        "{}: create {creates}, delete {deletes}, adopt {adopts}, release {releases}, status {status_writes}; \
+         {} in, {frames_out} out",
+        count(*batches, "decision"),
+        count(*frames_in, "frame"),
     );
     match differences {
         0 => format!("all agree ({of})"),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use runtime::failure::chain;
 
 use super::{finding::Finding, permissions, section::Section};
-use crate::{age, args::CheckArgs};
+use crate::{age, args::CheckArgs, plural::count};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.
 const MINOR_MIN: u32 = 30;
@@ -120,8 +120,8 @@ async fn session(
     };
     let agent = &session.agent_instance;
     Some(if session.synced {
-        let (sets, pods) = (session.replica_sets, session.pods);
-        let detail = format!("{agent} shows {sets} ReplicaSets and {pods} pods");
+        let sets = count(session.replica_sets, "ReplicaSet");
+        let detail = format!("{agent} shows {sets} and {}", count(session.pods, "pod"));
         Finding::ok(CHECK, detail)
     } else {
         let hint = "see the log of the agent for what prevents listing";

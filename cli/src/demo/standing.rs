@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use agent_fake::{Cluster, Kind, Verb};
 use serde_json::Value;
 
+use crate::plural::count;
+
 /// How often the cluster did what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Writes {
@@ -90,11 +92,11 @@ fn is_settled(set: &Value) -> bool {
 
 fn standing(set: &Value) -> String {
     format!(
-        "{}/{} has {} of {} pods ready",
+        "{}/{} has {} of {} ready",
         text(set, "/metadata/namespace"),
         text(set, "/metadata/name"),
         number(set, "/status/readyReplicas"),
-        number(set, "/spec/replicas"),
+        count(number(set, "/spec/replicas"), "pod"),
     )
 }
 

@@ -7,6 +7,7 @@ use decree::v1::{self, Difference};
 use super::words;
 use crate::{
     age, decision, page,
+    plural::count,
     table::{Table, one_line},
 };
 
@@ -62,8 +63,7 @@ fn compared(answer: &v1::ListDifferencesResponse) -> String {
                 "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
             );
         }
-        1 => "1 decision".to_owned(),
-        compared => format!("{compared} decisions"),
+        compared => count(*compared, "decision"),
     };
     let result = match differences.len() {
         0 => "all agree".to_owned(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use decree::v1::{self, Departure, Difference};
 
-use crate::age;
+use crate::{age, plural::count};
 
 /// Says why a difference is there.
 pub(super) const fn why(departure: Departure) -> &'static str {
@@ -81,10 +81,7 @@ pub(super) fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
 
 /// Says of how many ReplicaSets, and for how long.
 pub(super) fn extent(answer: &v1::ListDifferencesResponse) -> String {
-    let sets = match answer.replica_sets {
-        1 => "1 ReplicaSet".to_owned(),
-        sets => format!("{sets} ReplicaSets"),
-    };
+    let sets = count(answer.replica_sets, "ReplicaSet");
     let since = answer.since.as_ref().and_then(age::wire_time);
     let long = since.map(|since| jiff::Timestamp::now().duration_since(since));
     let long = long.and_then(|long| Duration::try_from(long).ok());

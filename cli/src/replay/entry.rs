@@ -2,7 +2,7 @@
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 
-use crate::decision;
+use crate::{decision, plural};
 
 /// How many names are told of one decision.
 const NAMES_MAX: usize = 2;
@@ -179,10 +179,10 @@ fn status(status: Option<&v1::ReplicaSetStatus>) -> String {
         return "write no status".to_owned();
     };
     format!(
-        "write status: {} replicas, {} ready, {} available, {} conditions",
-        status.replicas,
+        "write status: {}, {} ready, {} available, {}",
+        plural::count(status.replicas, "replica"),
         status.ready_replicas,
         status.available_replicas,
-        status.conditions.len()
+        plural::count(status.conditions.len(), "condition")
     )
 }

@@ -5,7 +5,7 @@ use manifest::{self, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::input;
+use crate::{input, plural::count};
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const QUOTA: &str = "pods";
@@ -56,9 +56,12 @@ impl Act {
                 .map(|_| format!("pod/{name} deleted")),
             Self::Fail { node } => {
                 let pods = active_on(cluster, node);
-                cluster
-                    .fail_node(node)
-                    .map(|()| format!("node/{node} does not answer, with {pods} pods on it"))
+                cluster.fail_node(node).map(|()| {
+                    format!(
+                        "node/{node} does not answer, with {} on it",
+                        count(pods, "pod")
+                    )
+                })
             }
             Self::Restore { node } => cluster
                 .recover_node(node)
@@ -107,7 +110,8 @@ fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, Ap
         }))?;
     }
     Ok(format!(
-        "resourcequota/{QUOTA} of {namespace} allows {pods} pods"
+        "resourcequota/{QUOTA} of {namespace} allows {}",
+        count(pods, "pod")
     ))
 }
 

@@ -3,7 +3,7 @@
 use decree::v1;
 
 use super::feed::Decided;
-use crate::{decision, record, table::one_line};
+use crate::{decision, plural::count, record, table::one_line};
 
 /// Decisions that wait to be printed.
 #[derive(Debug, Default)]
@@ -71,8 +71,7 @@ const NAMED_MAX: usize = 5;
 /// Returns what is decided, with the rule; where pods go, the first with their own.
 fn line(record: &v1::DecisionRecord) -> String {
     let set = decision::path(record.replica_set.as_ref());
-    let (action, count) = (&record.action, record.operations);
-    let plural = if count == 1 { "" } else { "s" };
+    let (action, pods) = (&record.action, count(record.operations, "pod"));
     let why = match action.as_str() {
         "delete" => {
             let mut named = record.clone();
@@ -83,7 +82,7 @@ fn line(record: &v1::DecisionRecord) -> String {
             format!(": {}", record::reason(reason))
         }),
     };
-    format!("{set}: {action} {count} pod{plural}{why}")
+    format!("{set}: {action} {pods}{why}")
 }
 
 #[cfg(test)]

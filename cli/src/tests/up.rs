@@ -155,7 +155,7 @@ fn person_takes_part_in_the_running_cluster() {
     assert_eq!(up.does(&["restore", "node-b"]), "node/node-b answers\n");
     assert_eq!(
         up.does(&["quota", "1"]),
-        "resourcequota/pods of default allows 1 pods\n"
+        "resourcequota/pods of default allows 1 pod\n"
     );
     up.does(&["scale", "web-old", "9"]);
     up.wait_for(": refused: Quota exceeded in default: ");

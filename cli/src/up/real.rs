@@ -12,6 +12,7 @@ use crate::{
     diff,
     exit::{Exit, Failure},
     page::{self, say},
+    plural::count,
     sandbox::{self, DecisionLog, Running, Settings},
     streams::Io,
 };
@@ -90,7 +91,11 @@ async fn follow(
                 replica_sets, pods, ..
             } = session;
             say(
-                &format!("Attending {replica_sets} ReplicaSets and {pods} pods.\n"),
+                &format!(
+                    "Attending {} and {}.\n",
+                    count(replica_sets, "ReplicaSet"),
+                    count(pods, "pod")
+                ),
                 io,
             )?;
         }
