@@ -4,12 +4,15 @@
 
 use std::io::{self, Write};
 
+use decree::v1::Severity;
 use serde_json::json;
 
 use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
-    page, server as connection,
+    page,
+    paint::Paint,
+    server as connection,
     streams::Io,
     table::one_line,
 };
@@ -28,6 +31,13 @@ use section::Section;
 /// How many columns a line takes.
 const COLUMNS: usize = 100;
 
+/// How marks look.
+#[derive(Clone, Copy, Debug)]
+struct Style {
+    utf8: bool,
+    paint: Paint,
+}
+
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
@@ -37,7 +47,13 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Ok(findings)
     })?;
     match args.output {
-        Output::Table => write(&findings, io.utf8, io.stdout)?,
+        Output::Table => {
+            let style = Style {
+                utf8: io.utf8,
+                paint: io.paint(),
+            };
+            write(&findings, style, io.stdout)?;
+        }
         Output::Json => writeln!(io.stdout, "{}", json(&findings))?,
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
@@ -45,7 +61,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 }
 
 /// Writes the findings by section: a mark and a line each, and below what is not well what to do, and where to read about it.
-fn write(findings: &[Finding], utf8: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
     for section in Section::ALL {
         let its = findings
             .iter()
@@ -57,7 +73,7 @@ fn write(findings: &[Finding], utf8: bool, out: &mut dyn Write) -> io::Result<()
         let title = section.title();
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
-            write_finding(finding, section, utf8, out)?;
+            write_finding(finding, section, style, out)?;
         }
         writeln!(out)?;
     }
@@ -73,13 +89,13 @@ fn write(findings: &[Finding], utf8: bool, out: &mut dyn Write) -> io::Result<()
             findings.len()
         ),
     };
-    writeln!(out, "{} {said}", worst.mark(utf8))
+    writeln!(out, "{} {said}", style.mark(worst))
 }
 
 fn write_finding(
     finding: &Finding,
     section: Section,
-    utf8: bool,
+    style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Finding {
@@ -88,13 +104,31 @@ fn write_finding(
         detail,
         hint,
     } = finding;
-    let line = one_line(&format!("{} {check}: {detail}", grade.mark(utf8)));
+    let mark = grade.mark(style.utf8);
+    let line = one_line(&format!("{mark} {check}: {detail}"));
     let mut lines = page::wrap(&line, COLUMNS);
+    // Colors would count as letters where lines are broken.
+    if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
+        lines[0] = format!("{}{rest}", style.mark(*grade));
+    }
     if *grade != Grade::Ok {
         lines.extend(page::wrap(&one_line(&format!("    hint: {hint}")), COLUMNS));
         lines.push(format!("    see {}", section.link()));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+// === impl Style ===
+
+impl Style {
+    fn mark(self, grade: Grade) -> String {
+        let severity = match grade {
+            Grade::Ok => Severity::InSync,
+            Grade::Warn => Severity::Slow,
+            Grade::Fail => Severity::Blocked,
+        };
+        self.paint.paint(severity, grade.mark(self.utf8))
+    }
 }
 
 fn json(findings: &[Finding]) -> serde_json::Value {
@@ -135,7 +169,11 @@ mod tests {
 
     fn text(findings: &[Finding], utf8: bool) -> String {
         let mut out = Vec::new();
-        write(findings, utf8, &mut out).expect("a vector takes all");
+        let style = Style {
+            utf8,
+            paint: Paint::default(),
+        };
+        write(findings, style, &mut out).expect("a vector takes all");
         String::from_utf8(out).expect("only text was written")
     }
 
@@ -176,6 +214,29 @@ mod tests {
         );
         let well = text(&findings()[..1], false);
         assert!(well.ends_with("\n[ok] all checks passed\n"), "{well}");
+    }
+
+    #[test]
+    fn marks_have_the_color_of_how_bad_it_is() {
+        let style = Style {
+            utf8: true,
+            paint: Paint::new(true),
+        };
+        let mut out = Vec::new();
+        write(&findings(), style, &mut out).expect("a vector takes all");
+        let colored = String::from_utf8(out).expect("only text was written");
+        for mark in [
+            "\u{1b}[32m√\u{1b}[0m server: ",
+            "\u{1b}[33m‼",
+            "\u{1b}[31m×\u{1b}[0m 1 failed",
+        ] {
+            assert!(colored.contains(mark), "{colored}");
+        }
+        let codes = ["\u{1b}[32m", "\u{1b}[33m", "\u{1b}[31m", "\u{1b}[0m"];
+        let plain = codes
+            .iter()
+            .fold(colored, |text, code| text.replace(code, ""));
+        assert_eq!(plain, text(&findings(), true));
     }
 
     #[test]

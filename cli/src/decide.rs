@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         );
         writeln!(io.stderr, "notice: {}", one_line(&notice))?;
     }
-    decision::write(&args.print, io.stdout, decisions)?;
+    decision::write(&args.print, io, decisions)?;
     Ok(Exit::Done)
 }
 

@@ -1,12 +1,12 @@
 //! A decision on paper: one JSON object, or a table with a line for each operation.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 
-use crate::{age, exit::Failure, format::PrintArgs, plural::count, table::Table};
+use crate::{age, exit::Failure, format::PrintArgs, plural::count, streams::Io, table::Table};
 
 /// What stands where a line has no pod.
 const NONE: &str = "-";
@@ -14,17 +14,17 @@ const NONE: &str = "-";
 /// Writes decisions: as one table, or each as an object of its own.
 pub(crate) fn write(
     print: &PrintArgs,
-    out: &mut dyn Write,
+    io: &mut Io<'_>,
     decisions: impl IntoIterator<Item = v1::Decision>,
 ) -> Result<(), Failure> {
     let PrintArgs { output, no_headers } = print;
     if output.is_for_people() {
         let table = table(output.is_wide(), decisions).no_headers(*no_headers);
-        return Ok(table.write(out, "")?);
+        return Ok(table.on(io, output.is_wide()).write(io.stdout, "")?);
     }
     decisions.into_iter().try_for_each(|decision| {
         let set = name(decision.replica_set.as_ref());
-        output.write(out, &to_json(&decision), &[set])
+        output.write(io.stdout, &to_json(&decision), &[set])
     })
 }
 

@@ -57,7 +57,9 @@ fn print(
         return args.print.output.write(io.stdout, &json, &names);
     }
     let layout = replica_sets::Layout::of(sets, args.print.output.is_wide());
-    let mut table = Table::new(layout.headers()).no_headers(args.print.no_headers);
+    let mut table = Table::new(layout.headers())
+        .on(io, args.print.output.is_wide())
+        .no_headers(args.print.no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));
     rows.into_iter()

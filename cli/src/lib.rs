@@ -25,7 +25,7 @@
 //! Deliberately outside: everything that would change a real cluster, but for the one annotation that `resume` sets and what the agent
 //! of `up` does where it is told to enforce. `check` uses credentials too, and only to ask.
 
-use std::{ffi::OsString, io, io::Write};
+use std::{ffi::OsString, io};
 
 use build_info::{COMMIT, VERSION};
 use clap::CommandFactory as _;
@@ -49,6 +49,7 @@ mod input;
 mod jsonpath;
 mod page;
 mod pages;
+mod paint;
 mod pki;
 mod plain;
 mod plural;
@@ -69,10 +70,11 @@ mod up;
 mod watch;
 
 pub use exit::Exit;
-pub use streams::{Io, Terminal};
+pub use streams::{Colors, Io, Terminal};
 
 use args::{Args, Command};
 use exit::Failure;
+use paint::Paint;
 
 #[cfg(test)]
 mod tests;
@@ -85,7 +87,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
         let written = complete::for_kubectl(&mut Args::command(), words, io.stdout);
         return match written.and_then(|()| io.stdout.flush()) {
             Ok(()) => Exit::Done,
-            Err(error) => tell(&error.into(), io.stderr),
+            Err(error) => tell(&error.into(), &mut io),
         };
     }
     let args = match args::parse(arguments) {
@@ -100,7 +102,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
     let flushed = io.stdout.flush().map_err(Failure::from);
     match ended.and_then(|exit| flushed.map(|()| exit)) {
         Ok(exit) => exit,
-        Err(failure) => tell(&failure, io.stderr),
+        Err(failure) => tell(&failure, &mut io),
     }
 }
 
@@ -148,24 +150,30 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
 /// Prints what clap has to say: help on standard output, errors on standard error.
 fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
     let text = error.render();
+    let text = |is_colored: bool| match is_colored {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
     if error.use_stderr() {
         // There is no better place to report that standard error is closed.
-        let _ = write!(io.stderr, "{text}");
+        let _ = write!(io.stderr, "{}", text(io.colors.stderr));
         return Exit::Usage;
     }
-    match write!(io.stdout, "{text}").and_then(|()| io.stdout.flush()) {
+    match write!(io.stdout, "{}", text(io.colors.stdout)).and_then(|()| io.stdout.flush()) {
         Ok(()) => Exit::Done,
-        Err(error) => tell(&error.into(), io.stderr),
+        Err(error) => tell(&error.into(), io),
     }
 }
 
-fn tell(failure: &Failure, stderr: &mut dyn Write) -> Exit {
+fn tell(failure: &Failure, io: &mut Io<'_>) -> Exit {
     let Failure { exit, cause, hint } = failure;
     if *exit != Exit::Done {
-        let told = writeln!(stderr, "error: {}", table::one_line(cause));
+        let paint = Paint::new(io.colors.stderr);
+        let (error, remedy) = (paint.error("error:"), paint.hint("hint:"));
+        let told = writeln!(io.stderr, "{error} {}", table::one_line(cause));
         let hinted = hint
             .iter()
-            .try_for_each(|hint| writeln!(stderr, "hint: {}", table::one_line(hint)));
+            .try_for_each(|hint| writeln!(io.stderr, "{remedy} {}", table::one_line(hint)));
         // There is no better place to report that standard error is closed.
         let _: io::Result<()> = told.and(hinted);
     }

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use decree_cli::Terminal;
+use decree_cli::{Colors, Terminal};
 
 fn main() -> ExitCode {
     decree_cli::answer_completion();
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
             stderr: &mut stderr(),
             terminal,
             utf8: is_utf8(),
+            colors: colors(),
         },
     );
     exit.into()
@@ -35,12 +36,26 @@ fn terminal() -> Option<Terminal> {
     let (columns, lines) = size
         .filter(|size| size.0 > 0 && size.1 > 0)
         .unwrap_or((80, 24));
-    let kind = env::var_os("TERM");
     Some(Terminal {
         columns,
         lines,
-        can_place: kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb"),
+        can_place: obeys_escapes(),
     })
+}
+
+/// Returns whether a terminal of this kind obeys escape sequences.
+fn obeys_escapes() -> bool {
+    env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb")
+}
+
+/// Returns which streams show colors: terminals do, unless `NO_COLOR` is set.
+fn colors() -> Colors {
+    let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_colored = !is_plain && obeys_escapes();
+    Colors {
+        stdout: is_colored && stdout().is_terminal(),
+        stderr: is_colored && stderr().is_terminal(),
+    }
 }
 
 /// Returns whether the locale is of UTF-8, as the first of these variables that is set says.

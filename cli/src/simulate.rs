@@ -21,7 +21,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         }
         Ok(decisions)
     })?;
-    decision::write(&args.print, io.stdout, decisions)?;
+    decision::write(&args.print, io, decisions)?;
     Ok(Exit::Done)
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+use crate::paint::Paint;
+
 /// The streams of a process.
 pub struct Io<'a> {
     /// Standard input; read where a file is `-`.
@@ -14,6 +16,17 @@ pub struct Io<'a> {
     pub terminal: fn() -> Option<Terminal>,
     /// Whether who reads along can show more than ASCII.
     pub utf8: bool,
+    /// Which streams show colors.
+    pub colors: Colors,
+}
+
+/// Which streams show colors: those that are terminals, if nothing asks for plain text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Colors {
+    /// Standard output.
+    pub stdout: bool,
+    /// Standard error.
+    pub stderr: bool,
 }
 
 /// A terminal, at a moment: its size may change.
@@ -25,4 +38,13 @@ pub struct Terminal {
     pub lines: usize,
     /// Whether text can be put where other text was.
     pub can_place: bool,
+}
+
+// === impl Io ===
+
+impl Io<'_> {
+    /// Returns how text on standard output is painted.
+    pub(crate) const fn paint(&self) -> Paint {
+        Paint::new(self.colors.stdout)
+    }
 }

@@ -4,6 +4,15 @@ use std::{io, io::Write};
 
 use runtime::escaped;
 
+use crate::{
+    paint::{Paint, severity_of},
+    streams::Io,
+};
+
+mod narrow;
+
+/// The column of words that have a color.
+const STATE: &str = "STATE";
 /// What separates columns.
 const GAP: usize = 3;
 /// The least width of a column with its gap, as kubectl has it.
@@ -16,6 +25,9 @@ const NAME_MIN: usize = 12;
 pub(crate) struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// How wide the terminal is that it is shortened for.
+    columns: Option<usize>,
+    paint: Paint,
     has_headers: bool,
     /// How many of the first columns are names, which stay however narrow it gets.
     names: usize,
@@ -27,6 +39,14 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct Stream {
     widths: Vec<usize>,
+    /// Which column has the words that have a color.
+    states: Option<usize>,
+    paint: Paint,
+}
+
+/// Returns the width of a column with its gap.
+fn column(width: usize) -> usize {
+    (width + GAP).max(COLUMN_MIN)
 }
 
 /// Returns a text in one line, in which no character steers a terminal, turns the direction of writing or stays unseen: much of it
@@ -53,10 +73,40 @@ impl Table {
         Self {
             headers: headers.into_iter().map(str::to_owned).collect(),
             rows: Vec::new(),
+            columns: None,
+            paint: Paint::default(),
             has_headers: true,
             names: 1,
             keeps_last: false,
         }
+    }
+
+    /// Suits the table to standard output: on a terminal, states have colors, and names are shortened where lines would be too long for it and not
+    /// all that is known is wanted.
+    pub(crate) fn on(self, io: &Io<'_>, is_wide: bool) -> Self {
+        let terminal = (io.terminal)().filter(|_| !is_wide);
+        Self {
+            columns: terminal.map(|terminal| terminal.columns),
+            paint: io.paint(),
+            ..self
+        }
+    }
+
+    /// Returns the lines with their names as short as the terminal wants them.
+    fn shortened(&self) -> Vec<Vec<String>> {
+        let lines = self.lines().into_iter();
+        let Some(columns) = self.columns else {
+            return lines.cloned().collect();
+        };
+        let mut needed = Stream::new(vec![0; self.headers.len()]);
+        lines.clone().for_each(|cells| needed.widen(cells));
+        let widths = narrow::widths(&self.headers, &needed.widths, column, columns);
+        let short = |(cell, width): (&String, &Option<usize>)| match width {
+            Some(width) => narrow::middle(cell, *width),
+            None => cell.clone(),
+        };
+        let lines = lines.map(|cells| cells.iter().zip(&widths).map(short).collect());
+        lines.collect()
     }
 
     /// Says how many of the first columns are names.
@@ -146,8 +196,12 @@ impl Table {
 
     /// Writes the table; each line begins with `indent`.
     pub(crate) fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let lines = self.lines();
-        let mut stream = Stream::new(vec![0; self.headers.len()]);
+        let lines = self.shortened();
+        let mut stream = Stream {
+            states: self.headers.iter().position(|header| header == STATE),
+            paint: self.paint,
+            ..Stream::new(vec![0; self.headers.len()])
+        };
         lines.iter().for_each(|cells| stream.widen(cells));
         lines
             .iter()
@@ -162,6 +216,8 @@ impl Stream {
     pub(crate) fn new(widths: impl Into<Vec<usize>>) -> Self {
         Self {
             widths: widths.into(),
+            states: None,
+            paint: Paint::default(),
         }
     }
 
@@ -180,9 +236,12 @@ impl Stream {
 
     fn line(&self, cells: &[String]) -> String {
         let mut line = String::new();
-        for (width, cell) in self.widths.iter().zip(cells) {
-            let column = (width + GAP).max(COLUMN_MIN);
-            line.push_str(cell);
+        for (at, (width, cell)) in self.widths.iter().zip(cells).enumerate() {
+            let column = column(*width);
+            match self.states == Some(at) {
+                true => line.push_str(&self.paint.paint(severity_of(cell), cell)),
+                false => line.push_str(cell),
+            }
             line.extend(std::iter::repeat_n(
                 ' ',
                 column.saturating_sub(cell.chars().count()),
@@ -279,6 +338,52 @@ mod tests {
             a\u{202e}b   1           \u{2066}
         "#]]
         .assert_eq(&text(|out| table.write(out, "")));
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle_until_lines_fit_a_terminal() {
+        let table = |columns| {
+            let mut table = Table::new(["NAMESPACE", "NAME", "STATE", "REASON"]);
+            let long = format!("a-{}-5d4c7", "long-".repeat(12));
+            table.row(["shop", &long, "InSync", &"because ".repeat(20)].map(str::to_owned));
+            table.row(["shop", "web", "Waiting", ""].map(str::to_owned));
+            table.columns = columns;
+            text(|out| table.write(out, ""))
+        };
+        let name = |text: &str| {
+            let line = text.lines().nth(1).expect("a row");
+            line.split_whitespace().nth(1).expect("a name").to_owned()
+        };
+        let whole = table(None);
+        assert!(name(&whole).len() > 60, "{whole}");
+        assert_eq!(table(Some(200)), whole);
+        let fits = table(Some(100));
+        assert_eq!(name(&fits).chars().count(), 100 - 40 - 12 - 10 - 3);
+        assert!(name(&fits).starts_with("a-long-") && name(&fits).ends_with("-5d4c7"));
+        assert!(
+            fits.contains("web ") && fits.contains("because because"),
+            "{fits}"
+        );
+        assert_eq!(name(&table(Some(10))).chars().count(), narrow::SHORTEST);
+    }
+
+    #[test]
+    fn states_have_colors_and_columns_stay_in_line() {
+        let mut table = Table::new(["NAME", "STATE", "WHY"]);
+        table.row(cells(["web", "InSync", "x"]));
+        table.row(cells(["api", "Quarantined", "y"]));
+        let plain = text(|out| table.write(out, ""));
+        table.paint = Paint::new(true);
+        let colored = text(|out| table.write(out, ""));
+        assert!(
+            colored.contains("\u{1b}[32mInSync\u{1b}[0m        x"),
+            "{colored}"
+        );
+        let codes = ["\u{1b}[32m", "\u{1b}[31m", "\u{1b}[0m"];
+        let without = codes
+            .iter()
+            .fold(colored, |text, code| text.replace(code, ""));
+        assert_eq!(without, plain);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Exit, Io, Terminal, run};
+use crate::{Colors, Exit, Io, Terminal, run};
 
 mod decide;
 mod decide_files;
@@ -71,6 +71,7 @@ fn decree_into(
         stderr: &mut err,
         terminal,
         utf8: true,
+        colors: Colors::default(),
     };
     (run(words("decree", arguments), io), text(err))
 }
@@ -84,6 +85,7 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
         stderr: &mut io::sink(),
         terminal: no_terminal,
         utf8: true,
+        colors: Colors::default(),
     };
     assert_eq!(run(words(program, arguments), io), Exit::Done);
     text(out)

@@ -1,0 +1,83 @@
+//! Colors on a terminal: how much something needs a person, and marks of what failed.
+//!
+//! [`Io`](crate::Io) says of each stream whether colors are wanted; text for programs never has any.
+
+use clap::builder::styling::{AnsiColor, Style};
+use decree::v1::Severity;
+
+/// Whether a stream shows colors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Paint(bool);
+
+// === impl Paint ===
+
+impl Paint {
+    /// Returns one that paints, or one that leaves text as it is.
+    pub(crate) const fn new(is_on: bool) -> Self {
+        Self(is_on)
+    }
+
+    /// Returns a text in the color of a severity: red, yellow, blue or green. What is not known, or only watched, has none.
+    pub(crate) fn paint(self, severity: Severity, text: &str) -> String {
+        self.styled(style(severity), text)
+    }
+
+    /// Returns the word before an error.
+    pub(crate) fn error(self, text: &str) -> String {
+        self.styled(style(Severity::Blocked).bold(), text)
+    }
+
+    /// Returns the word before a hint.
+    pub(crate) fn hint(self, text: &str) -> String {
+        self.styled(AnsiColor::Cyan.on_default().bold(), text)
+    }
+
+    fn styled(self, style: Style, text: &str) -> String {
+        match self.0 && !text.is_empty() && style != Style::new() {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+const fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Blocked => AnsiColor::Red.on_default(),
+        Severity::Slow => AnsiColor::Yellow.on_default(),
+        Severity::Working => AnsiColor::Blue.on_default(),
+        Severity::InSync => AnsiColor::Green.on_default(),
+        Severity::Watched | Severity::Unspecified => Style::new(),
+    }
+}
+
+/// Returns how much a ReplicaSet of this state needs a person, where nothing else says so.
+pub(crate) fn severity_of(state: &str) -> Severity {
+    match state {
+        "Blocked" | "Quarantined" => Severity::Blocked,
+        "Slow" | "Waiting" => Severity::Slow,
+        "Working" | "Queued" | "Acting" => Severity::Working,
+        "InSync" => Severity::InSync,
+        _ => Severity::Unspecified,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_stream_with_colors_is_painted() {
+        let (on, off) = (Paint::new(true), Paint::default());
+        assert_eq!(
+            on.paint(Severity::Blocked, "Blocked"),
+            "\u{1b}[31mBlocked\u{1b}[0m"
+        );
+        assert_eq!(on.paint(Severity::InSync, "ok"), "\u{1b}[32mok\u{1b}[0m");
+        assert_eq!(off.paint(Severity::Blocked, "Blocked"), "Blocked");
+        assert_eq!(on.paint(Severity::Watched, "Watched"), "Watched");
+        assert_eq!(
+            (on.error(""), off.error("error:")),
+            (String::new(), "error:".into())
+        );
+    }
+}
