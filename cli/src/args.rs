@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fs, io,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -11,9 +11,10 @@ use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subc
 use clap_complete::{Shell, env::Shells};
 use server_core::Timestamp;
 
-use crate::{age, exit, format::PrintArgs};
+use crate::{age, exit, format::PrintArgs, server::ServerArgs};
 
 mod check;
+mod examples;
 mod help;
 mod labels;
 mod name;
@@ -43,27 +44,27 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a server and an agent in this process, with an embedded cluster or a real one, until interrupted
+    /// Run server and agent in one process, on a demo or a real cluster
     ///
-    /// To a real cluster nothing is written unless --mode enforce is given: decisions are compared with what its controller does, and
+    /// They run until interrupted. To a real cluster nothing is written unless --mode enforce is given: decisions are compared with what its controller does, and
     /// the end is a report. On the embedded one `decree demo scale`, `delete`, `fail` and the like act from other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
-    /// Show server and agent at work on an embedded cluster in this process, or act on one that runs
+    /// Show server and agent at work, or act on a running demo cluster
     ///
-    /// Prints what it does, a line for each decision: the victims of a scale-down are named before they go, the server is killed during a
+    /// The cluster is embedded in this process. Prints what it does, a line for each decision: the victims of a scale-down are named before they go, the server is killed during a
     /// scale-up, the budget of the agent stops a deletion, a quota refuses, and a shadow finds what another controller did wrong. The exit
     /// code is 0 if all went as told.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
-    /// Decide for ReplicaSets and pods from files, in the format of `kubectl get rs,pods -o json`
+    /// Decide for ReplicaSets and pods from files
     ///
-    /// Needs neither a cluster nor a server; all operations are assumed to succeed. The input is JSON or YAML, one document or
+    /// The files are in the format of `kubectl get rs,pods -o json`. Needs neither a cluster nor a server; all operations are assumed to succeed. The input is JSON or YAML, one document or
     /// several, lists or single objects; objects of other kinds are ignored with a notice. What is not in the input does not
     /// exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
-    /// Ask a running server what would happen with another number of replicas, without changing anything
+    /// Show what another number of replicas would do; changes nothing
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
     /// List the ReplicaSets or sessions of a running server
@@ -72,57 +73,68 @@ pub(crate) enum Command {
     /// Show the state of a ReplicaSet, what it is waiting for, and why
     #[command(after_help = exit::HELP)]
     Explain(ExplainArgs),
-    /// Print the decisions of a running server as they are made, until interrupted
+    /// Print decisions as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// Show the busiest ReplicaSets and sessions: decisions and operations a second, what is in flight, memory and its limit
+    /// Show the busiest ReplicaSets and sessions
     ///
-    /// On a terminal it is written anew after each interval until interrupted; with --once it is printed once.
+    /// Shows decisions and operations a second, what is in flight, memory and its limit. On a terminal it is written anew after each interval until interrupted; with --once it is printed once.
     #[command(after_help = exit::HELP)]
     Top(TopArgs),
-    /// Report what another controller did differently, while an agent in mode shadow watches
+    /// Report what another controller did differently
     ///
-    /// A difference is reported when no view that the other controller can have had explains it any more, with what else explains
+    /// Needs an agent in mode shadow. A difference is reported when no view that the other controller can have had explains it any more, with what else explains
     /// it, if anything does. Differences from before the agent's last connection are only in the server's log and
     /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
-    /// Write an archive for a bug report: what a running server holds and waits for, without names
+    /// Write an archive for a bug report, without names
     #[command(after_help = exit::HELP)]
     Sysdump(SysdumpArgs),
-    /// Decide again what a server recorded with --record, and print every decision that differs
+    /// Replay a server's recordings, and print decisions that differ
     ///
     /// The session of this version receives the recorded frames at the recorded times, and what it sends is compared with what
     /// was sent then. Differences after the first may follow from it, because the agent executed what was sent then.
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),
-    /// Check that Decree can work: server, cluster, permissions, leader, other controllers
+    /// Check server, cluster, permissions, leader, other controllers
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
     /// credentials. What is marked with a cross must be fixed; two exclamation marks may be as intended.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
-    /// Let an agent go on whose budget holds creates or deletes
+    /// Resume creates or deletes that an agent's budget holds back
     ///
     /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees it change and
     /// ends the holds that are meant. Holds that begin later are not affected.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
-    /// Make certificates for TLS
+    /// Create certificates for trying TLS
     Pki(PkiArgs),
     /// Print the completion script of a shell
+    ///
+    /// The script asks this program for candidates, so it knows the names that a running server has. To try it in this shell only:
+    /// `source <(decree completion bash)`. To install it, write it to where the shell looks, as below, and start the shell anew; for
+    /// zsh, that folder must be in `fpath`, and for PowerShell, the script is added to `$PROFILE`.
+    #[command(after_help = exit::HELP)]
     Completion {
-        /// The shell.
+        /// The shell
         shell: Shell,
     },
-    /// Write the manual pages, for `man decree` and `man decree-get`
+    /// Write the manual pages
+    #[command(after_help = exit::HELP)]
     Man {
-        /// The folder to write to; it must exist.
+        /// The folder to write to; it is created if it is missing
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
     /// Print the version
     Version,
+    /// Flags of the commands that query a server
+    ///
+    /// They are flags of `check`, `diff`, `explain`, `get`, `simulate`, `sysdump`, `top` and `watch`.
+    #[command(hide = true, override_usage = "decree COMMAND [CONNECTION FLAGS]")]
+    Connection(ServerArgs),
 }
 
 #[derive(Debug, Group)]
@@ -198,10 +210,21 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let command = match is_called(PLUGIN, &arguments) {
-        true => Args::command().bin_name("kubectl decree"),
-        false => Args::command(),
+        true => help::for_terminal(Args::command(), "kubectl decree").bin_name("kubectl decree"),
+        false => command(),
     };
     Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Returns the commands, with their help.
+pub(crate) fn command() -> clap::Command {
+    help::for_terminal(Args::command(), "decree")
+}
+
+/// Returns the page on the flags that lead to a server.
+pub(crate) fn connection_help() -> Option<clap::Error> {
+    let arguments = ["decree", "help", help::CONNECTION].map(OsString::from);
+    parse(arguments).err()
 }
 
 /// Returns whether kubectl asks for completions of the plugin.
@@ -214,9 +237,10 @@ fn is_called(name: &str, arguments: &[OsString]) -> bool {
     program.is_some_and(|program| program == name)
 }
 
-/// Writes a manual page for each command.
+/// Writes a manual page for each command, and makes the folder.
 pub(crate) fn man(folder: &Path) -> io::Result<()> {
-    clap_mangen::generate_to(Args::command(), folder)
+    fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(help::for_manual(Args::command()), folder)
 }
 
 /// Writes the completion script of a shell, which asks this program for candidates.

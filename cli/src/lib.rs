@@ -28,7 +28,6 @@
 use std::{ffi::OsString, io};
 
 use build_info::{COMMIT, VERSION};
-use clap::CommandFactory as _;
 
 mod age;
 mod agent;
@@ -72,7 +71,7 @@ mod watch;
 pub use exit::Exit;
 pub use streams::{Colors, Io, Terminal};
 
-use args::{Args, Command};
+use args::Command;
 use exit::Failure;
 use paint::Paint;
 
@@ -84,7 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
     let arguments: Vec<_> = arguments.into_iter().collect();
     if args::is_completion_of_plugin(&arguments) {
         let words = arguments.into_iter().skip(1).collect();
-        let written = complete::for_kubectl(&mut Args::command(), words, io.stdout);
+        let written = complete::for_kubectl(&mut args::command(), words, io.stdout);
         return match written.and_then(|()| io.stdout.flush()) {
             Ok(()) => Exit::Done,
             Err(error) => tell(&error.into(), &mut io),
@@ -110,7 +109,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
 ///
 /// To be called before anything is written to standard output.
 pub fn answer_completion() {
-    clap_complete::CompleteEnv::with_factory(Args::command).complete();
+    clap_complete::CompleteEnv::with_factory(args::command).complete();
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -136,6 +135,9 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Man { folder } => {
             args::man(&folder)?;
             Ok(Exit::Done)
+        }
+        Command::Connection(_) => {
+            Ok(args::connection_help().map_or(Exit::Done, |page| usage(&page, io)))
         }
         Command::Version => {
             writeln!(

@@ -82,6 +82,7 @@ fn flags_of_the_documents_exist() {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }
     known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
+    known.extend(flags(&help("decree", &["help", "connection"])));
     for command in ["server", "agent"] {
         known.extend(flags(&help("decree-conformance", &[command, "--help"])));
     }

@@ -1,4 +1,39 @@
-//! What stands below the flags in the help of a command.
+//! The help of the commands: examples first, then the flags, and at the end the exit codes. The flags that lead to a server have a page of their
+//! own.
+
+use std::fmt::Write as _;
+
+use clap::{
+    Arg, Args as _, Command,
+    builder::{StyledStr, styling::Styles},
+};
+
+use super::examples;
+use crate::server::ServerArgs;
+
+/// The hidden command whose help describes the flags that lead to a server.
+pub(super) const CONNECTION: &str = "connection";
+
+/// The commands by what they are for, as the list of commands has them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Ask",
+        &["get", "explain", "simulate", "watch", "top", "diff"],
+    ),
+    ("Run", &["up", "check", "resume", "pki"]),
+    ("Try", &["demo", "decide"]),
+    (
+        "Support",
+        &["sysdump", "replay", "completion", "man", "version", "help"],
+    ),
+];
+/// What stands in that list for the command that clap adds.
+const HELP_ABOUT: &str = "Print the help of a command, or of `connection`";
+/// The width of names in that list, with the gap behind them.
+const NAME_WIDTH: usize = 13;
+
+const TEMPLATE: &str =
+    "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
 pub(super) const DECIDE_HELP: &str = "\
 Output:
@@ -49,3 +84,215 @@ Exit codes:
   0  no check failed
   1  a check failed, or the output cannot be written
   2  invalid command line";
+
+/// Returns the commands with the help that a terminal shows, for a program of this name.
+pub(super) fn for_terminal(command: Command, program: &str) -> Command {
+    let styles = command.get_styles().clone();
+    let template = format!(
+        "{{about-with-newline}}\n{{before-help}}{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
+        groups(&command, &styles),
+        headed("Options:", &styles),
+    );
+    dress(command, program, "").help_template(template)
+}
+
+/// Returns the commands with all that their manual pages say.
+pub(super) fn for_manual(command: Command) -> Command {
+    with_examples_below(command, "").mut_subcommand(CONNECTION, |it| it.hide(false))
+}
+
+fn with_examples_below(command: Command, path: &str) -> Command {
+    let below = [
+        examples::text(path, "decree"),
+        text(command.get_after_help()),
+    ];
+    command
+        .after_help(paragraphs(below))
+        .mut_subcommands(|command| {
+            let path = join(path, command.get_name());
+            with_examples_below(command, &path)
+        })
+}
+
+/// Sets the help of a command and of those below it. Long and short help are the same.
+fn dress(command: Command, program: &str, path: &str) -> Command {
+    let styles = command.get_styles().clone();
+    let connection = connection();
+    let asks_server = path != CONNECTION && has(&command, "server");
+    let pointer = asks_server.then(|| {
+        format!("Flags of the connection, such as --server, --token-file and --tls-ca: {program} help connection")
+    });
+    let more = command.get_long_about().map(ToString::to_string);
+    let more = more.and_then(|it| it.split_once("\n\n").map(|(_, rest)| rest.to_owned()));
+    let before = [more, examples::text(path, program)];
+    let after = [text(command.get_after_help()), pointer];
+    let usage = asks_server.then(|| usage(&command, &format!("{program} {path}"), &styles));
+    let command = match usage {
+        Some(usage) => command.override_usage(usage),
+        None => command,
+    };
+    let command = match after.iter().any(Option::is_some) {
+        true => command.after_help(headed(&paragraphs(after), &styles)),
+        false => command,
+    };
+    command
+        .mut_args(|arg| {
+            let is_hidden = asks_server && connection.iter().any(|it| *arg.get_id() == **it);
+            let arg = with_short_help(arg);
+            let is_hidden = is_hidden || arg.is_hide_set();
+            arg.hide(is_hidden)
+        })
+        .long_about(None::<&'static str>)
+        .before_help(headed(&paragraphs(before), &styles))
+        .help_template(TEMPLATE)
+        .mut_subcommands(|command| {
+            let path = join(path, command.get_name());
+            dress(command, program, &path)
+        })
+}
+
+/// Returns the usage of a command that does not repeat which flags are given: where a server is named in the environment, that flag would be among
+/// them, as if it were required.
+fn usage(command: &Command, path: &str, styles: &Styles) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let arguments = usage.split_once(command.get_name());
+    let arguments = arguments.map_or("", |(_, arguments)| arguments);
+    let literal = styles.get_literal();
+    format!("{literal}{path}{literal:#}{arguments}")
+}
+
+/// Returns the names of the flags that lead to a server.
+fn connection() -> Vec<String> {
+    let flags = ServerArgs::augment_args(Command::new(CONNECTION));
+    let ids = flags.get_arguments().map(|arg| arg.get_id().to_string());
+    ids.collect()
+}
+
+fn has(command: &Command, id: &str) -> bool {
+    command.get_arguments().any(|arg| arg.get_id() == id)
+}
+
+/// Returns a flag whose values stand in one line with its help, as the short help of clap has them.
+fn with_short_help(arg: Arg) -> Arg {
+    let arg = arg.long_help(None::<&'static str>);
+    let values: Vec<_> = match arg.get_action().takes_values() {
+        true => arg.get_possible_values(),
+        false => Vec::new(),
+    };
+    let values = values.iter().filter(|it| !it.is_hide_set());
+    let values: Vec<_> = values.map(|it| it.get_name().to_owned()).collect();
+    if values.is_empty() || arg.is_hide_possible_values_set() {
+        return arg;
+    }
+    let help = text(arg.get_help()).unwrap_or_default();
+    arg.help(format!("{help} [possible values: {}]", values.join(", ")))
+        .hide_possible_values(true)
+}
+
+/// Returns the list of commands, by what they are for.
+fn groups(command: &Command, styles: &Styles) -> String {
+    let literal = styles.get_literal();
+    let mut list = String::new();
+    for (title, names) in GROUPS {
+        list.push_str(&format!("{}\n", headed(&format!("{title}:"), styles)));
+        for name in names {
+            let about = command.find_subcommand(name).map(Command::get_about);
+            let about = about.map_or_else(|| Some(HELP_ABOUT.to_owned()), text);
+            let about = about.unwrap_or_default();
+            // A string takes all that is written.
+            let _ = writeln!(
+                list,
+                "  {literal}{name:<width$}{literal:#}{about}",
+                width = NAME_WIDTH
+            );
+        }
+        list.push('\n');
+    }
+    list
+}
+
+/// Returns a text whose headings, lines of their own that end with a colon, look like those of clap.
+fn headed(text: &str, styles: &Styles) -> String {
+    let header = styles.get_header();
+    let lines = text
+        .split('\n')
+        .map(|line| match line.ends_with(':') && !line.starts_with(' ') {
+            true => format!("{header}{line}{header:#}"),
+            false => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn paragraphs(texts: [Option<String>; 2]) -> String {
+    let texts: Vec<_> = texts.into_iter().flatten().collect();
+    texts.join("\n\n")
+}
+
+fn text(styled: Option<&StyledStr>) -> Option<String> {
+    styled.map(ToString::to_string)
+}
+
+fn join(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::{super::Args, *};
+
+    #[test]
+    fn list_of_commands_has_each_once_and_fits_a_terminal() {
+        let command = Args::command();
+        let commands = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let mut names: Vec<_> = commands.map(Command::get_name).collect();
+        names.push("help");
+        names.sort_unstable();
+        let grouped = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let mut grouped: Vec<_> = grouped.collect();
+        grouped.sort_unstable();
+        assert_eq!(grouped, names);
+        let list = groups(&command, &Styles::plain());
+        let long = list.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None);
+        assert!(!list.contains(['{', '}']), "it would be read as a template");
+    }
+
+    fn said(line: &str) -> String {
+        let words = line.split(' ').map(std::ffi::OsString::from);
+        let page = super::super::parse(words).expect_err("it is help, or wrong");
+        page.to_string()
+    }
+
+    #[test]
+    fn help_has_examples_first_and_leads_to_the_flags_of_the_connection() {
+        let help = said("decree get --help");
+        let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+        assert!(at("Examples:") < at("Usage: ") && at("Usage: ") < at("Options:"));
+        assert!(!help.contains("--tls-ca <"), "{help}");
+        let last = help.lines().last().unwrap_or_default();
+        assert!(last.ends_with("decree help connection"), "{last}");
+        assert_eq!(said("decree get -h"), help);
+        assert_eq!(said("decree help get"), help);
+        let connection = said("decree help connection");
+        for flag in [
+            "--server <URL>",
+            "--token-file <FILE>",
+            "--tls-ca <FILE>",
+            "--timeout <TIME>",
+        ] {
+            assert!(connection.contains(flag), "{connection}");
+        }
+    }
+
+    #[test]
+    fn usage_does_not_take_a_named_server_for_required() {
+        let said = said("decree get --server http://127.0.0.1:1");
+        let usage = "Usage: decree get [OPTIONS] <RESOURCE>...";
+        assert!(said.contains(usage), "{said}");
+    }
+}

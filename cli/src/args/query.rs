@@ -105,7 +105,7 @@ pub(crate) struct DiffArgs {
     /// Print a report to be sent to others: agreement by subject, and each difference with its pods side by side
     #[arg(long, conflicts_with_all = ["output", "no_headers"])]
     pub(crate) markdown: bool,
-    /// Which differences make the exit code 1
+    /// Which differences make the exit code 1: those that nothing explains, any, or never
     #[arg(long, value_name = "WHICH", default_value = "any")]
     pub(crate) fail_on: FailOn,
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub(crate) struct TopArgs {
     /// For how long decisions are counted until they are shown
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// Which ReplicaSets come first
+    /// Which ReplicaSets come first: most decisions or operations a second, most in flight, or longest unconverged
     #[arg(long, value_enum, default_value_t)]
     pub(crate) sort_by: Order,
     /// How many ReplicaSets are printed; on a terminal, as many as fit

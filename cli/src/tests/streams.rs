@@ -119,7 +119,15 @@ fn each_command_has_a_manual_page() {
         let text = std::fs::read_to_string(folder.path().join(page));
         assert!(text.is_ok_and(|text| text.contains(".TH ")), "{page}");
     }
-    assert_eq!(decree(&["man", "/nowhere/at/all"]).exit, Exit::No);
+    let new = folder.path().join("a/b");
+    let made = decree(&["man", new.to_str().expect("it is text")]);
+    assert_eq!(made.exit, Exit::Done);
+    assert!(new.join("decree-connection.1").is_file());
+    let page = std::fs::read_to_string(new.join("decree-get.1")).expect("it is there");
+    assert!(page.contains("Examples:") && page.contains("tls"), "{page}");
+    let taken = folder.path().join("decree.1");
+    let refused = decree(&["man", taken.to_str().expect("it is text")]);
+    assert_eq!(refused.exit, Exit::No);
 }
 
 #[test]
