@@ -18,6 +18,7 @@ mod examples;
 mod help;
 mod labels;
 mod name;
+mod number;
 mod query;
 mod resume;
 mod top;
@@ -148,7 +149,7 @@ pub(crate) struct DecideArgs {
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet. Needs --replica-set if the input has more than one
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
     pub(crate) replicas: Option<i32>,
     /// The time of the decision, in RFC 3339; by default, the current time
     #[arg(long, value_name = "TIME", value_parser = age::rfc3339)]
@@ -198,7 +199,7 @@ pub(crate) struct PkiDevArgs {
     #[arg(long, value_name = "NAME", default_value = "decree.local", value_parser = trust_domain)]
     pub(crate) trust_domain: String,
     /// How many days the certificates are valid
-    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 365, value_parser = number::days)]
     pub(crate) days: u16,
 }
 

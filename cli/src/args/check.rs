@@ -4,7 +4,7 @@ use std::{num::NonZeroU16, path::PathBuf};
 
 use clap::Args as Group;
 
-use super::Output;
+use super::{Output, number};
 use crate::check::section::Section;
 use crate::server::ServerArgs;
 
@@ -34,7 +34,7 @@ pub(crate) struct CheckArgs {
     )]
     pub(crate) resource: agent_kube::Resource,
     /// The number of shards that the agents share out, if they do: they need all Leases of their namespace then
-    #[arg(long, env = "DECREE_SHARDS", value_name = "COUNT")]
+    #[arg(long, env = "DECREE_SHARDS", value_name = "COUNT", value_parser = number::shards)]
     pub(crate) shards: Option<NonZeroU16>,
     /// The namespace of the agents' Lease; by default that of this pod, or kube-system
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]

@@ -35,6 +35,9 @@ const NAME_WIDTH: usize = 13;
 const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
+/// What the values of flags are called that are numbers.
+const NUMBERS: [&str; 3] = ["NUMBER", "COUNT", "RATIO"];
+
 pub(super) const DECIDE_HELP: &str = "\
 Output:
   table  a line for each operation: what, which pod, by which rule, and why
@@ -138,7 +141,7 @@ fn dress(command: Command, program: &str, path: &str) -> Command {
     command
         .mut_args(|arg| {
             let is_hidden = asks_server && connection.iter().any(|it| *arg.get_id() == **it);
-            let arg = with_short_help(arg);
+            let arg = with_short_help(with_negative_numbers(arg));
             let is_hidden = is_hidden || arg.is_hide_set();
             arg.hide(is_hidden)
         })
@@ -187,6 +190,13 @@ fn with_short_help(arg: Arg) -> Arg {
     let help = text(arg.get_help()).unwrap_or_default();
     arg.help(format!("{help} [possible values: {}]", values.join(", ")))
         .hide_possible_values(true)
+}
+
+/// Lets a number reach the parser of its flag that refuses it, which says what is wrong with it, instead of being taken for a flag.
+fn with_negative_numbers(arg: Arg) -> Arg {
+    let mut names = arg.get_value_names().unwrap_or_default().iter();
+    let is_number = names.any(|name| NUMBERS.contains(&name.as_str()));
+    arg.allow_negative_numbers(is_number)
 }
 
 /// Returns the list of commands, by what they are for.

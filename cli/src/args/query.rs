@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
-use clap_complete::engine::ArgValueCandidates;
 
 use super::{
     labels::LabelFilter,
     name::{KINDS, Named, NamespaceArgs, Written},
+    number,
 };
 use crate::{
-    complete,
     exit::{Exit, Failure},
     format::PrintArgs,
     server::ServerArgs,
@@ -19,12 +18,12 @@ use crate::{
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", required = true, add = ArgValueCandidates::new(complete::replica_sets))]
+    #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<Written>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
     pub(crate) replicas: Option<i32>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
@@ -35,7 +34,7 @@ pub(crate) struct SimulateArgs {
 #[derive(Debug, Group)]
 pub(crate) struct GetArgs {
     /// What to list: replicasets (rs) or sessions, and names of ReplicaSets, such as `rs web api` or `rs/web`
-    #[arg(value_name = "RESOURCE", required = true, add = ArgValueCandidates::new(complete::resources))]
+    #[arg(value_name = "RESOURCE", required = true)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
@@ -63,7 +62,7 @@ pub(crate) enum Wanted {
 #[derive(Debug, Group)]
 pub(crate) struct ExplainArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", required = true, add = ArgValueCandidates::new(complete::replica_sets))]
+    #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<Written>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
@@ -71,7 +70,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "POD")]
     pub(crate) why: Option<String>,
     /// With --why, the number of replicas to assume; by default, that of the ReplicaSet
-    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "NUMBER", requires = "why", value_parser = number::at_least::<i32, 0>)]
     pub(crate) replicas: Option<i32>,
     /// Show status writes as well, and the timeline: what led here, from the changes of spec.replicas to the outcomes
     #[arg(long, conflicts_with = "why")]
@@ -87,7 +86,7 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
     /// Exit after this many decisions
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<u64, 0>)]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
@@ -141,7 +140,7 @@ pub(crate) struct SysdumpArgs {
 #[derive(Debug, Group)]
 pub(crate) struct ScopeArgs {
     /// Only those of these ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", add = ArgValueCandidates::new(complete::replica_sets))]
+    #[arg(value_name = "NAME")]
     names: Vec<Written>,
     #[command(flatten)]
     namespace: NamespaceArgs,
@@ -166,8 +165,7 @@ pub(crate) struct InspectionArgs {
         long,
         value_name = "CLUSTER",
         default_value = "",
-        hide_default_value = true,
-        add = ArgValueCandidates::new(complete::clusters)
+        hide_default_value = true
     )]
     pub(crate) cluster: String,
     #[command(flatten)]

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use clap::{Args as Group, ValueEnum};
 
-use super::query::{InspectionArgs, ScopeArgs};
+use super::{
+    number,
+    query::{InspectionArgs, ScopeArgs},
+};
 use crate::format::PrintArgs;
 
 /// How often is often enough: more would cost the server more than it tells.
@@ -24,7 +27,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) sort_by: Order,
     /// How many ReplicaSets are printed; on a terminal, as many as fit
-    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = number::at_least::<usize, 0>)]
     pub(crate) rows: usize,
     #[command(flatten)]
     pub(crate) print: PrintArgs,

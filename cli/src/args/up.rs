@@ -7,7 +7,7 @@ use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-use super::name::Written;
+use super::{name::Written, number};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
@@ -56,7 +56,7 @@ pub(crate) struct UpArgs {
     )]
     pub(crate) agent_admin: ListenAddr,
     /// The seed of the embedded cluster: uids, nodes and delays are drawn from it
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number::at_least::<u64, 0>)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) otlp: OtlpArgs,
@@ -99,7 +99,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(crate) fast: bool,
     /// What names, uids, nodes and delays are drawn from
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number::at_least::<u64, 0>)]
     pub(crate) seed: u64,
     /// Log the server and the agent to standard error: a level such as `info`, or filters by target
     #[arg(long, value_name = "FILTER")]
@@ -135,10 +135,10 @@ pub(crate) enum DemoCommand {
     /// Scale a ReplicaSet of the running embedded cluster
     Scale {
         /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME
-        #[arg(value_name = "NAME", add = clap_complete::engine::ArgValueCandidates::new(crate::complete::replica_sets))]
+        #[arg(value_name = "NAME")]
         replica_set: Written,
         /// How many pods are wanted
-        #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(0..))]
+        #[arg(value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
         replicas: i32,
         #[command(flatten)]
         running: RunningArgs,
@@ -167,7 +167,7 @@ pub(crate) enum DemoCommand {
     /// Allow so many pods in a namespace of the running embedded cluster
     Quota {
         /// How many pods there may be
-        #[arg(value_name = "NUMBER")]
+        #[arg(value_name = "NUMBER", value_parser = number::at_least::<u32, 0>)]
         pods: u32,
         #[command(flatten)]
         running: RunningArgs,
@@ -177,7 +177,7 @@ pub(crate) enum DemoCommand {
         /// The pod: NAME or NAMESPACE/NAME
         pod: Written,
         /// The cost: pods of lower cost go first
-        #[arg(value_name = "NUMBER", allow_hyphen_values = true)]
+        #[arg(value_name = "NUMBER")]
         cost: i32,
         #[command(flatten)]
         running: RunningArgs,
