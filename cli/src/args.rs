@@ -21,6 +21,7 @@ mod name;
 mod number;
 mod query;
 mod resume;
+mod suggest;
 mod top;
 mod up;
 
@@ -214,7 +215,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
         true => help::for_terminal(Args::command(), "kubectl decree").bin_name("kubectl decree"),
         false => command(),
     };
-    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    let matches = command.try_get_matches_from(arguments);
+    Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)
 }
 
 /// Returns the commands, with their help.

@@ -46,6 +46,7 @@ mod get;
 mod http;
 mod input;
 mod jsonpath;
+mod near;
 mod page;
 mod pages;
 mod paint;

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     format::PrintArgs,
+    near,
     server::ServerArgs,
 };
 
@@ -201,10 +202,7 @@ impl GetArgs {
                     .hint("select those of a cluster with --cluster"))
             }
             first if first.contains('/') => self.replica_sets(&self.words),
-            first => {
-                let cause = format!("there are no {first:?} here");
-                Err(Failure::new(Exit::Usage, cause).hint("list replicasets (rs) or sessions"))
-            }
+            first => Err(unknown(first)),
         }
     }
 
@@ -218,7 +216,44 @@ impl GetArgs {
     }
 }
 
+/// Says of a word that it is no resource, and which there are.
+fn unknown(word: &str) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("unknown resource {word:?}"));
+    let resources = KINDS.into_iter().chain(["sessions", "session"]);
+    let hint = match near::nearest(word, resources) {
+        Some(meant) => {
+            format!("did you mean {meant}? The resources are replicasets (rs) and sessions")
+        }
+        None if OF_KUBECTL.contains(&word) => {
+            format!(
+                "the resources are replicasets (rs) and sessions; for others, use: kubectl get {word}"
+            )
+        }
+        None => {
+            "the resources are replicasets (rs) and sessions; a ReplicaSet is: rs NAME".to_owned()
+        }
+    };
+    failure.hint(hint)
+}
+
 static EMPTY: String = String::new();
+/// Resources of a cluster that kubectl lists.
+const OF_KUBECTL: [&str; 14] = [
+    "deploy",
+    "deployment",
+    "deployments",
+    "event",
+    "events",
+    "namespaces",
+    "node",
+    "nodes",
+    "ns",
+    "po",
+    "pod",
+    "pods",
+    "quota",
+    "resourcequotas",
+];
 
 // === impl ScopeArgs ===
 
