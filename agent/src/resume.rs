@@ -88,9 +88,17 @@ fn annotate(model: &mut agent_fake::Cluster, request: &ResumeRequest) -> Result<
     let found = model.objects(Kind::ReplicaSet).find(is_meant);
     let Some((namespace, name)) = found.map(|set| (text(set, "namespace"), text(set, "name")))
     else {
+        let mut sets = model.objects(Kind::ReplicaSet);
+        let elsewhere = sets.find(|set| Some(text(set, "name")) == request.name);
+        let elsewhere = elsewhere.map(|set| text(set, "namespace"));
+        let elsewhere = elsewhere.map(|namespace| format!(": it exists in namespace {namespace}"));
+        let message = format!(
+            "there is no such ReplicaSet{}",
+            elsewhere.unwrap_or_default()
+        );
         return Err(ApiError {
             code: Some(404),
-            message: "there is no such ReplicaSet".to_owned(),
+            message,
             ..ApiError::default()
         });
     };

@@ -12,7 +12,7 @@ use crate::{
     args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
-    input,
+    input, not_found,
     snapshot::{Scopes, Snapshot},
     streams::Io,
     table::one_line,
@@ -84,8 +84,9 @@ fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure>
     };
     let wanted = args.namespace.resolve_one(wanted)?;
     if !all.contains(&wanted) {
-        let cause = format!("replica set {} is not in the input", wanted.path());
-        return Err(Failure::new(Exit::No, cause).hint(known(&all)));
+        let cause = format!("ReplicaSet {} not found in the input", wanted.path());
+        let hint = not_found::hint(&wanted, &all).unwrap_or_else(|| known(&all));
+        return Err(Failure::new(Exit::No, cause).hint(hint));
     }
     Ok(vec![wanted])
 }

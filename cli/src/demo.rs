@@ -20,7 +20,7 @@ use crate::{
 };
 
 mod acts;
-mod remote;
+pub(crate) mod remote;
 mod script;
 mod shadowed;
 mod standing;

@@ -3,10 +3,10 @@
 use decree::v1;
 
 use crate::{
-    args::{GetArgs, Scope, Wanted},
+    args::{GetArgs, Named, Scope, Wanted},
     cause, decision,
     exit::{Exit, Failure},
-    proto_json,
+    not_found, proto_json,
     server::{self, Server},
     streams::Io,
     table::{Table, one_line},
@@ -40,8 +40,11 @@ async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Res
         return follow::run(&server, args, scope, list, io).await;
     }
     print(args, scope, &list, io)?;
-    check_found(scope, &list.replica_sets)?;
-    Ok(Exit::Done)
+    let missing = missing(scope, &list.replica_sets);
+    match missing.is_empty() {
+        true => Ok(Exit::Done),
+        false => Err(not_found::on_server(&server, &args.inspection.cluster, &missing).await),
+    }
 }
 
 fn print(
@@ -84,19 +87,17 @@ fn nothing_in(namespace: &str) -> String {
     }
 }
 
-/// Fails where one that was named is not there.
-fn check_found(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Result<(), Failure> {
+/// Returns those that were named and are not there.
+fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
     let paths: Vec<_> = sets
         .iter()
         .map(|set| decision::path(set.replica_set.as_ref()))
         .collect();
-    let named = scope.named().iter().map(super::args::Named::path);
-    let missing: Vec<_> = named.filter(|path| !paths.contains(path)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let cause = format!("not found: {}", missing.join(", "));
-    Err(Failure::new(Exit::No, cause).hint("list what exists with: decree get replicasets"))
+    let named = scope.named().iter();
+    named
+        .filter(|named| !paths.contains(&named.path()))
+        .cloned()
+        .collect()
 }
 
 async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

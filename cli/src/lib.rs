@@ -47,6 +47,7 @@ mod http;
 mod input;
 mod jsonpath;
 mod near;
+mod not_found;
 mod page;
 mod pages;
 mod paint;

@@ -32,6 +32,19 @@ pub(crate) async fn replica_sets(
     cluster: &str,
     namespace: &str,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
+    replica_sets_until(server, cluster, namespace, |_| false).await
+}
+
+/// Asks for the same, to the page with which it is enough.
+///
+/// # Errors
+/// If the server refuses, or sends pages without end.
+pub(crate) async fn replica_sets_until(
+    server: &Server,
+    cluster: &str,
+    namespace: &str,
+    mut is_enough: impl FnMut(&[v1::ReplicaSetSummary]) -> bool,
+) -> Result<v1::ListReplicaSetsResponse, Failure> {
     let mut client = server.inspection();
     let mut pages = Pages::default();
     loop {
@@ -43,8 +56,10 @@ pub(crate) async fn replica_sets(
         };
         let answer = client.list_replica_sets(request).await;
         let page = answer.map_err(|status| server.failure(&status))?;
-        pages.add(page.into_inner())?;
-        if pages.all.next_page_token.is_empty() {
+        let page = page.into_inner();
+        let is_last = is_enough(&page.replica_sets);
+        pages.add(page)?;
+        if is_last || pages.all.next_page_token.is_empty() {
             return Ok(pages.all);
         }
     }

@@ -44,7 +44,7 @@ pub(crate) async fn of_agent(
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match status {
         StatusCode::OK => Ok(answer),
-        StatusCode::NOT_FOUND if !answer.is_empty() => Err(Failure::new(Exit::No, answer)),
+        StatusCode::NOT_FOUND if !answer.is_empty() => Err(no_such(asked, &answer)),
         StatusCode::NOT_FOUND => {
             let cause = format!("the agent at {url} has no embedded cluster");
             Err(Failure::new(Exit::Refused, cause).hint("leave out --agent, and use a kubeconfig"))
@@ -90,8 +90,25 @@ async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String
     };
     let value = asked.extent().to_annotation(&Timestamp::now().to_string());
     let annotated = cluster.resume(&namespace, &name, &value).await;
-    annotated.map_err(refused)?;
+    annotated.map_err(|error| match error.code {
+        Some(404) => no_such(asked, ""),
+        _ => refused(error),
+    })?;
     Ok(format!("{namespace}/{name}"))
+}
+
+/// Returns what to say where what is to be resumed is not there; `said` is what the agent said of that.
+fn no_such(asked: &ResumeRequest, said: &str) -> Failure {
+    let (Some(namespace), Some(name)) = (&asked.namespace, &asked.name) else {
+        return Failure::new(Exit::No, said);
+    };
+    let failure = Failure::new(Exit::No, format!("ReplicaSet {namespace}/{name} not found"));
+    match said.split_once(": ") {
+        Some((_, elsewhere)) => failure.hint(elsewhere),
+        None => failure.hint(format!(
+            "find it with: kubectl get rs -A --field-selector metadata.name={name}"
+        )),
+    }
 }
 
 fn refused(error: ApiError) -> Failure {

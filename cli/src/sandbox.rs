@@ -34,6 +34,7 @@ pub(crate) mod beginning;
 pub(crate) mod control;
 mod decision_log;
 mod feed;
+pub(crate) mod missing;
 mod server;
 mod settings;
 mod task;

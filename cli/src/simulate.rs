@@ -6,6 +6,7 @@ use crate::{
     args::{Named, SimulateArgs},
     decision,
     exit::{Exit, Failure},
+    not_found,
     server::{self, Server},
     streams::Io,
 };
@@ -29,16 +30,18 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
 pub(crate) async fn ask(
     server: &Server,
     cluster: &str,
-    Named { namespace, name }: Named,
+    named: Named,
     replicas: Option<i32>,
 ) -> Result<Option<v1::Decision>, Failure> {
     let request = v1::SimulateRequest {
         cluster: cluster.to_owned(),
-        namespace,
-        name,
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
         replicas,
     };
     let answer = server.decisions().simulate(request).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    Ok(answer.into_inner().decision)
+    match answer {
+        Ok(answer) => Ok(answer.into_inner().decision),
+        Err(status) => Err(not_found::or_refusal(server, cluster, &named, &status).await),
+    }
 }

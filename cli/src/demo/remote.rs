@@ -1,6 +1,6 @@
 //! `decree demo scale` and the like: acts on the embedded cluster of another process.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use http_body_util::Full;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::{
     exit::{Exit, Failure},
     http::exchange,
     input,
-    sandbox::{act::Act, control},
+    sandbox::{act::Act, control, missing::Names},
     server,
     streams::Io,
     table::one_line,
@@ -96,13 +96,30 @@ async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
     let text = |key: &str| body[key].as_str().map(str::to_owned);
     match (status, text("done"), text("error")) {
         (http::StatusCode::OK, Some(done), _) => Ok(done),
-        (_, _, Some(error)) => Err(Failure::new(Exit::No, error)),
+        (_, _, Some(error)) => Err(Failure {
+            hint: text("hint"),
+            ..Failure::new(Exit::No, error)
+        }),
         (status, ..) => Err(Failure::new(
             Exit::Refused,
             format!("http://{address} has no embedded cluster ({status})"),
         )
         .hint("start one with decree up, or name its address with --admin")),
     }
+}
+
+/// Returns the names that begin with this of what the embedded cluster of another process has.
+pub(crate) async fn names(
+    address: SocketAddr,
+    prefix: &str,
+    patience: Duration,
+) -> Result<Names, String> {
+    let path = control::NAMES_PATH;
+    let request = http::Request::get(format!("http://{address}{path}?prefix={prefix}"))
+        .body(Full::default())
+        .expect("an address is part of a URL");
+    let (_, body) = exchange(request, patience).await?;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
 fn unreachable(running: &RunningArgs, cause: &str) -> Failure {

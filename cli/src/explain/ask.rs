@@ -5,6 +5,7 @@ use decree::v1;
 use crate::{
     args::{ExplainArgs, Named},
     exit::Failure,
+    not_found,
     server::Server,
 };
 
@@ -20,6 +21,11 @@ pub(super) async fn ask(
         name: named.name.clone(),
     };
     let answer = server.inspection().get_replica_set(request).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    Ok(answer.into_inner())
+    match answer {
+        Ok(answer) => Ok(answer.into_inner()),
+        Err(status) => {
+            let cluster = &args.inspection.cluster;
+            Err(not_found::or_refusal(server, cluster, named, &status).await)
+        }
+    }
 }

@@ -7,17 +7,23 @@ use std::net::SocketAddr;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, FromRequestParts, State},
+    extract::{DefaultBodyLimit, FromRequestParts, RawQuery, State},
     http::{HeaderMap, StatusCode, header, request::Parts},
-    routing::post,
+    routing::{get, post},
 };
 use decree_agent::FakeCluster;
 use serde_json::{Value, json};
 
-use super::act::Act;
+use super::{
+    act::Act,
+    missing::{self, Names, Refusal, missing},
+};
 
 /// Where acts are posted.
 pub(crate) const PATH: &str = "/demo/act";
+
+/// Where the names of what can be acted on are.
+pub(crate) const NAMES_PATH: &str = "/demo/names";
 
 /// The largest act: objects of a large cluster, as kubectl prints them.
 const ACT_BYTES_MAX: usize = 256 << 20;
@@ -29,6 +35,7 @@ struct Local;
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
     Router::new()
         .route(PATH, post(act))
+        .route(NAMES_PATH, get(names))
         .layer(DefaultBodyLimit::max(ACT_BYTES_MAX))
         .with_state(cluster)
 }
@@ -38,10 +45,26 @@ async fn act(
     State(cluster): State<FakeCluster>,
     Json(act): Json<Act>,
 ) -> (StatusCode, Json<Value>) {
-    match cluster.with(|model| act.perform(model)) {
+    let done = cluster.with(|model| match missing(&act, model) {
+        Some(refusal) => Err(refusal),
+        None => act
+            .perform(model)
+            .map_err(|error| Refusal { error, hint: None }),
+    });
+    match done {
         Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),
-        Err(error) => (StatusCode::CONFLICT, Json(json!({"error": error}))),
+        Err(refusal) => (StatusCode::CONFLICT, Json(json!(refusal))),
     }
+}
+
+/// Answers with the names that begin with the prefix of the query, which has no letters that need an escape.
+async fn names(
+    _: Local,
+    State(cluster): State<FakeCluster>,
+    RawQuery(query): RawQuery,
+) -> Json<Names> {
+    let prefix = query.as_deref().and_then(|it| it.strip_prefix("prefix="));
+    Json(cluster.with(|model| missing::names(model, prefix.unwrap_or_default())))
 }
 
 // === impl Local ===

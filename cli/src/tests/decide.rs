@@ -362,7 +362,7 @@ fn replica_set_that_is_not_there_is_an_answer() {
     let ended = decide(&input, &["--replica-set", "default/shop"]);
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::No, ""));
     expect![[r#"
-        error: replica set default/shop is not in the input
+        error: ReplicaSet default/shop not found in the input
         hint: the input contains default/db, default/web
     "#]]
     .assert_eq(&ended.err);

@@ -167,7 +167,8 @@ fn unknown_replica_set_is_an_answer() {
         some.out
     );
     assert!(
-        some.err.starts_with("error: not found: default/nowhere\n"),
+        some.err
+            .starts_with("error: ReplicaSet default/nowhere not found\n"),
         "{}",
         some.err
     );

@@ -232,7 +232,9 @@ fn acts_that_cannot_be_done_say_why() {
     let scaled = up.demo(&["scale", "nowhere", "1"]);
     assert_eq!((scaled.exit, scaled.out.as_str()), (Exit::No, ""));
     assert!(
-        scaled.err.contains("\"nowhere\" not found"),
+        scaled
+            .err
+            .starts_with("error: ReplicaSet default/nowhere not found\n"),
         "{}",
         scaled.err
     );

@@ -1,0 +1,113 @@
+//! What an embedded cluster lacks that is to be acted on, and what is there instead.
+
+use agent_fake::{Cluster, Kind, Object};
+use serde::{Deserialize, Serialize};
+
+use super::act::Act;
+use crate::{args::Named, near, not_found};
+
+/// How many names of a kind are told at a time.
+const TOLD_MAX: usize = 500;
+/// How many names are said of those that are there.
+const NAMED_MAX: usize = 5;
+
+/// Why an act was not done, and what can be done about it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct Refusal {
+    pub(crate) error: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+/// The names that a person may write, for completion.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Names {
+    pub(crate) replica_sets: Vec<String>,
+    pub(crate) pods: Vec<String>,
+    pub(crate) nodes: Vec<String>,
+}
+
+/// Returns what is said of an act whose object is not there.
+pub(crate) fn missing(act: &Act, cluster: &Cluster) -> Option<Refusal> {
+    match act {
+        Act::Scale {
+            namespace, name, ..
+        } => missing_one(cluster, Kind::ReplicaSet, namespace, name),
+        Act::Delete { namespace, name }
+        | Act::Cost {
+            namespace, name, ..
+        } => missing_one(cluster, Kind::Pod, namespace, name),
+        Act::Fail { node } | Act::Restore { node } => missing_node(cluster, node),
+        Act::Quota { .. } | Act::Apply { .. } => None,
+    }
+}
+
+fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Option<Refusal> {
+    if cluster.peek(kind, namespace, name).is_some() {
+        return None;
+    }
+    let missing = Named {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    let known = cluster.objects(kind).map(named).collect::<Vec<_>>();
+    let noun = if kind == Kind::ReplicaSet {
+        "ReplicaSet"
+    } else {
+        "pod"
+    };
+    Some(Refusal {
+        error: format!("{noun} {} not found", missing.path()),
+        hint: not_found::hint(&missing, &known),
+    })
+}
+
+fn missing_node(cluster: &Cluster, node: &str) -> Option<Refusal> {
+    if cluster.peek(Kind::Node, "", node).is_some() {
+        return None;
+    }
+    let nodes = nodes(cluster);
+    let hint = match near::nearest(node, nodes.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => {
+            let shown = nodes.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>();
+            format!("the nodes are {}", shown.join(", "))
+        }
+    };
+    Some(Refusal {
+        error: format!("node {node} not found"),
+        hint: Some(hint),
+    })
+}
+
+/// Returns the names that begin with this, as `NAMESPACE/NAME` or without the namespace, of what a cluster has.
+pub(crate) fn names(cluster: &Cluster, prefix: &str) -> Names {
+    let paths = |kind| {
+        let all = cluster.objects(kind).map(named);
+        let begun = all.filter(|it| it.path().starts_with(prefix) || it.name.starts_with(prefix));
+        begun.take(TOLD_MAX).map(|it| it.path()).collect()
+    };
+    let nodes = nodes(cluster).into_iter();
+    Names {
+        replica_sets: paths(Kind::ReplicaSet),
+        pods: paths(Kind::Pod),
+        nodes: nodes
+            .filter(|it| it.starts_with(prefix))
+            .take(TOLD_MAX)
+            .collect(),
+    }
+}
+
+fn nodes(cluster: &Cluster) -> Vec<String> {
+    let nodes = cluster.objects(Kind::Node).map(|node| named(node).name);
+    nodes.collect()
+}
+
+fn named(object: &Object) -> Named {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    Named {
+        namespace: text("namespace").to_owned(),
+        name: text("name").to_owned(),
+    }
+}
