@@ -27,7 +27,7 @@ mod up;
 
 pub(crate) use check::CheckArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
-pub(crate) use name::{Named, NamespaceArgs, Written};
+pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, Named, NamespaceArgs, Written};
 pub(crate) use query::{
     DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
     WatchArgs,

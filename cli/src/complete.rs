@@ -3,42 +3,45 @@
 //! A server that is away or slow completes to nothing, silently: the shell has no place for errors.
 
 use std::{
+    collections::BTreeSet,
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, Write},
-    time::Duration,
 };
 
-use clap::{Command, Parser};
-use clap_complete::{CompletionCandidate, engine};
+use clap::Command;
+use clap_complete::{
+    CompletionCandidate,
+    engine::{self, ArgValueCompleter},
+};
 use decree::v1;
 
 use crate::{
+    args::{self, DEFAULT_NAMESPACE, KINDS, Named, NamespaceArgs, Written},
+    demo::remote,
     exit::Failure,
+    pages,
     plain::is_plain,
-    server::{self, Server, ServerArgs},
+    sandbox::missing::Names,
+    server::{self, Server},
+    simulate,
 };
 
-/// How long the server may take.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// How many names are offered.
-const OFFERED_MAX: i32 = 500;
-/// The flags of the half-written command that lead to its server; those of the second list take no value.
-const FLAGS: [&str; 5] = [
-    "--server",
-    "--token-file",
-    "--tls-ca",
-    "--tls-cert",
-    "--tls-key",
-];
-const SWITCHES: [&str; 1] = ["--insecure"];
+mod way;
 
-/// The way to the server of a half-written command.
-#[derive(Debug, Parser)]
-struct Way {
-    #[command(flatten)]
-    server: ServerArgs,
-}
+use way::{FLAGS, PATIENCE, Way, ask};
+
+/// How many names are offered.
+const OFFERED_MAX: usize = 500;
+/// The other flags of `explain` that take a value.
+const FLAGS_OF_EXPLAIN: [&str; 6] = [
+    "--why",
+    "--replicas",
+    "--output",
+    "-o",
+    "--timeout",
+    "--tls-server-name",
+];
 
 /// What kubectl tells the shell about candidates, as cobra numbers it: that they are no files, and that no space follows.
 const NO_FILES: u8 = 4;
@@ -72,42 +75,221 @@ pub(crate) fn for_kubectl(
     writeln!(out, ":{directive}")
 }
 
-/// Returns the ReplicaSets, as `NAMESPACE/NAME`.
-pub(crate) fn replica_sets() -> Vec<CompletionCandidate> {
-    let names = ask(async |server: &Server| {
-        let request = v1::ListReplicaSetsRequest {
-            page_size: OFFERED_MAX,
-            ..v1::ListReplicaSetsRequest::default()
-        };
-        let answer = server.inspection().list_replica_sets(request).await;
-        let answer = answer.map_err(|status| server.failure(&status))?;
-        let sets = answer.into_inner().replica_sets;
-        let refs = sets.into_iter().filter_map(|set| set.replica_set);
-        Ok(refs
-            .map(|set| format!("{}/{}", set.namespace, set.name))
-            .collect())
+/// Returns the commands with candidates for names that a server or an embedded cluster knows.
+pub(crate) fn command() -> Command {
+    with_candidates(args::command(), "")
+}
+
+fn with_candidates(command: Command, above: &str) -> Command {
+    let name = command.get_name().to_owned();
+    command
+        .mut_args(|arg| match completer(above, &name, arg.get_id().as_str()) {
+            Some(completer) => arg.add(completer),
+            None => arg,
+        })
+        .mut_subcommands(|command| with_candidates(command, &name))
+}
+
+/// Returns what finds the values of an argument of a command, which is one of another, if they are names.
+fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompleter> {
+    let of_demo = above == "demo";
+    Some(match argument {
+        "replica_set" if of_demo => ArgValueCompleter::new(embedded_replica_sets),
+        "pod" if of_demo => ArgValueCompleter::new(embedded_pods),
+        "node" if of_demo => ArgValueCompleter::new(nodes),
+        "replica_set" if command == "resume" => ArgValueCompleter::new(replica_sets),
+        "names" if command != "sysdump" => ArgValueCompleter::new(replica_sets),
+        "words" => ArgValueCompleter::new(resources),
+        "why" => ArgValueCompleter::new(pods),
+        "namespace" => ArgValueCompleter::new(namespaces),
+        "cluster" if command != "up" => ArgValueCompleter::new(clusters),
+        _ => return None,
+    })
+}
+
+/// Returns the ReplicaSets of a server whose names begin so.
+fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let names = ask(async |server, way| {
+        let asked = Asked::of(begun, way.namespace.as_deref());
+        let found = listed(server, way, &asked).await?;
+        if !found.is_empty() || begun.is_empty() || begun.contains('/') || !asked.has_paths {
+            return Ok(found);
+        }
+        listed(server, way, &Asked::of(begun, Some(DEFAULT_NAMESPACE))).await
     });
     candidates(names)
 }
 
 /// Returns what `get` lists: the resources, and ReplicaSets by name.
-pub(crate) fn resources() -> Vec<CompletionCandidate> {
-    let mut all = candidates(["replicasets", "sessions"].map(str::to_owned));
-    all.extend(replica_sets());
+fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let kinds = ["replicasets", "sessions"].into_iter();
+    let kinds = kinds.filter(|kind| kind.starts_with(begun));
+    let mut all = candidates(kinds.map(str::to_owned));
+    all.extend(replica_sets(current));
     all
 }
 
-/// Returns the clusters that are connected.
-pub(crate) fn clusters() -> Vec<CompletionCandidate> {
-    let names = ask(async |server: &Server| {
+/// Returns the namespaces of the ReplicaSets of a server that begin so.
+fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let names = ask(async |server, way| {
+        let mut found = BTreeSet::new();
+        let is_enough = |page: &[v1::ReplicaSetSummary]| {
+            let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
+            let of = refs
+                .map(|it| &it.namespace)
+                .filter(|it| it.starts_with(begun));
+            found.extend(of.cloned());
+            found.len() >= OFFERED_MAX
+        };
+        pages::replica_sets_until(server, &way.cluster, "", is_enough).await?;
+        Ok(found.into_iter().collect())
+    });
+    candidates(names)
+}
+
+/// Returns the pods of the ReplicaSet that `explain` is about that begin so: those that are there, and those that were deleted last.
+fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let words: Vec<_> = env::args().collect();
+    let Some(written) = explained(&words) else {
+        return Vec::new();
+    };
+    let names = ask(async |server, way| {
+        let namespaces = NamespaceArgs {
+            namespace: way.namespace.clone(),
+            all_namespaces: false,
+        };
+        let named = namespaces.resolve_one(&written)?;
+        let names = pods_of(server, &way.cluster, &named).await?;
+        let names = names.into_iter().filter(|it| it.starts_with(begun));
+        Ok(names.take(OFFERED_MAX).collect())
+    });
+    candidates(names)
+}
+
+/// Returns the nodes of an embedded cluster that begin so.
+fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(embedded(current).nodes)
+}
+
+/// Returns the pods of an embedded cluster that begin so.
+fn embedded_pods(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(as_begun(current, embedded(current).pods))
+}
+
+/// Returns the ReplicaSets of an embedded cluster that begin so.
+fn embedded_replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(as_begun(current, embedded(current).replica_sets))
+}
+
+/// Returns the clusters that are connected and begin so.
+fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let names = ask(async |server, _| {
         let sessions = server.sessions().await?.sessions.into_iter();
         let name = |session: v1::SessionSummary| match session.cluster_name.as_str() {
             "" => session.cluster_uid,
             _ => session.cluster_name,
         };
-        Ok(sessions.map(name).collect())
+        let names = sessions.map(name).filter(|it| it.starts_with(begun));
+        Ok(names.collect())
     });
     candidates(names)
+}
+
+/// Returns what is written of a word; of one that is no text, nothing can be found.
+fn begun(current: &OsStr) -> &str {
+    current.to_str().unwrap_or("\0")
+}
+
+/// Which ReplicaSets are asked for, and how their names are offered.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// The namespace; empty for all.
+    namespace: String,
+    /// What stands before each name.
+    before: String,
+    /// Whether names are offered with their namespace.
+    has_paths: bool,
+    /// What each offered word begins with.
+    begun: String,
+}
+
+async fn listed(server: &Server, way: &Way, asked: &Asked) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    let is_enough = |page: &[v1::ReplicaSetSummary]| {
+        let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
+        let words = refs.map(|it| asked.word(it));
+        found.extend(words.filter(|it| it.starts_with(&asked.begun)));
+        found.len() >= OFFERED_MAX
+    };
+    pages::replica_sets_until(server, &way.cluster, &asked.namespace, is_enough).await?;
+    found.truncate(OFFERED_MAX);
+    Ok(found)
+}
+
+async fn pods_of(
+    server: &Server,
+    cluster: &str,
+    named: &Named,
+) -> Result<BTreeSet<String>, Failure> {
+    let all_go = simulate::ask(server, cluster, named.clone(), Some(0)).await?;
+    let victims = all_go.unwrap_or_default().deletes.into_iter();
+    let pods = victims.filter_map(|victim| Some(victim.pod?.name));
+    let mut names: BTreeSet<_> = pods.collect();
+    let request = v1::GetReplicaSetRequest {
+        cluster: cluster.to_owned(),
+        namespace: named.namespace.clone(),
+        name: named.name.clone(),
+    };
+    let answer = server.inspection().get_replica_set(request).await;
+    let answer = answer.map_err(|status| server.failure(&status))?;
+    let decisions = answer.into_inner().decisions.into_iter();
+    let deletions = decisions.filter(|it| it.action == "delete");
+    names.extend(deletions.flat_map(|it| it.targets).map(|it| it.name));
+    Ok(names)
+}
+
+/// Returns the ReplicaSet that a half-written `explain` names first.
+fn explained(words: &[String]) -> Option<Written> {
+    let mut words = words.iter().skip_while(|word| *word != "explain").skip(1);
+    while let Some(word) = words.next() {
+        let takes_value = |flags: &[&str]| flags.contains(&word.as_str());
+        if takes_value(&FLAGS) || takes_value(&FLAGS_OF_EXPLAIN) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return word.parse().ok();
+        }
+    }
+    None
+}
+
+fn embedded(current: &OsStr) -> Names {
+    let begun = begun(current);
+    let words: Vec<_> = env::args().collect();
+    let (true, Some(way)) = (begun.chars().all(is_plain), Way::of(&words)) else {
+        return Names::default();
+    };
+    let asked = async {
+        Ok(remote::names(way.admin, begun, PATIENCE)
+            .await
+            .unwrap_or_default())
+    };
+    server::block_on(asked).unwrap_or_default()
+}
+
+/// Returns names as a word is begun: with their namespace, or those of the default one without it.
+fn as_begun(current: &OsStr, paths: Vec<String>) -> Vec<String> {
+    let begun = begun(current);
+    let words = paths.into_iter().filter_map(|path| {
+        let name = path.strip_prefix("default/").map(str::to_owned);
+        let mut words = [name, Some(path)].into_iter().flatten();
+        words.find(|word| word.starts_with(begun))
+    });
+    words.collect()
 }
 
 /// Returns candidates for those of the names that a shell takes as they are: what a server answers must not run as a command.
@@ -121,38 +303,35 @@ fn is_word(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
 }
 
-fn ask(question: impl AsyncFnOnce(&Server) -> Result<Vec<String>, Failure>) -> Vec<String> {
-    let words: Vec<_> = env::args().collect();
-    let Ok(Way { server: args }) = Way::try_parse_from(way(&words)) else {
-        return Vec::new();
-    };
-    let args = ServerArgs {
-        timeout: PATIENCE,
-        ..args
-    };
-    let asked = server::block_on(async {
-        let server = Server::connect(&args).await?;
-        question(&server).await
-    });
-    asked.unwrap_or_default()
-}
+// === impl Asked ===
 
-/// Returns a command line with those words of another that lead to its server.
-fn way(words: &[String]) -> Vec<&str> {
-    let mut way = vec!["decree"];
-    let mut words = words.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        let flag = word.split('=').next().unwrap_or(word);
-        if SWITCHES.contains(&word) {
-            way.push(word);
-        } else if FLAGS.contains(&flag) {
-            way.push(word);
-            if flag == word {
-                way.extend(words.next());
-            }
+impl Asked {
+    /// Reads the beginning of a word; a namespace is that of the flag.
+    fn of(begun: &str, namespace: Option<&str>) -> Self {
+        let (namespace, before, has_paths) = match (begun.split_once('/'), namespace) {
+            (Some((kind, _)), _) if KINDS.contains(&kind) => (
+                namespace.unwrap_or(DEFAULT_NAMESPACE),
+                format!("{kind}/"),
+                false,
+            ),
+            (Some((own, _)), _) => (own, format!("{own}/"), false),
+            (None, Some(flag)) => (flag, String::new(), false),
+            (None, None) => ("", String::new(), true),
+        };
+        Self {
+            namespace: namespace.to_owned(),
+            before,
+            has_paths,
+            begun: begun.to_owned(),
         }
     }
-    way
+
+    fn word(&self, set: &v1::ObjectRef) -> String {
+        match self.has_paths {
+            true => format!("{}/{}", set.namespace, set.name),
+            false => format!("{}{}", self.before, set.name),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,16 +360,35 @@ mod tests {
     }
 
     #[test]
-    fn half_written_command_leads_to_its_server() {
-        let words = "decree -- decree get rs --server http://a:1 -n x --tls-ca=ca --insecure -o";
-        let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
-        let expected = [
-            "decree",
-            "--server",
-            "http://a:1",
-            "--tls-ca=ca",
-            "--insecure",
-        ];
-        assert_eq!(way(&words), expected);
+    fn words_are_asked_for_as_they_are_begun() {
+        let asked = |begun, namespace| {
+            let Asked {
+                namespace,
+                before,
+                has_paths,
+                ..
+            } = Asked::of(begun, namespace);
+            (namespace, before, has_paths)
+        };
+        let is = |namespace: &str, before: &str, has_paths| {
+            (namespace.to_owned(), before.to_owned(), has_paths)
+        };
+        assert_eq!(asked("", None), is("", "", true));
+        assert_eq!(asked("we", Some("shop")), is("shop", "", false));
+        assert_eq!(asked("pay/le", None), is("pay", "pay/", false));
+        assert_eq!(asked("rs/we", None), is("default", "rs/", false));
+        assert_eq!(asked("rs/we", Some("shop")), is("shop", "rs/", false));
+    }
+
+    #[test]
+    fn pods_are_those_of_the_replica_set_that_is_named() {
+        let explained = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            explained(&words)
+        };
+        let web = "shop/web".parse().ok();
+        assert_eq!(explained("decree -- decree explain shop/web --why w"), web);
+        assert_eq!(explained("decree explain -n x --why w shop/web"), web);
+        assert_eq!(explained("decree explain --why w"), None);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const KINDS: [&str; 5] = [
     "replicasets.apps",
 ];
 /// The namespace of a name that comes without one.
-const NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// A namespace and a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +109,7 @@ impl NamespaceArgs {
                 let cause = format!("{} is a name in one namespace, not in all", written.name);
                 Err(Failure::new(Exit::Usage, cause).hint("use -n NAMESPACE instead of -A"))
             }
-            (None, None) => Ok(named(NAMESPACE.to_owned())),
+            (None, None) => Ok(named(DEFAULT_NAMESPACE.to_owned())),
         }
     }
 }

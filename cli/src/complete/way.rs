@@ -1,0 +1,108 @@
+//! What a half-written command says of where and what to ask, and the asking.
+
+use std::{env, net::SocketAddr, time::Duration};
+
+use clap::Parser;
+
+use crate::{
+    exit::Failure,
+    server::{self, Server, ServerArgs},
+};
+
+/// How long each answer may take, and all of them.
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE_FOR_ALL: Duration = Duration::from_secs(2);
+/// The flags of the half-written command that a question depends on; those of the second list take no value.
+pub(super) const FLAGS: [&str; 9] = [
+    "--server",
+    "--token-file",
+    "--tls-ca",
+    "--tls-cert",
+    "--tls-key",
+    "--cluster",
+    "--namespace",
+    "-n",
+    "--admin",
+];
+const SWITCHES: [&str; 1] = ["--insecure"];
+/// What a half-written command says of where and what to ask.
+#[derive(Debug, Parser)]
+pub(super) struct Way {
+    #[command(flatten)]
+    server: ServerArgs,
+    #[arg(long, default_value = "")]
+    pub(super) cluster: String,
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    #[arg(long, env = "DECREE_ADMIN", default_value = "127.0.0.1:8080")]
+    pub(super) admin: SocketAddr,
+}
+
+/// Asks the server of the half-written command. One that is away, slow or refuses has no answer.
+pub(super) fn ask(
+    question: impl AsyncFnOnce(&Server, &Way) -> Result<Vec<String>, Failure>,
+) -> Vec<String> {
+    let words: Vec<_> = env::args().collect();
+    let Some(mut way) = Way::of(&words) else {
+        return Vec::new();
+    };
+    way.server.timeout = PATIENCE;
+    let asked = server::block_on(async {
+        let asked = async {
+            let server = Server::connect(&way.server).await?;
+            question(&server, &way).await
+        };
+        let asked = tokio::time::timeout(PATIENCE_FOR_ALL, asked).await;
+        asked.unwrap_or_else(|_| Ok(Vec::new()))
+    });
+    asked.unwrap_or_default()
+}
+
+/// Returns a command line with those words of another that a question depends on. A flag whose value is not written yet is left out.
+fn way(words: &[String]) -> Vec<&str> {
+    let mut way = vec!["decree"];
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let flag = word.split('=').next().unwrap_or(word);
+        let is_short = word.starts_with("-n") && word.len() > 2;
+        if SWITCHES.contains(&word) || is_short || (flag != word && FLAGS.contains(&flag)) {
+            way.push(word);
+        } else if FLAGS.contains(&word)
+            && let Some(value) = words.next().filter(|value| !value.is_empty())
+        {
+            way.extend([word, value]);
+        }
+    }
+    way
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Reads the words of a half-written command; `None` where what is written of them is wrong.
+    pub(super) fn of(words: &[String]) -> Option<Self> {
+        Self::try_parse_from(way(words)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_written_command_leads_to_its_server() {
+        let words =
+            "decree -- decree get rs --server http://a:1 -n x --tls-ca=ca --insecure -o --cluster";
+        let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+        let expected = [
+            "decree",
+            "--server",
+            "http://a:1",
+            "-n",
+            "x",
+            "--tls-ca=ca",
+            "--insecure",
+        ];
+        assert_eq!(way(&words), expected);
+    }
+}
