@@ -4,9 +4,11 @@ use decree_agent::{HOLDS_PATH, HeldScope, HoldsPage};
 use http::StatusCode;
 
 use super::{finding::Finding, section::Section};
-use crate::{agent, args::CheckArgs, exit::Exit};
+use crate::{agent, args::CheckArgs, exit::Exit, table::one_line};
 
 const CHECK: &str = "budget";
+/// Where an agent says whether it does what it should.
+const READY_PATH: &str = "/readyz";
 /// How many holds have a line of their own.
 const LINES_MAX: usize = 10;
 
@@ -18,7 +20,7 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     }
     let hint = "set the admin address of decree-agent with --agent, or --agent off";
     let page = match agent::ask(url, HOLDS_PATH, None, args.server.timeout).await {
-        Ok((StatusCode::OK, answer)) => serde_json::from_slice(&answer).ok(),
+        Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
         Ok(_) => None,
         Err(failure) if failure.exit == Exit::Usage => {
             return vec![Finding::fail(CHECK, failure.cause, hint)];
@@ -26,7 +28,8 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
         Err(failure) => return vec![Finding::warn(CHECK, failure.cause, hint)],
     };
     match page {
-        Some(page) => findings(page),
+        Some(page) if page.in_session || page.count > 0 => findings(page),
+        Some(_) => vec![without_session(args).await],
         None => {
             let detail = format!("{url} is not the admin address of an agent");
             vec![Finding::warn(CHECK, detail, hint)]
@@ -34,16 +37,23 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     }
 }
 
+/// Says of an agent without a session whether it should have one. An agent that stands by is ready, and one that cannot work is not.
+async fn without_session(args: &CheckArgs) -> Finding {
+    let asked = agent::ask(&args.agent, READY_PATH, None, args.server.timeout).await;
+    let not_ready = match asked {
+        Ok((StatusCode::OK, _)) => {
+            let detail = "this agent stands by: only the agent that leads acts and holds";
+            return Finding::ok(CHECK, detail);
+        }
+        Ok((_, said)) => one_line(String::from_utf8_lossy(&said).trim()),
+        Err(failure) => failure.cause,
+    };
+    let detail = format!("this agent has no session, so it does not act: {not_ready}");
+    Finding::warn(CHECK, detail, "see its log for what prevents a session")
+}
+
 fn findings(page: HoldsPage) -> Vec<Finding> {
-    let HoldsPage {
-        in_session,
-        count,
-        holds,
-    } = page;
-    if count == 0 && !in_session {
-        let detail = "this agent has no session: it holds nothing";
-        return vec![Finding::warn(CHECK, detail, "ask the agent that leads")];
-    }
+    let HoldsPage { count, holds, .. } = page;
     if count == 0 {
         return vec![Finding::ok(CHECK, "holds nothing")];
     }
@@ -59,6 +69,10 @@ fn findings(page: HoldsPage) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use axum::{Json, Router, routing::get};
+    use clap::Parser;
+    use tokio::net::TcpListener;
+
     use super::{super::finding::Grade, *};
 
     fn page(in_session: bool, count: usize) -> HoldsPage {
@@ -83,14 +97,49 @@ mod tests {
     }
 
     #[test]
-    fn holds_are_failures_and_an_agent_that_stands_by_says_nothing_of_others() {
+    fn holds_are_failures() {
         assert_eq!(grades(page(true, 0)), [Grade::Ok]);
-        assert_eq!(grades(page(false, 0)), [Grade::Warn]);
         assert_eq!(grades(page(false, 1)), [Grade::Fail]);
         let many = findings(page(true, 500));
         assert_eq!(many.len(), LINES_MAX + 1);
         assert_eq!(many[0].hint, "decree resume --all");
         let last = &many[LINES_MAX].detail;
         assert_eq!(last, "490 more ReplicaSets or namespaces are held");
+    }
+
+    /// `decree check` as it is typed.
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CheckArgs,
+    }
+
+    /// Returns what is found of an agent without a session that says this of whether it is ready.
+    async fn found_without_session(ready: StatusCode) -> Vec<Finding> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let routes = Router::new()
+            .route(HOLDS_PATH, get(|| async { Json(page(false, 0)) }))
+            .route(
+                READY_PATH,
+                get(move || async move { (ready, "no session") }),
+            );
+        let serving = tokio::spawn(async { axum::serve(listener, routes).await });
+        let url = format!("http://{address}");
+        let line = Line::parse_from(["check", "--agent", &url]);
+        let found = check(&line.args).await;
+        serving.abort();
+        found
+    }
+
+    #[tokio::test]
+    async fn agent_without_a_session_is_well_if_it_stands_by() {
+        let standing_by = found_without_session(StatusCode::OK).await;
+        assert_eq!(standing_by.len(), 1);
+        assert_eq!(standing_by[0].grade, Grade::Ok);
+        assert!(standing_by[0].detail.contains("stands by"));
+        let cut_off = found_without_session(StatusCode::SERVICE_UNAVAILABLE).await;
+        assert_eq!(cut_off[0].grade, Grade::Warn);
+        assert!(cut_off[0].detail.ends_with("does not act: no session"));
     }
 }
