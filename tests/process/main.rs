@@ -5,6 +5,7 @@
 mod access;
 mod budget;
 mod cause;
+mod cli;
 mod clusters;
 mod commit;
 mod console;

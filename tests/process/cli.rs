@@ -1,0 +1,351 @@
+//! The command line as a shell has it: exit codes, colors, and completion from a running cluster.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::TcpListener,
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+use tests::running::{Running, Voice};
+
+use crate::{monitoring::eventually, world};
+
+/// A policy by which nobody may ask anything.
+const NOBODY: &str = r#"
+[[grant]]
+identities = ["sub:agent"]
+role = "agent"
+clusters = ["*"]
+"#;
+/// How many ReplicaSets come before the last namespace: more than two pages of 500.
+const MANY: usize = 1_100;
+
+/// `decree up` with an embedded cluster.
+struct Up {
+    running: Running,
+    server: String,
+    admin: String,
+    agent: String,
+}
+
+// === impl Up ===
+
+impl Up {
+    fn start(manifest: &str, replica_sets: usize) -> Self {
+        let mut up = world::program("decree");
+        up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+            .args(["--agent-admin", "127.0.0.1:0", "--filename", manifest])
+            .args(["--log-level", "info"]);
+        let running = Running::start(up, Voice::Stderr);
+        let grpc = running.address("grpc");
+        let up = Self {
+            server: grpc,
+            admin: running.address("admin"),
+            agent: running.address("agent-admin"),
+            running,
+        };
+        let server = format!("http://{}", up.server);
+        let names = ["get", "rs", "-o", "name", "--server", &server];
+        eventually("all ReplicaSets", || {
+            let output = decree(&names);
+            (output.stdout.iter().filter(|it| **it == b'\n').count() == replica_sets).then_some(())
+        });
+        up
+    }
+}
+
+fn decree(arguments: &[&str]) -> Output {
+    let mut command = world::program("decree");
+    command.args(arguments);
+    command.output().expect("it is built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns an address at which nobody is.
+fn nowhere() -> String {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    port.expect("a port is free").to_string()
+}
+
+/// What commands end with that query a server, whatever they ask: words that begin with @ are addresses and files.
+const ASKING: [(&str, i32); 4] = [
+    ("--server http://@LONELY", 1),
+    ("--no-such-flag", 2),
+    ("--server http://@GONE", 3),
+    ("--server http://@CLOSED", 4),
+];
+const CASES: [(&str, i32); 45] = [
+    ("get rs --server http://@SERVER", 0),
+    ("get sessions --server http://@SERVER", 0),
+    ("get rs nope --server http://@SERVER", 1),
+    ("get pods --server http://@SERVER", 2),
+    ("explain web-5f6a8b --server http://@SERVER", 0),
+    ("explain nope --server http://@SERVER", 1),
+    ("explain web-5f6a8b --why nope --server http://@SERVER", 1),
+    (
+        "simulate web-5f6a8b --replicas 1 --server http://@SERVER",
+        0,
+    ),
+    ("simulate nope --server http://@SERVER", 1),
+    (
+        "simulate web-5f6a8b --replicas -1 --server http://@SERVER",
+        2,
+    ),
+    ("top --once --interval 100ms --server http://@SERVER", 0),
+    ("diff --server http://@SERVER", 2),
+    ("diff --server http://@GONE", 3),
+    ("diff --server http://@CLOSED", 4),
+    ("sysdump --out @NEW.gz --server http://@SERVER", 0),
+    ("sysdump --out @FILE --server http://@SERVER", 1),
+    ("sysdump --out - --server http://@GONE", 3),
+    ("sysdump --out - --server http://@CLOSED", 4),
+    ("check --only server --server http://@SERVER", 0),
+    ("check --only server --server http://@GONE", 1),
+    ("check --only nothing", 2),
+    ("resume web-5f6a8b --agent http://@AGENT", 0),
+    ("resume nope --agent http://@AGENT", 1),
+    ("resume", 2),
+    ("resume --all --agent http://@GONE", 3),
+    ("resume --all --agent http://@ADMIN", 4),
+    ("demo scale web-5f6a8b 2 --admin @ADMIN", 0),
+    ("demo scale nope 2 --admin @ADMIN", 1),
+    ("demo scale web-5f6a8b -1 --admin @ADMIN", 2),
+    ("demo scale web-5f6a8b 2 --admin @GONE", 3),
+    ("demo scale web-5f6a8b 2 --admin @AGENT", 4),
+    ("demo --fast --deadline 1ms", 1),
+    ("up --cluster fake --context x", 2),
+    ("decide -f docs/examples/state.yaml", 0),
+    ("decide -f docs/examples/state.yaml --replica-set nope", 1),
+    ("decide -f @FILE", 2),
+    ("replay docs/examples/session.recording", 1),
+    ("replay @FILE", 2),
+    ("pki dev --out @NEW", 0),
+    ("man @NEW/1", 0),
+    ("man @FILE", 1),
+    ("completion bash", 0),
+    ("completion tcl", 2),
+    ("version", 0),
+    ("help connection", 0),
+];
+
+#[test]
+fn exit_codes_are_as_documented() {
+    let up = Up::start("docs/examples/web.yaml", 2);
+    let lonely = world::server("127.0.0.1:0");
+    let folder = TempDir::new().expect("there is room");
+    let policy = folder.path().join("policy.toml");
+    fs::write(&policy, NOBODY).expect("it can be written");
+    let mut closed = world::for_grpc_alone(world::program("decree-server"));
+    closed.arg("--policy").arg(&policy);
+    let closed = Running::start(closed, Voice::Stderr);
+    let words = [
+        ("@SERVER", up.server.clone()),
+        ("@ADMIN", up.admin.clone()),
+        ("@AGENT", up.agent.clone()),
+        ("@LONELY", lonely.address("grpc")),
+        ("@CLOSED", closed.address("grpc")),
+        ("@GONE", nowhere()),
+        ("@FILE", policy.display().to_string()),
+        ("@NEW", folder.path().join("new").display().to_string()),
+    ];
+    let fill = |line: &str| {
+        let filled = words.iter();
+        filled.fold(line.to_owned(), |line, (word, text)| {
+            line.replace(word, text)
+        })
+    };
+    for command in [
+        "get rs",
+        "explain web-5f6a8b",
+        "simulate web-5f6a8b",
+        "top --once --interval 100ms",
+        "watch --cluster demo",
+    ] {
+        for (rest, code) in ASKING {
+            check(&fill(&format!("{command} {rest}")), code);
+        }
+    }
+    for (line, code) in CASES {
+        check(&fill(line), code);
+    }
+    up.running.terminate();
+    assert!(up.running.wait().success());
+}
+
+fn check(line: &str, code: i32) {
+    let words: Vec<_> = line.split(' ').collect();
+    let output = decree(&words);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "decree {line}: {said}");
+    // Checks that fail and decisions that differ are the answer.
+    let is_answer = ["check --only server", "replay docs"];
+    let is_answer = is_answer.iter().any(|it| line.starts_with(it));
+    let is_said = code == 0 || said.starts_with("error: ") || is_answer;
+    assert!(is_said, "decree {line}: {said}");
+}
+
+#[test]
+fn colors_are_for_terminals_that_want_them() {
+    // With `script`, standard output and standard error are a terminal.
+    let on_terminal = |variables: &[(&str, &str)], line: &str| {
+        let program = world::program("decree");
+        let program = program.get_program().to_string_lossy().into_owned();
+        let mut command = Command::new("script");
+        command.args(["-qec", &format!("{program} {line}"), "/dev/null"]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
+        command.envs(variables.iter().copied());
+        text(&command.output().expect("util-linux has it").stdout)
+    };
+    let gone = nowhere();
+    let lines = [
+        format!("get rs --server http://{gone}"),
+        format!("check --only server --server http://{gone}"),
+        "get --help".to_owned(),
+        "gte".to_owned(),
+    ];
+    for line in &lines {
+        let colored = on_terminal(&[], line);
+        assert!(colored.contains("\u{1b}["), "decree {line}: {colored}");
+        for plain in [[("NO_COLOR", "1")], [("TERM", "dumb")]] {
+            let said = on_terminal(&plain, line);
+            assert!(!said.contains('\u{1b}'), "{plain:?} decree {line}: {said}");
+        }
+        let words: Vec<_> = line.split(' ').collect();
+        let output = decree(&words);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(!said.contains('\u{1b}'), "decree {line}: {said}");
+    }
+}
+
+/// Returns what a shell is offered for the last of these words.
+fn offered(words: &[&str]) -> Vec<String> {
+    let mut command = world::program("decree");
+    command
+        .env("COMPLETE", "fish")
+        .args(["--", "decree"])
+        .args(words);
+    let output = command.output().expect("it is built");
+    let text = text(&output.stdout);
+    let words = text.lines().filter_map(|line| line.split('\t').next());
+    let words = words.filter(|word| !word.starts_with('-'));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn completion_finds_names_beyond_the_first_page() {
+    let folder = TempDir::new().expect("there is room");
+    let manifest = folder.path().join("many.yaml");
+    let mut many = String::new();
+    for number in 0..MANY {
+        let written = writeln!(
+            many,
+            "{}",
+            replica_set("billing", &format!("invoice-{number:04}"), 0)
+        );
+        written.expect("a string takes all");
+    }
+    many.push_str(&replica_set("payments", "ledger-5f6a8b", 2));
+    many.push_str(&replica_set("default", "web-5f6a8b", 0));
+    fs::write(&manifest, many).expect("it can be written");
+    let up = Up::start(&manifest.display().to_string(), MANY + 2);
+    let server = format!("http://{}", up.server);
+    let server = ["--server", server.as_str()];
+    let offered = |words: &[&str]| offered(&[&words[..1], &server, &words[1..]].concat());
+
+    let ledger = ["payments/ledger-5f6a8b"];
+    assert_eq!(offered(&["explain", "payments/"]), ledger);
+    assert_eq!(offered(&["explain", "pay"]), ledger);
+    assert_eq!(offered(&["get", "rs", "payments/led"]), ledger);
+    assert_eq!(
+        offered(&["explain", "-n", "payments", ""]),
+        ["ledger-5f6a8b"]
+    );
+    assert_eq!(offered(&["explain", "web"]), ["web-5f6a8b"]);
+    let billing = offered(&["explain", "billing/"]);
+    assert_eq!(
+        (billing.len(), billing[0].as_str()),
+        (500, "billing/invoice-0000")
+    );
+    assert_eq!(
+        offered(&["explain", "billing/invoice-1099"]),
+        ["billing/invoice-1099"]
+    );
+    assert_eq!(offered(&["get", "rs", "-n", "pay"]), ["payments"]);
+    assert_eq!(offered(&["get", "rs", "--cluster", ""]).len(), 1);
+
+    let pods = eventually("two pods", || {
+        let pods = offered(&["explain", "payments/ledger-5f6a8b", "--why", "ledger"]);
+        (pods.len() == 2).then_some(pods)
+    });
+    let demo = |words: &[&str]| {
+        self::offered(
+            &[
+                &["demo"][..],
+                &words[..1],
+                &["--admin", &up.admin],
+                &words[1..],
+            ]
+            .concat(),
+        )
+    };
+    assert_eq!(demo(&["fail", "node"]), ["node-a", "node-b", "node-c"]);
+    assert_eq!(demo(&["scale", "payments/"]), ledger);
+    assert_eq!(demo(&["scale", "web"]), ["web-5f6a8b"]);
+    let of_demo = demo(&["delete", "payments/"]);
+    let paths: Vec<_> = pods.iter().map(|pod| format!("payments/{pod}")).collect();
+    assert_eq!(of_demo, paths);
+    up.running.terminate();
+    assert!(up.running.wait().success());
+}
+
+fn replica_set(namespace: &str, name: &str, replicas: u32) -> String {
+    format!(
+        "---\n\
+         {{\"apiVersion\": \"apps/v1\", \"kind\": \"ReplicaSet\", \"metadata\": {{\"namespace\": \"{namespace}\", \"name\": \"{name}\"}}, \
+         \"spec\": {{\"replicas\": {replicas}, \"selector\": {{\"matchLabels\": {{\"app\": \"{name}\"}}}}, \
+         \"template\": {{\"metadata\": {{\"labels\": {{\"app\": \"{name}\"}}}}, \"spec\": {{\"containers\": [{{\"name\": \"c\", \"image\": \"i\"}}]}}}}}}}}\n"
+    )
+}
+
+#[test]
+fn replica_set_in_another_namespace_is_found_for_who_asks() {
+    let up = Up::start("docs/examples/web.yaml", 2);
+    let (server, agent) = (
+        format!("http://{}", up.server),
+        format!("http://{}", up.agent),
+    );
+    let (server, admin, agent) = (server.as_str(), up.admin.as_str(), agent.as_str());
+    let not_found =
+        "error: ReplicaSet shop/web-5f6a8b not found\nhint: it exists in namespace default\n";
+    for words in [
+        &["get", "rs", "shop/web-5f6a8b", "--server", server][..],
+        &["explain", "shop/web-5f6a8b", "--server", server],
+        &["simulate", "-n", "shop", "web-5f6a8b", "--server", server],
+        &["demo", "scale", "shop/web-5f6a8b", "3", "--admin", admin],
+        &["resume", "shop/web-5f6a8b", "--agent", agent],
+    ] {
+        let output = decree(words);
+        assert_eq!(
+            (output.status.code(), text(&output.stderr).as_str()),
+            (Some(1), not_found),
+            "{words:?}"
+        );
+    }
+    let near = decree(&["explain", "web-5f6a8", "--server", server]);
+    let hint = "hint: did you mean default/web-5f6a8b?\n";
+    assert!(text(&near.stderr).ends_with(hint), "{}", text(&near.stderr));
+    let node = decree(&["demo", "fail", "node-x", "--admin", admin]);
+    let said = "error: node node-x not found\nhint: did you mean node-";
+    assert!(
+        text(&node.stderr).starts_with(said),
+        "{}",
+        text(&node.stderr)
+    );
+    up.running.terminate();
+    assert!(up.running.wait().success());
+}
