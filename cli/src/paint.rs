@@ -56,7 +56,7 @@ pub(crate) fn severity_of(state: &str) -> Severity {
         "Blocked" | "Quarantined" => Severity::Blocked,
         "Slow" | "Waiting" => Severity::Slow,
         "Working" | "Queued" | "Acting" => Severity::Working,
-        "InSync" => Severity::InSync,
+        "InSync" | "In sync" => Severity::InSync,
         _ => Severity::Unspecified,
     }
 }
@@ -79,5 +79,19 @@ mod tests {
             (on.error(""), off.error("error:")),
             (String::new(), "error:".into())
         );
+    }
+
+    #[test]
+    fn words_of_states_have_their_severity() {
+        for (state, severity) in [
+            ("Blocked", Severity::Blocked),
+            ("Quarantined", Severity::Blocked),
+            ("Slow", Severity::Slow),
+            ("Working", Severity::Working),
+            ("In sync", Severity::InSync),
+            ("STATE", Severity::Unspecified),
+        ] {
+            assert_eq!(severity_of(state), severity, "{state}");
+        }
     }
 }
