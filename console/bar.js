@@ -25,7 +25,9 @@ export function drawBar(bar, row) {
 
 /** Returns the numbers of a bar in words. */
 export function barText(row) {
-  const there = row.active === row.replicas ? '' : `, ${row.active} there`;
-  const flight = row.operationsInFlight > 0 ? `, ${row.operationsInFlight} in flight` : '';
-  return `${row.ready} of ${row.replicas} ready${there}${flight}`;
+  const parts = [`${row.ready}/${row.replicas} ready`];
+  if (row.active !== row.replicas && row.active !== row.ready) parts.push(`${row.active} current`);
+  if (row.terminating > 0) parts.push(`${row.terminating} terminating`);
+  if (row.operationsInFlight > 0) parts.push(`${row.operationsInFlight} in flight`);
+  return parts.join(', ');
 }

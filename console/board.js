@@ -1,64 +1,54 @@
-// The board: all ReplicaSets, the longest unconverged first. Of thousands of rows only those in sight are in the document.
+// The board: all ReplicaSets, those that need a person first, and those with one cause as one row.
 
-import { barText, drawBar, makeBar } from './bar.js';
+import { SEVERITIES, causeOf, groupOf, nextAttempt, severityOf } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
-import { STATES, age, count, isBackingOff, learnTime, limitOf, now, sentence, stateOf } from './format.js';
-import { hashOf, replaceQuery } from './route.js';
+import { count, learnTime, now } from './format.js';
+import { makeList } from './list.js';
+import { hashOf } from './route.js';
+import { fillGroup, fillRow, makeGroup, makeRow } from './row.js';
+import { makeScope } from './scope.js';
+import { group, sorted } from './sort.js';
 
-/** Rows beyond those in sight, above and below. */
-const BEYOND = 6;
-
-const FILTERS = [
-  ['all', 'All', () => true],
-  ['unconverged', 'Unconverged', (row) => Boolean(row.unconvergedSince)],
-  ['acting', 'Acting', (row) => ['ACTING', 'QUEUED'].includes(stateOf(row))],
-  ['backoff', 'Backing off', isBackingOff],
-  ['throttled', 'Throttled', (row) => Boolean(limitOf(row))],
-  ['quarantined', 'Quarantined', (row) => stateOf(row) === 'QUARANTINED'],
-];
+/** For how long rows are kept of agents that have not connected again since the server did. */
+const ABSENT_MAX = 60_000;
+const HEADINGS = [['severity', 'Severity'], ['name', 'ReplicaSet'], ['pods', 'Pods'], ['cause', 'Cause'], ['unconverged', 'Unconverged']];
+const CONVERGED = Number.MAX_SAFE_INTEGER;
 
 const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
-const nameOf = (row) => `${row.cluster}/${row.replicaSet.namespace}/${row.replicaSet.name}`;
 
 /** Shows the board in `main`. */
 export function showBoard(main, query) {
   let rows = new Map();
   /** What a stream that has just begun has said; it takes the place of `rows` once it is whole. */
   let fresh = new Map();
-  let listed = [];
   let standing = null;
+  /** After a new connection: what was known before, until the agents are back that were there. */
+  let before = null;
+  let listed = [];
+  /** How many letters of a name fit. */
+  let room = 24;
   let scheduled = false;
   let stale = true;
-  const chosen = { filter: FILTERS.some(([id]) => id === query.show) ? query.show : 'all', search: query.q || '' };
-  const shown = new Map();
-  let current = null;
+  const open = new Set();
 
-  const search = h('input', { id: 'search', type: 'search', placeholder: 'namespace/name', autocomplete: 'off', spellcheck: 'false', value: chosen.search, oninput: () => choose({ search: search.value }) });
-  const counts = new Map(FILTERS.map(([id]) => [id, h('span', { class: 'count' })]));
-  const filters = h('fieldset', { class: 'filters' }, h('legend', { class: 'away' }, 'Show'), FILTERS.map(([id, label]) => h('label', {}, h('input', { type: 'radio', name: 'show', value: id, checked: id === chosen.filter, onchange: () => choose({ filter: id }) }), h('span', {}, label, ' ', counts.get(id)))));
-  const summary = h('p', { class: 'summary', id: 'summary' });
-  const space = h('div', { class: 'space', role: 'rowgroup' });
-  const scroller = h('div', { class: 'rows', role: 'presentation' }, space);
-  const headings = ['ReplicaSet', 'Pods', 'State', 'Unconverged', 'Waits for'];
-  const table = h('div', { class: 'table', role: 'table', 'aria-label': 'ReplicaSets, the longest unconverged first' },
-    h('div', { class: 'head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row' }, headings.map((text) => h('span', { role: 'columnheader' }, text)))), scroller);
-  const empty = h('div', { class: 'empty', id: 'empty' });
-  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'),
-    h('div', { class: 'tools' }, h('label', { class: 'search', for: 'search' }, h('span', { class: 'away' }, 'Search'), search), filters), summary, table, empty));
-
-  scroller.addEventListener('scroll', schedule, { passive: true });
-  scroller.addEventListener('keydown', move);
-  const sized = new ResizeObserver(schedule);
-  sized.observe(scroller);
-  const second = setInterval(schedule, 1000);
-
-  function choose(choice) {
-    Object.assign(chosen, choice);
-    replaceQuery({ q: chosen.search, show: chosen.filter === 'all' ? '' : chosen.filter });
-    scroller.scrollTop = 0;
+  const scope = makeScope(query, () => {
+    list.toTop();
     stale = true;
     schedule();
-  }
+  });
+  const summary = h('p', { class: 'summary', id: 'summary' });
+  const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
+  const columns = HEADINGS.map(([id, text]) => h('span', { role: 'columnheader' }, h('button', { type: 'button', onclick: () => scope.sortBy(id) }, text)));
+  const table = h('div', { class: 'table', role: 'table', 'aria-label': 'ReplicaSets' }, h('div', { class: 'head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row' }, columns)), list.element);
+  const empty = h('div', { class: 'empty', id: 'empty' });
+  /** As wide as 20 letters of a name. */
+  const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
+  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, summary, table, empty, ruler));
+
+  list.element.addEventListener('scroll', schedule, { passive: true });
+  const sized = new ResizeObserver(schedule);
+  sized.observe(list.element);
+  const second = setInterval(schedule, 1000);
 
   function schedule() {
     if (scheduled) return;
@@ -66,24 +56,40 @@ export function showBoard(main, query) {
     requestAnimationFrame(() => {
       scheduled = false;
       if (stale) select();
-      draw();
+      list.draw();
+      const who = list.element.querySelector('.one .who');
+      const letters = who ? Math.floor((20 * who.clientWidth) / ruler.offsetWidth) : room;
+      if (letters === room) return;
+      room = letters;
+      schedule();
     });
   }
 
   function select() {
     stale = false;
-    const words = chosen.search.toLowerCase().split(/\s+/).filter(Boolean);
-    const all = [...rows.values()].filter((row) => words.every((part) => row.search.includes(part)));
-    for (const [id, , keeps] of FILTERS) setText(counts.get(id), all.filter((entry) => keeps(entry.row)).length.toLocaleString('en'));
-    const [, , keeps] = FILTERS.find(([id]) => id === chosen.filter);
-    listed = all.filter((entry) => keeps(entry.row));
-    listed.sort((a, b) => a.since - b.since || (a.name < b.name ? -1 : 1));
-    const several = new Set([...rows.values()].map((entry) => entry.row.cluster)).size > 1;
-    setAttribute(table, 'data-clusters', several ? 'several' : 'one');
-    setAttribute(table, 'aria-rowcount', listed.length + 1);
-    const unconverged = [...rows.values()].filter((entry) => entry.row.unconvergedSince).length;
-    setText(summary, rows.size === 0 ? '' : `${count(rows.size, 'ReplicaSet')}, ${unconverged === 0 ? 'all converged' : `${unconverged.toLocaleString('en')} unconverged`}`);
+    const all = [...rows.values()].filter(scope.matches);
+    const counts = new Map(Object.keys(SEVERITIES).map((severity) => [severity, 0]));
+    for (const entry of all) {
+      entry.severity = severityOf(entry.row);
+      counts.set(entry.severity, counts.get(entry.severity) + 1);
+    }
+    scope.count(rows.values(), all.length, counts);
+    const { sort, descending } = scope;
+    listed = sorted(all.filter((entry) => scope.shows(entry.severity)), sort, descending);
+    const items = sort === 'severity' ? group(listed, open) : listed;
+    for (const [at, [id]] of HEADINGS.entries()) setAttribute(columns[at], 'aria-sort', id !== sort ? 'none' : descending ? 'descending' : 'ascending');
+    setAttribute(table, 'aria-rowcount', items.length + 1);
+    tell(all.length, counts);
     explain();
+    list.show(items);
+  }
+
+  function tell(total, counts) {
+    const parts = [...counts].filter(([, number]) => number > 0).map(([severity, number]) => `${number.toLocaleString('en')} ${SEVERITIES[severity].word.toLowerCase()}`);
+    const absent = before ? ` ${count(before.sessions, 'agent')} connected before the server restarted; until ${before.sessions === 1 ? 'it is' : 'they are'} back, the board shows what was known.` : '';
+    setText(summary, rows.size === 0 ? '' : `${count(total, 'ReplicaSet')}${total < rows.size ? ` of ${rows.size.toLocaleString('en')}` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${absent}`);
+    const blocked = counts.get('BLOCKED');
+    document.title = `${blocked > 0 ? `(${blocked.toLocaleString('en')}) ` : ''}Board · Decree`;
   }
 
   function explain() {
@@ -95,95 +101,64 @@ export function showBoard(main, query) {
       empty.dataset.said = title;
       empty.replaceChildren(h('h2', {}, title), h('p', {}, ...text));
     };
-    if (!standing) say('Looking…', 'The first rows are on their way.');
-    else if (rows.size > 0) say('Nothing found', 'No ReplicaSet matches what you search and show. ', h('a', { href: '#/' }, 'Show all'));
-    else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear here as soon as an agent connects: ', h('code', {}, 'decree-agent --server …'));
-    else if (standing.synced < standing.sessions) say('An agent is listing its cluster', 'Its ReplicaSets appear as they come.');
+    if (!standing) say('Loading…', 'The server sends the first rows.');
+    else if (rows.size > 0) say('Nothing found', 'No ReplicaSet matches the search and the filters. ', h('button', { type: 'button', onclick: () => scope.reset() }, 'Show all'));
+    else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear as soon as an agent connects: ', h('code', {}, 'decree-agent --server …'));
+    else if (standing.synced < standing.sessions) say('An agent is listing its cluster', 'Its ReplicaSets appear as the list arrives.');
     else say('No ReplicaSets', 'The connected clusters have none.');
   }
 
-  function draw() {
-    if (listed.length === 0) return;
-    const height = parseFloat(getComputedStyle(scroller).getPropertyValue('--row')) || 52;
-    const first = Math.max(0, Math.floor(scroller.scrollTop / height) - BEYOND);
-    const last = Math.min(listed.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / height) + BEYOND);
-    space.style.height = `${listed.length * height}px`;
-    const wanted = new Map();
-    for (let at = first; at < last; at += 1) wanted.set(listed[at].key, at);
-    // The row that has the focus stays in the document wherever it goes.
-    const held = document.activeElement?.closest?.('[data-key]')?.dataset.key;
-    if (held && shown.has(held) && !wanted.has(held)) {
-      const at = listed.findIndex((entry) => entry.key === held);
-      if (at >= 0) wanted.set(held, at);
-    }
-    for (const [key, element] of shown) {
-      if (!wanted.has(key)) {
-        element.remove();
-        shown.delete(key);
-      }
-    }
-    if (!current || !listed.some((entry) => entry.key === current)) current = listed[first]?.key ?? null;
-    for (const [key, at] of wanted) place(key, at, height);
+  function fill(element, item) {
+    if (item.members) fillGroup(element, item, open.has(item.key));
+    else fillRow(element, item, addressOf(item.row), room, nextAttempt(item.row));
   }
 
-  function place(key, at, height) {
-    const entry = listed[at];
-    let element = shown.get(key);
-    if (!element) {
-      element = make(key);
-      shown.set(key, element);
-      space.append(element);
-    }
-    element.style.transform = `translateY(${at * height}px)`;
-    setAttribute(element, 'aria-rowindex', at + 2);
-    setAttribute(element, 'data-at', at);
-    fill(element, entry);
-    setAttribute(element.link, 'tabindex', key === current ? 0 : -1);
+  function toggle(key) {
+    if (!open.delete(key)) open.add(key);
+    stale = true;
+    schedule();
   }
 
-  function move(event) {
-    const row = event.target.closest('[data-at]');
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[event.key];
-    if (!row || step === undefined) return;
-    event.preventDefault();
-    const at = Math.min(listed.length - 1, Math.max(0, Number(row.dataset.at) + step));
-    current = listed[at].key;
-    const height = parseFloat(getComputedStyle(scroller).getPropertyValue('--row')) || 52;
-    const top = at * height;
-    if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top + height > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + height - scroller.clientHeight;
-    draw();
-    shown.get(current)?.link.focus({ preventScroll: true });
+  function press(item, key) {
+    if (!item?.members || open.has(item.key) !== (key === 'ArrowLeft') || !['ArrowLeft', 'ArrowRight'].includes(key)) return false;
+    toggle(item.key);
+    return true;
   }
 
-  function take(list) {
-    for (const row of list) {
+  function take(data) {
+    for (const row of data) {
       if (!row) continue;
-      const since = row.unconvergedSince ? Date.parse(row.unconvergedSince) : Infinity;
-      const name = nameOf(row);
-      fresh.set(keyOf(row), { key: keyOf(row), row, since: since === Infinity ? Number.MAX_SAFE_INTEGER : since, name, search: name.toLowerCase() });
+      const { namespace, name } = row.replicaSet;
+      const path = `${row.cluster}/${namespace}/${name}`;
+      const since = row.unconvergedSince ? Date.parse(row.unconvergedSince) : CONVERGED;
+      fresh.set(keyOf(row), { key: keyOf(row), row, since, name: path, search: path.toLowerCase(), cause: causeOf(row), group: groupOf(row), severity: '' });
     }
+  }
+
+  /** Takes what the stream says as the whole, unless the agents that were there before it are still absent. */
+  function settle(data) {
+    const isBack = !before || (data.sessions >= before.sessions && data.synced === data.sessions) || now() > before.until;
+    if (isBack) before = null;
+    standing = data;
+    rows = before ? new Map([...before.rows, ...fresh]) : fresh;
   }
 
   return {
     stream: { view: 'board' },
     begin() {
+      if (standing?.sessions > 0) before = { rows, sessions: standing.sessions, until: now() + ABSENT_MAX };
       fresh = new Map();
     },
     event(name, data) {
       if (name === 'rows') take(data);
       if (name !== 'board') return;
       learnTime(data.seconds);
-      standing = data;
       for (const key of data.gone) fresh.delete(key);
-      // The same map from the first whole state on: later events change it in place.
-      rows = fresh;
+      settle(data);
       stale = true;
       schedule();
     },
-    focusSearch() {
-      search.focus();
-    },
+    focusSearch: scope.focus,
     close() {
       clearInterval(second);
       sized.disconnect();
@@ -191,35 +166,6 @@ export function showBoard(main, query) {
   };
 }
 
-/** Returns the element of a row, with its parts as properties. */
-function make(key) {
-  const cell = (name, ...children) => h('span', { class: name, role: 'cell' }, ...children);
-  const place = h('span', { class: 'place' });
-  const name = h('span', { class: 'name' });
-  const link = h('a', {}, place, name);
-  const bar = makeBar();
-  const numbers = h('span', { class: 'numbers' });
-  const mark = h('span', { class: 'mark', 'aria-hidden': 'true' });
-  const state = h('span', {});
-  const since = h('span', {});
-  const waits = h('span', {});
-  const element = h('div', { class: 'row', role: 'row', 'data-key': key }, cell('who', link), cell('pods', bar, numbers), cell('state', mark, ' ', state), cell('since', since), cell('waits', waits));
-  return Object.assign(element, { link, place, name, bar, numbers, mark, state, since, waits });
-}
-
-function fill(element, entry) {
-  const { row } = entry;
-  const { namespace, name } = row.replicaSet;
-  const state = stateOf(row);
-  setText(element.place, `${row.cluster} / ${namespace} / `);
-  setText(element.name, name);
-  setAttribute(element.link, 'href', hashOf(['replicasets', row.cluster, namespace, name]));
-  drawBar(element.bar, row);
-  setText(element.numbers, barText(row));
-  setAttribute(element, 'data-state', state);
-  setText(element.mark, STATES[state]?.mark ?? '');
-  setText(element.state, STATES[state]?.word ?? state);
-  setText(element.since, row.unconvergedSince ? age(now() - entry.since) : '—');
-  setText(element.waits, sentence(row));
-  setAttribute(element.waits, 'title', sentence(row));
+function addressOf(row) {
+  return hashOf(['replicasets', row.cluster, row.replicaSet.namespace, row.replicaSet.name]);
 }

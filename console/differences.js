@@ -12,7 +12,7 @@ export function showDifferences(main) {
   const rows = h('tbody', {});
   const headings = ['Time', 'ReplicaSet', 'What', 'Decided here', 'Done there', 'Explained by'];
   const table = h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Differences' }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), rows));
-  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Looking…'));
+  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   table.hidden = true;
   main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), intro, table, empty));
 

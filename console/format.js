@@ -1,4 +1,4 @@
-// Words for what the server says: times, states, and what a ReplicaSet waits for in a sentence.
+// Words for numbers, times and the rules of the server.
 
 /** How far the clock of the server is ahead of this one, in milliseconds. */
 let ahead = 0;
@@ -43,68 +43,21 @@ export function bytes(number) {
   return mebibytes < 10 ? `${mebibytes.toFixed(1)} MiB` : `${Math.round(mebibytes).toLocaleString('en')} MiB`;
 }
 
+/** Returns a time in full, with its date and zone. */
+export function fullTime(time) {
+  return new Date(time).toLocaleString('en-CA', { hour12: false, timeZoneName: 'short' });
+}
+
+/** Returns a text of so many characters at most: what is too much is left out in the middle, as beginnings and ends of names tell most. */
+export function shorten(text, max) {
+  if (text.length <= max || max < 3) return text;
+  const end = Math.floor((max - 1) / 2);
+  return `${text.slice(0, max - 1 - end)}…${text.slice(text.length - end)}`;
+}
+
 /** Returns the word of an enum without its prefix, such as NOT_READY. */
 export function word(name, prefix) {
   return String(name).replace(prefix, '');
-}
-
-export const STATES = {
-  IN_SYNC: { word: 'In sync', mark: '✓' },
-  QUEUED: { word: 'Queued', mark: '…' },
-  ACTING: { word: 'Acting', mark: '▶' },
-  WAITING: { word: 'Waiting', mark: '◷' },
-  QUARANTINED: { word: 'Quarantined', mark: '⚠' },
-  STARTING: { word: 'Starting', mark: '◔' },
-};
-
-/** Returns how a row stands: its state, but for one that is in sync and whose pods are not available yet. */
-export function stateOf(row) {
-  const state = word(row.state, 'REPLICA_SET_STATE_');
-  if (state === 'IN_SYNC' && row.unconvergedSince && row.available < row.replicas) return 'STARTING';
-  // One that has all it wants and is only looked at again waits for nothing.
-  if (state === 'WAITING' && !row.unconvergedSince && row.reasons[0]?.rule === 'RULE_AVAILABILITY_CHECK') return 'IN_SYNC';
-  return state;
-}
-
-/** Returns whether a row waits out failures. */
-export function isBackingOff(row) {
-  return row.reasons.some((reason) => reason.rule === 'RULE_BACKOFF');
-}
-
-/** Returns the reason for which a limit holds a row back: one of the agent, or one of the cluster, which asked to wait. */
-export function limitOf(row) {
-  return row.reasons.find((reason) => ['RULE_REFUSED_BY_AGENT', 'RULE_THROTTLED'].includes(reason.rule));
-}
-
-/** Says what a ReplicaSet waits for, in a sentence. */
-export function sentence(row) {
-  const [first] = row.reasons;
-  const rule = first ? word(first.rule, 'RULE_') : '';
-  const due = row.nextSync ? Date.parse(row.nextSync) : 0;
-  const until = due ? ` until ${clock(due)}, ${due > now() ? `in ${span(due - now())}` : 'that is now'}` : '';
-  switch (stateOf(row)) {
-    case 'QUARANTINED':
-      return `Left alone, as it is invalid: ${first ? first.detail : ''}.`;
-    case 'ACTING':
-      return `Waiting for the agent: ${count(row.operationsInFlight, 'operation')} without an outcome.`;
-    case 'QUEUED':
-      return `Queued for its sync: ${first ? first.detail : ''}.`;
-    case 'STARTING':
-      return `As many pods as wanted; ${row.replicas - row.available} of them ${row.ready < row.replicas ? 'not ready' : 'not available'} yet.`;
-    case 'IN_SYNC':
-      return rule === 'BEING_DELETED' ? 'Being deleted: its pods are left alone.' : 'As many pods as wanted, all available.';
-    default:
-  }
-  const limit = limitOf(row);
-  const said = limit?.detail ? `: ${limit.detail.replace(/\.$/, '')}` : '';
-  if (limit?.rule === 'RULE_THROTTLED') return `Throttled by the cluster${until}${said}.`;
-  if (limit) return `Held back by the agent${until.replace(' until', ', next try at')}${said}.`;
-  if (rule === 'PODS_DO_NOT_LAST') return `Not creating pods${until}: ${first.detail.replace(/; next try .*$/, '')}.`;
-  if (rule === 'BACKOFF') return `Backing off${until}${row.failure ? `, as the cluster refused: ${row.failure}` : ''}.`;
-  if (rule === 'AVAILABILITY_CHECK') return `Waiting for pods to have been ready long enough${until}.`;
-  if (rule === 'PARTIAL_VIEW') return 'Waiting for the agent’s list to be complete.';
-  if (rule === 'VIEW_OLDER_THAN_WRITE') return 'Waiting for a list that shows its last write.';
-  return `Waiting for news: ${first ? first.detail : 'nothing is known'}.`;
 }
 
 /** The rules by which pods are chosen, in the order in which they are asked. */

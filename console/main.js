@@ -4,8 +4,7 @@ import { showBoard } from './board.js';
 import { showDifferences } from './differences.js';
 import { h, setText } from './dom.js';
 import { clock, learnTime, now } from './format.js';
-import { handOver, showRecording } from './recording.js';
-import { place } from './route.js';
+import { lastBoard, place } from './route.js';
 import { showReplicaSet } from './replica-set.js';
 import { showSessions } from './sessions.js';
 import { follow, hasToken, setToken } from './stream.js';
@@ -15,10 +14,14 @@ const status = document.getElementById('status');
 const statusText = document.getElementById('status-text');
 const notice = document.getElementById('notice');
 
+const TITLES = { '': 'Board', replicasets: 'ReplicaSet', sessions: 'Sessions', differences: 'Differences', recording: 'Recording' };
+
 let view = null;
 let stream = null;
 let shownPath = null;
 let seen = 0;
+/** A file that was dropped on another view than that of recordings. */
+let dropped = null;
 
 function show() {
   const { parts, query } = place();
@@ -28,10 +31,10 @@ function show() {
   shownPath = path;
   stream?.close();
   view?.close();
-  document.title = 'Decree';
   seen = 0;
+  document.title = `${TITLES[parts[0] ?? ''] ?? 'Page not found'} · Decree`;
   view = open(parts, query);
-  const current = ['sessions', 'differences', 'recording'].includes(parts[0]) ? parts[0] : 'board';
+  const current = parts[0] === undefined || parts[0] === 'replicasets' ? 'board' : parts[0];
   for (const link of document.querySelectorAll('nav a')) {
     if (link.dataset.view === current) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -42,11 +45,44 @@ function show() {
 }
 
 function open(parts, query) {
+  if (parts.length === 0) return showBoard(main, query);
   if (parts[0] === 'replicasets' && parts.length === 4) return showReplicaSet(main, query, parts.slice(1));
-  if (parts[0] === 'sessions') return showSessions(main);
-  if (parts[0] === 'differences') return showDifferences(main);
-  if (parts[0] === 'recording') return showRecording(main);
-  return showBoard(main, query);
+  if (parts.length === 1 && parts[0] === 'sessions') return showSessions(main);
+  if (parts.length === 1 && parts[0] === 'differences') return showDifferences(main);
+  if (parts.length === 1 && parts[0] === 'recording') return openRecording();
+  return showNothing();
+}
+
+/** Opens the view of recordings, whose scripts are the only ones that are loaded when they are needed. */
+function openRecording() {
+  const file = dropped;
+  dropped = null;
+  let shown = null;
+  let isClosed = false;
+  main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, 'Recording'), h('p', {}, 'Loading…')));
+  import('./recording.js').then(
+    ({ showRecording }) => {
+      if (!isClosed) shown = showRecording(main, file);
+    },
+    () => !isClosed && main.replaceChildren(h('div', { class: 'empty' }, h('h1', {}, 'Recording'), h('p', {}, 'The server does not answer. Reload the page when it does.'))),
+  );
+  return {
+    stream: null,
+    begin() {},
+    event() {},
+    open: (other) => shown?.open(other),
+    close() {
+      isClosed = true;
+      shown?.close();
+    },
+  };
+}
+
+/** Says that an address is none of this page. */
+function showNothing() {
+  document.title = 'Page not found · Decree';
+  main.replaceChildren(h('div', { class: 'empty', id: 'empty' }, h('h1', {}, 'Page not found'), h('p', {}, 'The console has no page at ', h('code', {}, window.location.hash), '.'), h('p', {}, h('a', { href: lastBoard() }, 'Open the board'))));
+  return { stream: null, begin() {}, event() {}, close() {} };
 }
 
 function connect() {
@@ -71,11 +107,13 @@ function connect() {
 }
 
 function tell(state, message) {
-  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Token needed', denied: 'Not allowed', displaced: 'Paused', file: 'Not live' };
+  const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Sign in', denied: 'Not allowed', displaced: 'Paused', file: 'Not live' };
   // What is announced is that the connection is lost or there again, not each try.
   if (state === 'connecting' && status.dataset.state === 'lost') return;
   status.dataset.state = state;
   setText(statusText, words[state]);
+  // Before anything is known, a page that may show nothing says nothing about what it would show.
+  main.classList.toggle('unknown', seen === 0 && ['login', 'denied'].includes(state));
   main.classList.toggle('stale', !['live', 'connecting', 'file'].includes(state));
   const tellers = { lost: tellLost, login: tellLogin, denied: tellDenied, displaced: tellDisplaced };
   const content = tellers[state]?.(message);
@@ -89,30 +127,35 @@ function tell(state, message) {
 }
 
 function tellLost(message) {
-  const known = seen > 0 ? ` What is shown was known at ${clock(seen)}.` : '';
-  return [h('p', {}, h('strong', {}, 'Not connected: '), `${message}.${known} The page reconnects by itself.`)];
+  const known = seen > 0 ? ` The page shows the state of ${clock(seen)}.` : '';
+  return [h('p', {}, h('strong', {}, 'Not connected: '), `${message}.${known} The page reconnects automatically.`)];
 }
 
 function tellDenied(message) {
-  return [h('p', {}, h('strong', {}, 'You may not look at this: '), `${message}.`), h('p', {}, button('Use another token', () => tell('login', 'Paste a token that a policy grants the role viewer.')))];
+  return [heading('Access denied'), h('p', {}, `${message}.`), h('p', {}, button('Use another token', () => tell('login', 'Paste a token whose subject has the role viewer in the policy.')))];
 }
 
 function tellDisplaced(message) {
-  return [h('p', {}, h('strong', {}, 'Paused: '), `${message}. `, button('Go on here', connect))];
+  return [h('p', {}, h('strong', {}, 'Paused: '), `${message}. `, button('Continue here', connect))];
 }
 
 function tellLogin(message) {
   const field = h('textarea', { id: 'token', rows: 3, spellcheck: 'false', autocomplete: 'off', required: true });
-  const form = h('form', { class: 'login' }, h('h2', {}, 'Who are you?'), h('p', { class: 'said' }, message),
-    h('label', { for: 'token' }, 'Token'), field, h('p', { class: 'dim' }, 'It is kept in the memory of this page, and gone when you close or reload it.'), h('button', { type: 'submit' }, 'Go on'));
+  const form = h('form', { class: 'login' }, heading('Sign in'), h('p', { class: 'said' }, `${message.charAt(0).toUpperCase()}${message.slice(1)}`),
+    h('label', { for: 'token' }, 'Token'), field, h('p', { class: 'dim' }, 'The policy of the server names the subjects that can sign in; ask an administrator for a token. The token stays in the memory of this page until you close or reload it.'), h('button', { type: 'submit' }, 'Sign in'));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     setToken(field.value.trim());
     field.value = '';
     connect();
   });
-  if (hasToken()) setText(form.querySelector('.said'), `The token does not count: ${message}`);
+  if (hasToken()) setText(form.querySelector('.said'), `The token is not valid: ${message}`);
   return [form];
+}
+
+/** Returns a heading: that of the page, as long as nothing else is shown. */
+function heading(text) {
+  return h(seen === 0 ? 'h1' : 'h2', {}, text);
 }
 
 function button(text, onclick) {
@@ -130,7 +173,7 @@ function take(event) {
     view.open(file);
     return;
   }
-  handOver(file);
+  dropped = file;
   window.location.hash = '#/recording';
 }
 
@@ -142,7 +185,7 @@ document.getElementById('skip').addEventListener('click', (event) => {
 });
 window.addEventListener('hashchange', show);
 window.addEventListener('keydown', (event) => {
-  const typing = event.target.matches?.('input, textarea');
+  const typing = event.target.matches?.('input, textarea, select');
   if (event.key === '/' && !typing && view?.focusSearch) {
     event.preventDefault();
     view.focusSearch();

@@ -8,16 +8,8 @@ import { Unreadable, shown, steps, unpack } from './recorded.js';
 const ROWS_MAX = 100;
 const NUMBERS = [['wanted', 'Wanted'], ['active', 'There'], ['ready', 'Ready'], ['terminating', 'Terminating'], ['flight', 'In flight']];
 
-/** A file that was dropped on another view. */
-let waiting = null;
-
-/** Keeps a file for the view that is about to be shown. */
-export function handOver(file) {
-  waiting = file;
-}
-
 /** Shows a recording in `main`, or asks for one. */
-export function showRecording(main) {
+export function showRecording(main, file) {
   let recording = null;
   let at = 0;
   /** The numbers of each ReplicaSet after the step `at`. */
@@ -45,7 +37,6 @@ export function showRecording(main) {
   player.hidden = true;
   fault.hidden = true;
   main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Recording'), drop, fault, intro, player));
-  document.title = 'Recording · Decree';
 
   async function open(file) {
     if (!file) return;
@@ -132,8 +123,6 @@ export function showRecording(main) {
     setText(more, all.length === 0 ? 'None is known yet.' : left > 0 ? `and ${left.toLocaleString('en')} more that did not change.` : '');
   }
 
-  const file = waiting;
-  waiting = null;
   open(file);
   return { stream: null, begin() {}, event() {}, open, close() { opening += 1; } };
 }

@@ -1,92 +1,138 @@
 // One ReplicaSet: how it stands, which pods would go, where they are, and what happened.
 
 import { barText, drawBar, makeBar } from './bar.js';
+import { SEVERITIES, causeOf, commandOf, nextAttempt, severityOf } from './cause.js';
+import { makeCopy } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
-import { STATES, age, learnTime, now, sentence, stateOf } from './format.js';
+import { age, fullTime, learnTime, now } from './format.js';
 import { makeNodes } from './nodes.js';
+import { lastBoard } from './route.js';
 import { makeScale } from './scale.js';
 import { makeTimeline } from './timeline.js';
 import { makeWhy } from './why.js';
+
+/** For how long a page waits for an agent after a new connection. */
+const ABSENT_MAX = 60_000;
 
 /** Shows a ReplicaSet in `main`. */
 export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const subject = { cluster, namespace, name };
   let standing = null;
+  /** Until when what was known is kept after a new connection, as the agent may not be back yet. */
+  let keptUntil = 0;
 
   const bar = makeBar();
   const numbers = h('span', { class: 'numbers' });
   const mark = h('span', { class: 'mark', 'aria-hidden': 'true' });
   const state = h('span', {});
-  const since = h('span', { class: 'dim' });
-  const waits = h('p', { class: 'sentence', id: 'sentence' });
-  const told = h('p', { class: 'refusal', id: 'failure', hidden: true });
+  const since = h('time', { class: 'dim' });
+  const sentence = h('p', { class: 'sentence', id: 'sentence' });
+  const next = makeNext();
+  const words = h('p', { class: 'refusal', id: 'failure' });
+  const told = h('details', { class: 'words', hidden: true }, h('summary', {}, 'Message of the cluster'), words);
   const head = h('header', { class: 'subject' },
-    h('p', { class: 'crumbs' }, h('a', { href: '#/' }, 'Board'), ' / ', `${cluster} / ${namespace}`),
-    h('h1', {}, name), h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), since), waits, told);
+    h('p', { class: 'crumbs' }, h('a', { href: lastBoard() }, 'Board'), ' / ', `${cluster} / ${namespace}`),
+    h('h1', {}, name), h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), since), sentence, next.element, told);
   const nodes = makeNodes();
   const scale = makeScale(subject, query, (victims) => nodes.mark(victims));
   const why = makeWhy(query);
   const timeline = makeTimeline();
-  const body = h('div', { class: 'panels' }, why.element, scale.element, nodes.element, timeline.element);
-  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Looking…'));
+  const body = h('div', { class: 'panels' }, why.element, scale.element, timeline.element, nodes.element);
+  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
+  const kept = h('p', { class: 'dim', id: 'kept', hidden: true }, 'The agent has not reconnected yet. The page shows what was known before.');
   body.hidden = true;
-  main.replaceChildren(h('article', { class: 'replica-set' }, head, body, empty));
+  main.replaceChildren(h('article', { class: 'replica-set' }, head, kept, body, empty));
   document.title = `${namespace}/${name} · Decree`;
 
   function draw() {
     if (!standing) return;
     const row = standing.summary;
-    const stands = stateOf(row);
+    const severity = severityOf(row);
+    const cause = causeOf(row);
+    const retry = nextAttempt(row);
     drawBar(bar, row);
     setText(numbers, barText(row));
-    setAttribute(head, 'data-state', stands);
-    setText(mark, STATES[stands]?.mark ?? '');
-    setText(state, STATES[stands]?.word ?? stands);
+    setAttribute(head, 'data-severity', severity);
+    setText(mark, SEVERITIES[severity].mark);
+    setText(state, SEVERITIES[severity].word);
     setText(since, row.unconvergedSince ? `unconverged for ${age(now() - Date.parse(row.unconvergedSince))}` : '');
-    setText(waits, sentence(row));
-    setText(told, row.failure ? `The cluster’s last refusal: ${row.failure}` : '');
-    told.hidden = !row.failure;
+    setAttribute(since, 'title', row.unconvergedSince ? `since ${fullTime(Date.parse(row.unconvergedSince))}` : '');
+    setText(sentence, retry ? `${cause} · ${retry}` : cause);
+    setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSync))}` : '');
+    next.show(commandOf(row));
+    // The words of the cluster are told once: behind the cause, unless they are in it.
+    setText(words, row.failure);
+    told.hidden = !row.failure || cause.includes(row.failure);
   }
 
   function stand(found) {
+    const isKept = found === null && standing !== null && now() < keptUntil;
+    kept.hidden = !isKept;
+    if (isKept) return;
+    keptUntil = 0;
     body.hidden = found === null;
     empty.hidden = found !== null;
     if (found === null) {
       setText(state, '');
       setText(mark, '');
-      setText(waits, '');
-      empty.replaceChildren(h('h2', {}, 'Not there'), h('p', {}, `No connected cluster that you may see has a ReplicaSet ${namespace}/${name}. It is shown here as soon as one has.`));
+      setText(sentence, '');
+      setText(numbers, '');
+      setText(since, '');
+      next.show('');
+      told.hidden = true;
+      empty.replaceChildren(h('h2', {}, 'ReplicaSet not found'), h('p', {}, `No connected cluster that you have access to has a ReplicaSet ${namespace}/${name}. It appears here as soon as one has.`));
       if (standing) timeline.change('The ReplicaSet is gone');
       standing = null;
       return;
     }
     timeline.standing(standing, found);
     standing = found;
-    why.decisions(found.decisions);
+    why.standing(found);
     scale.standing(found.summary);
     draw();
   }
 
-  const second = setInterval(draw, 1000);
+  const second = setInterval(() => {
+    draw();
+    timeline.draw();
+  }, 1000);
   return {
     stream: { view: 'replicaset', ...subject },
-    begin() {},
+    begin() {
+      if (standing) keptUntil = now() + ABSENT_MAX;
+    },
     event(kind, data) {
       if (kind === 'ping') learnTime(data.seconds);
       if (kind === 'replicaset') stand(data);
-      if (kind === 'pods') {
+      if (kind === 'pods' && (data !== null || now() >= keptUntil)) {
         timeline.pods(data);
         nodes.pods(data);
         scale.refresh();
       }
       if (kind === 'decision') {
         timeline.decision(data);
-        if (data.decision) why.decisions([data.decision]);
+        if (data.decision) why.decision(data.decision);
       }
     },
     close() {
       clearInterval(second);
       scale.close();
+    },
+  };
+}
+
+/** Returns the line of what to do next: a command, and a button that copies it. */
+function makeNext() {
+  const code = h('code', { id: 'next' });
+  const copy = makeCopy('Copy', () => code.textContent, code);
+  const element = h('p', { class: 'next', hidden: true }, h('strong', {}, 'Next:'), ' ', code, ' ', copy.elements);
+  return {
+    element,
+    show(command) {
+      element.hidden = !command;
+      if (code.textContent === command) return;
+      setText(code, command);
+      copy.reset();
     },
   };
 }

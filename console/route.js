@@ -20,8 +20,17 @@ export function place() {
   return { parts: path.split('/').filter(Boolean).map(decode), query: Object.fromEntries(new URLSearchParams(tail)) };
 }
 
+let board = '#/';
+
+/** Returns the address of the board as it was shown last, with search and filters. */
+export function lastBoard() {
+  return board;
+}
+
 /** Writes another query into the address, without a step in the history. */
 export function replaceQuery(query) {
   const { parts, query: old } = place();
-  window.history.replaceState(null, '', hashOf(parts, { ...old, ...query }));
+  const address = hashOf(parts, { ...old, ...query });
+  if (parts.length === 0) board = address;
+  window.history.replaceState(null, '', address);
 }

@@ -8,24 +8,29 @@ import { ask } from './stream.js';
 /** How long the slider rests before the server is asked. */
 const REST = 120;
 const SHOWN_MAX = 100;
+const REPLICAS_MAX = 2_147_483_647;
 
 /** Returns the panel. `mark` is told the victims, or null where nobody asks. */
 export function makeScale(subject, query, mark) {
   let row = null;
-  let wanted = query.replicas ? Number(query.replicas) : null;
+  const isNumber = /^\d{1,10}$/.test(query.replicas ?? '') && Number(query.replicas) <= REPLICAS_MAX;
+  let wanted = isNumber ? Number(query.replicas) : null;
+  /** What the address asks for instead of a number. */
+  let broken = query.replicas && !isNumber ? query.replicas : '';
   let timer = 0;
   let abort = null;
 
   const slider = h('input', { id: 'scale', type: 'range', min: 0, max: 10, value: 0, oninput: () => choose(slider.value) });
-  const number = h('input', { id: 'scale-number', type: 'number', min: 0, max: 2147483647, inputmode: 'numeric', 'aria-label': 'Scale to, as a number', oninput: () => number.value !== '' && choose(number.value) });
-  const reset = h('button', { type: 'button', onclick: () => choose(null) }, 'As it is');
+  const number = h('input', { id: 'scale-number', type: 'number', min: 0, max: REPLICAS_MAX, inputmode: 'numeric', 'aria-label': 'Scale to, as a number', oninput: () => number.value !== '' && choose(number.value) });
+  const reset = h('button', { type: 'button', onclick: () => choose(null) }, 'Reset');
   const answer = h('output', { for: 'scale scale-number', class: 'answer', id: 'answer' });
-  const list = h('ol', { class: 'would', id: 'would', tabindex: 0, 'aria-label': 'Pods that would go' });
+  const list = h('ol', { class: 'would', id: 'would', tabindex: 0, 'aria-label': 'Pods that would be deleted' });
   const element = h('section', { class: 'panel scale', 'aria-labelledby': 'scale-title' }, h('h2', { id: 'scale-title' }, 'What if?'),
     h('div', { class: 'slider' }, h('label', { for: 'scale' }, 'Scale to'), slider, number, reset), answer, list);
 
   function choose(value) {
-    wanted = value === null ? null : Math.max(0, Math.floor(Number(value)) || 0);
+    wanted = value === null ? null : Math.min(REPLICAS_MAX, Math.max(0, Math.floor(Number(value)) || 0));
+    broken = '';
     replaceQuery({ replicas: wanted ?? '' });
     sketch();
     clearTimeout(timer);
@@ -44,7 +49,7 @@ export function makeScale(subject, query, mark) {
   async function request() {
     abort?.abort();
     if (wanted === null) {
-      setText(answer, 'Move the slider to see which pods would go; nothing is changed.');
+      setText(answer, broken ? `The link asks for “${broken}” replicas; a number from 0 to ${REPLICAS_MAX} is needed.` : 'Move the slider to see which pods would be deleted. This changes nothing.');
       list.replaceChildren();
       mark(null);
       return;
@@ -54,7 +59,7 @@ export function makeScale(subject, query, mark) {
       const { decision } = await ask('simulate', { ...subject, replicas: wanted }, abort.signal);
       show(decision);
     } catch (error) {
-      if (error.name !== 'AbortError') setText(answer, `The server does not say: ${error.message}.`);
+      if (error.name !== 'AbortError') setText(answer, `No preview: ${error.message}.`);
     }
   }
 
@@ -62,9 +67,9 @@ export function makeScale(subject, query, mark) {
     const { creates, deletes } = decision;
     const limited = decision.reasons.some((reason) => reason.rule === 'RULE_BURST_LIMITED') ? ' at first, and more after that' : '';
     if (decision.quarantined) setText(answer, `Nothing: ${decision.quarantined}.`);
-    else if (deletes.length > 0) setText(answer, `At ${wanted}, ${count(deletes.length, 'pod')} would go${limited}.`);
+    else if (deletes.length > 0) setText(answer, `At ${wanted}, ${count(deletes.length, 'pod')} would be deleted${limited}.`);
     else if (creates.length > 0) setText(answer, `At ${wanted}, ${count(creates.length, 'pod')} would be created${limited}.`);
-    else setText(answer, `At ${wanted}, no pod would be created or go.`);
+    else setText(answer, `At ${wanted}, no pod would be created or deleted.`);
     const shown = deletes.slice(0, SHOWN_MAX);
     const items = shown.map((victim) => h('li', {}, h('span', { class: 'pod' }, victim.pod.name), ' ', h('span', { class: 'rule' }, word(victim.reason.rule, 'RULE_')), ' ', h('span', { class: 'dim' }, victim.reason.detail)));
     if (deletes.length > shown.length) items.push(h('li', { class: 'more' }, `and ${(deletes.length - shown.length).toLocaleString('en')} more`));

@@ -2,6 +2,7 @@
 
 import { h, reconcile, setText } from './dom.js';
 import { age, bytes, now, word } from './format.js';
+import { hasToken } from './stream.js';
 
 const FACTS = ['Agent', 'Identity', 'Epoch', 'Mode', 'Connected for', 'Lists', 'Age of view', 'ReplicaSets', 'Batches in flight', 'Quarantined'];
 
@@ -11,16 +12,16 @@ export function showSessions(main) {
   const intro = h('p', { class: 'summary', id: 'summary' });
   const overall = h('div', { class: 'gauges' });
   const list = h('ul', { class: 'sessions', id: 'sessions' });
-  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Looking…'));
+  const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Sessions'), intro, overall, list, empty));
   const second = setInterval(draw, 1000);
 
   function draw() {
     if (!known) return;
     const { limits, sessions, version } = known;
-    setText(intro, `Server ${version}. Of clusters that you may not see nothing is shown.`);
+    setText(intro, `Server ${version}.${hasToken() ? ' Showing only the clusters that you have access to.' : ''}`);
     const held = sessions.reduce((sum, one) => sum + one.beside.bytes, 0);
-    const gauges = [['Sessions that you see', sessions.length, limits.sessions, String], ['Memory of these', held, limits.memory, bytes]];
+    const gauges = [['Sessions', sessions.length, limits.sessions, String], ['Memory of sessions', held, limits.memory, bytes]];
     reconcile(overall, gauges, ([name]) => name, makeGauge, drawGauge);
     empty.hidden = sessions.length > 0;
     if (sessions.length === 0) empty.replaceChildren(h('h2', {}, 'No agent is connected'), h('p', {}, 'Start one with ', h('code', {}, 'decree-agent --server …')));
@@ -38,10 +39,10 @@ export function showSessions(main) {
   function drawSession(element, { session, beside }) {
     const { limits } = known;
     setText(element.heading, session.clusterName || session.clusterUid);
-    setText(element.under, `uid ${session.clusterUid}${session.shard ? `, shard ${session.shard}` : ', all of the cluster'}`);
-    const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at its last heartbeat` : 'not known yet';
-    const texts = [session.agentInstance, beside.identity ?? 'not known', session.epoch, word(session.mode, 'MODE_').toLowerCase().replace('_', '-'),
-      session.started ? age(now() - Date.parse(session.started)) : '', session.synced ? 'complete' : 'on their way', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
+    setText(element.under, `uid ${session.clusterUid}${session.shard ? `, shard ${session.shard}` : ', whole cluster'}`);
+    const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at the last heartbeat` : 'unknown';
+    const texts = [session.agentInstance, beside.identity ?? 'unknown', session.epoch, word(session.mode, 'MODE_').toLowerCase().replace('_', '-'),
+      session.started ? age(now() - Date.parse(session.started)) : '', session.synced ? 'complete' : 'incomplete', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
     for (const [at, text] of texts.entries()) setText(element.values[at], String(text));
     const objects = Number(session.pods) + Number(session.replicaSets);
     const gauges = [['Pods and ReplicaSets', objects, limits.sessionObjects, (number) => number.toLocaleString('en')], ['Memory', beside.bytes, limits.sessionMemory, bytes]];

@@ -1,9 +1,10 @@
 // What happened, on one axis: changes that were seen, decisions, operations, and what became of them.
 
-import { h, setText } from './dom.js';
-import { clock, count, now, word } from './format.js';
+import { h, reconcile, setAttribute, setText } from './dom.js';
+import { age, clock, count, fullTime, now, word } from './format.js';
 
-const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'] };
+const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'], partial: ['Outcome', '!'], failed: ['Outcome', '✕'] };
+const LEGEND = [['change', 'Change'], ['decision', 'Decision'], ['operation', 'Operation'], ['outcome', 'Done'], ['partial', 'Partly done'], ['failed', 'Nothing done']];
 /** What an action is called that is decided, and its operations when they are done. */
 const ACTIONS = { create: ['create', 'create'], delete: ['delete', 'delete'], claim: ['adopt or release', 'adoption or release', 'adoptions and releases'], status: ['write the status', 'write of the status', 'writes of the status'] };
 /** Of entries of one time, which comes first. */
@@ -17,8 +18,37 @@ function nanos(time) {
   return Number((/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(9, '0'));
 }
 
+function ago(time) {
+  const passed = now() - time;
+  return passed < 5000 ? 'just now' : `${age(passed)} ago`;
+}
+
+/**
+ * Returns entries, the newest first, with those as one that repeat an attempt: between two changes, and as long as nothing is done. Entries of one `fold`
+ * are alike.
+ */
+export function folded(entries) {
+  const lines = [];
+  let open = new Map();
+  for (const entry of entries) {
+    const line = entry.fold && open.get(entry.fold);
+    if (line) {
+      line.times += entry.times;
+      line.first = entry.first;
+      continue;
+    }
+    const made = { ...entry };
+    lines.push(made);
+    if (entry.fold) open.set(entry.fold, made);
+    else open = new Map();
+  }
+  return lines;
+}
+
 /** Returns the panel. */
 export function makeTimeline() {
+  let entries = [];
+  let number = 0;
   const seen = new Set();
   /** What the server tells of outcomes, by the time of the first: it tells again where more come to the same. */
   const ends = new Map();
@@ -28,20 +58,39 @@ export function makeTimeline() {
 
   const list = h('ol', { class: 'timeline', id: 'timeline', tabindex: 0, 'aria-labelledby': 'history-title' });
   const empty = h('p', { class: 'dim' }, 'Nothing has happened since the agent connected.');
-  const legend = h('p', { class: 'legend' }, Object.entries(LANES).map(([lane, [text, mark]]) => h('span', {}, h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, mark), ` ${text}`)));
+  const legend = h('p', { class: 'legend' }, LEGEND.map(([lane, text]) => h('span', {}, h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, LANES[lane][1]), ` ${text}`)));
   const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'Timeline'), legend, empty, list);
 
-  function add(lane, time, text, detail = '') {
-    empty.hidden = true;
-    const [title, mark] = LANES[lane];
-    const entry = h('li', { class: lane, 'data-time': time }, h('time', { datetime: new Date(time).toISOString() }, clock(time)), h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, mark),
-      h('span', { class: 'text' }, h('span', { class: 'lane' }, `${title}: `), text, detail ? h('span', { class: 'dim' }, ` ${detail}`) : null));
+  /** Keeps an entry. `fold` names those that are alike; without it, it stands for itself. */
+  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time } = {}) {
+    number += 1;
+    const entry = { key: number, lane, time, text, detail, fold, times, first };
     // Newest first. Among those of one time the later one is above.
-    let before = list.firstElementChild;
-    while (before && Number(before.dataset.time) > time) before = before.nextElementSibling;
-    list.insertBefore(entry, before);
-    while (list.children.length > ENTRIES_MAX) list.lastElementChild.remove();
+    const at = entries.findIndex((other) => other.time <= time);
+    entries.splice(at < 0 ? entries.length : at, 0, entry);
+    entries = entries.slice(0, ENTRIES_MAX);
     return entry;
+  }
+
+  function draw() {
+    empty.hidden = entries.length > 0;
+    reconcile(list, folded(entries), (line) => String(line.key), makeLine, drawLine);
+  }
+
+  function makeLine(line) {
+    const [title, mark] = LANES[line.lane];
+    const time = h('time', { datetime: new Date(line.time).toISOString(), title: fullTime(line.time) });
+    const detail = h('span', { class: 'dim' });
+    const times = h('span', {});
+    return Object.assign(h('li', { class: line.lane }, time, h('span', { class: `mark ${line.lane}`, 'aria-hidden': 'true' }, mark),
+      h('span', { class: 'text' }, h('span', { class: 'lane' }, `${title}: `), line.text, times, ' ', detail)), { time, detail, times });
+  }
+
+  function drawLine(element, line) {
+    setText(element.time, ago(line.time));
+    setText(element.times, line.times > 1 ? `, ${line.times.toLocaleString('en')} times since ${clock(line.first)}` : '');
+    setAttribute(element.times, 'title', line.times > 1 ? fullTime(line.first) : '');
+    setText(element.detail, line.detail);
   }
 
   function names(targets, total) {
@@ -55,34 +104,36 @@ export function makeTimeline() {
     seen.add(id);
     const time = Date.parse(decision.time);
     const [why] = decision.reasons;
-    const reason = why ? `${word(why.rule, 'RULE_')}: ${why.detail}` : '';
+    const detail = why ? `${word(why.rule, 'RULE_')}: ${why.detail}` : '';
     if (decision.action === 'status') {
-      add('decision', time, 'write the status', reason);
+      add('decision', time, 'write the status', { detail });
       return;
     }
     for (const target of decision.targets ?? []) named.set(target.name, decision.action);
     const [verb] = ACTIONS[decision.action];
-    add('decision', time, `${verb} ${count(decision.operations, 'pod')}`, reason);
-    if (decision.targets) add('operation', time, `${verb} ${names(decision.targets, decision.operations)}`);
+    const fold = `${decision.action} ${decision.operations}`;
+    add('decision', time, `${verb} ${count(decision.operations, 'pod')}`, { detail, fold: `decision ${fold} ${why?.rule}` });
+    if (decision.targets) add('operation', time, `${verb} ${names(decision.targets, decision.operations)}`, { fold: `operation ${fold}` });
   }
 
   function scaled({ time, scaled: { from, to } }) {
     if (seen.has(`scaled ${time}`)) return;
     seen.add(`scaled ${time}`);
-    add('change', Date.parse(time), from == null ? `created, wanted ${to}` : `wanted ${from} → ${to}`);
+    add('change', Date.parse(time), from == null ? `created, desired ${to}` : `desired ${from} → ${to}`);
   }
 
   function answered({ time, answered: end }) {
     const shown = ends.get(time);
     if (shown?.last === end.last) return;
-    shown?.entry.remove();
+    if (shown) entries = entries.filter((entry) => entry !== shown.entry);
     const total = end.done + end.failed + end.notStarted;
     const [, one, many] = ACTIONS[end.action];
     const parts = [`${end.done} of ${count(total, one, many)} done`];
     if (end.failed > 0) parts.push(`${end.failed} failed (${word(end.class, 'FAILURE_CLASS_')})`);
     if (end.notStarted > 0) parts.push(`${end.notStarted} not started`);
-    if (end.times > 1) parts.push(`${end.times} times since ${clock(Date.parse(time))}`);
-    ends.set(time, { last: end.last, entry: add('outcome', Date.parse(end.last), parts.join(', '), end.message) });
+    const lane = end.done === total ? 'outcome' : end.done > 0 ? 'partial' : 'failed';
+    const fold = lane === 'failed' ? `failed ${end.action} ${parts} ${end.class}` : '';
+    ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
   }
 
   /** Adds what the server remembers, in order. A decision that it remembers whole names the pods. */
@@ -100,10 +151,10 @@ export function makeTimeline() {
 
   function compare(before, after, time) {
     const changes = [];
-    if (before.active !== after.active) changes.push(`there ${before.active} → ${after.active}`);
+    if (before.active !== after.active) changes.push(`current ${before.active} → ${after.active}`);
     if (before.ready !== after.ready) changes.push(`ready ${before.ready} → ${after.ready}`);
     if (changes.length > 0) add('change', time, changes.join(', '));
-    if (before.failure && !after.failure) add('change', time, 'the cluster takes writes again');
+    if (before.failure && !after.failure) add('change', time, 'the API server accepts writes again');
   }
 
   function podsChanged(before, after, time) {
@@ -111,11 +162,11 @@ export function makeTimeline() {
     const tell = (name, action, text) => told[named.get(name) === action ? 'outcome' : 'change'].push(text);
     for (const [name, pod] of after) {
       const old = before.get(name);
-      if (!old) tell(name, 'create', `${name} is there${pod.node ? ` on ${pod.node}` : ''}`);
-      else if (pod.terminating && !old.terminating) tell(name, 'delete', `${name} is terminating`);
-      else if (pod.active && pod.ready !== old.ready) told.change.push(`${name} is ${pod.ready ? 'ready' : 'not ready'}`);
+      if (!old) tell(name, 'create', `${name} created${pod.node ? ` on ${pod.node}` : ''}`);
+      else if (pod.terminating && !old.terminating) tell(name, 'delete', `${name} terminating`);
+      else if (pod.active && pod.ready !== old.ready) told.change.push(`${name} ${pod.ready ? 'ready' : 'not ready'}`);
     }
-    for (const name of before.keys()) if (!after.has(name)) tell(name, 'delete', `${name} is gone`);
+    for (const name of before.keys()) if (!after.has(name)) tell(name, 'delete', `${name} gone`);
     for (const [lane, texts] of Object.entries(told)) {
       if (texts.length === 0) continue;
       const more = texts.length - NAMES;
@@ -125,23 +176,28 @@ export function makeTimeline() {
 
   return {
     element,
+    /** Brings the times up to date. */
+    draw,
     change(text) {
       add('change', now(), text);
+      draw();
     },
     standing(before, after) {
       remember(after);
       if (before) compare(before.summary, after.summary, now());
+      draw();
     },
     decision({ decision, missed }) {
-      if (Number(missed) > 0) add('decision', now(), `${count(Number(missed), 'decision')} not shown`, 'they came faster than this page read them');
+      if (Number(missed) > 0) add('decision', now(), `${count(Number(missed), 'decision')} not shown`, { detail: 'they came faster than this page read them' });
       if (decision) record(decision);
+      draw();
     },
     pods(found) {
       if (!found) return;
       const pods = new Map(found.pods.map((pod) => [pod.name, pod]));
       if (known) podsChanged(known, pods, now());
       known = pods;
-      setText(empty, 'Nothing has happened since the agent connected.');
+      draw();
     },
   };
 }

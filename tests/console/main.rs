@@ -132,3 +132,57 @@ async fn token_opens_the_pages() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn board_puts_causes_first() {
+    play(
+        "board_puts_causes_first",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn board_is_filtered_and_sorted() {
+    play(
+        "board_is_filtered_and_sorted",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_server_names_no_cause() {
+    play(
+        "older_server_names_no_cause",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_a_replica_set_says_what_to_do() {
+    play(
+        "page_of_a_replica_set_says_what_to_do",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_says_what_it_does_not_know() {
+    play(
+        "page_says_what_it_does_not_know",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn board_keeps_its_rows_until_agents_are_back() {
+    play(
+        "board_keeps_its_rows_until_agents_are_back",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}

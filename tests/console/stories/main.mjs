@@ -6,7 +6,10 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
+import { causes } from './causes.mjs';
+import { makeUp } from './made-up.mjs';
 import { stories } from './stories.mjs';
+import { subject } from './subject.mjs';
 
 const { story, url, chromium, modules, pictures } = JSON.parse(process.argv[2]);
 const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
@@ -27,7 +30,8 @@ const faults = [];
 /** What a story that stops the server expects the browser to complain of. */
 let forgiven = [];
 
-async function open(hash = '', size = { width: 1280, height: 800 }) {
+/** Opens a page. With `made`, its answers come from the story and not from the server ([`makeUp`]). */
+async function open(hash = '', size = { width: 1280, height: 800 }, made = false) {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
   const log = { requests: [], bytes: 0 };
@@ -45,6 +49,7 @@ async function open(hash = '', size = { width: 1280, height: 800 }) {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
   });
+  if (made) await page.evaluateOnNewDocument(makeUp);
   await page.setViewport(size);
   await page.goto(url + hash, { waitUntil: 'load' });
   return Object.assign(page, { log });
@@ -69,6 +74,16 @@ function row(page, name, text) {
   }, name, text);
 }
 
+/** Fails where a page bars anyone, or is wider than its window. */
+async function audit(page, name, axe) {
+  await page.evaluate(axe);
+  const { violations: found } = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+  const told = found.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.html} ${node.failureSummary}`).join(' | ')}`);
+  assert(told.length === 0, `${name}:\n${told.join('\n')}`);
+  const [width, room] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert(width <= room, `${name} is ${width} wide on ${room}`);
+}
+
 async function picture(page, name) {
   fs.mkdirSync(pictures, { recursive: true });
   await page.screenshot({ path: path.join(pictures, `${name}.png`) });
@@ -82,7 +97,7 @@ const violations = [];
 try {
   const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
   const forgive = (...patterns) => (forgiven = patterns);
-  await stories[story]({ open, until, row, act, picture, assert, axe, url, forgive });
+  await { ...stories, ...causes, ...subject }[story]({ open, until, row, act, picture, assert, audit, axe, url, forgive });
   for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
   const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
   assert(left.length === 0, `left behind:\n${left.join('\n')}`);

@@ -1,0 +1,139 @@
+// A list of thousands of rows, of which only those in sight are in the document. A row is as high as its text.
+
+import { h, setAttribute } from './dom.js';
+
+/** Rows beyond those in sight, above and below. */
+const BEYOND = 6;
+/** How often rows are placed again, as one that is in sight for the first time is higher than expected. */
+const ROUNDS_MAX = 3;
+const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+
+/**
+ * Returns a list. `make(item)` returns the element of a row, whose `link` takes the focus, and `fill(element, item)` brings it up to date; `press(item, key)`
+ * is told other keys, and returns whether it took one.
+ */
+export function makeList({ make, fill, press }) {
+  let items = [];
+  /** Where each row begins, and where the last one ends. */
+  let tops = new Float64Array(1);
+  /** The heights of rows that are higher than usual. */
+  const heights = new Map();
+  const shown = new Map();
+  let usual = 0;
+  let width = 0;
+  let current = null;
+
+  const space = h('div', { class: 'space', role: 'rowgroup' });
+  const element = h('div', { class: 'rows', role: 'presentation' }, space);
+  element.addEventListener('keydown', move);
+
+  function stack() {
+    usual = parseFloat(getComputedStyle(element).getPropertyValue('--row')) || 52;
+    if (element.clientWidth !== width) heights.clear();
+    width = element.clientWidth;
+    tops = new Float64Array(items.length + 1);
+    for (let at = 0; at < items.length; at += 1) tops[at + 1] = tops[at] + (heights.get(items[at].key) ?? usual);
+    space.style.height = `${tops[items.length]}px`;
+  }
+
+  /** Returns the row at a height. */
+  function rowAt(height) {
+    let [low, high] = [0, items.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (tops[middle + 1] <= height) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  function draw() {
+    if (items.length === 0) {
+      space.replaceChildren();
+      shown.clear();
+      return;
+    }
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      stack();
+      place();
+      if (!measure()) return;
+    }
+  }
+
+  function place() {
+    const first = Math.max(0, rowAt(element.scrollTop) - BEYOND);
+    const last = Math.min(items.length, rowAt(element.scrollTop + element.clientHeight) + 1 + BEYOND);
+    const wanted = new Map();
+    for (let at = first; at < last; at += 1) wanted.set(items[at].key, at);
+    // The row that has the focus stays in the document wherever it goes.
+    const held = document.activeElement?.closest?.('[data-key]')?.dataset.key;
+    if (held && shown.has(held) && !wanted.has(held)) {
+      const at = items.findIndex((item) => item.key === held);
+      if (at >= 0) wanted.set(held, at);
+    }
+    for (const [key, row] of shown) {
+      if (wanted.has(key)) continue;
+      row.remove();
+      shown.delete(key);
+    }
+    if (!current || !items.some((item) => item.key === current)) current = items[first].key;
+    for (const [key, at] of wanted) placeRow(key, at);
+  }
+
+  function placeRow(key, at) {
+    let row = shown.get(key);
+    if (!row) {
+      row = make(items[at]);
+      row.dataset.key = key;
+      shown.set(key, row);
+      space.append(row);
+    }
+    row.style.transform = `translateY(${tops[at]}px)`;
+    setAttribute(row, 'aria-rowindex', at + 2);
+    setAttribute(row, 'data-at', at);
+    fill(row, items[at]);
+    setAttribute(row.link, 'tabindex', key === current ? 0 : -1);
+  }
+
+  /** Learns the heights of the rows that are shown, and returns whether one is not what it was. */
+  function measure() {
+    let changed = false;
+    for (const [key, row] of shown) {
+      const height = Math.max(usual, row.offsetHeight);
+      if (height === (heights.get(key) ?? usual)) continue;
+      if (height === usual) heights.delete(key);
+      else heights.set(key, height);
+      changed = true;
+    }
+    return changed;
+  }
+
+  function move(event) {
+    const row = event.target.closest('[data-at]');
+    if (!row) return;
+    const step = STEPS[event.key];
+    if (step === undefined) {
+      if (press(items[Number(row.dataset.at)], event.key)) event.preventDefault();
+      return;
+    }
+    event.preventDefault();
+    const at = Math.min(items.length - 1, Math.max(0, Number(row.dataset.at) + step));
+    current = items[at].key;
+    if (tops[at] < element.scrollTop) element.scrollTop = tops[at];
+    else if (tops[at + 1] > element.scrollTop + element.clientHeight) element.scrollTop = tops[at + 1] - element.clientHeight;
+    draw();
+    shown.get(current)?.link.focus({ preventScroll: true });
+  }
+
+  return {
+    element,
+    draw,
+    show(list) {
+      items = list;
+      draw();
+    },
+    toTop() {
+      element.scrollTop = 0;
+    },
+  };
+}

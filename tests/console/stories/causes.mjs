@@ -1,0 +1,151 @@
+// Stories whose answers are made up: the causes of many ReplicaSets, and what an older server does not say.
+
+import { summary } from './made-up.mjs';
+
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 360, height: 740 };
+const SCHEMES = [['light', []], ['dark', [{ name: 'prefers-color-scheme', value: 'dark' }]]];
+const QUOTA = 'Quota exceeded in payments: 404 of 300 pods';
+const LONG = 'recommendations-personalization-service-canary-5d4c7b8f69';
+const WORDS = 'The admission webhook images.policy.example.com denied the request: image registry.example.com/team/recommendations:latest has no digest, and is not in the list of allowed images';
+
+/** Tells a page rows, and that they are all. */
+const say = (page, rows, standing = {}) => page.evaluate((told, fields) => {
+  window.made.say('rows', told);
+  window.made.say('board', { seconds: Math.floor(Date.now() / 1000), gone: [], sessions: 2, synced: 2, ...fields });
+}, rows, standing);
+
+const names = (page) => page.$$eval('.space .row', (rows) => rows.sort((a, b) => a.dataset.at - b.dataset.at).map((row) => (row.querySelector('.name') ?? row.querySelector('strong')).textContent));
+const summaryLine = (page, until, text) => until(page, text, (wanted) => document.getElementById('summary').textContent === wanted, text);
+
+function troubled() {
+  const refused = Array.from({ length: 97 }, (_, at) => summary(`ledger-${String(at).padStart(2, '0')}`, { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, replicas: 4, ready: 2, since: 700 - at, nextSync: new Date(Date.now() + 60_000).toISOString() }));
+  return [
+    ...refused,
+    summary(LONG, { cluster: 'south', severity: 'BLOCKED', text: WORDS, replicas: 9, ready: 0, since: 30 }),
+    summary('search', { severity: 'SLOW', text: '1 of 3 pods not ready', ready: 2, since: 300 }),
+    summary('cart', { severity: 'WORKING', text: '2 operations in flight', ready: 1, since: 5 }),
+    summary('watched', { cluster: 'south', severity: 'WATCHED', text: 'Watched only (shadow mode)', ready: 0, since: 90 }),
+    ...Array.from({ length: 20 }, (_, at) => summary(`api-${String(at).padStart(2, '0')}`)),
+  ];
+}
+
+export const causes = {
+  async board_puts_causes_first({ open, until, picture, assert, audit, axe }) {
+    const page = await open('', WIDE, true);
+    await say(page, troubled());
+    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+    assert((await page.title()) === '(98) Board · Decree', await page.title());
+    const top = await names(page);
+    assert(top[0] === '97 ReplicaSets in payments' && top[2] === 'search' && top[3] === 'cart' && top[4] === 'api-00', `the order is ${top}`);
+    await picture(page, 'causes');
+    assert(top[1].includes('…') && LONG.startsWith(top[1].split('…')[0]) && LONG.endsWith(top[1].split('…')[1]), `${top[1]} has the beginning and the end`);
+    assert((await page.$eval('.space .row[data-at="1"] a', (link) => link.title)) === `south / shop / ${LONG}`, 'the full name is the title');
+    const group = await page.$eval('.row.group', (row) => row.innerText.replace(/\s+/g, ' '));
+    assert(group.includes('Blocked') && group.includes('194/388 ready') && group.includes(QUOTA), group);
+    await picture(page, 'causes');
+
+    // A cause is never cut, at no width: its row is as high as the text.
+    for (const size of [WIDE, NARROW]) {
+      await page.setViewport(size);
+      await until(page, `a row that is higher, ${size.width} wide`, (words) => {
+        const [row, next] = [1, 2].map((at) => document.querySelector(`.space .row[data-at="${at}"]`));
+        const cause = row?.querySelector('.cause');
+        const box = row?.getBoundingClientRect();
+        return cause?.innerText.includes(words) && cause.getBoundingClientRect().bottom <= box.bottom && cause.scrollWidth <= cause.clientWidth && Math.abs(next.getBoundingClientRect().top - box.bottom) < 2;
+      }, WORDS);
+      for (const [scheme, features] of SCHEMES) {
+        await page.emulateMediaFeatures(features);
+        await audit(page, `the board, ${scheme}, ${size.width}`, axe);
+        await picture(page, `causes-${scheme}-${size.width}`);
+      }
+    }
+    await page.setViewport(WIDE);
+
+    // By keys: a group opens and closes, and its members follow it.
+    await page.focus('.row.group button');
+    await page.keyboard.press('ArrowRight');
+    await until(page, 'its members', () => document.querySelector('.space .row[data-at="1"] .name').textContent === 'ledger-00' && document.querySelector('.row.group button').getAttribute('aria-expanded') === 'true');
+    assert((await page.$eval('.space .row[data-at="1"] .cause', (cause) => cause.innerText)).includes(`${QUOTA} · next attempt in `), 'a member says when it is tried again');
+    await page.keyboard.press('Enter');
+    await until(page, 'that they are gone', () => document.querySelector('.row.group button').getAttribute('aria-expanded') === 'false' && document.querySelectorAll('.space .row').length < 30);
+  },
+
+  async board_is_filtered_and_sorted({ open, until, assert }) {
+    const page = await open('', WIDE, true);
+    await say(page, troubled());
+    await summaryLine(page, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+    await page.type('#search', 'cart');
+    await summaryLine(page, until, '1 ReplicaSet of 121: 1 working.');
+    assert((await page.title()) === 'Board · Decree', 'nothing that is found is blocked');
+    await page.click('#search', { clickCount: 3 });
+    await page.keyboard.press('Backspace');
+    await page.select('#cluster', 'south');
+    await summaryLine(page, until, '2 ReplicaSets of 121: 1 blocked, 1 watched only.');
+    await page.select('#cluster', '');
+    await page.select('#namespace', 'payments');
+    await summaryLine(page, until, '97 ReplicaSets of 121: 97 blocked.');
+    await page.click('.head [role="columnheader"]:nth-child(2) button');
+    await page.click('.head [role="columnheader"]:nth-child(2) button');
+    await until(page, 'names from the end, each with its row', () => document.querySelector('.space .row[data-at="0"] .name')?.textContent === 'ledger-96' && document.querySelectorAll('.row.group').length === 0);
+    assert((await page.$eval('.head [role="columnheader"]:nth-child(2)', (head) => head.getAttribute('aria-sort'))) === 'descending', 'it says so');
+    assert(page.url().endsWith('#/?namespace=payments&sort=-name'), page.url());
+
+    // The browser keeps them; an address that says otherwise is followed.
+    const again = await open('', WIDE, true);
+    await say(again, troubled());
+    await summaryLine(again, until, '97 ReplicaSets of 121: 97 blocked.');
+    assert(again.url().endsWith('#/?namespace=payments&sort=-name'), again.url());
+    const shared = await open('#/?show=slow', WIDE, true);
+    await say(shared, troubled());
+    await until(shared, 'one row', () => document.querySelectorAll('.space .row').length === 1 && document.querySelector('.name').textContent === 'search');
+    // From a page of a ReplicaSet, the board is as it was left.
+    await shared.click('.space a');
+    await until(shared, 'its page', () => document.querySelector('h1').textContent === 'search');
+    assert((await shared.$eval('.crumbs a', (link) => link.getAttribute('href'))) === '#/?show=slow', 'the way back keeps the filter');
+    await again.bringToFront();
+    await again.type('#search', 'nothing');
+    await until(again, 'that nothing is found', () => document.getElementById('empty').innerText.includes('Nothing found'));
+    await again.click('#empty button');
+    await summaryLine(again, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
+  },
+
+  async older_server_names_no_cause({ open, until, assert }) {
+    const page = await open('', WIDE, true);
+    const plain = (name, fields) => ({ ...summary(name, fields), cause: null, ...fields });
+    const reason = (rule, detail) => [{ rule: `RULE_${rule}`, detail }];
+    await say(page, [
+      plain('api', {}),
+      plain('refused', { ready: 1, since: 2, failure: 'exceeded quota: pods', state: 'REPLICA_SET_STATE_WAITING', reasons: reason('BACKOFF', '2 failures in a row') }),
+      plain('held', { ready: 1, since: 3, state: 'REPLICA_SET_STATE_WAITING', reasons: reason('REFUSED_BY_AGENT', 'deletes are held: 3 in a minute, 2 allowed; resume with: decree resume shop/held.') }),
+      plain('late', { ready: 2, since: 90, state: 'REPLICA_SET_STATE_IN_SYNC' }),
+      plain('soon', { ready: 2, since: 9, state: 'REPLICA_SET_STATE_ACTING', operationsInFlight: 1 }),
+    ]);
+    await summaryLine(page, until, '5 ReplicaSets: 2 blocked, 1 slow, 1 working, 1 in sync.');
+    const told = await page.$$eval('.space .row', (rows) => rows.sort((a, b) => a.dataset.at - b.dataset.at).map((row) => `${row.querySelector('.state').innerText.trim()} ${row.querySelector('.name').textContent}: ${row.querySelector('.cause').innerText.trim()}`));
+    assert(told[0].endsWith('Blocked held: Paused by the agent: deletes are held: 3 in a minute, 2 allowed; resume with: decree resume shop/held'), told[0]);
+    assert(told[1].endsWith('Blocked refused: Refused by the cluster: exceeded quota: pods'), told[1]);
+    assert(told[2].endsWith('Slow late: 1 of 3 pods not ready') && told[3].endsWith('Working soon: 1 operation in flight') && told[4].endsWith('In sync api: All pods available'), `${told}`);
+  },
+
+  async board_keeps_its_rows_until_agents_are_back({ open, until, assert }) {
+    const page = await open('', WIDE, true);
+    await say(page, troubled());
+    const whole = '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.';
+    await summaryLine(page, until, whole);
+    await page.evaluate(() => window.made.lose());
+    await until(page, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
+    // The server has started again, and knows no agent yet; then one of two.
+    const kept = `${whole} 2 agents connected before the server restarted; until they are back, the board shows what was known.`;
+    await say(page, [], { sessions: 0, synced: 0 });
+    await summaryLine(page, until, kept);
+    await say(page, [summary('api-00', { ready: 2, severity: 'WORKING', text: '1 of 3 pods not ready', since: 3 })], { sessions: 1, synced: 1 });
+    await summaryLine(page, until, kept.replace('1 working, 20 in sync', '2 working, 19 in sync'));
+    assert(await page.$eval('#empty', (empty) => empty.hidden), 'it does not say that no agent is connected');
+    await say(page, [summary('web')], { sessions: 2, synced: 2 });
+    await summaryLine(page, until, '2 ReplicaSets: 1 working, 1 in sync.');
+    // An agent that leaves while the server runs takes its ReplicaSets with it.
+    await say(page, [], { sessions: 0, synced: 0, gone: ['north-shop-web north', 'north-shop-api-00 north'] });
+    await until(page, 'that no agent is there', () => document.getElementById('empty').innerText.includes('No agent is connected'));
+  },
+};

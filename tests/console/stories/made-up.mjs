@@ -1,0 +1,50 @@
+// Answers that a story makes up, for what no small cluster gives: thousands of ReplicaSets, and what an older server leaves out.
+
+/** Runs in a page before its scripts: `made.say(name, data)` is an event of the stream, and `made.answers` has the answers to other requests. */
+export function makeUp() {
+  const encoder = new TextEncoder();
+  let stream = null;
+  const made = {
+    /** How often the page has opened a stream. */
+    opened: 0,
+    answers: {},
+    asked: [],
+    say(name, data) {
+      stream.enqueue(encoder.encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`));
+    },
+    lose() {
+      stream.close();
+      stream = null;
+    },
+  };
+  const seconds = () => Math.floor(Date.now() / 1000);
+  setInterval(() => stream && made.say('ping', { seconds: seconds() }), 1000);
+  window.made = made;
+  window.fetch = async (address, { signal } = {}) => {
+    const url = new URL(address, window.location.href);
+    const route = url.pathname.replace(/^.*\/api\//, '');
+    if (route === 'stream') {
+      const body = new ReadableStream({
+        start(controller) {
+          stream = controller;
+          made.opened += 1;
+        },
+      });
+      signal.addEventListener('abort', () => (stream = null));
+      return new Response(body);
+    }
+    const query = Object.fromEntries(url.searchParams);
+    made.asked.push({ route, query });
+    return new Response(JSON.stringify(made.answers[route](query)));
+  };
+}
+
+/** Returns a row of the board. */
+export function summary(name, fields = {}) {
+  const { namespace = 'shop', cluster = 'north', severity = 'IN_SYNC', text = 'All pods available', group = '', nextCommand = '', replicas = 3, ready = replicas, since = 0, ...others } = fields;
+  return {
+    cluster, clusterUid: `${cluster}-uid`, replicaSet: { namespace, name, uid: `${cluster}-${namespace}-${name}` }, replicas, active: ready, ready, available: ready, terminating: 0, operationsInFlight: 0,
+    state: severity === 'IN_SYNC' ? 'REPLICA_SET_STATE_IN_SYNC' : 'REPLICA_SET_STATE_WAITING', reasons: [], failure: '', nextSync: null,
+    unconvergedSince: since > 0 ? new Date(Date.now() - 1000 * since).toISOString() : null, cause: { severity: `SEVERITY_${severity}`, text, group, nextCommand }, ...others,
+  };
+}

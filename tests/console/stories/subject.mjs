@@ -1,0 +1,165 @@
+// Stories of the page of one ReplicaSet whose answers are made up.
+
+import { summary } from './made-up.mjs';
+
+const WIDE = { width: 1280, height: 1100 };
+const NARROW = { width: 360, height: 740 };
+const SCHEMES = [['light', []], ['dark', [{ name: 'prefers-color-scheme', value: 'dark' }]]];
+const QUOTA = 'Quota exceeded in payments: 404 of 300 pods';
+const WORDS = 'pods "ledger-x" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=300, limited: pods=300';
+const COMMAND = 'kubectl -n payments describe resourcequota';
+const ADDRESS = '#/replicasets/north/payments/ledger';
+
+const at = (secondsAgo) => new Date(Date.now() - 1000 * secondsAgo).toISOString();
+
+/** Tells the page a ReplicaSet, and its pods. */
+export const show = (page, standing, pods = { count: 0, pods: [] }) => page.evaluate((found, around) => {
+  window.made.say('pods', around);
+  window.made.say('replicaset', found);
+}, standing, pods);
+
+/** Returns a ReplicaSet as the server tells of it. */
+export function standing(row, fields = {}) {
+  return { summary: row, inFlight: '', nextSync: row.nextSync, failures: 0, decisions: [], timeline: [], lastScaleDown: null, ...fields };
+}
+
+/** Returns a pod of the page. */
+export function pod(name, node, fields = {}) {
+  return { name, node, phase: 'Running', active: true, terminating: false, ready: true, readySince: 0, created: 0, deletionCost: 0, restarts: 0, ...fields };
+}
+
+const reason = (rule, detail) => ({ rule: `RULE_${rule}`, detail });
+
+function ranked(order) {
+  const chosen = order < 20;
+  const cost = order < 3 ? '-10' : '0';
+  const values = [['UNASSIGNED', 'assigned'], ['PHASE', 'Running'], ['NOT_READY', order < 1 ? 'not ready' : 'ready'], ['DELETION_COST', cost], ['CROWDED_NODE', String(20 - Math.floor(order / 5))], ['UID', `0b5f9c1e-8d6a-4c1b-9a57-${String(order).padStart(12, '0')}`]];
+  const rule = order === 0 ? 'NOT_READY' : order === 2 ? 'DELETION_COST' : order % 5 === 4 ? 'CROWDED_NODE' : 'UID';
+  return { name: `ledger-${String(order).padStart(2, '0')}`, chosen, reason: order < 24 ? reason(rule, `${rule} of ${order}`) : null, values: values.map(([of, value]) => ({ rule: `RULE_${of}`, value })) };
+}
+
+function refusedLedger() {
+  const row = summary('ledger', { namespace: 'payments', severity: 'BLOCKED', text: QUOTA, group: QUOTA, nextCommand: COMMAND, replicas: 38, ready: 30, since: 130, failure: WORDS, nextSync: new Date(Date.now() + 60_000).toISOString() });
+  const object = row.replicaSet;
+  const decisions = Array.from({ length: 20 }, (_, number) => ({
+    time: at(2 * number + 3), cluster: 'north', clusterUid: 'north-uid', replicaSet: object, batchId: String(60 - number), action: 'create', operations: 8, reasons: [reason('TOO_FEW_REPLICAS', '30 active pods, 38 wanted')],
+    targets: Array.from({ length: 8 }, (_, pod) => ({ name: `ledger-n${number}-${pod}`, reason: null })), status: null,
+  }));
+  const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, class: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
+  const timeline = [
+    { time: at(120), answered: answer },
+    { time: at(125), scaled: { from: 30, to: 38 } },
+    { time: at(170), answered: { action: 'delete', done: 20, failed: 2, notStarted: 0, class: 'FAILURE_CLASS_CONFLICT', message: '', times: 1, last: at(169), batchId: '20' } },
+    { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 wanted') } },
+    { time: at(181), scaled: { from: 52, to: 30 } },
+  ];
+  return standing(row, { decisions, timeline, lastScaleDown: { time: at(180), batchId: '20', from: 52, to: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
+}
+
+const pods = {
+  count: 30,
+  pods: Array.from({ length: 30 }, (_, number) => pod(`ledger-${String(22 + number)}`, `node-${'abc'[number % 3]}`, number === 2 ? { ready: false, restarts: 3, deletionCost: -10 } : {})),
+};
+
+export const subject = {
+  async page_of_a_replica_set_says_what_to_do({ open, until, picture, assert, audit, axe, url }) {
+    const page = await open(ADDRESS, WIDE, true);
+    await page.browserContext().overridePermissions(new URL(url).origin, ['clipboard-write', 'clipboard-read', 'clipboard-sanitized-write']);
+    const found = refusedLedger();
+    await show(page, found, pods);
+    await until(page, 'its sentence', (text) => document.getElementById('sentence')?.textContent.startsWith(`${text} · next attempt in `), QUOTA);
+    assert((await page.title()) === 'payments/ledger · Decree', await page.title());
+    assert((await page.$eval('.standing .state', (state) => state.innerText.trim())) === '■ Blocked', 'its severity');
+    // The words of the cluster are behind the cause, and are told when they are asked for.
+    const isShown = () => page.$eval('#failure', (words) => words.checkVisibility());
+    assert(!(await isShown()), 'the words are folded');
+    await page.click('.words summary');
+    assert((await isShown()) && (await page.$eval('#failure', (words) => words.textContent)) === WORDS, 'and unfold');
+    await page.click('.words summary');
+    assert((await page.$eval('.next', (line) => line.innerText.replace(/\s+/g, ' '))).startsWith(`Next: ${COMMAND}`), 'what to do');
+    await page.click('.next button');
+    await until(page, 'that it is copied', () => document.querySelector('.next button').textContent === 'Copied');
+    assert((await page.evaluate(() => navigator.clipboard.readText())) === COMMAND, 'the command is on the clipboard');
+
+    assert((await page.$eval('#why-title', (title) => title.textContent)) === 'Last scale-down 52 → 30, 22 pods', 'the last scale-down');
+    assert(/the last 20 of 22 deleted pods and the first 5 that stayed, in the order of deletion\.$/.test(await page.$eval('#why', (intro) => intro.textContent)), 'which of its pods are shown');
+    const rows = await page.$$eval('#ranks tbody tr', (found) => found.map((row) => [row.cells[0].textContent, row.cells[1].textContent, row.querySelector('.deciding')?.cellIndex ?? -1, row.hasAttribute('data-cut')]));
+    const heads = await page.$$eval('#ranks thead th', (found) => found.map((head) => head.textContent));
+    assert(String(heads) === 'Pod,Result,Not ready,Deletion cost,Crowded node,Uid', `the rules that tell pods apart: ${heads}`);
+    assert(rows.length === 25 && String(rows[0]) === 'ledger-00,✕ deleted,2,false' && String(rows[2]) === 'ledger-02,✕ deleted,3,false', `${rows[0]} and ${rows[2]}`);
+    assert(rows.findIndex((row) => row[3]) === 20 && rows[20][1] === '● stayed', 'the cut is before the first that stayed');
+    assert((await page.$eval('.why > .dim:last-child', (same) => same.textContent)) === 'The same for all of these pods: no node yet, phase.', 'rules that set none apart');
+
+    const lines = await page.$$eval('#timeline li', (found) => found.map((line) => `${line.querySelector('.mark').textContent} ${line.querySelector('.text').textContent.trim()}`));
+    assert(lines.length === 7, `repeats are one line:\n${lines.join('\n')}`);
+    assert(/^✕ Outcome: 0 of 8 creates done, 1 failed \(QUOTA\), 7 not started, 36 times since \d\d:\d\d:\d\d pods "ledger-x"/.test(lines[0]), lines[0]);
+    assert(/^▶ Operation: create ledger-n0-0, .* and 4 more, 20 times since/.test(lines[1]) && /^◆ Decision: create 8 pods, 20 times since/.test(lines[2]), `${lines[1]}\n${lines[2]}`);
+    assert(lines[3] === '◇ Change: desired 30 → 38' && lines[4].startsWith('! Outcome: 20 of 22 deletes done, 2 failed (CONFLICT)'), `${lines[3]}\n${lines[4]}`);
+    const time = await page.$eval('#timeline li:last-child time', (told) => [told.textContent, told.title]);
+    assert(/^3 min ago$/.test(time[0]) && /^\d{4}-\d\d-\d\d, \d\d:\d\d:\d\d \S+/.test(time[1]), `${time}`);
+
+    // Nodes with trouble come first; a pod is a mark, and names itself to who points at it or reaches it by keys.
+    assert((await page.$$eval('#nodes h3', (nodes) => nodes.map((node) => node.textContent))).join(', ') === 'node-c 10, 1 not ready, node-a 10, node-b 10', 'the order of nodes');
+    await page.focus('.chip[tabindex="0"]');
+    assert((await page.$eval('#told-pod', (told) => told.textContent)) === 'ledger-24: not ready, deletion cost -10, 3 restarts', 'the pod that has the focus');
+    await page.keyboard.press('ArrowRight');
+    assert((await page.$eval('#told-pod', (told) => told.textContent)) === 'ledger-27: ready', 'the next one');
+    assert((await page.$$('.chip[tabindex="0"]')).length === 1, 'one stop for all pods');
+    const [before] = await page.$$eval('#nodes', ([nodes]) => [nodes.clientHeight]);
+    await page.click('#names');
+    await until(page, 'names', () => document.querySelector('.chip .pod').textContent === 'ledger-24');
+    assert(await page.$eval('#nodes', (nodes, low) => nodes.clientHeight > 1.5 * low, before), 'marks are denser than names');
+    await page.click('#names');
+    await page.evaluate(() => window.scrollTo(0, 0));
+
+    for (const size of [WIDE, NARROW]) {
+      await page.setViewport(size);
+      for (const [scheme, features] of SCHEMES) {
+        await page.emulateMediaFeatures(features);
+        await audit(page, `the page, ${scheme}, ${size.width}`, axe);
+        await picture(page, `subject-${scheme}-${size.width}`);
+      }
+    }
+  },
+
+  async page_says_what_it_does_not_know({ open, until, assert, audit, axe, picture }) {
+    // An older server names the pods of a decision, and no values.
+    const row = summary('ledger', { namespace: 'payments' });
+    const decision = { time: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'delete', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 wanted')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
+    const decided = { time: at(9), decided: { batchId: '3', action: 'delete', operations: 1, reason: decision.reasons[0] } };
+    const why = async (fields, text) => {
+      const page = await open(ADDRESS, WIDE, true);
+      await show(page, standing(row, fields));
+      await until(page, text, (wanted) => document.getElementById('why')?.textContent === wanted || document.getElementById('why-title')?.textContent === wanted, text);
+      return page;
+    };
+    const older = await why({ lastScaleDown: undefined, decisions: [decision] }, 'Last scale-down, 1 pod');
+    assert((await older.$eval('.ladder [aria-current]', (rung) => rung.innerText)).includes('Not ready'), 'the rule');
+    assert((await older.$eval('#ranks', (ranks) => ranks.hidden)), 'no table without values');
+    await why({ timeline: [decided] }, 'The last deletion is no longer known.');
+    const page = await why({}, 'Nothing was deleted since the agent connected.');
+
+    // After the server has started again it knows nothing until the agent is back: the page keeps what it knew.
+    await page.evaluate(() => window.made.lose());
+    await until(page, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
+    await show(page, null, null);
+    await until(page, 'that it waits', () => document.getElementById('kept')?.checkVisibility() && document.querySelector('.panels').checkVisibility());
+    await show(page, standing(row));
+    await until(page, 'that it is there', () => !document.getElementById('kept').checkVisibility());
+    await show(page, null, null);
+    await until(page, 'that it is gone', () => document.getElementById('empty').innerText.includes('ReplicaSet not found'));
+
+    for (const [hash, said] of [['#/nothing/here', '#/nothing/here'], ['#/sessions/all', '#/sessions/all']]) {
+      const lost = await open(hash, WIDE, true);
+      await until(lost, 'that there is no such page', (wanted) => document.title === 'Page not found · Decree' && document.getElementById('empty').innerText.includes(wanted), said);
+      await audit(lost, hash, axe);
+      await lost.click('#empty a');
+      await until(lost, 'the board', () => document.title === 'Board · Decree');
+    }
+    const broken = await open(`${ADDRESS}?replicas=abc`, WIDE, true);
+    await show(broken, standing(row));
+    await until(broken, 'what is wrong with the link', () => document.getElementById('answer').textContent === 'The link asks for “abc” replicas; a number from 0 to 2147483647 is needed.');
+    assert((await broken.evaluate(() => window.made.asked.length)) === 0, 'the server is not asked');
+    await picture(broken, 'broken-link');
+  },
+};
