@@ -3,6 +3,7 @@
 import { SEVERITIES, causeOf, groupOf, nextAttempt, severityOf } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
 import { count, learnTime, now } from './format.js';
+import { makeHeat } from './heat.js';
 import { makeList } from './list.js';
 import { hashOf } from './route.js';
 import { fillGroup, fillRow, makeGroup, makeRow } from './row.js';
@@ -38,12 +39,13 @@ export function showBoard(main, query) {
   });
   const summary = h('p', { class: 'summary', id: 'summary' });
   const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
+  const heat = makeHeat((entry) => (window.location.hash = addressOf(entry.row)));
   const columns = HEADINGS.map(([id, text]) => h('span', { role: 'columnheader' }, h('button', { type: 'button', onclick: () => scope.sortBy(id) }, text)));
   const table = h('div', { class: 'table', role: 'table', 'aria-label': 'ReplicaSets' }, h('div', { class: 'head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row' }, columns)), list.element);
   const empty = h('div', { class: 'empty', id: 'empty' });
   /** As wide as 20 letters of a name. */
   const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
-  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, summary, table, empty, ruler));
+  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, summary, heat.element, table, empty, ruler));
 
   list.element.addEventListener('scroll', schedule, { passive: true });
   const sized = new ResizeObserver(schedule);
@@ -57,6 +59,7 @@ export function showBoard(main, query) {
       scheduled = false;
       if (stale) select();
       list.draw();
+      heat.draw();
       const who = list.element.querySelector('.one .who');
       const letters = who ? Math.floor((20 * who.clientWidth) / ruler.offsetWidth) : room;
       if (letters === room) return;
@@ -79,6 +82,7 @@ export function showBoard(main, query) {
     const items = sort === 'severity' ? group(listed, open) : listed;
     for (const [at, [id]] of HEADINGS.entries()) setAttribute(columns[at], 'aria-sort', id !== sort ? 'none' : descending ? 'descending' : 'ascending');
     setAttribute(table, 'aria-rowcount', items.length + 1);
+    heat.show(all, counts);
     tell(all.length, counts);
     explain();
     list.show(items);
@@ -162,6 +166,7 @@ export function showBoard(main, query) {
     close() {
       clearInterval(second);
       sized.disconnect();
+      heat.close();
     },
   };
 }

@@ -161,6 +161,15 @@ async fn older_server_names_no_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn map_shows_every_replica_set() {
+    play(
+        "map_shows_every_replica_set",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn page_of_a_replica_set_says_what_to_do() {
     play(
         "page_of_a_replica_set_says_what_to_do",

@@ -37,6 +37,7 @@ const ALL: &[Asset] = embedded! {
     "differences.js": SCRIPT,
     "dom.js": SCRIPT,
     "format.js": SCRIPT,
+    "heat.js": SCRIPT,
     "ladder.js": SCRIPT,
     "list.js": SCRIPT,
     "nodes.js": SCRIPT,

@@ -128,6 +128,59 @@ export const causes = {
     assert(told[2].endsWith('Slow late: 1 of 3 pods not ready') && told[3].endsWith('Working soon: 1 operation in flight') && told[4].endsWith('In sync api: All pods available'), `${told}`);
   },
 
+  async map_shows_every_replica_set({ open, until, picture, assert, audit, axe, forgive }) {
+    // What the browser says of a test that reads the picture.
+    forgive(/willReadFrequently/);
+    const page = await open('', WIDE, true);
+    const rows = Array.from({ length: 5_000 }, (_, at) => summary(`set-${String(at).padStart(4, '0')}`, at % 500 === 7 ? { severity: 'BLOCKED', text: 'Refused', ready: 0, since: 90 } : {}));
+    await say(page, rows);
+    await until(page, 'its summary', () => document.getElementById('heat')?.getAttribute('aria-label').startsWith('Map of 5,000 ReplicaSets: 10 blocked, 4,990 in sync.'));
+    for (const size of [NARROW, WIDE]) {
+      await page.setViewport(size);
+      const { bad, good, height } = await until(page, `a picture, ${size.width} wide`, () => {
+        const canvas = document.querySelector('#heat canvas');
+        const probe = document.createElement('canvas').getContext('2d');
+        const style = getComputedStyle(canvas);
+        const colour = (name) => {
+          probe.fillStyle = style.getPropertyValue(name);
+          probe.fillRect(0, 0, 1, 1);
+          return String(probe.getImageData(0, 0, 1, 1).data);
+        };
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const pixels = new Map();
+        for (let at = 0; at < data.length; at += 4) {
+          const name = String(data.subarray(at, at + 4));
+          pixels.set(name, (pixels.get(name) ?? 0) + 1);
+        }
+        const fits = document.getElementById('heat').getBoundingClientRect().right <= window.innerWidth;
+        return fits && { bad: pixels.get(colour('--bad')), good: pixels.get(colour('--good')), height: canvas.clientHeight };
+      });
+      // Each has its cell, and one that needs a person covers more of it.
+      assert(good > 4_900 && bad / 10 >= 4 * (good / 4_990), `${bad} and ${good} pixels`);
+      assert(height <= 160, `it is ${height} high`);
+      await picture(page, `map-${size.width}`);
+      await audit(page, `the map, ${size.width}`, axe);
+    }
+    const told = (text) => until(page, text, (wanted) => document.querySelector('.strip .told').textContent === wanted, text);
+    await page.focus('#heat');
+    for (let step = 0; step < 8; step += 1) await page.keyboard.press('ArrowRight');
+    await told('north/shop/set-0007: Blocked, Refused');
+    await page.keyboard.press('End');
+    await told('north/shop/set-4999: In sync, All pods available');
+    await page.keyboard.press('Enter');
+    await until(page, 'its page', () => document.querySelector('h1').textContent === 'set-4999');
+    await page.goBack();
+    await until(page, 'the board', () => document.getElementById('heat') !== null);
+    await say(page, rows);
+    await until(page, 'the map', () => document.querySelector('#heat canvas').clientWidth > 500);
+    const box = await page.$eval('#heat canvas', (canvas) => {
+      const { left, top } = canvas.getBoundingClientRect();
+      return { left, top };
+    });
+    await page.mouse.click(box.left + 1, box.top + 1);
+    await until(page, 'the page of the first', () => document.querySelector('h1').textContent === 'set-0000');
+  },
+
   async board_keeps_its_rows_until_agents_are_back({ open, until, assert }) {
     const page = await open('', WIDE, true);
     await say(page, troubled());
