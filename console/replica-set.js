@@ -6,7 +6,7 @@ import { makeCopy } from './copy.js';
 import { h, setAttribute, setText } from './dom.js';
 import { age, fullTime, learnTime, now } from './format.js';
 import { makeNodes } from './nodes.js';
-import { lastBoard } from './route.js';
+import { hashOf, lastBoard } from './route.js';
 import { makeScale } from './scale.js';
 import { makeTimeline } from './timeline.js';
 import { makeWhy } from './why.js';
@@ -27,12 +27,13 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const state = h('span', {});
   const since = h('time', { class: 'dim' });
   const sentence = h('p', { class: 'sentence', id: 'sentence' });
+  const family = h('p', { class: 'family dim', id: 'family', hidden: true });
   const next = makeNext();
   const words = h('p', { class: 'refusal', id: 'failure' });
   const told = h('details', { class: 'words', hidden: true }, h('summary', {}, 'Message of the cluster'), words);
   const head = h('header', { class: 'subject' },
     h('p', { class: 'crumbs' }, h('a', { href: lastBoard() }, 'Board'), ' / ', `${cluster} / ${namespace}`),
-    h('h1', {}, name), h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), since), sentence, next.element, told);
+    h('h1', {}, name), family, h('p', { class: 'standing' }, bar, numbers, h('span', { class: 'state' }, mark, ' ', state), since), sentence, next.element, told);
   const nodes = makeNodes();
   const scale = makeScale(subject, query, (victims) => nodes.mark(victims));
   const why = makeWhy(query);
@@ -63,6 +64,16 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     // The words of the cluster are told once: behind the cause, unless they are in it.
     setText(words, row.failure);
     told.hidden = !row.failure || cause.includes(row.failure);
+  }
+
+  /** Shows the owner, and the other ReplicaSets that it owns. */
+  function relate({ owner, siblings = [] }) {
+    family.hidden = !owner;
+    const shown = `${owner?.kind} ${owner?.name} ${siblings}`;
+    if (!owner || family.dataset.shown === shown) return;
+    family.dataset.shown = shown;
+    const links = siblings.flatMap((sibling, at) => [at > 0 ? ', ' : ' · also owns ', h('a', { href: hashOf(['replicasets', cluster, namespace, sibling]) }, sibling)]);
+    family.replaceChildren(`Owner: ${owner.kind} ${owner.name}`, ...links);
   }
 
   function stand(found) {
@@ -107,6 +118,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
       if (kind === 'pods' && (data !== null || now() >= keptUntil)) {
         timeline.pods(data);
         nodes.pods(data);
+        if (data) relate(data);
         scale.refresh();
       }
       if (kind === 'decision') {

@@ -1,6 +1,6 @@
 // "Scale to n": what the server would decide, before anyone scales. Asks; changes nothing.
 
-import { h, setText } from './dom.js';
+import { h, reconcile, setAttribute, setText } from './dom.js';
 import { count, word } from './format.js';
 import { replaceQuery } from './route.js';
 import { ask } from './stream.js';
@@ -18,6 +18,8 @@ export function makeScale(subject, query, mark) {
   /** What the address asks for instead of a number. */
   let broken = query.replicas && !isNumber ? query.replicas : '';
   let timer = 0;
+  /** The victim of which is shown what would keep it. */
+  let kept = '';
   let abort = null;
 
   const slider = h('input', { id: 'scale', type: 'range', min: 0, max: 10, value: 0, oninput: () => choose(slider.value) });
@@ -71,10 +73,47 @@ export function makeScale(subject, query, mark) {
     else if (creates.length > 0) setText(answer, `At ${wanted}, ${count(creates.length, 'pod')} would be created${limited}.`);
     else setText(answer, `At ${wanted}, no pod would be created or deleted.`);
     const shown = deletes.slice(0, SHOWN_MAX);
-    const items = shown.map((victim) => h('li', {}, h('span', { class: 'pod' }, victim.pod.name), ' ', h('span', { class: 'rule' }, word(victim.reason.rule, 'RULE_')), ' ', h('span', { class: 'dim' }, victim.reason.detail)));
-    if (deletes.length > shown.length) items.push(h('li', { class: 'more' }, `and ${(deletes.length - shown.length).toLocaleString('en')} more`));
-    list.replaceChildren(...items);
+    const left = deletes.length - shown.length;
+    const rest = left > 0 ? [{ pod: { name: '' }, reason: { rule: '', detail: `and ${left.toLocaleString('en')} more` } }] : [];
+    reconcile(list, [...shown, ...rest], (victim) => victim.pod.name, makeVictim, drawVictim);
+    if (!deletes.some((victim) => victim.pod.name === kept)) kept = '';
+    else explain(kept);
     mark(new Map(deletes.map((victim, at) => [victim.pod.name, at + 1])));
+  }
+
+  function makeVictim({ pod: { name } }) {
+    const rule = h('span', { class: 'rule' });
+    const detail = h('span', { class: 'dim' });
+    const keep = name ? h('button', { type: 'button', class: 'keep', 'aria-label': `What would keep it? ${name}`, 'aria-expanded': 'false', onclick: () => explain(kept === name ? '' : name) }, 'What would keep it?') : null;
+    const said = h('p', { class: 'kept', role: 'status', hidden: true });
+    return Object.assign(h('li', { class: name ? null : 'more' }, h('span', { class: 'pod' }, name), ' ', rule, ' ', detail, ' ', keep, said), { rule, detail, keep, said });
+  }
+
+  function drawVictim(element, { reason }) {
+    setText(element.rule, word(reason.rule, 'RULE_'));
+    setText(element.detail, reason.rule === 'RULE_UID' ? 'tie by all other rules; the lower UID goes first' : reason.detail);
+  }
+
+  /** Asks the server which changes would keep a pod, and shows them below it; of another pod nothing is shown then. */
+  async function explain(name) {
+    kept = name;
+    for (const element of list.children) {
+      element.said.hidden = element.dataset.key !== name || element.said.textContent === '';
+      if (element.keep) setAttribute(element.keep, 'aria-expanded', element.dataset.key === name);
+    }
+    if (!name) return;
+    const at = wanted;
+    let text;
+    try {
+      text = [keeping(subject.namespace, name, await ask('rescue', { ...subject, replicas: at, pod: name }, abort?.signal))];
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      text = [`No answer: ${error.message}.`];
+    }
+    const element = [...list.children].find((one) => one.dataset.key === name);
+    if (!element || kept !== name || at !== wanted) return;
+    element.said.replaceChildren(...text.flat());
+    element.said.hidden = false;
   }
 
   return {
@@ -95,4 +134,15 @@ export function makeScale(subject, query, mark) {
       abort?.abort();
     },
   };
+}
+
+/** Says which changes keep a pod, of which each alone is enough. */
+function keeping(namespace, name, { deleted, limited, changes }) {
+  if (limited) return 'Not known: more pods are surplus than one decision deletes, so the next one could choose it.';
+  if (!deleted) return 'It would stay as it is.';
+  const cost = changes.find(({ change }) => change === 'deletionCost')?.value;
+  const parts = changes.map(({ change, value }) => ({ ready: 'if it were ready', deletionCost: `with a deletion cost of ${value}`, node: `on the node ${value}` })[change]);
+  if (parts.length === 0) return 'Neither a higher deletion cost nor readiness would keep it.';
+  const command = cost === undefined ? [] : [h('code', {}, `kubectl -n ${namespace} annotate pod ${name} --overwrite controller.kubernetes.io/pod-deletion-cost=${cost}`)];
+  return [`It would stay ${parts.length > 1 ? `${parts.slice(0, -1).join(', ')} or ${parts.at(-1)}` : parts[0]}. `, ...command];
 }

@@ -22,7 +22,7 @@ use server_session::wire::{Fault, Violation};
 use tokio::time::Instant;
 
 use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::View};
-use crate::{access::Caller, error::Refusal, service::Decisions, shared::Shared};
+use crate::{access::Caller, error::Refusal, inspection::find, service::Decisions, shared::Shared};
 
 mod answer;
 mod assets;
@@ -35,6 +35,7 @@ mod json;
 mod pods;
 mod reader;
 mod replica_set;
+mod rescue;
 mod sessions;
 mod stream;
 mod view;
@@ -48,6 +49,7 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
     let data = Router::new()
         .route("/console/api/stream", get(follow))
         .route("/console/api/simulate", get(simulate))
+        .route("/console/api/rescue", get(rescue))
         .route_layer(middleware::from_fn_with_state(
             Arc::clone(&state),
             gate::authorize,
@@ -97,13 +99,13 @@ async fn simulate(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
     state.shared.check_draining()?;
+    let replicas = replicas(&mut query)?;
     let mut field = |name: &str| query.remove(name).unwrap_or_default();
-    let replicas = field("replicas");
     let request = v1::SimulateRequest {
         cluster: field("cluster"),
         namespace: field("namespace"),
         name: field("name"),
-        replicas: Some(replicas.parse().map_err(|_| not_a_number(&replicas))?),
+        replicas: Some(replicas),
     };
     let until = Instant::now() + state.shared.config.deadline;
     let decisions = Decisions(Arc::clone(&state.shared));
@@ -112,7 +114,40 @@ async fn simulate(
     Ok(answer::json(state.json.text("SimulateResponse", &answer)))
 }
 
-fn not_a_number(text: &str) -> Refusal {
-    let description = format!("{text:?} must be a number from 0 to 2147483647");
-    Refusal::field(Violation::new("replicas", Fault::Range, description))
+/// Answers what would keep a pod that a scale-down would delete.
+async fn rescue(
+    State(state): State<Arc<ConsoleState>>,
+    Query(mut query): Query<HashMap<String, String>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Refused> {
+    state.shared.check_draining()?;
+    let replicas = replicas(&mut query)?;
+    let mut field = |name: &str| query.remove(name).unwrap_or_default();
+    let (cluster, namespace, name) = (field("cluster"), field("namespace"), field("name"));
+    let pod = field("pod");
+    let until = Instant::now() + state.shared.config.deadline;
+    let decisions = Decisions(Arc::clone(&state.shared));
+    for found in find(&state.shared, &caller, &cluster, &namespace, &name)? {
+        let permit = decisions.permit(&caller).await;
+        let around = decisions.surroundings(&found.handle, &namespace, &name);
+        let around = around.await?;
+        if around.replica_sets().is_empty() {
+            continue;
+        }
+        let answer = decisions.beside(permit, until, move |go_on| {
+            rescue::rescue(&around, replicas, &pod, go_on)
+        });
+        return Ok(answer::json(answer.await?.to_string()));
+    }
+    Err(Refusal::ReplicaSetUnknown { namespace, name })?
+}
+
+/// Takes the number of replicas out of a query.
+fn replicas(query: &mut HashMap<String, String>) -> Result<i32, Refusal> {
+    let text = query.remove("replicas").unwrap_or_default();
+    let parsed = text.parse().ok().filter(|number| *number >= 0);
+    parsed.ok_or_else(|| {
+        let description = format!("{text:?} must be a number from 0 to 2147483647");
+        Refusal::field(Violation::new("replicas", Fault::Range, description))
+    })
 }

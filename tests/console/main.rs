@@ -188,6 +188,15 @@ async fn page_says_what_it_does_not_know() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn least_change_keeps_a_pod() {
+    play(
+        "least_change_keeps_a_pod",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn board_keeps_its_rows_until_agents_are_back() {
     play(
         "board_keeps_its_rows_until_agents_are_back",

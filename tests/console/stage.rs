@@ -140,6 +140,8 @@ impl Stage {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
             "vary" => self.vary(&name),
+            "price" => self.price(&name, &number("cost").to_string()),
+            "own" => self.give_owner(&name),
             "quota" => self.limit(number("pods")).await,
             "unlimit" => self.unlimit(),
             "throttle" => self.throttle(),
@@ -237,6 +239,27 @@ impl Stage {
             let cost = json!({"metadata": {"annotations": {COST: "-10"}}});
             let varied = cluster.patch(Kind::Pod, NAMESPACE, &names[1], &cost);
             varied.expect("it is there");
+        });
+    }
+
+    /// Gives a pod a deletion cost.
+    fn price(&self, pod: &str, cost: &str) {
+        let cost = json!({"metadata": {"annotations": {COST: cost}}});
+        self.cluster.with(|cluster| {
+            let priced = cluster.patch(Kind::Pod, NAMESPACE, pod, &cost);
+            priced.expect("it is there");
+        });
+    }
+
+    /// Makes a ReplicaSet and the one named `api` belong to a Deployment.
+    fn give_owner(&self, name: &str) {
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "front", "uid": "front-uid", "controller": true}]);
+        let owned = json!({"metadata": {"ownerReferences": owner}});
+        self.cluster.with(|cluster| {
+            for name in [name, "api"] {
+                let patched = cluster.patch(Kind::ReplicaSet, NAMESPACE, name, &owned);
+                patched.expect("it is there");
+            }
         });
     }
 

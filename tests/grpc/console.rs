@@ -1,7 +1,7 @@
 //! The console over HTTP: who gets what of it, and that it takes nothing from the rest of the admin port.
 
 use decree::v1;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::objects::{pod, replica_set};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -246,6 +246,16 @@ async fn replica_set_is_followed_with_its_pods_and_what_if_is_answered() {
     assert_eq!(victims.len(), 1);
     assert_eq!(victims[0]["reason"]["rule"], "RULE_UID");
 
+    for pod in ["a", "b"] {
+        let path = format!("/console/api/rescue?{subject}&replicas=1&pod={pod}");
+        let answer = ask(&server, &path, "").await.json().await;
+        let is_victim = victims[0]["pod"]["name"] == pod;
+        assert_eq!(answer["deleted"], is_victim, "{answer}");
+        let changes = answer["changes"].as_array().expect("a list");
+        let cost = json!({"change": "deletionCost", "value": 1});
+        assert_eq!(changes.contains(&cost), is_victim, "{answer}");
+    }
+
     let path = "/console/api/stream?view=replicaset&cluster=laptop&namespace=default&name=none";
     let mut absent = ask(&server, path, "").await;
     assert_eq!(absent.event("replicaset").await, Some(Value::Null));
@@ -286,9 +296,12 @@ async fn console_demands_what_the_grpc_port_demands() {
     let seen = seen.event("sessions").await.expect("what it may see");
     assert_eq!(seen["sessions"].as_array().map(Vec::len), Some(1));
     assert_eq!(seen["sessions"][0]["beside"]["identity"], "sub:agent-a");
-    let other = "/console/api/simulate?cluster=b&namespace=default&name=web&replicas=0";
-    let other = ask(server, other, &viewer).await;
-    assert_eq!(other.json().await["reason"], "CLUSTER_UNKNOWN");
+    for what in ["simulate", "rescue"] {
+        let other =
+            format!("/console/api/{what}?cluster=b&namespace=default&name=web&replicas=0&pod=a");
+        let other = ask(server, &other, &viewer).await;
+        assert_eq!(other.json().await["reason"], "CLUSTER_UNKNOWN");
+    }
 }
 
 #[tokio::test]

@@ -1,17 +1,37 @@
 //! Pods as a page shows them: what the order of deletion reads of each.
 
 use serde_json::{Value, json};
-use server_core::{Phase, Pod, Timestamp};
+use server_core::{Phase, Pod, ReplicaSet, Surroundings, Timestamp};
 
 /// How many pods of a ReplicaSet are shown.
 const SHOWN_MAX: usize = 2_000;
+/// How many ReplicaSets of the same owner are named.
+const SIBLINGS_MAX: usize = 100;
 
-/// Returns the pods by name, the first [`SHOWN_MAX`] of them, and how many there are.
-pub(super) fn pods<'a>(pods: impl Iterator<Item = &'a Pod>) -> Value {
-    let mut pods: Vec<_> = pods.collect();
+/// Returns the pods by name, the first [`SHOWN_MAX`] of them, how many there are, and who else has their ReplicaSet's owner.
+pub(super) fn pods(gathered: &[Surroundings]) -> Value {
+    let mut pods: Vec<_> = gathered.iter().flat_map(Surroundings::owned).collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
     let shown: Vec<_> = pods.iter().take(SHOWN_MAX).map(|one| pod(one)).collect();
-    json!({"count": pods.len(), "pods": shown})
+    let mut sets = gathered.iter().map(Surroundings::replica_sets);
+    let sets = sets.find(|sets| !sets.is_empty());
+    let (owner, siblings) = sets.map(family).unwrap_or_default();
+    json!({"count": pods.len(), "pods": shown, "owner": owner, "siblings": siblings})
+}
+
+/// Returns the owner of the first ReplicaSet, and the names of the others in its namespace: the first [`SIBLINGS_MAX`] of them, by name.
+fn family(sets: &[ReplicaSet]) -> (Value, Vec<Value>) {
+    let Some((own, others)) = sets.split_first() else {
+        return (Value::Null, Vec::new());
+    };
+    let owner = own.controller.as_ref();
+    let owner = owner.map(|owner| json!({"kind": &*owner.kind, "name": &*owner.name}));
+    let others = others.iter().map(|set| &set.key);
+    let others = others.filter(|key| key.namespace == own.key.namespace);
+    let mut names: Vec<_> = others.map(|key| &*key.name).collect();
+    names.sort_unstable();
+    let names = names.into_iter().take(SIBLINGS_MAX).map(Value::from);
+    (owner.into(), names.collect())
 }
 
 fn pod(pod: &Pod) -> Value {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use decree::v1;
-use server_core::Surroundings;
 use tokio::time::Instant;
 
 use super::{console_state::ConsoleState, event::event, pods::pods, reader::Reader};
@@ -108,10 +107,7 @@ impl ReplicaSet {
                 Err(other) => return Err(other),
             }
         }
-        let written = decisions.beside(permit, until, move |_| {
-            let owned = gathered.iter().flat_map(Surroundings::owned);
-            Ok(pods(owned).to_string())
-        });
+        let written = decisions.beside(permit, until, move |_| Ok(pods(&gathered).to_string()));
         written.await
     }
 }

@@ -162,4 +162,31 @@ export const subject = {
     assert((await broken.evaluate(() => window.made.asked.length)) === 0, 'the server is not asked');
     await picture(broken, 'broken-link');
   },
+
+  async least_change_keeps_a_pod({ open, until, act, assert }) {
+    const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
+    await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
+    await act('vary', { name: 'shop-7d4b9c' });
+    const foretold = await until(page, 'the forecast', () => {
+      const lines = [...document.querySelectorAll('#would li')];
+      return lines.length === 3 && lines[0].rule.textContent === 'NOT_READY' && lines[1].rule.textContent === 'DELETION_COST' && lines.map((line) => line.dataset.key);
+    });
+    const [, second, third] = foretold;
+    // What would keep a pod is exact: with the least cost it stays, and it goes with one less.
+    await page.evaluate((name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name).keep.click(), third);
+    const keep = await until(page, 'what would keep the third', (name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name)?.said.textContent, third);
+    assert(/^It would stay .*with a deletion cost of 1/.test(keep) && keep.endsWith(`kubectl -n default annotate pod ${third} --overwrite controller.kubernetes.io/pod-deletion-cost=1`), keep);
+    await page.evaluate((name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name).keep.click(), second);
+    const cost = Number(/deletion cost of (-?\d+)/.exec(await until(page, 'what would keep the second', (name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name)?.said.textContent, second))[1]);
+    const isVictim = (name, wanted) => until(page, `${name}: ${wanted}`, (pod, expected) => document.querySelectorAll('#would li').length === 3 && [...document.querySelectorAll('#would .pod')].some((one) => one.textContent === pod) === expected, name, wanted);
+    await act('price', { name: second, cost });
+    await isVictim(second, false);
+    await act('price', { name: second, cost: cost - 1 });
+    await isVictim(second, true);
+    await act('price', { name: second, cost: -10 });
+    await until(page, 'the forecast as before', (names) => [...document.querySelectorAll('#would .pod')].map((pod) => pod.textContent).join() === names, foretold.join());
+
+    await act('own', { name: 'shop-7d4b9c' });
+    await until(page, 'its owner and what else that owns', () => document.getElementById('family').textContent === 'Owner: Deployment front · also owns api' && document.querySelector('#family a').hash === '#/replicasets/shop/default/api');
+  },
 };

@@ -349,6 +349,19 @@ impl Surroundings {
         })
     }
 
+    /// Returns the ReplicaSet itself, if it is there, and then those with the same owner.
+    #[must_use]
+    pub fn replica_sets(&self) -> &[ReplicaSet] {
+        &self.replica_sets
+    }
+
+    /// Returns a pod of its namespace by its name, for a decision on a pod that is otherwise.
+    pub fn pod_mut(&mut self, name: &str) -> Option<&mut Pod> {
+        let namespace = &*self.namespace;
+        let mut pods = self.pods.iter_mut();
+        pods.find(|pod| &*pod.namespace == namespace && &*pod.name == name)
+    }
+
     /// Returns the decision if `replicas` pods were wanted, or as many as are; `None` if there is no such ReplicaSet.
     ///
     /// # Errors

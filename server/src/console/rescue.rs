@@ -1,0 +1,138 @@
+//! What would keep a pod that a scale-down would delete: the least change of one of its values, each tried by a decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings};
+
+use crate::{clock, error::Refusal};
+
+/// How many nodes are tried: those with the fewest pods of the ReplicaSet.
+const NODES_MAX: usize = 3;
+
+/// A pod of a scale-down that has not happened.
+struct Question<'a> {
+    around: &'a Surroundings,
+    replicas: i32,
+    pod: &'a str,
+    go_on: &'a dyn Fn() -> bool,
+}
+
+/// Returns whether the pod would be deleted, and the changes of which each alone keeps it. Where more pods are surplus than a decision deletes, a
+/// pod that is spared now may be deleted by the next one, so nothing is said then.
+pub(super) fn rescue(
+    around: &Surroundings,
+    replicas: i32,
+    pod: &str,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Value, Refusal> {
+    let question = Question {
+        around,
+        replicas,
+        pod,
+        go_on,
+    };
+    let own = around.owned().find(|owned| &*owned.name == pod);
+    let decision = question.decide(|_| {})?;
+    let (Some(own), Some(decision)) = (own, decision) else {
+        return Ok(json!({"deleted": false, "limited": false, "changes": []}));
+    };
+    let is_limited = decision
+        .reasons
+        .iter()
+        .any(|reason| reason.rule == Rule::BurstLimited);
+    let is_deleted = question.is_among(&decision);
+    let changes = if is_deleted && !is_limited {
+        question.changes(own)?
+    } else {
+        Vec::new()
+    };
+    Ok(json!({"deleted": is_deleted, "limited": is_limited, "changes": changes}))
+}
+
+// === impl Question ===
+
+impl Question<'_> {
+    fn changes(&self, own: &Pod) -> Result<Vec<Value>, Refusal> {
+        let mut changes = Vec::new();
+        let may_be_ready = own.state.phase == Phase::Running && !own.state.ready.ready;
+        if may_be_ready && self.keeps(become_ready)? {
+            changes.push(json!({"change": "ready"}));
+        }
+        if let Some(cost) = self.least_cost(own.state.deletion_cost)? {
+            changes.push(json!({"change": "deletionCost", "value": cost}));
+        }
+        if own.node.is_some()
+            && let Some(node) = self.node(own)?
+        {
+            changes.push(json!({"change": "node", "value": node}));
+        }
+        Ok(changes)
+    }
+
+    /// Returns the least cost with which the pod stays. The higher its cost, the later it is in the order of deletion; so it stays with each
+    /// cost above one that keeps it, and only a cost that another pod has, or one more, makes a difference.
+    fn least_cost(&self, own: i32) -> Result<Option<i32>, Refusal> {
+        let costs = self.around.owned().map(|pod| pod.state.deletion_cost);
+        let costs: BTreeSet<_> = costs
+            .flat_map(|cost| [cost, cost.saturating_add(1)])
+            .filter(|cost| *cost > own)
+            .collect();
+        let costs: Vec<_> = costs.into_iter().collect();
+        let (mut low, mut high) = (0, costs.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.keeps(|pod| pod.state.deletion_cost = costs[middle])? {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(costs.get(low).copied())
+    }
+
+    /// Returns a node on which the pod stays.
+    fn node(&self, own: &Pod) -> Result<Option<String>, Refusal> {
+        let mut nodes = BTreeMap::new();
+        for pod in self.around.owned().filter(|pod| pod.state.is_active()) {
+            if pod.node.is_some() && pod.node != own.node {
+                *nodes.entry(pod.node.clone()).or_insert(0_usize) += 1;
+            }
+        }
+        let mut nodes: Vec<_> = nodes.into_iter().collect();
+        nodes.sort_by_key(|(_, pods)| *pods);
+        for (node, _) in nodes.into_iter().take(NODES_MAX) {
+            if self.keeps(|pod| pod.node.clone_from(&node))? {
+                return Ok(node.map(|node| node.to_string()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the pod stays if it is changed.
+    fn keeps(&self, change: impl FnOnce(&mut Pod)) -> Result<bool, Refusal> {
+        let decision = self.decide(change)?;
+        Ok(decision.is_some_and(|decision| !self.is_among(&decision)))
+    }
+
+    fn decide(&self, change: impl FnOnce(&mut Pod)) -> Result<Option<Decision>, Refusal> {
+        let mut around = self.around.clone();
+        if let Some(pod) = around.pod_mut(self.pod) {
+            change(pod);
+        }
+        let decided = around.decide(Some(self.replicas), self.go_on);
+        decided.map_err(|Interrupted| Refusal::DeadlineExceeded)
+    }
+
+    fn is_among(&self, decision: &Decision) -> bool {
+        let mut deletes = decision.deletes.iter();
+        deletes.any(|victim| &*victim.pod.name == self.pod)
+    }
+}
+
+fn become_ready(pod: &mut Pod) {
+    pod.state.ready = Ready {
+        ready: true,
+        since: Some(clock::now()),
+    };
+}
