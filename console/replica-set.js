@@ -9,6 +9,7 @@ import { makeNodes } from './nodes.js';
 import { hashOf, lastBoard } from './route.js';
 import { makeScale } from './scale.js';
 import { makeTimeline } from './timeline.js';
+import { makeTravel } from './travel.js';
 import { makeWhy } from './why.js';
 
 /** For how long a page waits for an agent after a new connection. */
@@ -37,7 +38,8 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const nodes = makeNodes();
   const scale = makeScale(subject, query, (victims) => nodes.mark(victims));
   const why = makeWhy(query);
-  const timeline = makeTimeline();
+  const travel = makeTravel((time) => timeline.travel(time));
+  const timeline = makeTimeline(travel);
   const body = h('div', { class: 'panels' }, why.element, scale.element, timeline.element, nodes.element);
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
   const kept = h('p', { class: 'dim', id: 'kept', hidden: true }, 'The agent has not reconnected yet. The page shows what was known before.');
@@ -96,6 +98,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
       standing = null;
       return;
     }
+    travel.see(found.summary, now());
     timeline.standing(standing, found);
     standing = found;
     why.standing(found);

@@ -45,8 +45,10 @@ export function folded(entries) {
   return lines;
 }
 
-/** Returns the panel. */
-export function makeTimeline() {
+/** Returns the panel, with `travel` above the entries. */
+export function makeTimeline(travel) {
+  /** The time that is shown: entries after it are pale. */
+  let until = Infinity;
   let entries = [];
   let number = 0;
   const seen = new Set();
@@ -59,12 +61,12 @@ export function makeTimeline() {
   const list = h('ol', { class: 'timeline', id: 'timeline', tabindex: 0, 'aria-labelledby': 'history-title' });
   const empty = h('p', { class: 'dim' }, 'Nothing has happened since the agent connected.');
   const legend = h('p', { class: 'legend' }, LEGEND.map(([lane, text]) => h('span', {}, h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, LANES[lane][1]), ` ${text}`)));
-  const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'Timeline'), legend, empty, list);
+  const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'Timeline'), legend, travel.element, empty, list);
 
   /** Keeps an entry. `fold` names those that are alike; without it, it stands for itself. */
-  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time } = {}) {
+  function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, desired = null } = {}) {
     number += 1;
-    const entry = { key: number, lane, time, text, detail, fold, times, first };
+    const entry = { key: number, lane, time, text, detail, fold, times, first, desired };
     // Newest first. Among those of one time the later one is above.
     const at = entries.findIndex((other) => other.time <= time);
     entries.splice(at < 0 ? entries.length : at, 0, entry);
@@ -74,6 +76,7 @@ export function makeTimeline() {
 
   function draw() {
     empty.hidden = entries.length > 0;
+    travel.entries(entries);
     reconcile(list, folded(entries), (line) => String(line.key), makeLine, drawLine);
   }
 
@@ -88,6 +91,7 @@ export function makeTimeline() {
 
   function drawLine(element, line) {
     setText(element.time, ago(line.time));
+    setAttribute(element, 'data-later', line.time > until);
     setText(element.times, line.times > 1 ? `, ${line.times.toLocaleString('en')} times since ${clock(line.first)}` : '');
     setAttribute(element.times, 'title', line.times > 1 ? fullTime(line.first) : '');
     setText(element.detail, line.detail);
@@ -119,7 +123,7 @@ export function makeTimeline() {
   function scaled({ time, scaled: { from, to } }) {
     if (seen.has(`scaled ${time}`)) return;
     seen.add(`scaled ${time}`);
-    add('change', Date.parse(time), from == null ? `created, desired ${to}` : `desired ${from} → ${to}`);
+    add('change', Date.parse(time), from == null ? `created, desired ${to}` : `desired ${from} → ${to}`, { desired: { from, to } });
   }
 
   function answered({ time, answered: end }) {
@@ -178,6 +182,11 @@ export function makeTimeline() {
     element,
     /** Brings the times up to date. */
     draw,
+    /** Shows the timeline as of a time, or of now. */
+    travel(time) {
+      until = time ?? Infinity;
+      draw();
+    },
     change(text) {
       add('change', now(), text);
       draw();

@@ -197,6 +197,15 @@ async fn least_change_keeps_a_pod() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn earlier_times_are_shown() {
+    play(
+        "earlier_times_are_shown",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn board_keeps_its_rows_until_agents_are_back() {
     play(
         "board_keeps_its_rows_until_agents_are_back",

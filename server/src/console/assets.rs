@@ -53,6 +53,7 @@ const ALL: &[Asset] = embedded! {
     "sort.js": SCRIPT,
     "stream.js": SCRIPT,
     "timeline.js": SCRIPT,
+    "travel.js": SCRIPT,
     "why.js": SCRIPT,
 };
 

@@ -189,4 +189,34 @@ export const subject = {
     await act('own', { name: 'shop-7d4b9c' });
     await until(page, 'its owner and what else that owns', () => document.getElementById('family').textContent === 'Owner: Deployment front · also owns api' && document.querySelector('#family a').hash === '#/replicasets/shop/default/api');
   },
+
+  async earlier_times_are_shown({ open, until, assert, audit, axe }) {
+    const page = await open(ADDRESS, WIDE, true);
+    const found = refusedLedger();
+    await show(page, found);
+    const told = (pattern) => until(page, `the time ${pattern}`, (wanted) => new RegExp(wanted).test(document.getElementById('traveled')?.textContent), pattern);
+    await told('^Move the slider to see an earlier time\\.$');
+    await page.focus('#travel');
+    await page.keyboard.press('Home');
+    await told('^\\d\\d:\\d\\d:\\d\\d: 30 desired, current pods not known, as the page was not open\\.$');
+    const later = await page.$$eval('#timeline li', (lines) => lines.map((line) => line.dataset.later === 'true'));
+    assert(later.filter((one) => !one).length === 1 && !later.at(-1), `all but the first are later: ${later}`);
+    await page.keyboard.press('ArrowRight');
+    await told('30 desired, .* Last decision: delete 22 pods, TOO_MANY_REPLICAS: 52 active pods, 30 wanted\\.$');
+
+    // What the page has seen itself, it knows exactly.
+    const after = { ...found, summary: { ...found.summary, active: 31, ready: 31, available: 31 } };
+    await show(page, after);
+    await until(page, 'the change', () => document.getElementById('timeline').innerText.includes('current 30 → 31'));
+    await told('Last decision: delete 22 pods');
+    await page.keyboard.press('End');
+    await told('^Move the slider');
+    await page.keyboard.press('ArrowLeft');
+    await told('38 desired, 31 current, 31 ready\\. Last decision: create 8 pods');
+    for (let step = 0; step < 3; step += 1) await page.keyboard.press('ArrowLeft');
+    await told('38 desired, (30 current, 30 ready|current pods not known)');
+    await audit(page, 'an earlier time', axe);
+    await page.evaluate(() => [...document.querySelectorAll('.travel button')][0].click());
+    await told('^Move the slider');
+  },
 };
