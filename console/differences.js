@@ -1,36 +1,108 @@
-// What another controller did otherwise than decided, in sessions of mode shadow.
+// How far another controller agrees with what was decided here, in sessions of mode shadow: a report that can be passed on.
 
+import { makeCopy } from './copy.js';
 import { h, reconcile, setText } from './dom.js';
-import { count, word } from './format.js';
-import { hashOf } from './route.js';
+import { age, count, fullTime, now, word } from './format.js';
+import { hashOf, replaceQuery } from './route.js';
 
 const DEPARTURES = { UNSPECIFIED: 'unexplained', ORDER_OF_DELETION: 'order of deletion', REPLICA_FAILURE: 'ReplicaFailure', NAMESPACE_ENDING: 'the namespace ends', DELETED_BY_OTHERS: 'deleted by others' };
+const HEADINGS = ['Time', 'ReplicaSet', 'Subject', 'Decided here', 'Done there', 'Explained by'];
+
+const subjectOf = (one) => word(one.subject, 'SUBJECT_').toLowerCase();
+const isUnexplained = (one) => one.departure === 'DEPARTURE_UNSPECIFIED';
+const pathOf = ({ replicaSet }) => `${replicaSet.namespace}/${replicaSet.name}`;
+const explained = ({ departure }) => DEPARTURES[word(departure, 'DEPARTURE_')] ?? departure;
+/** A text of a cluster as one cell of a table of Markdown, in which nothing is markup. */
+const cell = (text) => String(text).replace(/\s+/g, ' ').replace(/[\\`*_[\]<>|#!]/g, '\\$&');
+
+/** Returns the share of comparisons without a difference, rounded down: 100 % are told only if all agree. */
+function share({ compared, explained: some, unexplained }) {
+  if (compared === 0) return '–';
+  const hundredths = Math.floor((10_000 * (compared - some - unexplained)) / compared);
+  return hundredths === 10_000 ? '100 %' : `${(hundredths / 100).toFixed(2)} %`;
+}
+
+/** Returns the counts of each subject, and of all. */
+function countsOf({ agreements }) {
+  const subjects = agreements.map((one) => ({ subject: subjectOf(one), compared: Number(one.compared), explained: Number(one.explained), unexplained: Number(one.unexplained) }));
+  const sum = (field) => subjects.reduce((total, one) => total + one[field], 0);
+  return [...subjects, { subject: 'all', compared: sum('compared'), explained: sum('explained'), unexplained: sum('unexplained') }];
+}
+
+function headline(answer, all) {
+  const long = answer.since ? `, for ${age(now() - Date.parse(answer.since))}` : '';
+  return `of ${count(all.compared, 'comparison')} agree, of ${count(Number(answer.replicaSets), 'ReplicaSet')}${long}. Pods that others deleted: ${answer.deletedByOthers}.`;
+}
+
+function markdown(answer) {
+  const counts = countsOf(answer);
+  const all = counts.at(-1);
+  const row = (...cells) => `| ${cells.map(cell).join(' | ')} |`;
+  const lines = ['# Decree beside the controller of the cluster', '', `${share(all)} ${headline(answer, all)}`, '', row('subject', 'compared', 'agree', 'explained', 'unexplained'), '| --- | ---: | ---: | ---: | ---: |',
+    ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained))];
+  if (answer.differences.length > 0) {
+    lines.push('', `## Differences: ${answer.differences.length}`, '', row(...HEADINGS), row(...HEADINGS.map(() => '---')));
+    for (const one of answer.differences) lines.push(row(one.time, pathOf(one), subjectOf(one), one.decided, one.done, explained(one)));
+  }
+  return `${lines.join('\n')}\n`;
+}
 
 /** Shows the differences in `main`. */
-export function showDifferences(main) {
+export function showDifferences(main, query) {
+  let known = null;
+  let isFiltered = query.show === 'unexplained';
+  const rate = h('p', { id: 'rate' });
   const intro = h('p', { class: 'summary', id: 'summary' });
-  const rows = h('tbody', {});
-  const headings = ['Time', 'ReplicaSet', 'What', 'Decided here', 'Done there', 'Explained by'];
-  const table = h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Differences' }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), rows));
+  const subjects = h('tbody', {});
+  const table = (label, headings, body) => h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': label }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), body));
+  const agreement = table('Agreement by subject', ['Subject', 'Compared', 'Agree', 'Explained', 'Unexplained'], subjects);
+  const rows = h('tbody', { id: 'differences' });
+  const list = table('Differences', HEADINGS, rows);
+  const only = h('input', { type: 'checkbox', id: 'only', checked: isFiltered, onchange: () => filter(only.checked) });
+  const copy = makeCopy('Copy as Markdown', () => markdown(known));
+  const actions = h('div', { class: 'actions' }, copy.elements, h('button', { type: 'button', onclick: download }, 'Download as JSON'), h('label', {}, only, ' Only unexplained'));
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
-  table.hidden = true;
-  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), intro, table, empty));
+  for (const element of [agreement, list, actions]) element.hidden = true;
+  main.replaceChildren(h('section', { class: 'page' }, h('h1', {}, 'Differences'), rate, agreement, intro, actions, list, empty));
 
-  function show({ differences, shadows, compared }) {
-    table.hidden = differences.length === 0;
-    empty.hidden = differences.length > 0;
-    const open = differences.filter((one) => one.departure === 'DEPARTURE_UNSPECIFIED').length;
-    setText(intro, shadows > 0 ? `${Number(compared).toLocaleString('en')} compared, ${count(differences.length, 'difference')}, ${open} of them unexplained.` : '');
-    if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in mode shadow'), h('p', {}, 'An agent that runs with ', h('code', {}, '--mode shadow'), ' beside another controller changes nothing, and what that one does otherwise is shown here.'));
-    else if (differences.length === 0) empty.replaceChildren(h('h2', {}, 'No differences'), h('p', {}, 'The other controller has done what was decided here.'));
-    reconcile(rows, differences, (one) => `${one.time} ${one.replicaSet.uid} ${one.subject} ${one.decided}`, makeRow, () => {});
+  function filter(wanted) {
+    isFiltered = wanted;
+    replaceQuery({ show: wanted ? 'unexplained' : '' });
+    draw();
+  }
+
+  function download() {
+    const address = URL.createObjectURL(new Blob([JSON.stringify(known, null, 2)], { type: 'application/json' }));
+    h('a', { href: address, download: 'decree-shadow.json' }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  function draw() {
+    const { differences, shadows } = known;
+    const unexplained = differences.filter(isUnexplained);
+    const shown = isFiltered ? unexplained : differences;
+    const counts = countsOf(known);
+    const all = counts.at(-1);
+    agreement.hidden = shadows === 0 || all.compared === 0;
+    actions.hidden = shadows === 0;
+    list.hidden = shown.length === 0;
+    empty.hidden = shown.length > 0;
+    rate.replaceChildren(...(agreement.hidden ? [] : [h('span', { class: 'numbers' }, share(all)), ` ${headline(known, all)}`]));
+    subjects.replaceChildren(...counts.map((one) => h('tr', {}, [one.subject, one.compared.toLocaleString('en'), share(one), one.explained, one.unexplained].map((text, at) => h(at === 0 ? 'th' : 'td', at === 0 ? { scope: 'row' } : { class: 'numbers' }, String(text))))));
+    setText(intro, differences.length > 0 ? `${count(differences.length, 'difference')}, ${unexplained.length} unexplained.` : '');
+    if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides: ', h('code', {}, 'decree up --cluster kubernetes')));
+    else if (shown.length === 0) empty.replaceChildren(h('h2', {}, 'No differences'), h('p', {}, differences.length > 0 ? 'Each difference is explained.' : all.compared > 0 ? 'The other controller did what the server decided.' : 'Nothing to compare yet: the other controller has not acted since the agent connected.'));
+    reconcile(rows, shown, (one) => `${one.time} ${one.replicaSet.uid} ${one.subject} ${one.decided}`, makeRow, () => {});
   }
 
   return {
     stream: { view: 'differences' },
     begin() {},
     event(name, data) {
-      if (name === 'differences' && data) show(data);
+      if (name !== 'differences' || !data) return;
+      known = data;
+      copy.reset();
+      draw();
     },
     close() {},
   };
@@ -38,10 +110,8 @@ export function showDifferences(main) {
 
 function makeRow(one) {
   const { namespace, name } = one.replicaSet;
-  const departure = word(one.departure, 'DEPARTURE_');
-  const time = new Date(Date.parse(one.time));
-  return h('tr', { 'data-departure': departure },
-    h('td', {}, h('time', { datetime: one.time }, time.toLocaleString('en', { hour12: false }))),
-    h('td', {}, h('a', { href: hashOf(['replicasets', one.cluster, namespace, name]) }, `${namespace}/${name}`)),
-    h('td', {}, word(one.subject, 'SUBJECT_').toLowerCase()), h('td', {}, one.decided), h('td', {}, one.done), h('td', {}, DEPARTURES[departure] ?? departure));
+  return h('tr', { 'data-departure': word(one.departure, 'DEPARTURE_') },
+    h('td', {}, h('time', { datetime: one.time }, fullTime(Date.parse(one.time)))),
+    h('td', {}, h('a', { href: hashOf(['replicasets', one.cluster, namespace, name]) }, pathOf(one))),
+    h('td', {}, subjectOf(one)), h('td', {}, one.decided), h('td', {}, one.done), h('td', {}, explained(one)));
 }

@@ -48,7 +48,7 @@ function open(parts, query) {
   if (parts.length === 0) return showBoard(main, query);
   if (parts[0] === 'replicasets' && parts.length === 4) return showReplicaSet(main, query, parts.slice(1));
   if (parts.length === 1 && parts[0] === 'sessions') return showSessions(main);
-  if (parts.length === 1 && parts[0] === 'differences') return showDifferences(main);
+  if (parts.length === 1 && parts[0] === 'differences') return showDifferences(main, query);
   if (parts.length === 1 && parts[0] === 'recording') return openRecording();
   return showNothing();
 }

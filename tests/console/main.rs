@@ -206,6 +206,15 @@ async fn earlier_times_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn shadow_report_can_be_passed_on() {
+    play(
+        "shadow_report_can_be_passed_on",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn board_keeps_its_rows_until_agents_are_back() {
     play(
         "board_keeps_its_rows_until_agents_are_back",

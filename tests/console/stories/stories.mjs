@@ -285,9 +285,9 @@ export const stories = {
     const page = await open('#/differences');
     await until(page, 'that nothing differs', () => document.getElementById('empty').innerText.includes('No differences'));
     await act('foreign', { name: 'api-x' });
-    await until(page, 'what differs', () => document.querySelector('tbody tr')?.innerText.includes('default/api'));
+    await until(page, 'what differs', () => document.querySelector('#differences tr')?.innerText.includes('default/api'));
     await picture(page, 'differences');
-    await page.click('tbody a');
+    await page.click('#differences a');
     await until(page, 'its page', () => document.querySelector('h1').textContent === 'api');
   },
 

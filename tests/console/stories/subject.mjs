@@ -219,4 +219,34 @@ export const subject = {
     await page.evaluate(() => [...document.querySelectorAll('.travel button')][0].click());
     await told('^Move the slider');
   },
+
+  async shadow_report_can_be_passed_on({ open, until, assert, audit, axe, url, picture }) {
+    const page = await open('#/differences', WIDE, true);
+    await page.browserContext().overridePermissions(new URL(url).origin, ['clipboard-write', 'clipboard-read', 'clipboard-sanitized-write']);
+    const set = (name) => ({ namespace: 'shop', name, uid: name });
+    const difference = (name, departure, done) => ({ time: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, decidedPods: ['a'], donePods: ['b'] });
+    const answer = {
+      differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), difference('web', 'DEPARTURE_DELETED_BY_OTHERS', 'deleted c')], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', since: at(86_400),
+      agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '1', unexplained: '1' }],
+    };
+    await page.evaluate((told) => window.made.say('differences', told), answer);
+    await until(page, 'the rate', () => document.getElementById('rate')?.textContent === '99.83 % of 1,204 comparisons agree, of 7 ReplicaSets, for 24 h. Pods that others deleted: 4.');
+    const cells = await page.$$eval('.page .wide tbody tr', (rows) => rows.map((row) => [...row.cells].map((one) => one.textContent).join(' ')));
+    assert(cells[0] === 'count 1,000 100 % 0 0' && cells[1] === 'victims 204 99.01 % 1 1' && cells[2] === 'all 1,204 99.83 % 1 1', cells.join('\n'));
+    assert((await page.$$('#differences tr')).length === 2, 'both differences');
+    for (const size of [NARROW, WIDE]) {
+      await page.setViewport(size);
+      for (const [scheme, features] of SCHEMES) {
+        await page.emulateMediaFeatures(features);
+        await audit(page, `the report, ${scheme}, ${size.width}`, axe);
+      }
+    }
+    await picture(page, 'shadow-report');
+    await page.evaluate(() => [...document.querySelectorAll('button')].find((button) => button.textContent === 'Copy as Markdown').click());
+    const text = await until(page, 'the report', async () => [...document.querySelectorAll('button')].some((button) => button.textContent === 'Copied') && navigator.clipboard.readText());
+    assert(text.includes('99.83 % of 1,204 comparisons agree') && text.includes('| victims | 204 | 99.01 % | 1 | 1 |') && text.includes('deleted \\<b\\>\\|b |'), text);
+    await page.click('#only');
+    await until(page, 'the unexplained', () => document.querySelectorAll('#differences tr').length === 1 && document.querySelector('#differences tr').textContent.includes('shop/api'));
+    assert(page.url().endsWith('#/differences?show=unexplained'), page.url());
+  },
 };
