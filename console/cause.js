@@ -28,9 +28,10 @@ export function severityOf(row) {
   return now() - Date.parse(row.unconvergedSince) < SLOW ? 'WORKING' : 'SLOW';
 }
 
-/** Returns the cause in a sentence, without times. */
+/** Returns the cause in a sentence, without times; empty if it says no more than the severity. */
 export function causeOf(row) {
-  return row.cause?.text || guess(row);
+  const text = row.cause?.text || guess(row);
+  return text === SEVERITIES.IN_SYNC.word ? '' : text;
 }
 
 /** Returns what the ReplicaSets with the same cause share; empty if no other has it. */

@@ -56,7 +56,7 @@ export function makeHeat(open) {
 
   function tell() {
     const entry = entries[at];
-    setText(told, entry ? `${entry.name}: ${SEVERITIES[entry.severity].word}, ${entry.cause}` : '');
+    setText(told, entry ? `${entry.name}: ${[SEVERITIES[entry.severity].word, entry.cause].filter(Boolean).join(', ')}` : '');
   }
 
   function redraw() {

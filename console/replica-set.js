@@ -60,7 +60,8 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     setText(state, SEVERITIES[severity].word);
     setText(since, row.unconvergedSince ? `unconverged for ${age(now() - Date.parse(row.unconvergedSince))}` : '');
     setAttribute(since, 'title', row.unconvergedSince ? `since ${fullTime(Date.parse(row.unconvergedSince))}` : '');
-    setText(sentence, retry ? `${cause} · ${retry}` : cause);
+    setText(sentence, [cause, retry].filter(Boolean).join(' · '));
+    sentence.hidden = sentence.textContent === '';
     setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSync))}` : '');
     next.show(commandOf(row));
     // The words of the cluster are told once: behind the cause, unless they are in it.

@@ -110,7 +110,7 @@ export function makeTimeline(travel) {
     const [why] = decision.reasons;
     const detail = why ? `${word(why.rule, 'RULE_')}: ${why.detail}` : '';
     if (decision.action === 'status') {
-      add('decision', time, 'write the status', { detail });
+      add('decision', time, 'write the status', { detail, fold: `status ${detail}` });
       return;
     }
     for (const target of decision.targets ?? []) named.set(target.name, decision.action);

@@ -46,6 +46,7 @@ function refusedLedger() {
     targets: Array.from({ length: 8 }, (_, pod) => ({ name: `ledger-n${number}-${pod}`, reason: null })), status: null,
   }));
   const answer = { action: 'create', done: 0, failed: 1, notStarted: 7, class: 'FAILURE_CLASS_QUOTA', message: WORDS, times: 36, last: at(2), batchId: '60' };
+  const writes = [1, 4, 7].map((ago) => ({ ...decisions[0], time: at(ago), batchId: String(70 - ago), action: 'status', operations: 1, targets: [], reasons: [reason('STATUS_DIFFERS', '30 replicas, 30 ready')] }));
   const timeline = [
     { time: at(120), answered: answer },
     { time: at(125), scaled: { from: 30, to: 38 } },
@@ -53,7 +54,7 @@ function refusedLedger() {
     { time: at(180), decided: { batchId: '20', action: 'delete', operations: 22, reason: reason('TOO_MANY_REPLICAS', '52 active pods, 30 wanted') } },
     { time: at(181), scaled: { from: 52, to: 30 } },
   ];
-  return standing(row, { decisions, timeline, lastScaleDown: { time: at(180), batchId: '20', from: 52, to: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
+  return standing(row, { decisions: [...writes, ...decisions], timeline, lastScaleDown: { time: at(180), batchId: '20', from: 52, to: 30, chosen: 22, pods: Array.from({ length: 25 }, (_, order) => ranked(order)) } });
 }
 
 const pods = {
@@ -91,7 +92,8 @@ export const subject = {
     assert((await page.$eval('.why > .dim:last-child', (same) => same.textContent)) === 'The same for all of these pods: no node yet, phase.', 'rules that set none apart');
 
     const lines = await page.$$eval('#timeline li', (found) => found.map((line) => `${line.querySelector('.mark').textContent} ${line.querySelector('.text').textContent.trim()}`));
-    assert(lines.length === 7, `repeats are one line:\n${lines.join('\n')}`);
+    assert(lines.length === 8, `repeats are one line:\n${lines.join('\n')}`);
+    assert(/^◆ Decision: write the status, 3 times since/.test(lines.shift()), `${lines}`);
     assert(/^✕ Outcome: 0 of 8 creates done, 1 failed \(QUOTA\), 7 not started, 36 times since \d\d:\d\d:\d\d pods "ledger-x"/.test(lines[0]), lines[0]);
     assert(/^▶ Operation: create ledger-n0-0, .* and 4 more, 20 times since/.test(lines[1]) && /^◆ Decision: create 8 pods, 20 times since/.test(lines[2]), `${lines[1]}\n${lines[2]}`);
     assert(lines[3] === '◇ Change: desired 30 → 38' && lines[4].startsWith('! Outcome: 20 of 22 deletes done, 2 failed (CONFLICT)'), `${lines[3]}\n${lines[4]}`);
@@ -163,7 +165,7 @@ export const subject = {
     await picture(broken, 'broken-link');
   },
 
-  async least_change_keeps_a_pod({ open, until, act, assert }) {
+  async least_change_keeps_a_pod({ open, until, act, assert, audit, axe }) {
     const page = await open('#/replicasets/shop/default/shop-7d4b9c?replicas=5');
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8 && document.querySelector('.standing .numbers').textContent === '8/8 ready');
     await act('vary', { name: 'shop-7d4b9c' });
@@ -177,6 +179,7 @@ export const subject = {
     const keep = await until(page, 'what would keep the third', (name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name)?.said.textContent, third);
     assert(/^It would stay .*with a deletion cost of 1/.test(keep) && keep.endsWith(`kubectl -n default annotate pod ${third} --overwrite controller.kubernetes.io/pod-deletion-cost=1`), keep);
     await page.evaluate((name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name).keep.click(), second);
+    await audit(page, 'what would keep a pod', axe);
     const cost = Number(/deletion cost of (-?\d+)/.exec(await until(page, 'what would keep the second', (name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name)?.said.textContent, second))[1]);
     const isVictim = (name, wanted) => until(page, `${name}: ${wanted}`, (pod, expected) => document.querySelectorAll('#would li').length === 3 && [...document.querySelectorAll('#would .pod')].some((one) => one.textContent === pod) === expected, name, wanted);
     await act('price', { name: second, cost });
@@ -212,7 +215,7 @@ export const subject = {
     await page.keyboard.press('End');
     await told('^Move the slider');
     await page.keyboard.press('ArrowLeft');
-    await told('38 desired, 31 current, 31 ready\\. Last decision: create 8 pods');
+    await told('38 desired, 31 current, 31 ready\\. Last decision: write the status');
     for (let step = 0; step < 3; step += 1) await page.keyboard.press('ArrowLeft');
     await told('38 desired, (30 current, 30 ready|current pods not known)');
     await audit(page, 'an earlier time', axe);
