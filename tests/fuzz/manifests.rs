@@ -83,6 +83,7 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stderr: &mut stderr,
             terminal: || None,
             utf8: false,
+            colors: decree_cli::Colors::default(),
         },
     );
     let text = |bytes| String::from_utf8(bytes).expect("output is text");
