@@ -251,7 +251,11 @@ impl History {
         } = self.writes.remove(&id)?;
         let to = version.and_then(parse_version)?;
         let (kind, went_back) = match written {
-            Written::Pod(_) => (Kind::Pod, to <= from),
+            Written::Pod(pod) => {
+                // A create that went unanswered before was repeated, or its pod was read.
+                self.unanswered.remove(&pod);
+                (Kind::Pod, to <= from)
+            }
             Written::Status => (Kind::ReplicaSet, to < from),
         };
         went_back.then_some((WentBack { kind, from, to }, history == self.number))

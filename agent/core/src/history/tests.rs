@@ -70,6 +70,29 @@ fn create_without_an_answer_is_known_by_the_version_that_a_read_shows() {
 }
 
 #[test]
+fn create_without_an_answer_is_told_when_versions_are_forgotten_until_it_is_repeated() {
+    const REPEATED: CallId = CallId(9);
+    let pod = || (POD.0.to_owned(), POD.1.to_owned());
+    let mut history = shown();
+    history.begin_create(CREATE, POD, None);
+    assert_eq!(history.leave_open(CREATE), None);
+    history.begin_create(REPEATED, POD, None);
+    assert_eq!(history.forget(), [(pod(), 100)]);
+    assert_eq!(
+        history.leave_open(REPEATED),
+        Some((pod(), 100)),
+        "it left before"
+    );
+
+    let mut history = shown();
+    history.begin_create(CREATE, POD, None);
+    history.leave_open(CREATE);
+    history.begin_create(REPEATED, POD, None);
+    assert_eq!(history.check_write(REPEATED, Some("101")), None);
+    assert_eq!(history.forget(), []);
+}
+
+#[test]
 fn status_may_keep_the_version_that_was_seen_and_have_no_lower_one() {
     for (version, went_back) in [("100", false), ("130", false), ("99", true)] {
         let mut history = history();
