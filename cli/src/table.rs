@@ -55,17 +55,6 @@ pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
 
-/// Returns a text of at most so many characters, without its middle.
-fn without_middle(text: &str, max: usize) -> String {
-    let length = text.chars().count();
-    if length <= max {
-        return text.to_owned();
-    }
-    let (head, tail) = (max / 2, max - max / 2 - 1);
-    let end = text.chars().skip(length - tail);
-    text.chars().take(head).chain(['…']).chain(end).collect()
-}
-
 // === impl Table ===
 
 impl Table {
@@ -138,7 +127,7 @@ impl Table {
                     .rows
                     .iter_mut()
                     .flat_map(|cells| &mut cells[..self.names]);
-                names.for_each(|name| *name = without_middle(name, longest));
+                names.for_each(|name| *name = narrow::middle(name, longest));
             }
             let over = self.width().saturating_sub(columns);
             let last = self

@@ -172,13 +172,11 @@ impl Ladder<'_> {
     }
 
     fn json(&self) -> Value {
-        let pods = self.pods.iter().enumerate().map(|(at, pod)| {
-            let reason = self
-                .reasons
-                .get(at)
-                .map(|reason| json!({"rule": word(reason.rule()), "detail": reason.detail}));
-            json!({"order": at + 1, "name": pod, "goes": at < self.cut, "reason": reason})
-        });
+        let pods = self
+            .pods
+            .iter()
+            .enumerate()
+            .map(|(at, pod)| pod_to_json(at, pod, at < self.cut, self.reasons.get(at)));
         json!({
             "replicaSet": self.set,
             "pod": self.pod,
@@ -256,22 +254,12 @@ fn write_scale_down(
 }
 
 fn scale_down_to_json(set: &str, pod: &str, last: &v1::ScaleDown) -> Value {
-    let pods = last.pods.iter().enumerate().map(|(at, ranked)| {
-        let reason = ranked.reason.as_ref();
-        let reason =
-            reason.map(|reason| json!({"rule": word(reason.rule()), "detail": reason.detail}));
-        json!({"order": at + 1, "name": ranked.name, "goes": ranked.chosen, "reason": reason})
-    });
+    let pods = last.pods.iter().enumerate();
+    let pods = pods.map(|(at, it)| pod_to_json(at, &it.name, it.chosen, it.reason.as_ref()));
     let chosen = last.pods.iter().filter(|it| it.chosen).count();
-    json!({
-        "replicaSet": set,
-        "pod": pod,
-        "replicas": null,
-        "goes": true,
-        "pods": pods.collect::<Vec<_>>(),
-        "beyond": usize::try_from(last.chosen).unwrap_or(0).saturating_sub(chosen),
-        "decision": {"time": age::time_text(last.time.as_ref()), "batchId": last.batch_id},
-    })
+    let beyond = usize::try_from(last.chosen).unwrap_or(0);
+    let decision = (last.time.as_ref(), last.batch_id);
+    past_to_json((set, pod), pods, beyond.saturating_sub(chosen), decision)
 }
 
 fn write_deletion(
@@ -318,17 +306,33 @@ fn write_deletion(
 fn deletion_to_json(set: &str, pod: &str, record: &v1::DecisionRecord) -> Value {
     let pods = record.targets.iter().enumerate().map(|(at, target)| {
         let reason = target.reason.clone().unwrap_or_default();
-        let reason = json!({"rule": word(reason.rule()), "detail": reason.detail});
-        json!({"order": at + 1, "name": target.name, "goes": true, "reason": reason})
+        pod_to_json(at, &target.name, true, Some(&reason))
     });
+    let decision = (record.time.as_ref(), record.batch_id);
+    past_to_json((set, pod), pods, record::unnamed(record), decision)
+}
+
+/// Returns a pod of an order of deletion.
+fn pod_to_json(at: usize, name: &str, goes: bool, reason: Option<&v1::Reason>) -> Value {
+    let reason = reason.map(|it| json!({"rule": word(it.rule()), "detail": it.detail}));
+    json!({"order": at + 1, "name": name, "goes": goes, "reason": reason})
+}
+
+/// Returns the answer for a pod that a decision deleted.
+fn past_to_json(
+    (set, pod): (&str, &str),
+    pods: impl Iterator<Item = Value>,
+    beyond: usize,
+    (time, batch_id): (Option<&prost_types::Timestamp>, u64),
+) -> Value {
     json!({
         "replicaSet": set,
         "pod": pod,
         "replicas": null,
         "goes": true,
         "pods": pods.collect::<Vec<_>>(),
-        "beyond": record::unnamed(record),
-        "decision": {"time": age::time_text(record.time.as_ref()), "batchId": record.batch_id},
+        "beyond": beyond,
+        "decision": {"time": age::time_text(time), "batchId": batch_id},
     })
 }
 

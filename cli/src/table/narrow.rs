@@ -51,9 +51,8 @@ pub(super) fn middle(text: &str, width: usize) -> String {
     if count <= width {
         return text.to_owned();
     }
-    let kept = width.saturating_sub(1);
-    let (head, tail) = (kept / 2, kept - kept / 2);
-    let head = text.chars().take(head);
-    let tail = text.chars().skip(count - tail);
-    head.chain(['…']).chain(tail).collect()
+    let head = width / 2;
+    let tail = width.saturating_sub(head + 1);
+    let end = text.chars().skip(count - tail);
+    text.chars().take(head).chain(['…']).chain(end).collect()
 }
