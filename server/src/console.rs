@@ -22,7 +22,7 @@ use server_session::wire::{Fault, Violation};
 use tokio::time::Instant;
 
 use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::View};
-use crate::{access::Caller, error::Refusal, inspection::find, service::Decisions, shared::Shared};
+use crate::{access::Caller, error::Refusal, service::Decisions, shared::Shared};
 
 mod answer;
 mod assets;
@@ -126,20 +126,12 @@ async fn rescue(
     let (cluster, namespace, name) = (field("cluster"), field("namespace"), field("name"));
     let pod = field("pod");
     let until = Instant::now() + state.shared.config.deadline;
+    let of = (&*cluster, &*namespace, &*name);
     let decisions = Decisions(Arc::clone(&state.shared));
-    for found in find(&state.shared, &caller, &cluster, &namespace, &name)? {
-        let permit = decisions.permit(&caller).await;
-        let around = decisions.surroundings(&found.handle, &namespace, &name);
-        let around = around.await?;
-        if around.replica_sets().is_empty() {
-            continue;
-        }
-        let answer = decisions.beside(permit, until, move |go_on| {
-            rescue::rescue(&around, replicas, &pod, go_on)
-        });
-        return Ok(answer::json(answer.await?.to_string()));
-    }
-    Err(Refusal::ReplicaSetUnknown { namespace, name })?
+    let answer = decisions.about(&caller, of, until, move |around, go_on| {
+        rescue::rescue(&around, replicas, &pod, go_on)
+    });
+    Ok(answer::json(answer.await?.to_string()))
 }
 
 /// Takes the number of replicas out of a query.

@@ -165,22 +165,43 @@ impl Decisions {
                 description,
             )));
         }
-        for found in find(&self.0, &caller, &cluster, &namespace, &name)? {
-            let permit = self.permit(&caller).await;
-            let around = self.surroundings(&found.handle, &namespace, &name).await?;
-            let decided = self.beside(permit, until, move |go_on| {
-                let decided = around.decide(replicas, go_on);
-                let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
-                Ok(decided.map(|decision| {
-                    let decision = Some(encode::decision(decision));
-                    v1::SimulateResponse { decision }.encode_to_vec().into()
-                }))
-            });
-            if let Some(response) = decided.await? {
-                return Ok(response);
+        let of = (&*cluster, &*namespace, &*name);
+        self.about(&caller, of, until, move |around, go_on| {
+            let decided = around.decide(replicas, go_on);
+            let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
+            Ok(decided.map(|decision| {
+                let decision = Some(encode::decision(decision));
+                v1::SimulateResponse { decision }.encode_to_vec().into()
+            }))
+        })
+        .await
+    }
+
+    /// Computes something from what a decision on a ReplicaSet reads, beside the threads that serve sessions. `compute` returns `None` for a
+    /// session that does not know the ReplicaSet; the next one of the cluster may.
+    pub(crate) async fn about<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        (cluster, namespace, name): (&str, &str, &str),
+        until: Instant,
+        compute: impl FnOnce(Surroundings, &dyn Fn() -> bool) -> Result<Option<T>, Refusal>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<T, Refusal> {
+        for found in find(&self.0, caller, cluster, namespace, name)? {
+            let permit = self.permit(caller).await;
+            let around = self.surroundings(&found.handle, namespace, name).await?;
+            let compute = compute.clone();
+            let computed = self.beside(permit, until, move |go_on| compute(around, go_on));
+            if let Some(computed) = computed.await? {
+                return Ok(computed);
             }
         }
-        Err(Refusal::ReplicaSetUnknown { namespace, name })
+        Err(Refusal::ReplicaSetUnknown {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
     }
 
     /// Copies out of a session what a decision reads.

@@ -19,13 +19,16 @@ struct Question<'a> {
 }
 
 /// Returns whether the pod would be deleted, and the changes of which each alone keeps it. Where more pods are surplus than a decision deletes, a
-/// pod that is spared now may be deleted by the next one, so nothing is said then.
+/// pod that is spared now may be deleted by the next one, so nothing is said then. `None` where the ReplicaSet is not known.
 pub(super) fn rescue(
     around: &Surroundings,
     replicas: i32,
     pod: &str,
     go_on: &dyn Fn() -> bool,
-) -> Result<Value, Refusal> {
+) -> Result<Option<Value>, Refusal> {
+    if around.replica_sets().is_empty() {
+        return Ok(None);
+    }
     let question = Question {
         around,
         replicas,
@@ -35,7 +38,8 @@ pub(super) fn rescue(
     let own = around.owned().find(|owned| &*owned.name == pod);
     let decision = question.decide(|_| {})?;
     let (Some(own), Some(decision)) = (own, decision) else {
-        return Ok(json!({"deleted": false, "limited": false, "changes": []}));
+        let stays = json!({"deleted": false, "limited": false, "changes": []});
+        return Ok(Some(stays));
     };
     let is_limited = decision
         .reasons
@@ -47,7 +51,8 @@ pub(super) fn rescue(
     } else {
         Vec::new()
     };
-    Ok(json!({"deleted": is_deleted, "limited": is_limited, "changes": changes}))
+    let answer = json!({"deleted": is_deleted, "limited": is_limited, "changes": changes});
+    Ok(Some(answer))
 }
 
 // === impl Question ===
