@@ -5,8 +5,9 @@ use std::time::Duration;
 use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
 use serde_json::{Value, json};
+use server_core::wording::count;
 
-use crate::{age, exit::Failure, format::PrintArgs, plural::count, streams::Io, table::Table};
+use crate::{age, exit::Failure, format::PrintArgs, streams::Io, table::Table};
 
 /// What stands where a line has no pod.
 const NONE: &str = "-";

@@ -53,7 +53,6 @@ mod pages;
 mod paint;
 mod pki;
 mod plain;
-mod plural;
 mod proto_json;
 mod record;
 mod refusal;

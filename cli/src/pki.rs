@@ -15,11 +15,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
+use server_core::wording::count;
 
 use crate::{
     args::{PkiArgs, PkiCommand, PkiDevArgs},
     exit::{Exit, Failure},
-    plural::count,
     streams::Io,
 };
 

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use server_core::wording::count;
 use server_recording::{Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary};
 use server_session::Now;
 
@@ -12,7 +13,6 @@ use crate::{
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
     input,
-    plural::count,
     streams::Io,
     table::one_line,
 };

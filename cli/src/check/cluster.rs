@@ -6,9 +6,10 @@ use decree::v1;
 use decree_agent::Mode;
 use jiff::Timestamp;
 use runtime::failure::chain;
+use server_core::wording::count;
 
 use super::{finding::Finding, permissions, section::Section};
-use crate::{age, args::CheckArgs, plural::count};
+use crate::{age, args::CheckArgs};
 
 /// The minor version of Kubernetes 1 below which nothing was tried.
 const MINOR_MIN: u32 = 30;

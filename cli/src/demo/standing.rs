@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use agent_fake::{Cluster, Kind, Verb};
 use serde_json::Value;
-
-use crate::plural::count;
+use server_core::wording::count;
 
 /// How often the cluster did what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use decree::v1::{self, Difference};
+use server_core::wording::count;
 
 use super::words;
 use crate::{
     age, decision, page,
-    plural::count,
     table::{Table, one_line},
 };
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use decree::v1::{self, Departure, Difference};
+use server_core::wording::count;
 
-use crate::{age, plural::count};
+use crate::age;
 
 /// Says why a difference is there.
 pub(super) const fn why(departure: Departure) -> &'static str {

@@ -1,8 +1,9 @@
 //! Frames side by side: which of their decisions differ, in words.
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
+use server_core::wording::count;
 
-use crate::{decision, plural};
+use crate::decision;
 
 /// How many names are told of one decision.
 const NAMES_MAX: usize = 2;
@@ -180,9 +181,9 @@ fn status(status: Option<&v1::ReplicaSetStatus>) -> String {
     };
     format!(
         "write status: {}, {} ready, {} available, {}",
-        plural::count(status.replicas, "replica"),
+        count(status.replicas, "replica"),
         status.ready_replicas,
         status.available_replicas,
-        plural::count(status.conditions.len(), "condition")
+        count(status.conditions.len(), "condition")
     )
 }

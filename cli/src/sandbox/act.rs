@@ -4,8 +4,9 @@ use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
 use manifest::{self, Document};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use server_core::wording::count;
 
-use crate::{input, plural::count};
+use crate::input;
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const QUOTA: &str = "pods";

@@ -1,9 +1,10 @@
 //! Decisions as lines of text: each once, and those that repeat counted.
 
 use decree::v1;
+use server_core::wording::count;
 
 use super::feed::Decided;
-use crate::{decision, plural::count, record, table::one_line};
+use crate::{decision, record, table::one_line};
 
 /// Decisions that wait to be printed.
 #[derive(Debug, Default)]

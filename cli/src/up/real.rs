@@ -5,6 +5,7 @@ use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Mode};
 use runtime::failure::chain;
+use server_core::wording::count;
 use tokio::time::{Duration, timeout};
 
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     diff,
     exit::{Exit, Failure},
     page::{self, say},
-    plural::count,
     sandbox::{self, DecisionLog, Running, Settings},
     streams::Io,
 };

@@ -51,7 +51,7 @@ mod report;
 mod selector;
 mod sync;
 pub mod syntax;
-mod wording;
+pub mod wording;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;

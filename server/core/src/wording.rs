@@ -9,9 +9,10 @@ const SECOND: i64 = 1_000_000_000;
 /// A span in the two units that matter most, such as `16m38s`; below a second it is `0s`.
 pub(crate) struct Lasting(pub(crate) Span);
 
-/// Returns a count with its noun, which has an `s` unless the count is one.
-pub(crate) fn count(count: impl Into<i64>, noun: &str) -> String {
-    match count.into() {
+/// Returns a count with its noun, which has an `s` unless the count is one: `1 pod`, `2 pods`.
+#[must_use]
+pub fn count(count: impl TryInto<i128>, noun: &str) -> String {
+    match count.try_into().unwrap_or(i128::MAX) {
         1 => format!("1 {noun}"),
         count => format!("{count} {noun}s"),
     }
@@ -60,5 +61,8 @@ mod tests {
     fn one_has_no_plural() {
         assert_eq!(count(1_i32, "active pod"), "1 active pod");
         assert_eq!(count(0_u32, "active pod"), "0 active pods");
+        assert_eq!(count(0, "pod"), "0 pods");
+        assert_eq!(count(1_u64, "pod"), "1 pod");
+        assert_eq!(count(2_usize, "ReplicaSet"), "2 ReplicaSets");
     }
 }

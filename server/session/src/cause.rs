@@ -10,11 +10,11 @@ mod refused;
 mod words;
 
 use decree::v1::{self, Rule, Severity};
-use server_core::{Span, Timestamp};
+use server_core::{Span, Timestamp, wording::count};
 
 use self::{
     finding::{Finding, Names, Weight, said},
-    words::{pods, short},
+    words::short,
 };
 use crate::{timeline::Attempt, wire::decode};
 
@@ -166,7 +166,7 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         available,
         ..
     } = *summary;
-    let all = pods(i64::from(replicas));
+    let all = count(replicas, "pod");
     let explain = format!("decree explain {}/{}", names.namespace, names.name);
     if active < replicas {
         let lacking = i64::from(replicas) - i64::from(active);
@@ -174,7 +174,7 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     }
     if active > replicas {
         let surplus = i64::from(active) - i64::from(replicas);
-        let all = pods(i64::from(active));
+        let all = count(active, "pod");
         return Finding::passing(format!("Deletes {surplus} of {all}")).next(explain);
     }
     let (lacking, what) = match ready < replicas {

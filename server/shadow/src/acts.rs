@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use server_core::{Controller, KnownSet, Span, Timestamp, Uid};
+use server_core::{Controller, KnownSet, Span, Timestamp, Uid, wording::count};
 
 use crate::{
     allowance::Allowance,
@@ -158,8 +158,12 @@ impl Acts {
             made.tried = true;
             return Some(made.due());
         } else {
-            let decided = format!("at most {} at a time", pods(wanted));
-            judge.find(Finding::new(Subject::Count, decided, pods(made.most)));
+            let decided = format!("at most {} at a time", count(wanted, "pod"));
+            judge.find(Finding::new(
+                Subject::Count,
+                decided,
+                count(made.most, "pod"),
+            ));
         }
         self.made = None;
         None
@@ -333,12 +337,5 @@ fn listed(names: &[String]) -> String {
     match names.len().checked_sub(NAMES_MAX) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
-    }
-}
-
-fn pods(count: i32) -> String {
-    match count {
-        1 => "1 pod".to_owned(),
-        _ => format!("{count} pods"),
     }
 }

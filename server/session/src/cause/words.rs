@@ -30,14 +30,6 @@ pub(super) fn short(text: &str) -> String {
     said
 }
 
-/// Returns so many pods in words.
-pub(super) fn pods(count: i64) -> String {
-    match count {
-        1 => "1 pod".to_owned(),
-        count => format!("{count} pods"),
-    }
-}
-
 const fn is_unseen(letter: char) -> bool {
     matches!(
         letter,
