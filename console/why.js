@@ -53,6 +53,8 @@ export function makeWhy(query) {
     const shown = `${victims < total ? `the last ${victims} of ${count(total, 'deleted pod')}` : count(victims, 'deleted pod')}${kept > 0 ? ` and the first ${kept} that stayed` : ''}`;
     setText(intro, `${fullTime(Date.parse(time))}: ${shown}, in the order of deletion.${kept > 0 ? '' : from > total ? ' The pods that stayed were not compared.' : ' Every pod was deleted.'}`);
     split.hidden = true;
+    picker.replaceChildren();
+    ladder.replaceChildren();
     ranks.hidden = false;
     setAttribute(element, 'data-wide', true);
     const { table, alike } = rankTable(pods, victims);
