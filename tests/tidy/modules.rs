@@ -8,6 +8,8 @@
 //! - a method is called whose receiver is `self`, a parameter, or a field of these, and B has the `impl` that defines it;
 //! - A has an `impl` of a type that B defines, since that names the type.
 //!
+//! Modules of the TypeScript and Python clients and of the console have an edge to each file that they import, types included.
+//!
 //! A re-export is followed to the file that defines the item, and neither `mod x;` nor `pub use x::Item;` is by itself a use.
 //! What is under `#[cfg(test)]` is left out: tests may look at anything.
 //!
@@ -15,19 +17,25 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use crate::modules::{graph::Graph, tree::Tree};
+use crate::{
+    files::File,
+    modules::{graph::Graph, tree::Tree},
+};
 
 mod graph;
 mod names;
+mod scripts;
 mod targets;
 mod tree;
 mod uses;
 
 #[test]
 fn no_files_form_a_circle() {
-    let found: BTreeMap<_, _> = targets::all()
-        .iter()
-        .flat_map(|target| graph_of(&Tree::read(target)).circles())
+    let targets = targets::all();
+    let targets = targets.iter().map(|target| graph_of(&Tree::read(target)));
+    let found: BTreeMap<_, _> = targets
+        .chain(scripts::all())
+        .flat_map(|graph| graph.circles())
         .collect();
     let mut text = String::new();
     for (files, edges) in &found {
@@ -72,9 +80,38 @@ fn declarations_tests_and_reexports_alone_are_no_circle() {
 }
 
 #[test]
+fn circles_of_scripts_are_found_through_their_imports() {
+    let file = |path: &str, text: &str| File {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    let typescript = [
+        file("src/agent.ts", "import { Session } from \"./session.js\";"),
+        file(
+            "src/session.ts",
+            "import type { Agent } from \"./agent.js\";\nimport { once } from './call.js';",
+        ),
+        file("src/call.ts", "export { clone } from \"./other/agent.js\";"),
+    ];
+    let python = [
+        file("decree/agent.py", "from decree.session import Session"),
+        file("decree/session.py", "from decree.agent import Agent"),
+    ];
+    for (files, circle) in [
+        (&typescript[..], ["src/agent.ts", "src/session.ts"]),
+        (&python[..], ["decree/agent.py", "decree/session.py"]),
+    ] {
+        let circles = scripts::graph_of(files).circles().into_iter();
+        let circles: Vec<_> = circles.map(|(files, _)| files).collect();
+        assert_eq!(circles, [circle]);
+    }
+}
+
+#[test]
 fn the_rule_sees_files_and_edges() {
     let graphs = targets::all();
     let graphs = graphs.iter().map(|target| graph_of(&Tree::read(target)));
+    let graphs = graphs.chain(scripts::all());
     let edges: usize = graphs.map(|graph| graph.edges()).sum();
     assert!(
         edges > 800,

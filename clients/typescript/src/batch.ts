@@ -2,7 +2,6 @@
 
 import { clone, create } from "@bufbuild/protobuf";
 
-import { type Agent, podOf, type PodInit } from "./agent.js";
 import { attempt, type Ended, failed, failedBy, Failure, type Outcome } from "./call.js";
 import { madeFault } from "./check.js";
 import { type Batch, type Create, FailureClass, NotStartedCause, type Victim } from "./decree/v1/batch_pb.js";
@@ -10,14 +9,14 @@ import {
   Kind, type ObjectRef, type OwnerReference, OwnerReferenceSchema, type Pod, PodSchema, type ReplicaSet, ReplicaSetSchema, type ReplicaSetStatus,
 } from "./decree/v1/object_pb.js";
 import { Mode } from "./decree/v1/session_pb.js";
-import type { Session } from "./session.js";
+import { type OpenSession, type PodInit, podOf, type View } from "./view.js";
 
 /** An operation: it makes its call, and then, without a pause, changes the view and returns the outcome. */
 type Operation = () => Promise<Outcome>;
 
 /** @internal */
 export class Work {
-  constructor(private readonly agent: Agent, private readonly session: Session, private readonly batch: Batch) {}
+  constructor(private readonly view: View, private readonly session: OpenSession, private readonly batch: Batch) {}
 
   async execute(): Promise<void> {
     const { case: kind, value } = this.batch.action;
@@ -53,7 +52,7 @@ export class Work {
     const outcomes = operations.map(async (operate, at) => {
       const outcome = await operate();
       this.report(begin + at, outcome);
-      this.agent.dropRemoved();
+      this.view.dropRemoved();
       return outcome.case === "failed";
     });
     return (await Promise.all(outcomes)).includes(true);
@@ -61,7 +60,7 @@ export class Work {
 
   /** Sends the outcome of one operation, unless its session is over. */
   private report(operation: number, outcome: Outcome): void {
-    if (this.agent.session === this.session) {
+    if (this.view.session === this.session) {
       this.session.send({ case: "outcomes", value: { outcomes: [{ batchId: this.batch.id, operation, outcome }] } });
     }
   }
@@ -69,12 +68,12 @@ export class Work {
   /** Returns the ReplicaSet that operations of the batch are for, or why none may start. */
   private owner(): ReplicaSet | Outcome {
     const { guard, replicaSet, action } = this.batch;
-    const owner = this.agent.replicaSets.get(replicaSet?.uid ?? "");
-    const mode = this.agent.config.mode || Mode.ENFORCE;
+    const owner = this.view.replicaSets.get(replicaSet?.uid ?? "");
+    const mode = this.view.config.mode || Mode.ENFORCE;
     if (!this.session.id || guard?.sessionId !== this.session.id || guard.epoch !== 0n) {
       return guarded("session: the batch is of another session or epoch");
     }
-    if (mode !== Mode.ENFORCE || this.session.draining || this.agent.session !== this.session) {
+    if (mode !== Mode.ENFORCE || this.session.draining || this.view.session !== this.session) {
       return notStarted(NotStartedCause.NOT_ENFORCING, "the agent only watches, or drains");
     }
     if (!owner || owner.namespace !== replicaSet?.namespace || owner.name !== replicaSet.name) {
@@ -90,11 +89,11 @@ export class Work {
     if ("case" in owner) return owner;
     const refused = this.refusedCreate(owner, name);
     if (refused) return refused;
-    const { agent } = this;
-    const [place, began] = [`${owner.namespace}/${name}`, agent.mark()];
-    agent.creating.set(place, owner.uid);
-    return this.call("create", { namespace: owner.namespace, name }, (signal) => agent.cluster.create(owner, name, signal), (made) => {
-      agent.creating.delete(place);
+    const { view } = this;
+    const [place, began] = [`${owner.namespace}/${name}`, view.mark()];
+    view.creating.set(place, owner.uid);
+    return this.call("create", { namespace: owner.namespace, name }, (signal) => view.cluster.create(owner, name, signal), (made) => {
+      view.creating.delete(place);
       return "error" in made ? failedBy(made.error) : this.created(owner, name, began, made.value);
     });
   }
@@ -104,7 +103,7 @@ export class Work {
     const owner = this.owner();
     const refused = "case" in owner ? owner : this.refusedCreate(owner, name);
     if (refused) return refused;
-    const wait = this.agent.pace.reserve(performance.now(), this.agent.operationTimeoutMs);
+    const wait = this.view.pace.reserve(performance.now(), this.view.operationTimeoutMs);
     if (typeof wait === "string") return guarded(wait);
     if (wait > 0) await this.session.rest(wait);
     return undefined;
@@ -117,21 +116,21 @@ export class Work {
   private async call<T>(
     what: string, target: Pick<ObjectRef, "namespace" | "name">, call: (signal: AbortSignal) => T | Promise<T>, finish: (ended: Ended<T>) => Outcome,
   ): Promise<Outcome> {
-    const { agent } = this;
+    const { view } = this;
     const abort = new AbortController();
     const ending = attempt(() => call(abort.signal));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), agent.operationTimeoutMs);
+      timer = setTimeout(() => resolve(undefined), view.operationTimeoutMs);
     });
     const ended = await Promise.race([ending, late]);
     clearTimeout(timer);
     if (ended) {
-      if ("error" in ended && !(ended.error instanceof Failure)) agent.tell(what, target, ended.error);
+      if ("error" in ended && !(ended.error instanceof Failure)) view.tell(what, target, ended.error);
       return finish(ended);
     }
-    const text = `it has not returned within ${agent.operationTimeoutMs / 1_000} s`;
-    agent.tell(what, target, text);
+    const text = `it has not returned within ${view.operationTimeoutMs / 1_000} s`;
+    view.tell(what, target, text);
     abort.abort(text);
     void ending.then((ended) => this.late(finish(ended), target));
     return failed(FailureClass.TIMEOUT, text);
@@ -140,43 +139,43 @@ export class Work {
   /** Tells what a call has changed whose operation was answered before. */
   private late(outcome: Outcome, target: Partial<ObjectRef>): void {
     const object = outcome.case === "done" ? outcome.value.object : undefined;
-    if (object?.case === "pod") this.agent.change({ case: "podApplied", value: object.value });
-    if (object?.case === "replicaSet") this.agent.change({ case: "replicaSetApplied", value: object.value });
+    if (object?.case === "pod") this.view.change({ case: "podApplied", value: object.value });
+    if (object?.case === "replicaSet") this.view.change({ case: "replicaSetApplied", value: object.value });
     if (object?.case === "gone") {
       const { namespace, name, uid } = target;
-      const resourceVersion = this.agent.mark().toString();
-      this.agent.change({ case: "deleted", value: { kind: Kind.POD, object: { namespace, name, uid }, resourceVersion } });
+      const resourceVersion = this.view.mark().toString();
+      this.view.change({ case: "deleted", value: { kind: Kind.POD, object: { namespace, name, uid }, resourceVersion } });
     }
-    this.agent.dropRemoved();
+    this.view.dropRemoved();
   }
 
   /** Takes the pod that was made, if it is as it must be. */
   private created(owner: ReplicaSet, name: string, began: bigint, value: PodInit): Outcome {
-    const { agent } = this;
+    const { view } = this;
     const made = madeOf(value);
-    const fault = typeof made === "string" ? made : madeFault(owner, name, made, agent.podsByUid.get(made.uid));
+    const fault = typeof made === "string" ? made : madeFault(owner, name, made, view.podsByUid.get(made.uid));
     if (typeof made === "string" || fault) {
-      agent.config.log?.(`create of ${owner.namespace}/${name} returned what cannot count: ${fault}`);
+      view.config.log?.(`create of ${owner.namespace}/${name} returned what cannot count: ${fault}`);
       return failed(FailureClass.INVALID, fault);
     }
-    const known = agent.podsByUid.get(made.uid);
-    if (!known && agent.gonePods.version(made.uid) > began) agent.removed.push(made.uid);
+    const known = view.podsByUid.get(made.uid);
+    if (!known && view.gonePods.version(made.uid) > began) view.removed.push(made.uid);
     // A pod that was applied while the create ran is newer than what that returned.
     const pod = known ? clone(PodSchema, known) : made;
     const labels = Object.keys(pod.labels).length > 0 ? pod.labels : owner.templateLabels;
     Object.assign(pod, { namespace: owner.namespace, name, labels, controller: controllerOf(owner) });
-    return donePod(agent.storePod(pod));
+    return donePod(view.storePod(pod));
   }
 
   private refusedCreate(owner: ReplicaSet, name: string): Outcome | undefined {
-    const { creating } = this.agent;
+    const { creating } = this.view;
     if (!isNameOf(owner, name)) return guarded("name: it is not the ReplicaSet's and five letters");
-    const same = this.agent.pods().find((pod) => pod.namespace === owner.namespace && pod.name === name);
+    const same = this.view.pods().find((pod) => pod.namespace === owner.namespace && pod.name === name);
     if (same && same.controller?.uid === owner.uid && !same.deleted) return donePod(same, true);
     if (same) return failed(FailureClass.NAME_TAKEN, "the name is that of another pod");
     if (creating.has(`${owner.namespace}/${name}`)) return guarded("name: an earlier create of it has not returned");
     const count = [...creating.values()].filter((uid) => uid === owner.uid).length;
-    if (this.agent.active(owner.uid) + count >= wanted(owner)) return guarded("surplus: there are as many pods as wanted");
+    if (this.view.active(owner.uid) + count >= wanted(owner)) return guarded("surplus: there are as many pods as wanted");
     return undefined;
   }
 
@@ -187,13 +186,13 @@ export class Work {
     if (!pod) return failed(FailureClass.NOT_FOUND, "there is no such pod");
     const refused = this.refusedDelete(owner, pod, victim);
     if (refused) return refused;
-    this.agent.deleting.add(pod.uid);
-    return this.call("delete", pod, (signal) => this.agent.cluster.delete(pod, victim.reason, signal), (gone) => {
-      this.agent.deleting.delete(pod.uid);
+    this.view.deleting.add(pod.uid);
+    return this.call("delete", pod, (signal) => this.view.cluster.delete(pod, victim.reason, signal), (gone) => {
+      this.view.deleting.delete(pod.uid);
       if ("error" in gone) return failedBy(gone.error);
-      this.agent.podsByUid.delete(pod.uid);
-      const resourceVersion = this.agent.nextVersion();
-      this.agent.gonePods.add(pod.uid, this.agent.mark(), true);
+      this.view.podsByUid.delete(pod.uid);
+      const resourceVersion = this.view.nextVersion();
+      this.view.gonePods.add(pod.uid, this.view.mark(), true);
       return { case: "done", value: { uid: pod.uid, resourceVersion, object: { case: "gone", value: true } } };
     });
   }
@@ -203,8 +202,8 @@ export class Work {
       return failed(FailureClass.PRECONDITION, "the pod has another version");
     }
     if (pod.controller?.uid !== owner.uid) return guarded("ownership: the ReplicaSet does not control the pod");
-    if (!this.agent.isActive(pod)) return guarded("inactive: the pod has ended or is being deleted");
-    if (this.agent.active(owner.uid) <= wanted(owner)) return guarded("shortage: no more pods are active than wanted");
+    if (!this.view.isActive(pod)) return guarded("inactive: the pod has ended or is being deleted");
+    if (this.view.active(owner.uid) <= wanted(owner)) return guarded("shortage: no more pods are active than wanted");
     return undefined;
   }
 
@@ -226,13 +225,13 @@ export class Work {
   }
 
   private async setController(pod: Pod, controller: OwnerReference | undefined): Promise<Outcome> {
-    return this.call("setController", pod, (signal) => this.agent.cluster.setController?.(pod, controller, signal), (set) => {
+    return this.call("setController", pod, (signal) => this.view.cluster.setController?.(pod, controller, signal), (set) => {
       if ("error" in set) return failedBy(set.error);
-      const known = this.agent.podsByUid.get(pod.uid);
+      const known = this.view.podsByUid.get(pod.uid);
       if (!known) return failed(FailureClass.NOT_FOUND, "the pod is gone");
       const changed = clone(PodSchema, known);
       changed.controller = controller;
-      return donePod(this.agent.storePod(changed));
+      return donePod(this.view.storePod(changed));
     });
   }
 
@@ -240,17 +239,17 @@ export class Work {
     const owner = this.owner();
     if ("case" in owner) return owner;
     if (!status) return failed(FailureClass.INVALID, "there is no status");
-    return this.call("writeStatus", owner, (signal) => this.agent.cluster.writeStatus?.(owner, status, signal), (written) => {
+    return this.call("writeStatus", owner, (signal) => this.view.cluster.writeStatus?.(owner, status, signal), (written) => {
       if ("error" in written) return failedBy(written.error);
-      const known = this.agent.replicaSets.get(owner.uid);
+      const known = this.view.replicaSets.get(owner.uid);
       if (!known) return failed(FailureClass.NOT_FOUND, "the ReplicaSet is gone");
-      const value = this.agent.storeReplicaSet({ ...clone(ReplicaSetSchema, known), status });
+      const value = this.view.storeReplicaSet({ ...clone(ReplicaSetSchema, known), status });
       return { case: "done", value: { uid: value.uid, resourceVersion: value.resourceVersion, object: { case: "replicaSet", value } } };
     });
   }
 
   private pod(target: ObjectRef | undefined): Pod | undefined {
-    const pod = this.agent.podsByUid.get(target?.uid ?? "");
+    const pod = this.view.podsByUid.get(target?.uid ?? "");
     return pod?.namespace === target?.namespace && pod?.name === target?.name ? pod : undefined;
   }
 }

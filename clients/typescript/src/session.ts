@@ -4,12 +4,10 @@ import { fromBinary, type Message, type MessageInitShape, toBinary } from "@bufb
 import { type Duration, durationMs, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { type Client, ConnectError } from "@connectrpc/connect";
 
-import type { Agent } from "./agent.js";
 import { Work } from "./batch.js";
 import type { DecisionService, ReconcileRequestSchema, ReconcileResponse } from "./decree/v1/decision_service_pb.js";
 import { Kind, PodSchema, ReplicaSetSchema } from "./decree/v1/object_pb.js";
-
-type Frame = NonNullable<MessageInitShape<typeof ReconcileRequestSchema>["frame"]>;
+import type { Frame, OpenSession, View } from "./view.js";
 
 /** How much of a list goes into one frame, so that outcomes are not held up. */
 const LIST_BYTES = 256 << 10;
@@ -20,7 +18,7 @@ const STOP_MS = 30_000;
 const SUPERSEDED_MS = 60_000;
 
 /** @internal */
-export class Session {
+export class Session implements OpenSession {
   id = "";
   draining = false;
   /** How long the server asks to stay away. */
@@ -36,13 +34,13 @@ export class Session {
   private received = 0n;
   private wake = () => {};
 
-  constructor(private readonly agent: Agent) {}
+  constructor(private readonly view: View) {}
 
   /** Runs the session to its end, waits for its calls, and returns why it ended. */
   async run(client: Client<typeof DecisionService>): Promise<unknown> {
     let reason: unknown = "closed";
     try {
-      const { headers } = this.agent.config;
+      const { headers } = this.view.config;
       this.open();
       this.expectFrame();
       const options = { signal: this.abort.signal, headers: headers?.() };
@@ -50,7 +48,7 @@ export class Session {
     } catch (error) {
       reason = this.abort.signal.aborted ? this.abort.signal.reason : error;
     }
-    this.agent.session = undefined;
+    this.view.session = undefined;
     this.stopResting();
     clearTimeout(this.silent);
     for (const timer of this.timers) clearTimeout(timer);
@@ -60,14 +58,12 @@ export class Session {
     return reason;
   }
 
-  /** Puts a frame in line, so that frames leave in the order of the versions that they carry. */
   send(frame: Frame): void {
     if (this.queue.length < FRAMES_MAX) this.queue.push(frame);
     else this.end("the server does not read its stream");
     this.wake();
   }
 
-  /** Begins the end: no further operation starts, and the stream is closed after the last outcome. */
   drain(): void {
     this.draining = true;
     this.stopResting();
@@ -75,7 +71,6 @@ export class Session {
     this.wake();
   }
 
-  /** Resolves after a time, or when no further operation may start. */
   rest(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -94,9 +89,9 @@ export class Session {
 
   /** Says Hello and lists both kinds. From here on every change follows in its order. */
   private open(): void {
-    const { clusterUid, clusterName = "", mode, options } = this.agent.config;
+    const { clusterUid, clusterName = "", mode, options } = this.view.config;
     const agentInstance = crypto.randomUUID();
-    this.agent.session = this;
+    this.view.session = this;
     this.send({ case: "hello", value: { protocolMin: 1, protocolMax: 1, agentInstance, clusterUid, clusterName, mode, options } });
     this.list(Kind.REPLICA_SET);
     this.list(Kind.POD);
@@ -105,9 +100,9 @@ export class Session {
   private list(kind: Kind): void {
     this.send({ case: "snapshotBegin", value: { kind } });
     const count = kind === Kind.POD
-      ? this.sendParts(this.agent.pods(), (pod) => toBinary(PodSchema, pod), (pods) => ({ pods }))
-      : this.sendParts([...this.agent.replicaSets.values()], (one) => toBinary(ReplicaSetSchema, one), (replicaSets) => ({ replicaSets }));
-    this.send({ case: "snapshotEnd", value: { kind, resourceVersion: this.agent.nextVersion(), count: BigInt(count) } });
+      ? this.sendParts(this.view.pods(), (pod) => toBinary(PodSchema, pod), (pods) => ({ pods }))
+      : this.sendParts([...this.view.replicaSets.values()], (one) => toBinary(ReplicaSetSchema, one), (replicaSets) => ({ replicaSets }));
+    this.send({ case: "snapshotEnd", value: { kind, resourceVersion: this.view.nextVersion(), count: BigInt(count) } });
   }
 
   private sendParts<T extends Message>(known: T[], encode: (one: T) => Uint8Array, wrap: (part: T[]) => object): number {
@@ -160,7 +155,7 @@ export class Session {
         this.wake();
         break;
       case "batches":
-        for (const batch of frame.value.batches) this.start(new Work(this.agent, this, batch));
+        for (const batch of frame.value.batches) this.start(new Work(this.view, this, batch));
         break;
       case "resync":
         this.list(frame.value.kind);
@@ -171,7 +166,7 @@ export class Session {
         break;
       case "rejection":
         for (const one of [frame.value, ...frame.value.others]) {
-          this.agent.config.log?.(`rejected ${one.object?.name}: ${one.violations.map((it) => `${it.field} ${it.description}`).join(", ")}`);
+          this.view.config.log?.(`rejected ${one.object?.name}: ${one.violations.map((it) => `${it.field} ${it.description}`).join(", ")}`);
         }
         break;
     }
