@@ -1,9 +1,7 @@
 //! `deletion-order.jsonl`: who goes before whom, whatever the order of the input.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
-use server_core::{Pod, deletion_order};
+use server_core::{CompactUid, Pod, Ranked};
 use tests::golden;
 
 use crate::{judge, list, now, shuffled};
@@ -15,13 +13,10 @@ const SHUFFLES: u64 = 12;
 fn pods_go_in_the_recorded_order() {
     judge("deletion-order.jsonl", |case| {
         let pods = pods(case);
-        let places: HashMap<usize, usize> = deletion_order(now(case), &pods)
-            .into_iter()
-            .zip(0..)
-            .collect();
+        let places = places(case, &pods);
         let place = |pod: &Value| {
             pod.as_u64()
-                .and_then(|at| places.get(&usize::try_from(at).ok()?))
+                .and_then(|at| places.get(usize::try_from(at).ok()?))
         };
         let wrong = list(case, "before").iter().filter(|pair| {
             let (first, second) = (place(&pair[0]), place(&pair[1]));
@@ -47,11 +42,25 @@ fn deletion_order_does_not_depend_on_the_input() {
 }
 
 fn names(case: &Value, pods: &[(Pod, u32)]) -> Vec<String> {
-    let order = deletion_order(now(case), pods);
-    order
-        .into_iter()
-        .map(|at| pods[at].0.name.to_string())
-        .collect()
+    let names = pods.iter().map(|(pod, _)| pod.name.to_string());
+    let mut order: Vec<_> = places(case, pods).into_iter().zip(names).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Returns the place of each pod in the order of deletion.
+fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
+    let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
+    let uids: Vec<_> = uids.collect();
+    let ranked = pods.iter().zip(&uids).map(|((pod, rank), uid)| Ranked {
+        uid,
+        node: pod.node.as_deref(),
+        state: &pod.state,
+        rank: *rank,
+    });
+    let ranked: Vec<_> = ranked.collect();
+    let places = server_core::places(now(case), &ranked).into_iter();
+    places.map(|place| place.own).collect()
 }
 
 fn pods(case: &Value) -> Vec<(Pod, u32)> {

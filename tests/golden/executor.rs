@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use server_core::{
-    Action, Batch, Controller, Effect, FailureClass, NotStarted, Outcome, PodRef, ResourceVersion,
-    Status, Victim,
+    Action, After, Batch, Controller, Effect, FailureClass, Key, NotStarted, Outcome,
+    OwnerReference, Pod, PodRef, PodState, ReplicaSet, ResourceVersion, Status, Uid, Victim,
 };
 
 /// Success; the object is added as the batch is answered.
@@ -57,7 +57,7 @@ impl Executor {
             let result = match result {
                 Effect::Done { version, .. } => Effect::Done {
                     version,
-                    after: controller.after(batch, at, LATER),
+                    after: after(controller, batch, at),
                 },
                 other @ (Effect::Failed { .. } | Effect::NotStarted(_)) => other,
             };
@@ -152,5 +152,52 @@ fn failed(error: &Value) -> Effect {
         class,
         message: error.to_string(),
         retry_after: None,
+    }
+}
+
+/// Returns the object as an operation leaves it, made from what the controller knows.
+fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<After> {
+    let Batch { key, action, .. } = batch;
+    let version = Some(LATER);
+    let set = controller.inspect().replica_set(key)?.object();
+    let owned_by = |pod: &PodRef, controller_reference| {
+        let known = controller.inspect().pod(&key.namespace, &pod.name)?;
+        Some(After::Pod(Box::new(Pod {
+            version,
+            controller: controller_reference,
+            ..known
+        })))
+    };
+    match action {
+        Action::Create { names, .. } => Some(After::Pod(Box::new(Pod {
+            namespace: key.namespace.clone(),
+            name: names.get(operation)?.clone(),
+            uid: Uid(format!("created-{}", names[operation]).into()),
+            version,
+            labels: set.template_labels.clone(),
+            controller: Some(reference(key)),
+            node: None,
+            state: PodState::default(),
+        }))),
+        Action::Delete(_) => Some(After::Gone),
+        Action::Claim { adopts, releases } => match adopts.get(operation) {
+            Some(orphan) => owned_by(orphan, Some(reference(key))),
+            None => owned_by(releases.get(operation - adopts.len())?, None),
+        },
+        Action::WriteStatus(status) => Some(After::ReplicaSet(Box::new(ReplicaSet {
+            version,
+            status: (**status).clone(),
+            ..set.clone()
+        }))),
+    }
+}
+
+fn reference(key: &Key) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".into(),
+        kind: "ReplicaSet".into(),
+        name: key.name.clone(),
+        uid: key.uid.clone(),
+        block_owner_deletion: Some(true),
     }
 }

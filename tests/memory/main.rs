@@ -93,7 +93,7 @@ fn held(count: u32, event: fn(u32) -> Event) -> (usize, usize) {
     while controller.poll_report().is_some() {}
     let stats = region.change();
     let real = stats.bytes_allocated - stats.bytes_deallocated;
-    (controller.sizes().bytes, real)
+    (controller.inspect().sizes().bytes, real)
 }
 
 #[test]

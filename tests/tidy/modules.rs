@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod graph;
+mod impls;
 mod names;
 mod scripts;
 mod targets;

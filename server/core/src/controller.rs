@@ -4,34 +4,177 @@ mod events;
 mod in_flight;
 mod inspect;
 mod known;
-mod list_end;
 mod lists;
 mod obstacles;
 mod outcomes;
-mod state;
+mod surroundings;
 mod unconverged;
 
-use self::state::{ReadySync, RunningSync};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use self::{
+    in_flight::InFlight,
+    lists::{Progress, Waiting},
+    obstacles::Obstacles,
+    unconverged::Unconverged,
+};
 pub use self::{
-    inspect::{Sizes, Surroundings},
+    inspect::Sizes,
     known::{KnownSet, Replica},
-    state::Controller,
+    surroundings::Surroundings,
 };
 use crate::{
     batch::{Action, Batch, BatchId},
-    index::{PodId, SetId},
-    object::{Kind, Timestamp},
+    config::Config,
+    consistency::Consistency,
+    index::{Index, PodId, SetId, lasting},
+    object::{Kind, ResourceVersion, Timestamp, Uid},
+    queue::Queue,
     reason::Reason,
     report::{Report, ScaleDown},
-    sync::{self, Next, Step, SyncResult, Weight, rank::RankedPod},
+    sync::{self, Next, Step, SyncResult, Weight, batch_result::BatchResult, rank::RankedPod},
 };
 
 /// How many syncs may wait for room before no other begins.
 const WITHOUT_ROOM_MAX: usize = 64;
 
+/// Decides for one cluster.
+///
+/// Time never goes back here: a `now` that is earlier than one given before counts as that one, since availability is counted forward.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    config: Config,
+    pub(crate) index: Index,
+    pub(crate) queue: Queue,
+    pub(crate) reports: VecDeque<Report>,
+    /// The lists that the agent must be asked for, and why.
+    requests: BTreeMap<Kind, String>,
+    /// Why ReplicaSets are left alone.
+    quarantined: BTreeMap<SetId, String>,
+    /// Those that have too few or too many pods.
+    miscounted: Unconverged,
+    /// Those that have as many as are wanted, of which not all are available.
+    unavailable: Unconverged,
+    /// What held back the last attempts.
+    obstacles: Obstacles,
+    consistency: Consistency,
+    lists: Progress,
+    /// The syncs that wait for their batch in flight.
+    running: BTreeMap<SetId, RunningSync>,
+    /// The uids of ReplicaSets that are gone, or were for a while, with batches in flight.
+    abandoned: BTreeSet<Uid>,
+    in_flight: InFlight,
+    /// The syncs whose batch is answered, and which wait for a list.
+    waiting: BTreeMap<SetId, Waiting>,
+    /// The syncs whose batch is answered, and which go on before others begin.
+    answered: VecDeque<(SetId, BatchResult)>,
+    /// The sync whose next batch is a status that found no room.
+    status_without_room: Option<ReadySync>,
+    /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
+    without_room: VecDeque<(ReadySync, usize)>,
+    next_batch: u64,
+    /// The latest time given.
+    clock: Timestamp,
+}
+
+/// A sync that waits for the outcomes of its batch.
+#[derive(Clone, Debug)]
+struct RunningSync {
+    batch: BatchId,
+    step: Step,
+}
+
+/// A sync that can go on: from its beginning, or from a step whose batch is answered.
+#[derive(Clone, Debug)]
+struct ReadySync {
+    set: SetId,
+    answered: Option<(Step, BatchResult)>,
+}
+
+/// Answers questions about a controller. Changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Inspect<'a>(&'a Controller);
+
 // === impl Controller ===
 
 impl Controller {
+    /// Returns a controller that knows nothing; it decides nothing until a snapshot of both kinds is complete.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            index: Index::new(config.names),
+            config,
+            queue: Queue::default(),
+            reports: VecDeque::new(),
+            requests: BTreeMap::new(),
+            quarantined: BTreeMap::new(),
+            miscounted: Unconverged::default(),
+            unavailable: Unconverged::default(),
+            obstacles: Obstacles::default(),
+            consistency: Consistency::default(),
+            lists: Progress::default(),
+            running: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
+            in_flight: InFlight::default(),
+            waiting: BTreeMap::new(),
+            answered: VecDeque::new(),
+            status_without_room: None,
+            without_room: VecDeque::new(),
+            next_batch: 1,
+            clock: Timestamp(i64::MIN),
+        }
+    }
+
+    /// Returns whether both kinds are complete.
+    #[must_use]
+    pub const fn is_synced(&self) -> bool {
+        self.lists.is_synced()
+    }
+
+    /// Returns the newest version seen of a kind.
+    #[must_use]
+    pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.consistency.seen(kind)
+    }
+
+    /// Returns the version of the last complete list of a kind that had one.
+    #[must_use]
+    pub const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
+        self.consistency.last_list(kind)
+    }
+
+    /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
+    #[must_use]
+    pub const fn is_view_whole(&self) -> bool {
+        self.lists.is_whole()
+    }
+
+    /// Returns whether a list of a kind has been complete.
+    #[must_use]
+    pub const fn is_listed(&self, kind: Kind) -> bool {
+        self.lists.is_listed(kind)
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Timestamp {
+        self.clock = self.clock.max(now);
+        self.queue.set_now(self.clock);
+        self.miscounted.tick(self.clock);
+        self.unavailable.tick(self.clock);
+        self.clock
+    }
+
+    /// Returns a view of all that is known, queued and in flight.
+    #[must_use]
+    pub const fn inspect(&self) -> Inspect<'_> {
+        Inspect(self)
+    }
+
+    /// Asks for a list, whether one was asked for or not.
+    fn request_list(&mut self, kind: Kind, cause: &str) {
+        self.lists.request(kind);
+        self.requests.insert(kind, cause.to_owned());
+    }
+
     /// Lets time pass: delayed keys become due, and a stream that does not show our writes is asked for a list.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let now = self.tick(now);
@@ -216,7 +359,7 @@ impl Controller {
         };
         self.next_batch += 1;
         if let Action::Delete(victims) = &batch.action {
-            self.index.expect_end(&batch.key.namespace, victims);
+            lasting::expect_end(&mut self.index, &batch.key.namespace, victims);
         }
         self.running.insert(
             id,

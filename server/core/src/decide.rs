@@ -66,7 +66,7 @@ pub fn decide_while(
 }
 
 /// Returns a controller that has been listed these objects, in an order of their own.
-pub(crate) fn listed(
+fn listed(
     now: Timestamp,
     config: Config,
     mut sets: Vec<ReplicaSet>,
@@ -172,7 +172,7 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
         let result = Effect::Done {
             version: None,
-            after: controller.after(batch, operation as usize, LATER),
+            after: after(controller, batch, operation as usize, LATER),
         };
         controller.handle_outcome(
             now,
@@ -185,49 +185,46 @@ fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     }
 }
 
-// === impl Controller ===
-
-impl Controller {
-    /// Returns the object as an operation would leave it, at this version: what a cluster without a will of its own answers.
-    #[must_use]
-    pub fn after(
-        &self,
-        batch: &Batch,
-        operation: usize,
-        version: ResourceVersion,
-    ) -> Option<After> {
-        let (namespace, name) = (&batch.key.namespace, &batch.key.name);
-        let set = self.index.set(self.index.set_named(namespace, name)?)?;
-        let pod = |name| {
-            let (_, known) = self.index.pod_named(namespace, name)?;
-            Some(self.index.pod_object(known))
-        };
-        let after = match &batch.action {
-            Action::Create { names, .. } => After::Pod(Box::new(created(
-                names.get(operation)?,
-                &set.object,
-                version,
-            ))),
-            Action::Delete(_) => After::Gone,
-            Action::Claim { adopts, releases } => {
-                let (pod_ref, controller) = match adopts.get(operation) {
-                    Some(orphan) => (orphan, Some(reference(&batch.key))),
-                    None => (releases.get(operation - adopts.len())?, None),
-                };
-                After::Pod(Box::new(Pod {
-                    version: Some(version),
-                    controller,
-                    ..pod(&pod_ref.name)?
-                }))
-            }
-            Action::WriteStatus(status) => After::ReplicaSet(Box::new(ReplicaSet {
+/// Returns the object as an operation would leave it, at this version.
+fn after(
+    controller: &Controller,
+    batch: &Batch,
+    operation: usize,
+    version: ResourceVersion,
+) -> Option<After> {
+    let (namespace, name) = (&batch.key.namespace, &batch.key.name);
+    let set = controller
+        .index
+        .set(controller.index.set_named(namespace, name)?)?;
+    let pod = |name| {
+        let (_, known) = controller.index.pod_named(namespace, name)?;
+        Some(controller.index.pod_object(known))
+    };
+    let after = match &batch.action {
+        Action::Create { names, .. } => After::Pod(Box::new(created(
+            names.get(operation)?,
+            &set.object,
+            version,
+        ))),
+        Action::Delete(_) => After::Gone,
+        Action::Claim { adopts, releases } => {
+            let (pod_ref, controller) = match adopts.get(operation) {
+                Some(orphan) => (orphan, Some(reference(&batch.key))),
+                None => (releases.get(operation - adopts.len())?, None),
+            };
+            After::Pod(Box::new(Pod {
                 version: Some(version),
-                status: (**status).clone(),
-                ..set.object.clone()
-            })),
-        };
-        Some(after)
-    }
+                controller,
+                ..pod(&pod_ref.name)?
+            }))
+        }
+        Action::WriteStatus(status) => After::ReplicaSet(Box::new(ReplicaSet {
+            version: Some(version),
+            status: (**status).clone(),
+            ..set.object.clone()
+        })),
+    };
+    Some(after)
 }
 
 fn created(name: &Arc<str>, set: &ReplicaSet, version: ResourceVersion) -> Pod {

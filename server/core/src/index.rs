@@ -10,10 +10,10 @@ mod create_back_off;
 mod group;
 mod ids;
 mod interner;
-mod lasting;
-mod making;
+pub(crate) mod lasting;
 mod map;
 mod namespace;
+mod namespaces;
 mod nodes;
 mod orphans;
 mod pod;
@@ -39,7 +39,7 @@ pub(crate) use self::{
     unlisted::Listed,
 };
 use self::{
-    group::Groups, ids::Ids, interner::Interner, map::Map, namespace::Namespace, nodes::Nodes,
+    group::Groups, ids::Ids, interner::Interner, map::Map, namespaces::Namespaces, nodes::Nodes,
     slab::Slab, tombstones::Tombstones,
 };
 use crate::{
@@ -61,7 +61,7 @@ pub(crate) struct Index {
     pods: Slab<Entry>,
     pod_count: usize,
     groups: Groups,
-    namespaces: BTreeMap<Arc<str>, Namespace>,
+    pub(crate) namespaces: Namespaces,
     /// The pods that name a ReplicaSet as their controller that is not known.
     owned_by_unknown: Map<Key, Vec<PodId>>,
     sets: BTreeMap<SetId, Box<Set>>,
@@ -228,8 +228,7 @@ impl Index {
     /// Returns about how many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
         let shared = self.groups.bytes() + self.owners.bytes() + self.nodes.bytes();
-        let namespaces = self.namespaces.len() * cost::NAMESPACE;
-        self.bytes + shared + namespaces + self.tombstones.bytes()
+        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes()
     }
 
     /// Returns how many pods there are.
@@ -256,7 +255,7 @@ impl Index {
             content
                 .sets
                 .iter()
-                .map(move |(name, id)| (&**namespace, &**name, *id))
+                .map(move |(name, id)| (namespace, &**name, *id))
         });
         all.skip_while(move |(namespace, name, _)| {
             after.is_some_and(|after| (*namespace, *name) <= after)

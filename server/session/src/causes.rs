@@ -49,7 +49,7 @@ impl Causes {
             Event::PodDeleted {
                 namespace, name, ..
             } => {
-                let pod = controller.pod(namespace, name);
+                let pod = controller.inspect().pod(namespace, name);
                 let owner = pod.and_then(|pod| pod.controller);
                 let owner = owner.as_ref().map(OwnerReference::view);
                 uid_of(controller, namespace, owner)
@@ -82,7 +82,7 @@ impl Causes {
         batch: BatchId,
         trace: TraceContext,
     ) {
-        let set = controller.key(batch).map(|key| key.uid.clone());
+        let set = controller.inspect().key(batch).map(|key| key.uid.clone());
         self.note(now, set, trace);
     }
 
@@ -111,6 +111,6 @@ impl Causes {
 
 /// Returns the uid of the ReplicaSet that a pod of a namespace names as its controller, if it is known.
 fn uid_of(controller: &Controller, namespace: &str, owner: Option<OwnerView<'_>>) -> Option<Uid> {
-    let set = controller.owner(namespace, owner?)?;
+    let set = controller.inspect().owner(namespace, owner?)?;
     Some(set.object().key.uid.clone())
 }

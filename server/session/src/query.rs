@@ -22,7 +22,11 @@ impl Session {
     ) -> Vec<v1::ReplicaSetSummary> {
         // A namespace begins after the empty name in it.
         let after = after.max((namespace, ""));
-        let views = self.state.controller.views(now, Some(after), limit);
+        let views = self
+            .state
+            .controller
+            .inspect()
+            .views(now, Some(after), limit);
         let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
         views
             .into_iter()
@@ -57,8 +61,8 @@ impl Session {
         name: &str,
     ) -> Option<v1::GetReplicaSetResponse> {
         let state = &self.state;
-        let view = state.controller.view(now, namespace, name)?;
-        let action = state.controller.action_on(namespace, name);
+        let view = state.controller.inspect().view(now, namespace, name)?;
+        let action = state.controller.inspect().action_on(namespace, name);
         let in_flight = view
             .in_flight
             .zip(action)
@@ -87,7 +91,9 @@ impl Session {
         pods_max: usize,
     ) -> Surroundings {
         let controller = &self.state.controller;
-        controller.surroundings(now, namespace, name, pods_max)
+        controller
+            .inspect()
+            .surroundings(now, namespace, name, pods_max)
     }
 
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much
@@ -95,7 +101,7 @@ impl Session {
     #[must_use]
     pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {
         let found = self.state.shadow.as_ref()?.found(namespace, name);
-        let replica_sets = self.state.controller.sizes().replica_sets;
+        let replica_sets = self.state.controller.inspect().sizes().replica_sets;
         Some(v1::ListDifferencesResponse {
             replica_sets: i64::try_from(replica_sets).unwrap_or(i64::MAX),
             since: Some(encode::time(self.state.identity.started)),

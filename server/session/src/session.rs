@@ -216,7 +216,10 @@ impl Session {
     /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
     #[must_use]
     pub fn unfinished(&self) -> Unfinished {
-        self.state.controller.unfinished(self.clock.time())
+        self.state
+            .controller
+            .inspect()
+            .unfinished(self.clock.time())
     }
 
     fn poll_batches(&mut self) -> Option<Frame> {

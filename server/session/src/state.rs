@@ -86,7 +86,7 @@ impl SessionState {
     }
 
     fn count_outcome(&mut self, outcome: &Outcome) {
-        let action = self.controller.action(outcome.batch);
+        let action = self.controller.inspect().action(outcome.batch);
         self.outcomes += u64::from(action.is_some());
         let action = action.map_or("unknown", wire::action);
         self.reports.count_outcome(action, result(&outcome.result));
@@ -166,12 +166,12 @@ impl SessionState {
 
     /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later.
     pub(crate) fn is_batch_overlooked(&self, since: Timestamp) -> bool {
-        self.controller.is_batch_overlooked(since)
+        self.controller.inspect().is_batch_overlooked(since)
     }
 
     /// Returns whether outcomes are due.
     pub(crate) fn is_busy(&self) -> bool {
-        self.controller.sizes().batches_in_flight > 0
+        self.controller.inspect().sizes().batches_in_flight > 0
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -184,7 +184,7 @@ impl SessionState {
 
     /// Returns how much is held, by the controller and for who inspects it.
     pub(crate) fn sizes(&self) -> Sizes {
-        let sizes = self.controller.sizes();
+        let sizes = self.controller.inspect().sizes();
         let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
         let inspected = self.timeline.bytes() + self.scale_downs.bytes() + self.causes.bytes();
         Sizes {
@@ -211,7 +211,7 @@ impl SessionState {
     pub(crate) fn check_synced(&mut self) {
         let synced = self.controller.is_synced();
         if synced && !self.synced {
-            let sizes = self.controller.sizes();
+            let sizes = self.controller.inspect().sizes();
             self.reports.push(Report::ViewComplete {
                 pods: sizes.pods,
                 replica_sets: sizes.replica_sets,

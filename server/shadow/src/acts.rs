@@ -227,7 +227,7 @@ impl Claims {
         };
         let wrong = self.doubtful.iter().filter_map(|(uid, doubtful)| {
             let Doubtful { name, is_stranger } = doubtful;
-            let pod = controller.pod(&key.namespace, name);
+            let pod = controller.inspect().pod(&key.namespace, name);
             let pod = pod.filter(|pod| pod.uid == *uid && pod.state.is_active());
             let Some(pod) = pod else {
                 // One too many is often deleted at once, and then there is nobody to release it.
@@ -320,7 +320,10 @@ impl Judge<'_> {
     /// Returns the departure that explains what is not done in a namespace that ends.
     pub(super) fn namespace_ending(&mut self, set: &KnownSet<'_>) -> Option<Departure> {
         let namespace = &set.object().key.namespace;
-        let ends = self.controller.is_namespace_ending(namespace, self.looks);
+        let ends = self
+            .controller
+            .inspect()
+            .is_namespace_ending(namespace, self.looks);
         ends.then_some(Departure::NamespaceEnding)
     }
 

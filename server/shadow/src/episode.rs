@@ -71,7 +71,7 @@ impl Episode {
 
     /// Judges what was done, and what is at rest. Returns when to look again; `None` ends the episode.
     pub(super) fn judge(&mut self, judge: &mut Judge<'_>, key: &Key) -> Option<Timestamp> {
-        let set = &judge.controller.replica_set(key)?;
+        let set = &judge.controller.inspect().replica_set(key)?;
         if set.object().deleting || set.object().selector.is_err() {
             return None;
         }

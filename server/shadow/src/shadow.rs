@@ -159,7 +159,7 @@ impl Shadow {
         (key, episode): (&Key, &mut Episode),
     ) -> Option<Timestamp> {
         let nothing = Past::default();
-        let set = controller.replica_set(key)?;
+        let set = controller.inspect().replica_set(key)?;
         let past = self.pasts.get(family(set.object())).unwrap_or(&nothing);
         let allowed = self.looks.min(LOOKS_AT_ONCE);
         let mut looks = allowed;
@@ -206,9 +206,9 @@ impl Shadow {
     }
 
     fn pod_applied(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
-        let known = controller.pod(&pod.namespace, &pod.name);
+        let known = controller.inspect().pod(&pod.namespace, &pod.name);
         let Some(known) = known.filter(|known| known.uid == pod.uid) else {
-            if !controller.is_gone_pod(&pod.uid) {
+            if !controller.inspect().is_gone_pod(&pod.uid) {
                 self.pod_came(now, controller, pod);
             }
             return;
@@ -277,6 +277,7 @@ impl Shadow {
         (namespace, name, uid): (&str, &str, &CompactUid),
     ) {
         let Some(pod) = controller
+            .inspect()
             .pod(namespace, name)
             .filter(|pod| *uid == pod.uid)
         else {
@@ -325,7 +326,7 @@ impl Shadow {
     }
 
     fn set_applied(&mut self, now: Timestamp, controller: &Controller, set: &ReplicaSet) {
-        let Some(known) = controller.replica_set(&set.key) else {
+        let Some(known) = controller.inspect().replica_set(&set.key) else {
             return;
         };
         let before = known.wanted();
@@ -421,6 +422,6 @@ fn replica(set: Option<&KnownSet<'_>>, pod: &Pod) -> Option<Replica> {
 
 /// Returns the ReplicaSet that a pod names as its controller, if it is known.
 fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
-    let resolve = |owner: &OwnerReference| controller.owner(&pod.namespace, owner.view());
+    let resolve = |owner: &OwnerReference| controller.inspect().owner(&pod.namespace, owner.view());
     pod.controller.as_ref().and_then(resolve)
 }

@@ -1,16 +1,22 @@
-//! What the stream shows enters the index, and queues the ReplicaSets that it concerns.
+//! What the stream shows enters the index, and queues the ReplicaSets that it concerns. The end of a list shows what is gone: all that the
+//! list did not name.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::Controller;
+use super::{Controller, lists::Unseen};
 use crate::{
     compact_uid::CompactUid,
     event::Event,
-    index::{IfUnknown, SetChange},
+    handlers::{self, Enqueue},
+    index::{EndedReplica, IfUnknown, Listed, PodChange, PodNews, SetChange, SetId, lasting},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
+    reason::Reason,
+    report::Report,
 };
+
+// === impl Controller ===
 
 impl Controller {
     /// Records news. Decides nothing.
@@ -96,5 +102,226 @@ impl Controller {
         let number = self.index.begin_snapshot(kind);
         self.lists.begin(kind, number);
         self.requests.remove(&kind);
+    }
+
+    /// Ends a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
+    fn end_list(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        let Some(number) = self.lists.open(kind) else {
+            return;
+        };
+        if !self.consistency.covers(kind, version) {
+            return self.request_list(kind, "the list is older than a write already reported");
+        }
+        let is_older = self.consistency.is_older(kind, version);
+        let shown = self.consistency.seen(kind).filter(|_| is_older);
+        let list = Listed {
+            number,
+            version,
+            shown,
+        };
+        match kind {
+            Kind::Pod => self.take_pod_list(now, &list, is_older),
+            Kind::ReplicaSet => self.take_set_list(&list),
+        }
+        self.lists.complete(kind, number);
+        self.index.end_doubts(kind);
+        self.consistency.listed(kind, version);
+        self.saw(now, kind, version);
+        self.resume_waiting(now);
+    }
+
+    /// Takes out the pods that a list did not name, in the order of their names. A list that is older than the stream may name what is gone.
+    fn take_pod_list(&mut self, now: Timestamp, list: &Listed, is_older: bool) {
+        let unlisted = list.unlisted_pods(&self.index);
+        if !is_older {
+            self.index.forget_unlisted(Kind::Pod, list.number);
+        }
+        for id in unlisted {
+            let gone = self.index.take_out_pod(id);
+            self.pods_changed(now, Priority::Resync, [gone]);
+        }
+    }
+
+    /// Takes out the ReplicaSets that a list did not name, in the order in which they came.
+    fn take_set_list(&mut self, list: &Listed) {
+        for id in list.unlisted_sets(&self.index) {
+            self.index.take_out_set(id);
+            self.forget_set(id);
+        }
+    }
+
+    /// Lets the syncs go on whose writes the lists have shown by now.
+    fn resume_waiting(&mut self, now: Timestamp) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let shown = self.waiting.iter();
+        let shown = shown.filter(|(_, waiting)| self.lists.show(&waiting.unseen));
+        let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
+        for id in shown {
+            if let Some(waiting) = self.waiting.remove(&id) {
+                self.mark_listed(now, id, &waiting.namespace, &waiting.unseen);
+                self.free_names(&waiting.namespace, &waiting.unseen);
+                self.answered.push_back((id, waiting.result));
+                // The lists may show another state than the sync that waited will leave.
+                self.queue.add(id, Priority::Live);
+            }
+        }
+        self.request_missing();
+    }
+
+    /// Notes that the stream has shown everything of a kind up to a version. Inside a list that is not so yet.
+    fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
+        if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
+            self.consistency.saw(now, kind, version);
+            self.index.forget_gone(kind, version);
+        }
+    }
+
+    /// Queues the ReplicaSets that a pod affects as it was shown.
+    pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodNews) {
+        match news {
+            PodNews::Nothing => {}
+            PodNews::Version(owner) => {
+                owner
+                    .into_iter()
+                    .for_each(|id| self.queue.add(id, priority));
+            }
+            PodNews::Changed(gone, change) => {
+                self.pods_changed(now, priority, gone.into_iter().chain([change]));
+            }
+        }
+    }
+
+    /// Queues the ReplicaSets that changes of pods affect.
+    pub(super) fn pods_changed(
+        &mut self,
+        now: Timestamp,
+        priority: Priority,
+        changes: impl IntoIterator<Item = PodChange>,
+    ) {
+        for change in changes {
+            if let Some(ended) = change.ended {
+                self.replica_ended(now, ended);
+            }
+            let affected = handlers::pod_changed(&self.index, &change);
+            for key in affected.keys() {
+                match key {
+                    Enqueue::Now(id) => self.queue.add(id, priority),
+                    Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
+                }
+            }
+            if affected.matches() > 1
+                && let Some(pod) = change.new
+            {
+                self.reports.push_back(Report::OrphanMatchesMany {
+                    pod: (pod.namespace, pod.name),
+                    matches: affected.matches(),
+                });
+            }
+        }
+    }
+
+    /// Takes a replica that has ended, which closes the creates of its ReplicaSet where such pods do not last.
+    pub(super) fn replica_ended(&mut self, now: Timestamp, ended: EndedReplica) {
+        if !self.config.create_back_off || !lasting::end_replica(&mut self.index, now, ended) {
+            return;
+        }
+        let Some(set) = self.index.set(ended.set) else {
+            return;
+        };
+        if let Some(back_off) = &set.create_back_off {
+            let key = set.object.key.clone();
+            let Reason { detail, .. } = back_off.reason();
+            let until = back_off.closed_until(now);
+            self.reports.push_back(Report::PodsDoNotLast {
+                key,
+                detail: detail.into_owned(),
+                closed: until.map_or_else(Default::default, |until| until.since(now)),
+            });
+        }
+    }
+
+    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded, and awaited if an
+    /// older list brings it back.
+    pub(super) fn forget_set(&mut self, id: SetId) {
+        self.queue.drop_key(id);
+        let sync = self.running.remove(&id);
+        let sent = sync.and_then(|sync| self.in_flight.get(sync.batch));
+        self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
+        self.quarantined.remove(&id);
+        self.miscounted.forget(id);
+        self.unavailable.forget(id);
+        self.obstacles.remove(id);
+        self.status_without_room.take_if(|ready| ready.set == id);
+        self.without_room.retain(|(ready, _)| ready.set != id);
+        if let Some(waiting) = self.waiting.remove(&id) {
+            self.free_names(&waiting.namespace, &waiting.unseen);
+        }
+    }
+
+    /// Reports how many pods a ReplicaSet wants, where that has changed.
+    pub(super) fn note_wanted(&mut self, now: Timestamp, id: SetId) {
+        let is_listed = self.lists.open(Kind::ReplicaSet).is_some();
+        let Some(set) = self.index.set_mut(id) else {
+            return;
+        };
+        let Some(from) = set.note_wanted() else {
+            return;
+        };
+        if from.is_some() || !is_listed {
+            let (key, to) = (set.object.key.clone(), set.wanted());
+            let at = now;
+            self.reports.push_back(Report::Scaled { key, at, from, to });
+        }
+    }
+
+    /// Returns the priority of what the stream shows: lists come after changes.
+    pub(super) const fn priority_of(&self, kind: Kind) -> Priority {
+        if self.lists.open(kind).is_some() {
+            Priority::Resync
+        } else {
+            Priority::Live
+        }
+    }
+
+    /// Asks for the lists that somebody waits for, unless one is open or asked for already.
+    pub(super) fn request_missing(&mut self) {
+        let waiting = self.waiting.values();
+        let missing = waiting.flat_map(|waiting| self.lists.missing(&waiting.unseen));
+        let missing: BTreeSet<_> = missing.collect();
+        self.request_lists(missing);
+    }
+
+    /// Asks for lists, unless they are open or asked for already.
+    pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
+        for kind in missing {
+            if !self.lists.is_coming(kind) {
+                self.request_list(kind, "an outcome did not show what its write led to");
+            }
+        }
+    }
+
+    /// Ends what kept the names of created pods that are not in the view.
+    pub(super) fn free_names(&mut self, namespace: &str, unseen: &Unseen) {
+        let names = unseen.names.iter();
+        names.for_each(|name| self.index.namespaces.end_making(namespace, name));
+    }
+
+    /// Notes that the pods of a ReplicaSet are made that no outcome carried, now that a list has shown what has become of them.
+    pub(super) fn mark_listed(
+        &mut self,
+        now: Timestamp,
+        id: SetId,
+        namespace: &str,
+        unseen: &Unseen,
+    ) {
+        for name in &unseen.names {
+            if let Some(ended) =
+                lasting::mark_made(&mut self.index, now, id, (namespace, name, None))
+            {
+                self.replica_ended(now, ended);
+            }
+        }
     }
 }

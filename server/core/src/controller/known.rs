@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::Controller;
+use super::Inspect;
 use crate::{
     compact_uid::CompactUid,
     index::{Index, Set, SetId},
@@ -31,48 +31,50 @@ pub struct Replica {
     pub state: PodState,
 }
 
-impl Controller {
+// === impl Inspect ===
+
+impl<'a> Inspect<'a> {
     /// Returns a pod as it is known.
     #[must_use]
-    pub fn pod(&self, namespace: &str, name: &str) -> Option<Pod> {
-        let (_, entry) = self.index.pod_named(namespace, name)?;
-        Some(self.index.pod_object(entry))
+    pub fn pod(self, namespace: &str, name: &str) -> Option<Pod> {
+        let (_, entry) = self.0.index.pod_named(namespace, name)?;
+        Some(self.0.index.pod_object(entry))
     }
 
     /// Returns whether a pod is known to be gone.
     #[must_use]
-    pub fn is_gone_pod(&self, uid: &Uid) -> bool {
-        self.index.is_gone_pod(uid)
+    pub fn is_gone_pod(self, uid: &Uid) -> bool {
+        self.0.index.is_gone_pod(uid)
     }
 
     /// Returns whether a namespace seems to end: it has pods, and all of them are on their way out. It takes a look from `looks` for each
     /// pod; where there are too few, it does not look.
     #[must_use]
-    pub fn is_namespace_ending(&self, namespace: &str, looks: &mut usize) -> bool {
-        let names = self.index.names_in(namespace);
+    pub fn is_namespace_ending(self, namespace: &str, looks: &mut usize) -> bool {
+        let names = self.0.index.names_in(namespace);
         let Some(left) = looks.checked_sub(names).filter(|_| names > 0) else {
             return false;
         };
         *looks = left;
-        let mut pods = self.index.pods_in(namespace);
+        let mut pods = self.0.index.pods_in(namespace);
         pods.all(|pod| !pod.state.is_active())
     }
 
     /// Returns a ReplicaSet as it is known.
     #[must_use]
-    pub fn replica_set(&self, key: &Key) -> Option<KnownSet<'_>> {
-        let id = self.index.set_named(&key.namespace, &key.name)?;
+    pub fn replica_set(self, key: &Key) -> Option<KnownSet<'a>> {
+        let id = self.0.index.set_named(&key.namespace, &key.name)?;
         self.known(id).filter(|known| known.object().key == *key)
     }
 
     /// Returns the ReplicaSet of a namespace that a controller reference resolves to.
     #[must_use]
-    pub fn owner(&self, namespace: &str, owner: OwnerView<'_>) -> Option<KnownSet<'_>> {
-        self.known(self.index.resolve(namespace, owner)?)
+    pub fn owner(self, namespace: &str, owner: OwnerView<'_>) -> Option<KnownSet<'a>> {
+        self.known(self.0.index.resolve(namespace, owner)?)
     }
 
-    fn known(&self, id: SetId) -> Option<KnownSet<'_>> {
-        let (index, set) = (&self.index, self.index.set(id)?);
+    fn known(self, id: SetId) -> Option<KnownSet<'a>> {
+        let (index, set) = (&self.0.index, self.0.index.set(id)?);
         Some(KnownSet { index, id, set })
     }
 }

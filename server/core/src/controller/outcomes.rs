@@ -6,7 +6,7 @@ use super::{Controller, in_flight::SentBatch, lists::Waiting};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, Effect, FailureClass, Outcome},
-    index::{CreatedPod, SetId},
+    index::{CreatedPod, SetId, lasting},
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -172,7 +172,7 @@ impl Controller {
             }
             Effect::NotStarted(_) => {
                 if let Operation::Create(name) = operation {
-                    self.index.end_making(&key.namespace, name);
+                    self.index.namespaces.end_making(&key.namespace, name);
                 }
                 Shown::Here
             }
@@ -246,7 +246,7 @@ impl Controller {
                         | FailureClass::OwnerChanged => set.cursor.retry_refused(name),
                     }
                 }
-                self.index.end_making(&key.namespace, name);
+                self.index.namespaces.end_making(&key.namespace, name);
             }
             Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod) => {
                 if class == FailureClass::NotFound {
@@ -274,8 +274,8 @@ impl Controller {
         }
         self.index.forget_gone_pod(pod.uid);
         let made = (&*key.namespace, &**name, Some(pod.uid));
-        let ended = self.index.mark_made(now, set, made);
-        self.index.end_making(&key.namespace, name);
+        let ended = lasting::mark_made(&mut self.index, now, set, made);
+        self.index.namespaces.end_making(&key.namespace, name);
         if let Some(ended) = ended {
             // It came and went before its outcome, or is nobody's: no change of the view wakes the ReplicaSet.
             self.replica_ended(now, ended);

@@ -13,105 +13,108 @@ use super::{
 };
 use crate::object::{Key, OwnerReference, Timestamp};
 
-impl Index {
-    /// Returns the ReplicaSet that the owner of an entry resolves to.
-    pub(super) fn set_of(&self, entry: &Entry) -> Option<SetId> {
-        let owner = entry.controller.as_ref()?;
-        self.resolve(&self.groups.at(entry.group).namespace, owner.view())
-    }
+/// Returns the ReplicaSet that the owner of an entry resolves to.
+pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
+    let owner = entry.controller.as_ref()?;
+    index.resolve(&index.groups.at(entry.group).namespace, owner.view())
+}
 
-    /// Puts an entry among the pods of its owner, which resolves to `set`.
-    pub(super) fn list_pod(
-        &mut self,
-        namespace: &Arc<str>,
-        id: PodId,
-        entry: &mut Entry,
-        set: Option<SetId>,
-    ) {
-        let Some(owner) = &entry.controller else {
-            return;
-        };
-        let owned = match set.and_then(|set| self.sets.get_mut(&set)) {
-            Some(set) => &mut set.owned,
-            None => match owner_key(namespace, owner) {
-                Some(key) => self.owned_by_unknown.entry(key).or_default(),
-                None => return,
-            },
-        };
-        entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
-        owned.push(id);
-        self.largest_set = self.largest_set.max(owned.len());
-    }
+/// Puts an entry among the pods of its owner, which resolves to `set`.
+pub(super) fn list_pod(
+    index: &mut Index,
+    namespace: &Arc<str>,
+    id: PodId,
+    entry: &mut Entry,
+    set: Option<SetId>,
+) {
+    let Some(owner) = &entry.controller else {
+        return;
+    };
+    let owned = match set.and_then(|set| index.sets.get_mut(&set)) {
+        Some(set) => &mut set.owned,
+        None => match owner_key(namespace, owner) {
+            Some(key) => index.owned_by_unknown.entry(key).or_default(),
+            None => return,
+        },
+    };
+    entry.position = u32::try_from(owned.len()).expect("no more pods than ids");
+    owned.push(id);
+    index.largest_set = index.largest_set.max(owned.len());
+}
 
-    /// Takes an entry out of where [`Self::list_pod`] put it.
-    pub(super) fn unlist_pod(&mut self, namespace: &Arc<str>, entry: &Entry, set: Option<SetId>) {
-        let Some(owner) = &entry.controller else {
-            return;
-        };
-        let moved = match set.and_then(|set| self.sets.get_mut(&set)) {
-            Some(set) => swap_out(&mut set.owned, entry.position),
-            None => {
-                let Some(key) = owner_key(namespace, owner) else {
-                    return;
-                };
-                let Some(owned) = self.owned_by_unknown.get_mut(&key) else {
-                    return;
-                };
-                let moved = swap_out(owned, entry.position);
-                if owned.is_empty() {
-                    self.owned_by_unknown.remove(&key);
-                }
-                moved
+/// Takes an entry out of where [`list_pod`] put it.
+pub(super) fn unlist_pod(
+    index: &mut Index,
+    namespace: &Arc<str>,
+    entry: &Entry,
+    set: Option<SetId>,
+) {
+    let Some(owner) = &entry.controller else {
+        return;
+    };
+    let moved = match set.and_then(|set| index.sets.get_mut(&set)) {
+        Some(set) => swap_out(&mut set.owned, entry.position),
+        None => {
+            let Some(key) = owner_key(namespace, owner) else {
+                return;
+            };
+            let Some(owned) = index.owned_by_unknown.get_mut(&key) else {
+                return;
+            };
+            let moved = swap_out(owned, entry.position);
+            if owned.is_empty() {
+                index.owned_by_unknown.remove(&key);
             }
-        };
-        if let Some(moved) = moved.and_then(|moved| self.pods.get_mut(moved)) {
-            moved.position = entry.position;
+            moved
         }
+    };
+    if let Some(moved) = moved.and_then(|moved| index.pods.get_mut(moved)) {
+        moved.position = entry.position;
     }
+}
 
-    /// Takes an entry out of its place and takes back what it counted. Returns the ReplicaSet that its owner resolves to as well.
-    pub(super) fn uncount_pod(&mut self, id: PodId) -> (Entry, Option<SetId>) {
-        let entry = self.pods.take(id).expect("the id came from the index");
-        let set = self.set_of(&entry);
-        if entry.controller.is_none() {
-            let group = self.groups.at(entry.group);
-            if let Some(content) = self.namespaces.get_mut(&group.namespace) {
-                content.orphans.remove(entry.group, &entry.name, id);
-            }
-        } else if let Some(set) = set.and_then(|set| self.sets.get_mut(&set)) {
-            set.count_out(id, &entry);
+/// Takes an entry out of its place and takes back what it counted. Returns the ReplicaSet that its owner resolves to as well.
+pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
+    let entry = index.pods.take(id).expect("the id came from the index");
+    let set = set_of(index, &entry);
+    if entry.controller.is_none() {
+        let group = index.groups.at(entry.group);
+        if let Some(content) = index.namespaces.get_mut(&group.namespace) {
+            content.orphans.remove(entry.group, &entry.name, id);
         }
-        (entry, set)
+    } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
+        set.count_out(id, &entry);
     }
+    (entry, set)
+}
 
-    /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
-    pub(super) fn count_pod(
-        &mut self,
-        now: Timestamp,
-        id: PodId,
-        mut entry: Entry,
-        set: Option<SetId>,
-    ) {
-        let group = self.groups.at(entry.group);
-        entry.counted = Contribution::default();
-        if entry.controller.is_none() {
-            if let Some(content) = self.namespaces.get_mut(&group.namespace)
-                && entry.state.is_active()
-            {
-                let orphans = &mut content.orphans;
-                orphans.insert(entry.group, &group.labels, &entry.name, id);
-            }
-        } else if let Some(set) = set.and_then(|set| self.sets.get_mut(&set)) {
-            entry.counted = set.count_in(now, id, &entry, &group.labels);
+/// Puts an entry, whose owner resolves to `set`, into its place and counts it.
+pub(super) fn count_pod(
+    index: &mut Index,
+    now: Timestamp,
+    id: PodId,
+    mut entry: Entry,
+    set: Option<SetId>,
+) {
+    let group = index.groups.at(entry.group);
+    entry.counted = Contribution::default();
+    if entry.controller.is_none() {
+        if let Some(content) = index.namespaces.get_mut(&group.namespace)
+            && entry.state.is_active()
+        {
+            let orphans = &mut content.orphans;
+            orphans.insert(entry.group, &group.labels, &entry.name, id);
         }
-        self.pods.put(id, entry);
+    } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
+        entry.counted = set.count_in(now, id, &entry, &group.labels);
     }
+    index.pods.put(id, entry);
+}
 
-    /// Counts an entry in or out among the active pods of its node.
-    pub(super) fn count_on_node(&mut self, entry: &Entry, counting: Counting) {
-        if entry.state.is_active() {
-            self.groups.count(entry.group, entry.node, counting);
-        }
+/// Counts an entry in or out among the active pods of its node.
+pub(super) fn count_on_node(index: &mut Index, entry: &Entry, counting: Counting) {
+    if entry.state.is_active() {
+        index.groups.count(entry.group, entry.node, counting);
     }
 }
 

@@ -7,70 +7,66 @@ use super::{
 };
 use crate::{batch::Victim, object::Timestamp};
 
-// === impl Index ===
-
-impl Index {
-    /// Marks the pod of this name and uid as made for a ReplicaSet at `now`. Returns how it has ended already, if it is neither one of the
-    /// replicas nor an orphan that is adopted next.
-    pub(crate) fn mark_made(
-        &mut self,
-        now: Timestamp,
-        set: SetId,
-        (namespace, name, uid): (&str, &str, Option<&str>),
-    ) -> Option<EndedReplica> {
-        let made = Made::at(now);
-        let back_off = self
-            .set_mut(set)
-            .and_then(|set| set.create_back_off.as_mut());
-        if let Some(back_off) = back_off {
-            back_off.note_made(now);
-        }
-        let known = self.pod_named(namespace, name);
-        let known = known.filter(|(_, entry)| uid.is_none_or(|uid| entry.uid.is(uid)));
-        let Some((id, entry)) = known else {
-            let ending = Ending::Gone;
-            return Some(EndedReplica { set, made, ending });
-        };
-        let selector = self.set(set).and_then(|set| set.selector());
-        let labels = &self.groups.at(entry.group).labels;
-        let is_adoptable = entry.controller.is_none()
-            && entry.state.is_active()
-            && selector.is_some_and(|selector| selector.matches(labels));
-        if !is_adoptable && let Some(ended) = self.ended_replica(id, set) {
-            return Some(EndedReplica { made, ..ended });
-        }
-        if let Some(entry) = self.pods.get_mut(id) {
-            entry.made = made;
-        }
-        None
+/// Marks the pod of this name and uid as made for a ReplicaSet at `now`. Returns how it has ended already, if it is neither one of the
+/// replicas nor an orphan that is adopted next.
+pub(crate) fn mark_made(
+    index: &mut Index,
+    now: Timestamp,
+    set: SetId,
+    (namespace, name, uid): (&str, &str, Option<&str>),
+) -> Option<EndedReplica> {
+    let made = Made::at(now);
+    let back_off = index
+        .set_mut(set)
+        .and_then(|set| set.create_back_off.as_mut());
+    if let Some(back_off) = back_off {
+        back_off.note_made(now);
     }
+    let known = index.pod_named(namespace, name);
+    let known = known.filter(|(_, entry)| uid.is_none_or(|uid| entry.uid.is(uid)));
+    let Some((id, entry)) = known else {
+        let ending = Ending::Gone;
+        return Some(EndedReplica { set, made, ending });
+    };
+    let selector = index.set(set).and_then(|set| set.selector());
+    let labels = &index.groups.at(entry.group).labels;
+    let is_adoptable = entry.controller.is_none()
+        && entry.state.is_active()
+        && selector.is_some_and(|selector| selector.matches(labels));
+    if !is_adoptable && let Some(ended) = index.ended_replica(id, set) {
+        return Some(EndedReplica { made, ..ended });
+    }
+    if let Some(entry) = index.pods.get_mut(id) {
+        entry.made = made;
+    }
+    None
+}
 
-    /// Notes that pods are asked to go: how they end says nothing of how long pods last.
-    pub(crate) fn expect_end(&mut self, namespace: &str, victims: &[Victim]) {
-        for Victim { pod, .. } in victims {
-            let known = self.pod_named(namespace, &pod.name).map(|(id, _)| id);
-            if let Some(entry) = known.and_then(|id| self.pods.get_mut(id)) {
-                entry.made = Made::default();
-            }
+/// Notes that pods are asked to go: how they end says nothing of how long pods last.
+pub(crate) fn expect_end(index: &mut Index, namespace: &str, victims: &[Victim]) {
+    for Victim { pod, .. } in victims {
+        let known = index.pod_named(namespace, &pod.name).map(|(id, _)| id);
+        if let Some(entry) = known.and_then(|id| index.pods.get_mut(id)) {
+            entry.made = Made::default();
         }
     }
+}
 
-    /// Takes a replica that has ended. Returns whether its ReplicaSet's creates close by it.
-    pub(crate) fn end_replica(&mut self, now: Timestamp, ended: EndedReplica) -> bool {
-        let EndedReplica { set, made, ending } = ended;
-        if !made.is_recent(now) {
-            return false;
-        }
-        let known = self.set_mut(set).map(|set| set.create_back_off.take());
-        let Some(back_off) = known else { return false };
-        let mut back_off = back_off.unwrap_or_else(|| Box::new(CreateBackOff::new(now, ending)));
-        let closes = back_off.end(now, (made, ending), |has_lasted| {
-            let pods = self.active_pods(set);
-            pods.filter(|(_, pod)| has_lasted(pod.made)).count()
-        });
-        if let Some(set) = self.set_mut(set) {
-            set.create_back_off = Some(back_off);
-        }
-        closes
+/// Takes a replica that has ended. Returns whether its ReplicaSet's creates close by it.
+pub(crate) fn end_replica(index: &mut Index, now: Timestamp, ended: EndedReplica) -> bool {
+    let EndedReplica { set, made, ending } = ended;
+    if !made.is_recent(now) {
+        return false;
     }
+    let known = index.set_mut(set).map(|set| set.create_back_off.take());
+    let Some(back_off) = known else { return false };
+    let mut back_off = back_off.unwrap_or_else(|| Box::new(CreateBackOff::new(now, ending)));
+    let closes = back_off.end(now, (made, ending), |has_lasted| {
+        let pods = index.active_pods(set);
+        pods.filter(|(_, pod)| has_lasted(pod.made)).count()
+    });
+    if let Some(set) = index.set_mut(set) {
+        set.create_back_off = Some(back_off);
+    }
+    closes
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{
     CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodNews, cost,
+    counting,
     group::Counting,
     pod::{Contribution, Entry, PodId},
     set::SetId,
@@ -66,7 +67,8 @@ impl Index {
         if_unknown: IfUnknown,
     ) -> PodNews {
         // A create of ours is not known to be over, and nothing has said that the pod went: whatever shows it is right.
-        let is_certain = if_unknown == IfUnknown::New || self.is_in_making(pod.namespace, pod.name);
+        let is_certain =
+            if_unknown == IfUnknown::New || self.namespaces.is_in_making(pod.namespace, pod.name);
         if if_unknown == IfUnknown::Gone && !is_certain {
             return PodNews::Nothing;
         }
@@ -95,7 +97,7 @@ impl Index {
         let known = known.filter(|(_, entry)| entry.uid == uid);
         let id = known.map(|(id, _)| id);
         // The outcome of its creation may still be under way, and however far the stream is then, only this shows that it is the older news.
-        let is_in_making = self.is_in_making(namespace, name);
+        let is_in_making = self.namespaces.is_in_making(namespace, name);
         if is_in_making || version.is_some() {
             let version = version.filter(|_| !is_in_making);
             self.tombstones
@@ -167,14 +169,14 @@ impl Index {
 
     /// Adds a pod that list number `snapshot` named; 0 if no list did.
     fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> (PodId, PodChange) {
-        let namespace = self.namespace_name(pod.namespace);
+        let namespace = self.namespaces.shared_name(pod.namespace);
         let set = pod
             .controller
             .and_then(|owner| self.resolve(pod.namespace, owner));
         let (group, controller) = self.share(&namespace, pod, set);
         let id = self.pods.reserve();
         let mut entry = Entry {
-            name: self.name_pod(&namespace, pod.name, id),
+            name: self.namespaces.name_pod(&namespace, pod.name, id),
             uid: CompactUid::of(pod.uid),
             version: pod.version,
             group,
@@ -188,10 +190,10 @@ impl Index {
         };
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
-        self.list_pod(&namespace, id, &mut entry, set);
+        counting::list_pod(self, &namespace, id, &mut entry, set);
         let new = self.facts(&entry, set);
-        self.count_on_node(&entry, Counting::In);
-        self.count_pod(now, id, entry, set);
+        counting::count_on_node(self, &entry, Counting::In);
+        counting::count_pod(self, now, id, entry, set);
         let change = PodChange {
             old: None,
             new: Some(new),
@@ -245,21 +247,21 @@ impl Index {
             let owner = pod.controller;
             return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
-        let (mut entry, set) = self.uncount_pod(id);
+        let (mut entry, set) = counting::uncount_pod(self, id);
         let old = self.facts(&entry, set);
         let was_replica = set.filter(|_| entry.counted.active);
         // What may change where the pod is counted as active: on which node, and with which labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
-            self.count_on_node(&entry, Counting::Out);
+            counting::count_on_node(self, &entry, Counting::Out);
         }
         let set = self.take_over(id, (&mut entry, set), pod, differs);
         if moves {
-            self.count_on_node(&entry, Counting::In);
+            counting::count_on_node(self, &entry, Counting::In);
         }
         let new = self.facts(&entry, set);
-        self.count_pod(now, id, entry, set);
+        counting::count_pod(self, now, id, entry, set);
         let change = PodChange {
             old: Some(old),
             new: Some(new),
@@ -306,7 +308,10 @@ impl Index {
     /// Returns how a pod ended as a replica of a ReplicaSet, if it is none of its replicas.
     pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
         let entry = self.pod(id)?;
-        let owner = entry.controller.as_ref().and_then(|_| self.set_of(entry));
+        let owner = entry
+            .controller
+            .as_ref()
+            .and_then(|_| counting::set_of(self, entry));
         if owner == Some(of) && entry.counted.active {
             return None;
         }
@@ -321,16 +326,16 @@ impl Index {
 
     /// Takes a pod out of everything.
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
-        let (entry, set) = self.uncount_pod(id);
+        let (entry, set) = counting::uncount_pod(self, id);
         let replica_of = set.filter(|_| entry.counted.active);
         let ended = replica_of.map(|set| EndedReplica {
             set,
             made: entry.made,
             ending: Ending::Gone,
         });
-        self.count_on_node(&entry, Counting::Out);
+        counting::count_on_node(self, &entry, Counting::Out);
         let old = self.facts(&entry, set);
-        self.unlist_pod(&old.namespace, &entry, set);
+        counting::unlist_pod(self, &old.namespace, &entry, set);
         self.pods.release(id);
         self.pod_count -= 1;
         self.bytes -= cost::pod(&entry.name, &entry.uid);
@@ -341,7 +346,11 @@ impl Index {
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }
-        self.unname_pod(&old.namespace, &entry.name);
+        for id in self.namespaces.unname_pod(&old.namespace, &entry.name) {
+            if let Some(set) = self.sets.get_mut(&id) {
+                set.cursor.mark_gone(&entry.name);
+            }
+        }
         PodChange {
             old: Some(old),
             new: None,
@@ -357,13 +366,13 @@ impl Index {
         controller: Option<Arc<OwnerReference>>,
     ) -> Option<SetId> {
         let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        self.unlist_pod(&namespace, entry, set);
+        counting::unlist_pod(self, &namespace, entry, set);
         if let Some(old) = entry.controller.take() {
             self.owners.drop_one(&old);
         }
         entry.controller = controller.map(|owner| self.owners.share(owner));
-        let set = self.set_of(entry);
-        self.list_pod(&namespace, id, entry, set);
+        let set = counting::set_of(self, entry);
+        counting::list_pod(self, &namespace, id, entry, set);
         set
     }
 

@@ -1,7 +1,5 @@
 //! ReplicaSets come, change and go.
 
-use std::sync::Arc;
-
 use super::{
     IfUnknown, Index, SetChange, cost,
     pod::Contribution,
@@ -106,7 +104,7 @@ impl Index {
     }
 
     fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
-        object.key.namespace = self.namespace_name(&object.key.namespace);
+        object.key.namespace = self.namespaces.shared_name(&object.key.namespace);
         share_texts(&mut object);
         let id = self.next_set;
         self.next_set += 1;
@@ -114,10 +112,7 @@ impl Index {
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
         set.owned = self.owned_by_unknown.remove(&key).unwrap_or_default();
-        let content = self
-            .namespaces
-            .entry(Arc::clone(&key.namespace))
-            .or_default();
+        let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);
         content
             .bases
@@ -181,7 +176,7 @@ impl Index {
                 content.bases.remove(set.name_base());
             }
         }
-        self.drop_empty_namespace(&key.namespace);
+        self.namespaces.drop_empty(&key.namespace);
     }
 
     /// Makes the ReplicaSet findable by its selector and by its own controller.

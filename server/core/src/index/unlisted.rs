@@ -26,30 +26,26 @@ impl Listed {
     fn is_disproved(&self, version: Option<ResourceVersion>) -> bool {
         version.is_some() && version <= self.shown
     }
-}
 
-// === impl Index ===
-
-impl Index {
-    /// Returns the pods that a list did not name, by namespace and name.
-    pub(crate) fn unlisted_pods(&self, list: &Listed) -> Vec<PodId> {
-        let unlisted = self.pods.iter().filter(|(id, entry)| {
-            list.omits(entry.snapshot, entry.version)
-                || list.is_disproved(entry.version) && self.doubtful_pods.contains(id)
+    /// Returns the pods that the list did not name, by namespace and name.
+    pub(crate) fn unlisted_pods(&self, index: &Index) -> Vec<PodId> {
+        let unlisted = index.pods.iter().filter(|(id, entry)| {
+            self.omits(entry.snapshot, entry.version)
+                || self.is_disproved(entry.version) && index.doubtful_pods.contains(id)
         });
         let named = unlisted.map(|(id, entry)| {
-            let namespace = &self.groups.at(entry.group).namespace;
+            let namespace = &index.groups.at(entry.group).namespace;
             ((Arc::clone(namespace), Arc::clone(&entry.name)), id)
         });
         named.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the ReplicaSets that a list did not name, in the order in which they came.
-    pub(crate) fn unlisted_sets(&self, list: &Listed) -> Vec<SetId> {
-        let unlisted = self.sets.iter().filter(|(id, set)| {
+    /// Returns the ReplicaSets that the list did not name, in the order in which they came.
+    pub(crate) fn unlisted_sets(&self, index: &Index) -> Vec<SetId> {
+        let unlisted = index.sets.iter().filter(|(id, set)| {
             let version = set.object.version;
-            list.omits(set.snapshot, version)
-                || list.is_disproved(version) && self.doubtful_sets.contains(id)
+            self.omits(set.snapshot, version)
+                || self.is_disproved(version) && index.doubtful_sets.contains(id)
         });
         unlisted.map(|(id, _)| *id).collect()
     }

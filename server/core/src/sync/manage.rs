@@ -118,7 +118,7 @@ pub(super) fn decide(
             near_cut: Vec::new(),
         }
     } else {
-        let victims = index.victims(id, count, now);
+        let victims = victims(index, id, count, now);
         delete(index, config, victims, reasons)
     })
 }
@@ -140,7 +140,7 @@ fn burst(config: &Config, surplus: i64) -> usize {
 
 /// Names the pods to make.
 fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action {
-    let (generate_name, names) = index.choose_names(id, count);
+    let (generate_name, names) = choose_names(index, id, count);
     Action::Create {
         names,
         generate_name,
@@ -171,43 +171,40 @@ fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Re
     }
 }
 
-// === impl Index ===
-
-impl Index {
-    /// Chooses the pods that go, and compares those on both sides of the cut.
-    pub(crate) fn victims(&self, id: SetId, count: usize, now: Timestamp) -> Choice<PodId> {
-        let related = self.related_by_node(id);
-        let mut pods: Vec<_> = self.active_pods(id).collect();
-        if count >= pods.len() {
-            pods.sort_unstable_by_key(|(_, pod)| &pod.name);
-        }
-        let candidates = pods.into_iter().map(|pod| candidate(self, pod, &related));
-        let name = |id| {
-            self.pod(id)
-                .map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
-        };
-        rank::choose_and_compare(candidates, count, now, name)
+/// Chooses the pods that go, and compares those on both sides of the cut.
+pub(super) fn victims(index: &Index, id: SetId, count: usize, now: Timestamp) -> Choice<PodId> {
+    let related = index.related_by_node(id);
+    let mut pods: Vec<_> = index.active_pods(id).collect();
+    if count >= pods.len() {
+        pods.sort_unstable_by_key(|(_, pod)| &pod.name);
     }
+    let candidates = pods.into_iter().map(|pod| candidate(index, pod, &related));
+    let name = |id| {
+        index
+            .pod(id)
+            .map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
+    };
+    rank::choose_and_compare(candidates, count, now, name)
+}
 
-    /// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the
-    /// names run out.
-    fn choose_names(&mut self, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
-        let Some(set) = self.set_mut(id) else {
-            return ("".into(), Vec::new());
-        };
-        let generate_name = Arc::clone(&set.generate_name);
-        let namespace = Arc::clone(&set.object.key.namespace);
-        let mut cursor = set.cursor.clone();
-        let usage = |name: &str| self.name_use(&namespace, name);
-        let names = cursor.next_names(names::base(&generate_name), count, usage);
-        if let Some(set) = self.set_mut(id) {
-            set.cursor = cursor;
-        }
-        names
-            .iter()
-            .for_each(|name| self.begin_making(&namespace, Arc::clone(name)));
-        (generate_name, names)
+/// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the
+/// names run out.
+fn choose_names(index: &mut Index, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
+    let Some(set) = index.set_mut(id) else {
+        return ("".into(), Vec::new());
+    };
+    let generate_name = Arc::clone(&set.generate_name);
+    let namespace = Arc::clone(&set.object.key.namespace);
+    let mut cursor = set.cursor.clone();
+    let usage = |name: &str| index.namespaces.name_use(&namespace, name);
+    let names = cursor.next_names(names::base(&generate_name), count, usage);
+    if let Some(set) = index.set_mut(id) {
+        set.cursor = cursor;
     }
+    names
+        .iter()
+        .for_each(|name| index.namespaces.begin_making(&namespace, Arc::clone(name)));
+    (generate_name, names)
 }
 
 fn candidate<'a>(

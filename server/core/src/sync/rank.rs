@@ -22,7 +22,7 @@ pub use self::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Pod, Timestamp},
+    object::Timestamp,
     reason::{Reason, Rule, Thousandths},
 };
 
@@ -111,20 +111,6 @@ pub(crate) fn choose_and_compare<'a, I: Copy>(
             (now, name),
         ),
     }
-}
-
-/// Returns the whole order of deletion as indices into `pods`, each with its rank (spec 7.3): a door for tests and tools.
-#[must_use]
-pub fn deletion_order(now: Timestamp, pods: &[(Pod, u32)]) -> Vec<usize> {
-    let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
-    let uids: Vec<_> = uids.collect();
-    let candidates = pods.iter().zip(&uids);
-    let candidates = candidates.map(|((pod, rank), uid)| Candidate::new(pod, uid, *rank));
-    let candidates: Vec<_> = candidates.collect();
-    let mut keys = keys(&candidates, now);
-    keys.sort_unstable_by(SortKey::cmp);
-    share_out(&mut keys, pods.len());
-    keys.iter().map(|key| key.candidate).collect()
 }
 
 // === impl Head ===

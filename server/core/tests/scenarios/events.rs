@@ -217,5 +217,5 @@ fn a_deleted_replica_set_is_forgotten() {
         version,
     });
     assert_eq!(rig.poll(), None);
-    assert_eq!(rig.controller.sizes().replica_sets, 0);
+    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
 }

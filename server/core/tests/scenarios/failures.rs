@@ -66,7 +66,7 @@ fn waits_for(rig: &Rig) -> (Vec<Rule>, String) {
 fn what_the_agent_refused_is_a_reason_until_it_gets_through() {
     let pods = ["a", "b", "c"].map(|name| pod(name, "web")).into();
     let mut rig = Rig::of(vec![set("web", 1)], pods);
-    let before = rig.controller.sizes().bytes;
+    let before = rig.controller.inspect().sizes().bytes;
     let held = |rig: &mut Rig| {
         let batch = rig.batch();
         for (operation, words) in [(1, "another".to_owned()), (0, "é".repeat(1_000))] {
@@ -80,7 +80,7 @@ fn what_the_agent_refused_is_a_reason_until_it_gets_through() {
     let waiting = [Rule::Backoff, Rule::TooManyReplicas, Rule::RefusedByAgent];
     assert_eq!(rules, waiting);
     assert_eq!(words, "é".repeat(512), "the lowest speaks, within bounds");
-    let bytes = rig.controller.sizes().bytes;
+    let bytes = rig.controller.inspect().sizes().bytes;
     assert!(bytes > before, "it is counted");
     rig.wait(Span::seconds(1));
     let batch = rig.batch();
@@ -91,7 +91,7 @@ fn what_the_agent_refused_is_a_reason_until_it_gets_through() {
     rig.succeed(&batch);
     rig.settle();
     assert_eq!(waits_for(&rig).0, [Rule::InSync]);
-    assert!(rig.controller.sizes().bytes < bytes);
+    assert!(rig.controller.inspect().sizes().bytes < bytes);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
     assert_eq!(rig.view("web").state, State::Quarantined);
     rig.apply_replica_set(set("web", 3));
     assert!(!rig.settle().is_empty(), "a good version releases it");
-    assert_eq!(rig.controller.sizes().quarantined, 0);
+    assert_eq!(rig.controller.inspect().sizes().quarantined, 0);
 }
 
 #[test]
@@ -253,14 +253,14 @@ fn words_of_outcomes_count_towards_memory_until_their_batch_is_answered() {
         vec![orphan("a", "web"), orphan("b", "web")],
     );
     let batch = rig.batch();
-    let before = rig.controller.sizes().bytes;
+    let before = rig.controller.inspect().sizes().bytes;
     let words = "x".repeat(32_768);
     rig.answer(&batch, 0, failed(FailureClass::Invalid, &words));
-    let with_words = rig.controller.sizes().bytes;
+    let with_words = rig.controller.inspect().sizes().bytes;
     assert!(
         with_words >= before + 2 * words.len() - 1_000,
         "{before} {with_words}"
     );
     rig.answer(&batch, 1, failed(FailureClass::Invalid, "no"));
-    assert!(rig.controller.sizes().bytes <= before);
+    assert!(rig.controller.inspect().sizes().bytes <= before);
 }

@@ -182,7 +182,7 @@ fn back_off_goes_on_where_it_was_unless_pods_last_a_minute() {
     // It opens at 20 s, as the trial lasts for the delay; its pod fails before a minute is over.
     let trial = rig.live(after(40), Fate::Lasts);
     assert_eq!(trial, [(10, 1)]);
-    let name = rig.controller.views(rig.now, None, 1);
+    let name = rig.controller.inspect().views(rig.now, None, 1);
     assert_eq!(name[0].status.replicas, 1);
     let closed = |rig: &mut Rig| {
         let reports = rig.reports();
@@ -209,10 +209,16 @@ fn back_off_goes_on_where_it_was_unless_pods_last_a_minute() {
 /// Returns the active pods of the ReplicaSet, as they are known.
 fn owned_pods(rig: &Rig) -> Vec<Pod> {
     let key = rig.view("web").key;
-    let set = rig.controller.replica_set(&key).expect("it is known");
+    let set = rig
+        .controller
+        .inspect()
+        .replica_set(&key)
+        .expect("it is known");
     let mut names: Vec<_> = set.replicas().map(|replica| replica.name).collect();
     names.sort_unstable();
-    let pods = names.iter().map(|name| rig.controller.pod("default", name));
+    let pods = names
+        .iter()
+        .map(|name| rig.controller.inspect().pod("default", name));
     pods.map(|pod| pod.expect("it is known")).collect()
 }
 

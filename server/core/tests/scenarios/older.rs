@@ -88,10 +88,10 @@ fn an_older_list_does_not_bring_back_a_replica_set_that_is_gone() {
     let known = || Event::ReplicaSetApplied(Box::new(set("web", 2)));
     rig.observe(known());
     end_list_at(&mut rig, Kind::ReplicaSet, 1_100);
-    assert_eq!(rig.controller.sizes().replica_sets, 0);
+    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
     assert_eq!(rig.poll(), None);
     rig.observe(known());
-    assert_eq!(rig.controller.sizes().replica_sets, 0);
+    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn what_an_older_list_and_its_events_show_anew_is_news() {
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     rig.observe(Event::PodApplied(at(orphan("y", "other"), seen + 10)));
     end_list_at(&mut rig, Kind::Pod, seen - 1);
-    assert_eq!(rig.controller.sizes().pods, 2);
+    assert_eq!(rig.controller.inspect().sizes().pods, 2);
     rig.observe(Event::PodApplied(at(orphan("z", "other"), seen + 11)));
-    assert_eq!(rig.controller.sizes().pods, 3);
+    assert_eq!(rig.controller.inspect().sizes().pods, 3);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn doubts_of_a_list_that_is_abandoned_outlast_it() {
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     rig.observe(Event::PodApplied(gone));
     list_pods_at(&mut rig, vec![], 1_040);
-    assert_eq!(rig.controller.sizes().pods, 0);
+    assert_eq!(rig.controller.inspect().sizes().pods, 0);
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Effe
             let version = ResourceVersion(batch.id.0 % 60 + 1);
             Effect::Done {
                 version: Some(version),
-                after: rig.controller.after(batch, operation as usize, version),
+                after: rig.after(batch, operation as usize, version),
             }
         }
         4 => failed(FailureClass::NotFound),
@@ -202,10 +202,14 @@ proptest! {
     #[test]
     fn counts_kept_incrementally_equal_counts_taken_anew(steps in vec(any_step(), 0..120)) {
         let (rig, _) = play(&steps);
-        for view in rig.controller.views(rig.now, None, 10) {
-            // A decision on the side lists the same objects to a fresh controller.
-            let anew = rig.controller.recount(rig.now, &view.key.namespace, &view.key.name);
-            prop_assert_eq!(Some(counts(&view.status)), anew.map(|status| counts(&status)), "{:?}", view.key);
+        for view in rig.controller.inspect().views(rig.now, None, 10) {
+            let Key { namespace, name, .. } = &view.key;
+            let known = rig.controller.inspect().surroundings(rig.now, namespace, name, usize::MAX);
+            let sets = known.replica_sets()[..1].to_vec();
+            let mut anew = Rig::of(sets, known.owned().cloned().collect());
+            anew.now = rig.now;
+            let anew = anew.controller.inspect().view(rig.now, namespace, name);
+            prop_assert_eq!(Some(counts(&view.status)), anew.map(|view| counts(&view.status)), "{:?}", view.key);
         }
     }
 
@@ -274,19 +278,25 @@ fn rest_after(rig: &mut Rig, history: &[Change], merged: bool) {
 
 /// How many pods each ReplicaSet has, and how many of its pods are going. Which pods stay depends on who syncs first.
 fn sizes(rig: &Rig) -> Vec<(i32, Option<i32>)> {
-    let views = rig.controller.views(rig.now, None, 10).into_iter();
+    let views = rig
+        .controller
+        .inspect()
+        .views(rig.now, None, 10)
+        .into_iter();
     let sizes = views.map(|it| (it.status.replicas, it.status.terminating_replicas));
     sizes.collect()
 }
 
 /// What is left undone: nothing, where every ReplicaSet that a change concerned was woken.
 fn left_undone(rig: &Rig) -> Vec<Decision> {
-    let views = rig.controller.views(rig.now, None, 10);
+    let views = rig.controller.inspect().views(rig.now, None, 10);
     let decisions = views.iter().filter_map(|view| {
         let Key {
             namespace, name, ..
         } = &view.key;
-        rig.controller.simulate(rig.now, namespace, name, None)
+        rig.controller
+            .inspect()
+            .simulate(rig.now, namespace, name, None)
     });
     let is_due = |it: &Decision| {
         let claims = it.adopts.len() + it.releases.len();

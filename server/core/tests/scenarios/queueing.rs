@@ -173,10 +173,10 @@ fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
     rig.wait(Span::seconds(2));
     let batch = rig.batch();
     rig.wait(Span::seconds(3));
-    let unfinished = rig.controller.unfinished(rig.now);
+    let unfinished = rig.controller.inspect().unfinished(rig.now);
     assert_eq!(unfinished.total, Span::seconds(3));
     assert_eq!(unfinished.longest, Span::seconds(3));
-    assert_eq!(rig.controller.sizes().syncing, 1);
+    assert_eq!(rig.controller.inspect().sizes().syncing, 1);
     // It needs another sync while this one runs, and waits from then on.
     rig.apply_replica_set(set("web", 1));
     rig.wait(Span::seconds(4));
@@ -184,6 +184,9 @@ fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
     rig.settle();
     let waits = waits(&mut rig);
     assert_eq!(waits[..2], [Span::seconds(2), Span::seconds(4)]);
-    assert_eq!(rig.controller.sizes().syncing, 0);
-    assert_eq!(rig.controller.unfinished(rig.now).longest, Span(0));
+    assert_eq!(rig.controller.inspect().sizes().syncing, 0);
+    assert_eq!(
+        rig.controller.inspect().unfinished(rig.now).longest,
+        Span(0)
+    );
 }

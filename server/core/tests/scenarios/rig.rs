@@ -6,7 +6,7 @@ use server_core::{
     Timestamp, Uid, View,
 };
 
-use crate::objects::{START, pod as owned, unready, with};
+use crate::objects::{START, owner, pod as owned, unready, with};
 
 pub(crate) struct Rig {
     pub(crate) controller: Controller,
@@ -147,18 +147,45 @@ impl Rig {
 
     pub(crate) fn succeed_one(&mut self, batch: &Batch, operation: usize) {
         let version = self.next_version();
-        let after = match &batch.action {
-            Action::Create { names, .. } => Some(After::Pod(Box::new(Pod {
-                version: Some(version),
-                ..unready(owned(&names[operation], &batch.key.name))
-            }))),
-            Action::Delete(_) | Action::Claim { .. } | Action::WriteStatus(_) => {
-                self.controller.after(batch, operation, version)
-            }
-        };
+        let after = self.after(batch, operation, version);
         let operation = u32::try_from(operation).expect("stories are small");
         let version = Some(version);
         self.answer(batch, operation, Effect::Done { version, after });
+    }
+
+    /// The object as an operation leaves it.
+    pub(crate) fn after(
+        &self,
+        batch: &Batch,
+        operation: usize,
+        version: ResourceVersion,
+    ) -> Option<After> {
+        let Batch { key, action, .. } = batch;
+        let version = Some(version);
+        let inspect = self.controller.inspect();
+        let pod = match action {
+            Action::Create { names, .. } => unready(owned(names.get(operation)?, &key.name)),
+            Action::Delete(_) => return Some(After::Gone),
+            Action::Claim { adopts, releases } => {
+                let (pod, controller) = match adopts.get(operation) {
+                    Some(orphan) => (orphan, Some(owner(&key.name))),
+                    None => (releases.get(operation - adopts.len())?, None),
+                };
+                let known = inspect.pod(&key.namespace, &pod.name)?;
+                Pod {
+                    controller,
+                    ..known
+                }
+            }
+            Action::WriteStatus(status) => {
+                return Some(After::ReplicaSet(Box::new(ReplicaSet {
+                    version,
+                    status: (**status).clone(),
+                    ..inspect.replica_set(key)?.object().clone()
+                })));
+            }
+        };
+        Some(After::Pod(Box::new(Pod { version, ..pod })))
     }
 
     /// Every operation takes effect, and the agent reports no object after it.
@@ -215,12 +242,14 @@ impl Rig {
 
     pub(crate) fn view(&self, name: &str) -> View {
         self.controller
+            .inspect()
             .view(self.now, "default", name)
             .expect("the story knows this ReplicaSet")
     }
 
     pub(crate) fn simulate(&self, name: &str, replicas: i32) -> Decision {
         self.controller
+            .inspect()
             .simulate(self.now, "default", name, Some(replicas))
             .expect("the story knows this ReplicaSet")
     }

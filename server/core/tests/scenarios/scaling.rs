@@ -47,6 +47,7 @@ fn what_is_simulated_reads_no_more_than_it_may() {
     let rig = Rig::of(vec![set("web", 5), set("db", 3)], pods);
     let around = |pods_max| {
         rig.controller
+            .inspect()
             .surroundings(rig.now, "default", "web", pods_max)
     };
     assert_eq!(around(5).objects(), 6, "the ReplicaSet and its pods");
@@ -54,7 +55,10 @@ fn what_is_simulated_reads_no_more_than_it_may() {
     let decided = around(5).decide(Some(1), &|| true);
     assert_eq!(
         decided,
-        Ok(rig.controller.simulate(rig.now, "default", "web", Some(1)))
+        Ok(rig
+            .controller
+            .inspect()
+            .simulate(rig.now, "default", "web", Some(1)))
     );
 }
 

@@ -40,13 +40,13 @@ fn what_a_list_does_not_name_is_gone_at_its_end_only() {
     rig.settle();
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     rig.apply_pod(pod("b", "web"));
-    assert_eq!(rig.controller.sizes().pods, 2);
+    assert_eq!(rig.controller.inspect().sizes().pods, 2);
     let version = Some(rig.next_version());
     rig.observe(Event::SnapshotEnd {
         kind: Kind::Pod,
         version,
     });
-    assert_eq!(rig.controller.sizes().pods, 1);
+    assert_eq!(rig.controller.inspect().sizes().pods, 1);
     assert_eq!(created(&rig.batch()).len(), 1);
 }
 
@@ -57,7 +57,7 @@ fn a_list_that_begins_again_abandons_the_first() {
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     rig.apply_pod(pod("a", "web"));
     rig.list_pods(vec![at(pod("b", "web"), 5)]);
-    assert_eq!(rig.controller.sizes().pods, 1);
+    assert_eq!(rig.controller.inspect().sizes().pods, 1);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_pod_newer_than_the_list_survives_it() {
         kind: Kind::Pod,
         version: Some(ResourceVersion(4_999)),
     });
-    assert_eq!(rig.controller.sizes().pods, 1);
+    assert_eq!(rig.controller.inspect().sizes().pods, 1);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_list_without_a_version_is_trusted() {
         version: None,
     });
     assert_eq!(
-        rig.controller.sizes().pods,
+        rig.controller.inspect().sizes().pods,
         0,
         "the pod is gone, since the list does not name it"
     );

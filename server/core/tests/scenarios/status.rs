@@ -258,7 +258,7 @@ fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they
         }
     }
     let counted = |rig: &Rig| {
-        let sizes = rig.controller.sizes();
+        let sizes = rig.controller.inspect().sizes();
         (sizes.miscounted_for_long, sizes.unavailable_for_long)
     };
     rig.wait(Span::seconds(599));

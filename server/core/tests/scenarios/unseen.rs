@@ -157,5 +157,5 @@ fn a_replica_set_that_goes_while_it_waits_leaves_nothing_behind() {
     });
     rig.list_pods(vec![]);
     assert_eq!(rig.poll(), None);
-    assert_eq!(rig.controller.sizes().replica_sets, 0);
+    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
 }

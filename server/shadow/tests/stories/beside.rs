@@ -77,9 +77,10 @@ impl Beside {
 
     /// The first pod to go where so many are wanted.
     pub(crate) fn first_victim(&self, name: &str, replicas: i32) -> Arc<str> {
-        let decision = self
-            .controller
-            .simulate(self.now, "default", name, Some(replicas));
+        let decision =
+            self.controller
+                .inspect()
+                .simulate(self.now, "default", name, Some(replicas));
         let decision = decision.expect("the story knows this ReplicaSet");
         Arc::clone(&decision.deletes[0].pod.name)
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     compact_uid::CompactUid,
-    object::{Pod, PodState, Timestamp},
+    object::{PodState, Timestamp},
 };
 
 /// How many low bits of a key hold a [`bucket`].
@@ -24,18 +24,6 @@ pub(crate) struct Candidate<'a, I> {
 }
 
 // === impl Candidate ===
-
-impl<'a> Candidate<'a, ()> {
-    pub(super) fn new(pod: &'a Pod, uid: &'a CompactUid, rank: u32) -> Self {
-        Self {
-            id: (),
-            node: pod.node.as_deref(),
-            state: &pod.state,
-            rank,
-            uid,
-        }
-    }
-}
 
 impl<I> Candidate<'_, I> {
     /// Packs the rules into two numbers, first rule highest, of which the smaller goes first: the class, which is all that comes before

@@ -236,24 +236,23 @@ proptest! {
     }
 
     #[test]
-    fn public_deletion_order_is_the_same(pods in pods(0..30)) {
-        let whole: Vec<_> = pods.iter().map(|pod| (pod.to_pod(), pod.rank)).collect();
-        let order = deletion_order(NOW, &whole).into_iter().map(|at| &*pods[at].uid.0);
-        prop_assert_eq!(order.collect::<Vec<_>>(), naive_order(&pods));
+    fn public_places_follow_the_same_order(pods in pods(0..30)) {
+        let ranked: Vec<_> = pods.iter().map(TestPod::ranked).collect();
+        let places = places(NOW, &ranked).into_iter().map(|place| place.own);
+        let mut order: Vec<_> = places.zip(pods.iter().map(|pod| &*pod.uid.0)).collect();
+        order.sort_unstable();
+        let uids: Vec<_> = order.into_iter().map(|(_, uid)| uid).collect();
+        prop_assert_eq!(uids, naive_order(&pods));
     }
 }
 
 impl TestPod {
-    fn to_pod(&self) -> Pod {
-        Pod {
-            namespace: "default".into(),
-            name: self.uid.0.clone(),
-            uid: self.uid.clone(),
-            version: None,
-            labels: [].into(),
-            controller: None,
-            node: self.node.map(Into::into),
-            state: self.state,
+    fn ranked(&self) -> Ranked<'_> {
+        Ranked {
+            uid: &self.kept,
+            node: self.node,
+            state: &self.state,
+            rank: self.rank,
         }
     }
 }
