@@ -7,7 +7,7 @@ use crate::{documents::architecture_rows, files};
 /// The lists, each with the number of its forms. The numbers only shrink.
 const LISTS: [(&str, usize); 3] = [
     ("### A pod, ", 9),
-    ("### An outcome, ", 10),
+    ("### An outcome, ", 8),
     ("### A batch, ", 8),
 ];
 

@@ -130,10 +130,11 @@ pub struct Answered {
     pub action: ActionKind,
     /// What became of how many operations.
     pub counts: OutcomeCounts,
-    /// The failure of the lowest operation that failed.
-    pub failure: Option<(FailureClass, String)>,
-    /// What the agent said of the lowest operation that a guard of its own refused.
-    pub refusal: Option<String>,
+    /// The kind of failure of the lowest operation that failed.
+    pub failure: Option<FailureClass>,
+    /// The words of the cluster about that failure; if nothing failed, those of the agent about the lowest operation that its guard
+    /// refused.
+    pub message: String,
 }
 
 /// How many operations of a batch came to what.

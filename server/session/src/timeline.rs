@@ -11,9 +11,7 @@ use std::{
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
-use server_core::{
-    ActionKind, Answered, Batch, FailureClass, OutcomeCounts, Report, Timestamp, Uid,
-};
+use server_core::{ActionKind, Answered, Batch, BatchId, FailureClass, Report, Timestamp, Uid};
 
 use crate::wire::{self, encode};
 
@@ -30,8 +28,10 @@ const BYTES_MAX: usize = 6 << 20;
 const SHARE: usize = 32;
 /// How much is kept of the words of a cluster or an agent.
 const WORDS_MAX: usize = 512;
-/// What an entry takes in memory beside its words, and its decision and each object of that.
-const ENTRY_BYTES: usize = 220;
+/// What an entry takes in memory by itself, and more where it has an answer, beside the words of that, or a decision, and for each object of
+/// that.
+const ENTRY_BYTES: usize = 160;
+const ANSWERED_BYTES: usize = 110;
 const RECORD_BYTES: usize = 500;
 const TARGET_BYTES: usize = 200;
 
@@ -67,7 +67,7 @@ struct Entry {
 enum Event {
     Scaled { from: Option<i32>, to: i32 },
     Decided(Decided),
-    Ended(Ended),
+    Answered(Attempts),
 }
 
 #[derive(Clone, Debug)]
@@ -76,16 +76,11 @@ struct Decided {
     record: Arc<v1::DecisionRecord>,
 }
 
-/// What became of a batch, and of those before it that came to the same.
+/// What became of a batch, and how many in a row came to the same, of which it is the last.
 #[derive(Clone, Debug)]
-struct Ended {
-    batch: u64,
-    action: ActionKind,
-    counts: OutcomeCounts,
-    class: Option<FailureClass>,
-    words: Box<str>,
+struct Attempts {
+    last: Box<Answered>,
     times: u32,
-    last: Timestamp,
 }
 
 /// What became of the newest attempt to change something.
@@ -131,7 +126,7 @@ impl Timeline {
             Report::Scaled { key, at, from, to } => {
                 self.push(&key.uid, at, Event::Scaled { from, to });
             }
-            Report::Answered(answered) => self.answered(*answered),
+            Report::Answered(answered) => self.answered(answered),
             other @ (Report::Synced { .. }
             | Report::StaleViewSkipped { .. }
             | Report::Quarantined { .. }
@@ -160,17 +155,17 @@ impl Timeline {
     /// Returns what became of the newest attempt of a ReplicaSet. One to write the status counts only where that failed and nothing else did.
     pub(crate) fn last_attempt(&self, set: &Uid) -> Option<Attempt<'_>> {
         let entries = self.by_set.get(set).into_iter().flatten().rev();
-        let mut ended = entries.filter_map(|entry| entry.event.ended());
+        let mut answered = entries.filter_map(|entry| entry.event.answered());
         let mut status = None;
-        let pods = ended.find(|ended| {
-            let is_status = ended.action == ActionKind::WriteStatus;
+        let pods = answered.find(|answered| {
+            let is_status = answered.action == ActionKind::WriteStatus;
             if is_status {
-                status = status.or(Some(*ended));
+                status = status.or(Some(*answered));
             }
             !is_status
         });
-        let newest = pods.filter(|ended| ended.class.is_some());
-        newest.or(status).or(pods).map(Ended::attempt)
+        let newest = pods.filter(|answered| answered.failure.is_some());
+        newest.or(status).or(pods).map(attempt)
     }
 
     /// Returns the last decisions on a ReplicaSet, the newest first.
@@ -192,70 +187,53 @@ impl Timeline {
         self.bytes
     }
 
-    fn answered(&mut self, answered: Answered) {
-        let Answered {
-            key,
-            at,
-            batch,
-            action,
-            counts,
-            failure,
-            refusal,
-        } = answered;
-        let (class, words) = failure.unzip();
-        let mut words = words.or(refusal).unwrap_or_default();
-        words.truncate(words.floor_char_boundary(WORDS_MAX));
-        let ended = Ended {
-            batch: batch.0,
-            action,
-            counts,
-            class,
-            words: words.into(),
-            times: 1,
-            last: at,
-        };
-        if !self.repeats(&key.uid, &ended) {
-            self.push(&key.uid, at, Event::Ended(ended));
+    fn answered(&mut self, mut answered: Box<Answered>) {
+        let message = &mut answered.message;
+        message.truncate(message.floor_char_boundary(WORDS_MAX));
+        message.shrink_to_fit();
+        if let Some(new) = self.unless_repeated(answered) {
+            let (set, at) = (new.key.uid.clone(), new.at);
+            let attempts = Attempts {
+                last: new,
+                times: 1,
+            };
+            self.push(&set, at, Event::Answered(attempts));
         }
     }
 
     /// Adds what became of a batch to what became of the one before, if that is the same and nothing happened between but the decision,
-    /// which then takes the place of the one before.
-    fn repeats(&mut self, set: &Uid, ended: &Ended) -> bool {
-        let entries = self.by_set.get_mut(set);
-        let Some(entries) = entries.map(VecDeque::make_contiguous) else {
-            return false;
-        };
-        let shown = entries.iter_mut().filter(|it| it.rank != Rank::Status);
-        let mut shown = shown.rev();
+    /// which then takes the place of the one before. Returns it otherwise.
+    fn unless_repeated(&mut self, answered: Box<Answered>) -> Option<Box<Answered>> {
+        let set = answered.key.uid.clone();
+        let entries = self.by_set.get_mut(&set).map(VecDeque::make_contiguous);
+        let entries = entries.into_iter().flatten();
+        let mut shown = entries.filter(|it| it.rank != Rank::Status).rev();
         let mut last = shown.next();
-        let decision = last.take_if(|it| it.event.is_decision_on(ended.batch));
+        let decision = last.take_if(|it| it.event.is_decision_on(answered.batch));
         let before = last.or_else(|| shown.next());
-        let Some(Event::Ended(before)) = before.map(|it| &mut it.event) else {
-            return false;
+        let Some(Event::Answered(before)) = before.map(|it| &mut it.event) else {
+            return Some(answered);
         };
-        if !before.is_same(ended) {
-            return false;
+        if !comes_to_the_same(&before.last, &answered) {
+            return Some(answered);
         }
         let mut superseded = None;
         if let Some(decision) = decision {
             let earlier = shown.next();
-            let Some(earlier) = earlier.filter(|it| it.event.is_decision_on(before.batch)) else {
-                return false;
+            let earlier = earlier.filter(|it| it.event.is_decision_on(before.last.batch));
+            let Some(earlier) = earlier else {
+                return Some(answered);
             };
             std::mem::swap(&mut earlier.event, &mut decision.event);
             superseded = Some(decision.number);
         }
-        before.batch = ended.batch;
-        before.counts = ended.counts;
-        self.bytes = self.bytes - before.words.len() + ended.words.len();
-        before.words.clone_from(&ended.words);
+        self.bytes = self.bytes - before.last.message.len() + answered.message.len();
+        before.last = answered;
         before.times = before.times.saturating_add(1);
-        before.last = ended.last;
         if let Some(number) = superseded {
-            self.remove(set, number);
+            self.remove(&set, number);
         }
-        true
+        None
     }
 
     fn push(&mut self, set: &Uid, time: Timestamp, event: Event) {
@@ -354,7 +332,7 @@ impl Entry {
             Event::Decided(Decided { record, .. }) => {
                 RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
             }
-            Event::Ended(ended) => ended.words.len(),
+            Event::Answered(attempts) => ANSWERED_BYTES + attempts.last.message.len(),
         };
         ENTRY_BYTES + held
     }
@@ -368,7 +346,7 @@ impl Entry {
                     to: *to,
                 }),
                 Event::Decided(decided) => Happened::Decided(decided.encode()),
-                Event::Ended(ended) => Happened::Answered(ended.encode()),
+                Event::Answered(attempts) => Happened::Answered(attempts.encode()),
             }),
         }
     }
@@ -388,13 +366,13 @@ impl Event {
     const fn decided(&self) -> Option<&Decided> {
         match self {
             Self::Decided(decided) => Some(decided),
-            Self::Scaled { .. } | Self::Ended(_) => None,
+            Self::Scaled { .. } | Self::Answered(_) => None,
         }
     }
 
-    const fn ended(&self) -> Option<&Ended> {
+    fn answered(&self) -> Option<&Answered> {
         match self {
-            Self::Ended(ended) => Some(ended),
+            Self::Answered(attempts) => Some(&attempts.last),
             Self::Scaled { .. } | Self::Decided(_) => None,
         }
     }
@@ -404,8 +382,9 @@ impl Event {
             .is_some_and(|it| it.action == ActionKind::Delete)
     }
 
-    fn is_decision_on(&self, batch: u64) -> bool {
-        self.decided().is_some_and(|it| it.record.batch_id == batch)
+    fn is_decision_on(&self, batch: BatchId) -> bool {
+        self.decided()
+            .is_some_and(|it| it.record.batch_id == batch.0)
     }
 }
 
@@ -423,44 +402,48 @@ impl Decided {
     }
 }
 
-// === impl Ended ===
+// === impl Attempts ===
 
-impl Ended {
-    /// Returns whether another batch came to nothing in the same way: in the same words, but for the names and numbers in them.
-    fn is_same(&self, other: &Self) -> bool {
-        let is_nothing = |ended: &Self| ended.counts.done == 0;
-        let how = |ended: &Self| (ended.action, ended.class);
-        is_nothing(self)
-            && is_nothing(other)
-            && how(self) == how(other)
-            && plain(&self.words).eq(plain(&other.words))
-    }
-
-    fn attempt(&self) -> Attempt<'_> {
-        Attempt {
-            action: self.action,
-            failure: self.class.map(|class| (class, &*self.words)),
-        }
-    }
-
+impl Attempts {
     fn encode(&self) -> v1::Answered {
-        let OutcomeCounts {
-            done,
-            failed,
-            not_started,
-        } = self.counts;
-        let class = self.class.map(wire::class_out).unwrap_or_default();
+        let Answered {
+            key: _,
+            at,
+            batch,
+            action,
+            counts,
+            failure,
+            message,
+        } = &*self.last;
+        let class = failure.map(wire::class_out).unwrap_or_default();
         v1::Answered {
-            batch_id: self.batch,
-            action: wire::action(self.action).to_owned(),
-            done: wire::int32(done),
-            failed: wire::int32(failed),
-            not_started: wire::int32(not_started),
+            batch_id: batch.0,
+            action: wire::action(*action).to_owned(),
+            done: wire::int32(counts.done),
+            failed: wire::int32(counts.failed),
+            not_started: wire::int32(counts.not_started),
             class: class.into(),
-            message: self.words.clone().into(),
+            message: message.clone(),
             times: wire::int32(self.times),
-            last: Some(encode::time(self.last)),
+            last: Some(encode::time(*at)),
         }
+    }
+}
+
+/// Returns whether two batches came to nothing in the same way: in the same words, but for the names and numbers in them.
+fn comes_to_the_same(one: &Answered, other: &Answered) -> bool {
+    let is_nothing = |answered: &Answered| answered.counts.done == 0;
+    let how = |answered: &Answered| (answered.action, answered.failure);
+    is_nothing(one)
+        && is_nothing(other)
+        && how(one) == how(other)
+        && plain(&one.message).eq(plain(&other.message))
+}
+
+fn attempt(answered: &Answered) -> Attempt<'_> {
+    Attempt {
+        action: answered.action,
+        failure: answered.failure.map(|class| (class, &*answered.message)),
     }
 }
 

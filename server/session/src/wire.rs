@@ -46,7 +46,7 @@ pub(crate) use self::{
     large::{LargeObject, outcome_with_large_object},
     object::pod_view,
     raw::{
-        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawOutcome, RawPod,
+        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawPod, read_done,
         text_of_field,
     },
     reason::rule,

@@ -52,7 +52,8 @@ fn files_with_impls_are_counted_by_type() {
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).expect("the folder can be written");
     }
-    let found = scattered(&Tree::read(&folder.path().join("lib.rs")));
+    let tree = Tree::read(&folder.path().join("lib.rs"));
+    let found = scattered(&tree);
     let [(name, files)] = &found[..] else {
         panic!("only one type is in four files: {found:?}");
     };

@@ -108,16 +108,21 @@ impl Controller {
         if action == ActionKind::WriteStatus && counts.done > 0 {
             return;
         }
-        let failure = sent.result.failure.clone();
-        let refusal = sent.result.guarded.clone();
+        let (failure, words) = sent
+            .result
+            .failure
+            .as_ref()
+            .map(|(_, it)| (it.0, &it.1))
+            .unzip();
+        let refusal = sent.result.guarded.as_ref().map(|(_, message)| message);
         self.reports.push_back(Report::Answered(Box::new(Answered {
             key: sent.key.clone(),
             at,
             batch,
             action,
             counts,
-            failure: failure.map(|(_, failure)| failure),
-            refusal: refusal.map(|(_, message)| message),
+            failure,
+            message: words.or(refusal).cloned().unwrap_or_default(),
         })));
     }
 

@@ -2,14 +2,14 @@
 
 use decree::{TraceContext, v1};
 use prost::Message;
-use server_core::{After, BatchId, Effect, Event, Outcome};
+use server_core::{Event, Outcome};
 
 use super::sink::Sink;
 use crate::{
     refusal::Refusal,
     wire::{
-        LargeObject, MalformedFrame, RawLabels, RawOutcome, RawPod, Rejected, decode,
-        outcome_with_large_object, pod_rejected, pod_view, replica_set_applied,
+        LargeObject, MalformedFrame, RawLabels, RawPod, Rejected, decode,
+        outcome_with_large_object, pod_rejected, pod_view, read_done, replica_set_applied,
     },
 };
 
@@ -70,8 +70,9 @@ pub(super) fn read_outcome<'a>(
         take_outcome(outcome, rejected, None, sink);
         return Ok(());
     }
-    let read = RawOutcome::read(bytes, labels);
-    if read.is_some_and(|outcome| take_done(&outcome, labels, sink)) {
+    if let Some(done) = read_done(bytes, labels)
+        && take_done(done, labels, sink)
+    {
         return Ok(());
     }
     let outcome: v1::Outcome = message(bytes)?;
@@ -96,24 +97,20 @@ fn take_outcome(
     }
 }
 
-/// Takes an outcome; returns whether all of it is valid. If not, nothing has been taken.
-fn take_done(outcome: &RawOutcome<'_>, labels: &[(&str, &str)], sink: &mut impl Sink) -> bool {
-    let Ok(version) = decode::version("resource_version", outcome.resource_version) else {
-        return false;
-    };
-    let done = |after| Outcome {
-        batch: BatchId(outcome.batch_id),
-        operation: outcome.operation,
-        result: Effect::Done { version, after },
-    };
-    let trace = TraceContext::parse(outcome.traceparent);
-    let Some(pod) = &outcome.pod else {
-        sink.outcome(done(Some(After::Gone)), trace);
+/// Takes an outcome, with its pod and its place in a trace; returns whether the pod is valid. If not, nothing has been taken.
+fn take_done(
+    (outcome, pod, traceparent): (Outcome, Option<RawPod<'_>>, &str),
+    labels: &[(&str, &str)],
+    sink: &mut impl Sink,
+) -> bool {
+    let trace = TraceContext::parse(traceparent);
+    let Some(pod) = pod else {
+        sink.outcome(outcome, trace);
         return true;
     };
-    let pod = pod_view(pod, labels);
+    let pod = pod_view(&pod, labels);
     if let Ok(pod) = &pod {
-        sink.outcome_of_pod(done(None), pod, trace);
+        sink.outcome_of_pod(outcome, pod, trace);
     }
     pod.is_ok()
 }

@@ -51,7 +51,7 @@ fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> Report 
             not_started: 0,
         },
         failure: None,
-        refusal: None,
+        message: String::new(),
     }))
 }
 

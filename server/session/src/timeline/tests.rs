@@ -1,6 +1,6 @@
 //! What is kept of what happened, and for how long.
 
-use server_core::{Action, BatchId, CompactUid, Key, PodRef, Reason, Rule, Victim};
+use server_core::{Action, CompactUid, Key, OutcomeCounts, PodRef, Reason, Rule, Victim};
 
 use super::*;
 
@@ -102,8 +102,8 @@ fn refused(name: &str, id: u64, words: &str) -> Report {
             not_started: 1,
             ..OutcomeCounts::default()
         },
-        failure: Some((FailureClass::Quota, words.to_owned())),
-        refusal: None,
+        failure: Some(FailureClass::Quota),
+        message: words.to_owned(),
     }))
 }
 
@@ -254,7 +254,7 @@ fn newest_attempt_is_told_and_a_status_only_where_it_alone_failed() {
         };
         answered.action = action;
         answered.counts.failed = failed;
-        answered.failure = class.map(|class| (class, "no".to_owned()));
+        answered.failure = class;
         Report::Answered(answered)
     };
     assert_eq!(timeline.last_attempt(&uid("web")), None);

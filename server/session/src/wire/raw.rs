@@ -5,9 +5,12 @@
 
 use decree::v1;
 use prost_types::Timestamp;
-use server_core::OwnerView;
+use server_core::{After, BatchId, Effect, Outcome, OwnerView};
 
-use super::fields::{Value, next_field};
+use super::{
+    field::version,
+    fields::{Value, next_field},
+};
 
 /// A pod as it stands on the wire, beside its labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,16 +38,6 @@ pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RawEvent<'a> {
     pub(crate) pod: RawPod<'a>,
-    pub(crate) traceparent: &'a str,
-}
-
-/// The outcome of an operation that was done, and left a pod or none.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RawOutcome<'a> {
-    pub(crate) batch_id: u64,
-    pub(crate) operation: u32,
-    pub(crate) resource_version: &'a str,
-    pub(crate) pod: Option<RawPod<'a>>,
     pub(crate) traceparent: &'a str,
 }
 
@@ -147,48 +140,48 @@ impl<'a> RawEvent<'a> {
     }
 }
 
-// === impl RawOutcome ===
-
-impl<'a> RawOutcome<'a> {
-    /// Reads an outcome. `None` where it is none of these, or prost must read it.
-    pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
-        let (mut batch_id, mut operation, mut done) = (0, 0, None);
-        let mut traceparent = "";
-        fields(bytes, 0, |field, value| {
-            match (field, value) {
-                (1, Value::Number(number)) => batch_id = number,
-                (2, Value::Number(number)) => operation = uint32(number),
-                (3, Value::Bytes(bytes)) => done = Some(bytes),
-                (OUTCOME_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
-                _ => return None,
-            }
-            Some(())
-        })?;
-        let (mut resource_version, mut pod, mut gone) = ("", None, false);
-        fields(done?, 0, |field, value| {
-            match (field, value) {
-                (1, Value::Bytes(bytes)) => drop(text(bytes)?),
-                (2, Value::Bytes(bytes)) => resource_version = text(bytes)?,
-                (3, Value::Bytes(bytes)) if !gone => pod = Some(bytes),
-                (5, Value::Number(1)) if pod.is_none() => gone = true,
-                (6, Value::Number(_)) => {}
-                _ => return None,
-            }
-            Some(())
-        })?;
-        let pod = match (pod, gone) {
-            (Some(pod), _) => Some(RawPod::read(pod, labels)?),
-            (None, true) => None,
-            (None, false) => return None,
-        };
-        Some(Self {
-            batch_id,
-            operation,
-            resource_version,
-            pod,
-            traceparent,
-        })
-    }
+/// Reads the outcome of an operation that was done and left a pod or none, with the pod, whose labels are put into `labels`, and the place
+/// in a trace. `None` where it is another outcome, or prost must read it.
+pub(crate) fn read_done<'a>(
+    bytes: &'a [u8],
+    labels: &mut RawLabels<'a>,
+) -> Option<(Outcome, Option<RawPod<'a>>, &'a str)> {
+    let (mut batch, mut operation, mut done) = (0, 0, None);
+    let mut traceparent = "";
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Number(number)) => batch = number,
+            (2, Value::Number(number)) => operation = uint32(number),
+            (3, Value::Bytes(bytes)) => done = Some(bytes),
+            (OUTCOME_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
+            _ => return None,
+        }
+        Some(())
+    })?;
+    let (mut resource_version, mut pod, mut gone) = ("", None, false);
+    fields(done?, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Bytes(bytes)) => drop(text(bytes)?),
+            (2, Value::Bytes(bytes)) => resource_version = text(bytes)?,
+            (3, Value::Bytes(bytes)) if !gone => pod = Some(bytes),
+            (5, Value::Number(1)) if pod.is_none() => gone = true,
+            (6, Value::Number(_)) => {}
+            _ => return None,
+        }
+        Some(())
+    })?;
+    let (pod, after) = match (pod, gone) {
+        (Some(pod), _) => (Some(RawPod::read(pod, labels)?), None),
+        (None, true) => (None, Some(After::Gone)),
+        (None, false) => return None,
+    };
+    let version = version("resource_version", resource_version).ok()?;
+    let outcome = Outcome {
+        batch: BatchId(batch),
+        operation,
+        result: Effect::Done { version, after },
+    };
+    Some((outcome, pod, traceparent))
 }
 
 /// Returns the text of a field of a message, as it stands there; `None` where it is absent or the message cannot be read as far as that.

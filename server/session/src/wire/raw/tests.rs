@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
+use crate::wire::decode;
 
 fn text_of() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[a-zé/.-]{1,9}", "[0-9]{1,21}"]
@@ -128,24 +129,25 @@ proptest! {
     ) {
         let object = pod.map_or(done::Object::Gone(true), done::Object::Pod);
         let [uid, resource_version] = texts;
+        let is_valid = version("", &resource_version).is_ok();
         let done = v1::Done { uid, resource_version, object: Some(object), already_existed };
         let written = v1::Outcome { batch_id, operation, outcome: Some(outcome::Outcome::Done(done)), traceparent };
         let (intact, mut labels) = (damage.is_empty(), RawLabels::new());
         let bytes = damaged(written.encode_to_vec(), damage);
-        let read = RawOutcome::read(&bytes, &mut labels);
-        prop_assert!(read.is_some() || !intact, "what prost writes is read");
-        if let Some(read) = read {
-            let expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
-            prop_assert_eq!((read.batch_id, read.operation), (expected.batch_id, expected.operation));
-            prop_assert_eq!(read.traceparent, &expected.traceparent);
-            let Some(outcome::Outcome::Done(done)) = expected.outcome else {
+        let read = read_done(&bytes, &mut labels);
+        prop_assert!(read.is_some() || !intact || !is_valid, "what prost writes is read");
+        if let Some((outcome, pod, traceparent)) = read {
+            let mut expected = v1::Outcome::decode(&*bytes).expect("prost reads it, too");
+            prop_assert_eq!(traceparent, &expected.traceparent);
+            let Some(outcome::Outcome::Done(done)) = &mut expected.outcome else {
                 return Err(TestCaseError::fail("it is not done"));
             };
-            prop_assert_eq!(read.resource_version, done.resource_version);
-            match done.object {
-                Some(done::Object::Pod(pod)) => check(&bytes, read.pod, &labels, Some(&pod)),
-                other => prop_assert!(read.pod.is_none() && other == Some(done::Object::Gone(true))),
+            let object = done.object.take_if(|it| matches!(it, done::Object::Pod(_)));
+            match object {
+                Some(done::Object::Pod(expected)) => check(&bytes, pod, &labels, Some(&expected)),
+                _ => prop_assert!(pod.is_none()),
             }
+            prop_assert_eq!(Ok((outcome, None)), decode::outcome(expected));
         }
     }
 }
