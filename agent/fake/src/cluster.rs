@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Config,
-    create::{read_kind, with_namespace},
-    delete::{DeleteOptions, Deletion},
+    controllers,
+    create::{self, read_kind, with_namespace},
+    delete::{self, DeleteOptions, Deletion},
     error::ApiError,
     faults::{Faults, Harm},
     kind::Kind,
@@ -16,6 +17,7 @@ use crate::{
     requests::{Call, Requests, Verb},
     state::{List, State},
     store::Place,
+    update,
     watch::{OpenWatches, WatchId, WatchPoll},
 };
 
@@ -57,7 +59,7 @@ impl Cluster {
     /// Runs what is due up to `to`, in order. An earlier time changes nothing.
     pub fn advance(&mut self, to: Timestamp) {
         while let Some(task) = self.state.timeline.pop(to) {
-            self.state.run(task);
+            controllers::run(&mut self.state, task);
         }
         self.state.timeline.arrive(to);
     }
@@ -90,7 +92,7 @@ impl Cluster {
                 cluster.latency = timeout;
                 return Err(ApiError::timeout());
             }
-            cluster.state.admit(kind, object)
+            create::create(&mut cluster.state, kind, object)
         })
     }
 
@@ -100,7 +102,7 @@ impl Cluster {
     /// # Errors
     /// As the API server answers to a create, but for quota.
     pub fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
-        self.state.restore(object)
+        create::restore(&mut self.state, object)
     }
 
     /// Puts the store back to a backup, which is an earlier clone of this cluster: objects, versions and what the controllers had to do.
@@ -125,7 +127,7 @@ impl Cluster {
     /// # Errors
     /// Only where a fault says so.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
-        self.state.obey_faults();
+        self.state.apply_faults();
         self.call(Verb::List, kind, &Place::new("", ""), |cluster| {
             Ok(cluster.state.list(kind))
         })
@@ -144,7 +146,7 @@ impl Cluster {
     ) -> Result<Deletion, ApiError> {
         let place = Place::new(scope(kind, namespace), name);
         self.call(Verb::Delete, kind, &place, |cluster| {
-            cluster.state.begin_deletion(kind, &place, options)
+            delete::delete(&mut cluster.state, kind, &place, options)
         })
     }
 
@@ -161,7 +163,7 @@ impl Cluster {
     ) -> Result<Object, ApiError> {
         let place = Place::new(scope(kind, namespace), name);
         self.call(Verb::Patch, kind, &place, |cluster| {
-            cluster.state.apply_patch(kind, &place, patch)
+            update::patch(&mut cluster.state, kind, &place, patch)
         })
     }
 
@@ -173,7 +175,7 @@ impl Cluster {
         let kind = read_kind(object)?;
         let place = Place::of(object);
         self.call(Verb::UpdateStatus, kind, &place, |cluster| {
-            cluster.state.replace_status(kind, &place, object)
+            update::replace_status(&mut cluster.state, kind, &place, object)
         })
     }
 
@@ -190,7 +192,7 @@ impl Cluster {
         let place = Place::new(namespace, name);
         let patch = json!({"spec": {"replicas": replicas}});
         self.call(Verb::Scale, Kind::ReplicaSet, &place, |cluster| {
-            cluster.state.apply_patch(Kind::ReplicaSet, &place, &patch)
+            update::patch(&mut cluster.state, Kind::ReplicaSet, &place, &patch)
         })
     }
 
@@ -232,7 +234,7 @@ impl Cluster {
     /// # Errors
     /// 410 if the version is compacted, 504 if it is in the future, but where watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
-        self.state.obey_faults();
+        self.state.apply_faults();
         self.call(Verb::Watch, kind, &Place::new("", ""), |cluster| {
             let initial: VecDeque<_> = match from {
                 0 => cluster.state.store.all(kind).cloned().collect(),
@@ -245,7 +247,7 @@ impl Cluster {
 
     /// Returns what a watch has to say.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
-        self.state.obey_faults();
+        self.state.apply_faults();
         let Some(kind) = self.state.watches.kind(id) else {
             return WatchPoll::Closed;
         };
@@ -300,7 +302,7 @@ impl Cluster {
 
     fn install(&mut self, kind: Kind, name: &str) {
         let object = json!({"kind": kind.name(), "metadata": {"name": name}});
-        let installed = self.state.admit(kind, object);
+        let installed = create::create(&mut self.state, kind, object);
         debug_assert!(installed.is_ok(), "{kind} {name} is refused: {installed:?}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    defaults,
+    commit, defaults,
     error::ApiError,
     kind::Kind,
     names,
@@ -49,125 +49,129 @@ pub(crate) fn with_namespace(kind: Kind, mut object: Value) -> Result<Value, Api
     Ok(object)
 }
 
-// === impl State ===
-
-impl State {
-    pub(crate) fn admit(&mut self, kind: Kind, mut object: Value) -> Result<Object, ApiError> {
-        if !object::text(&object, "resourceVersion").is_empty() {
-            let message = "resourceVersion should not be set on objects to be created";
-            return Err(ApiError::new(500, "InternalError", message));
-        }
-        let tries = self.name(&mut object);
-        self.check_namespace(kind, &object)?;
-        self.fill_system_fields(kind, &mut object);
-        validate::object(kind, &object, None)?;
-        quota::check(&self.store, kind, &object)?;
-        self.find_place(kind, &mut object, tries)?;
-        Ok(self.add(kind, object))
+pub(crate) fn create(state: &mut State, kind: Kind, mut object: Value) -> Result<Object, ApiError> {
+    if !object::text(&object, "resourceVersion").is_empty() {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::new(500, "InternalError", message));
     }
+    let tries = name_object(state, &mut object);
+    check_namespace(state, kind, &object)?;
+    fill_system_fields(state, kind, &mut object);
+    validate::object(kind, &object, None)?;
+    quota::check(&state.store, kind, &object)?;
+    find_place(state, kind, &mut object, tries)?;
+    Ok(commit::add(state, kind, object))
+}
 
-    /// Puts an object in as it is written; see [`Cluster::restore`](crate::Cluster::restore).
-    pub(crate) fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
-        let kind = read_kind(&object)?;
-        let mut object = with_namespace(kind, object)?;
-        let (written, status) = (object["metadata"].clone(), object["status"].clone());
-        self.name(&mut object);
-        self.check_namespace(kind, &object)?;
-        self.fill_system_fields(kind, &mut object);
-        let metadata = object::metadata(&mut object);
-        for field in [
-            "uid",
-            "creationTimestamp",
-            "generation",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-        ] {
-            if let Some(value) = written.get(field).filter(|value| !value.is_null()) {
-                metadata.insert(field.to_owned(), value.clone());
-            }
+/// Puts an object in as it is written; see [`Cluster::restore`](crate::Cluster::restore).
+pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiError> {
+    let kind = read_kind(&object)?;
+    let mut object = with_namespace(kind, object)?;
+    let (written, status) = (object["metadata"].clone(), object["status"].clone());
+    name_object(state, &mut object);
+    check_namespace(state, kind, &object)?;
+    fill_system_fields(state, kind, &mut object);
+    let metadata = object::metadata(&mut object);
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        if let Some(value) = written.get(field).filter(|value| !value.is_null()) {
+            metadata.insert(field.to_owned(), value.clone());
         }
-        if status.is_object() {
-            object["status"] = status;
-        }
-        validate::object(kind, &object, None)?;
-        if self.store.by_uid(object::uid(&object)).is_some() {
-            return Err(ApiError::already_exists(kind, object::name(&object)));
-        }
-        self.find_place(kind, &mut object, 1)?;
-        let node = object::node(&object).to_owned();
-        if kind == Kind::Pod && !node.is_empty() && !self.nodes.contains_key(&node) {
-            self.admit(
-                Kind::Node,
-                json!({"kind": "Node", "metadata": {"name": node}}),
-            )?;
-        }
-        Ok(self.add(kind, object))
     }
-
-    /// Makes up a name where only a base is given, and returns how many names may be tried.
-    fn name(&mut self, object: &mut Value) -> usize {
-        let base = object::text(object, "generateName").to_owned();
-        if !object::name(object).is_empty() || base.is_empty() {
-            return 1;
-        }
-        let name = names::generate(&mut self.identity, &base);
-        object::metadata(object).insert("name".to_owned(), name.into());
-        NAME_TRIES
+    if status.is_object() {
+        object["status"] = status;
     }
+    validate::object(kind, &object, None)?;
+    if state.store.by_uid(object::uid(&object)).is_some() {
+        return Err(ApiError::already_exists(kind, object::name(&object)));
+    }
+    find_place(state, kind, &mut object, 1)?;
+    let node = object::node(&object).to_owned();
+    if kind == Kind::Pod && !node.is_empty() && !state.nodes.contains_key(&node) {
+        create(
+            state,
+            Kind::Node,
+            json!({"kind": "Node", "metadata": {"name": node}}),
+        )?;
+    }
+    Ok(commit::add(state, kind, object))
+}
 
-    fn check_namespace(&self, kind: Kind, object: &Value) -> Result<(), ApiError> {
-        if !kind.is_namespaced() {
+/// Makes up a name where only a base is given, and returns how many names may be tried.
+fn name_object(state: &mut State, object: &mut Value) -> usize {
+    let base = object::text(object, "generateName").to_owned();
+    if !object::name(object).is_empty() || base.is_empty() {
+        return 1;
+    }
+    let name = names::generate(&mut state.identity, &base);
+    object::metadata(object).insert("name".to_owned(), name.into());
+    NAME_TRIES
+}
+
+fn check_namespace(state: &State, kind: Kind, object: &Value) -> Result<(), ApiError> {
+    if !kind.is_namespaced() {
+        return Ok(());
+    }
+    let namespace = object::namespace(object);
+    let found = state
+        .store
+        .find(Kind::Namespace, &Place::new("", namespace));
+    match found {
+        None => Err(ApiError::not_found(Kind::Namespace, namespace)),
+        Some(it) if object::is_deleting(it) => {
+            let name = object::name(object);
+            Err(ApiError::namespace_terminating(kind, name, namespace))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn fill_system_fields(state: &mut State, kind: Kind, object: &mut Value) {
+    let uid = names::uid(&mut state.identity);
+    let now = object::time(state.now());
+    let metadata = object::metadata(object);
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "generation",
+    ] {
+        metadata.shift_remove(field);
+    }
+    metadata.insert("uid".to_owned(), uid.into());
+    metadata.insert("creationTimestamp".to_owned(), now);
+    if matches!(kind, Kind::Pod | Kind::ReplicaSet) {
+        metadata.insert("generation".to_owned(), json!(1));
+    }
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), kind.api_version().into());
+    }
+    defaults::apply(kind, object);
+    object["status"] = defaults::first_status(kind, object);
+}
+
+/// Sees that the name is free, with another one where the server may choose.
+fn find_place(
+    state: &mut State,
+    kind: Kind,
+    object: &mut Value,
+    tries: usize,
+) -> Result<(), ApiError> {
+    let base = object::text(object, "generateName").to_owned();
+    for _ in 1..tries {
+        if state.store.find(kind, &Place::of(object)).is_none() {
             return Ok(());
         }
-        let namespace = object::namespace(object);
-        let found = self.store.find(Kind::Namespace, &Place::new("", namespace));
-        match found {
-            None => Err(ApiError::not_found(Kind::Namespace, namespace)),
-            Some(it) if object::is_deleting(it) => {
-                let name = object::name(object);
-                Err(ApiError::namespace_terminating(kind, name, namespace))
-            }
-            Some(_) => Ok(()),
-        }
+        let name = names::generate(&mut state.identity, &base);
+        object::metadata(object).insert("name".to_owned(), name.into());
     }
-
-    fn fill_system_fields(&mut self, kind: Kind, object: &mut Value) {
-        let uid = names::uid(&mut self.identity);
-        let now = object::time(self.now());
-        let metadata = object::metadata(object);
-        for field in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "resourceVersion",
-            "generation",
-        ] {
-            metadata.shift_remove(field);
-        }
-        metadata.insert("uid".to_owned(), uid.into());
-        metadata.insert("creationTimestamp".to_owned(), now);
-        if matches!(kind, Kind::Pod | Kind::ReplicaSet) {
-            metadata.insert("generation".to_owned(), json!(1));
-        }
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), kind.api_version().into());
-        }
-        defaults::apply(kind, object);
-        object["status"] = defaults::first_status(kind, object);
-    }
-
-    /// Sees that the name is free, with another one where the server may choose.
-    fn find_place(&mut self, kind: Kind, object: &mut Value, tries: usize) -> Result<(), ApiError> {
-        let base = object::text(object, "generateName").to_owned();
-        for _ in 1..tries {
-            if self.store.find(kind, &Place::of(object)).is_none() {
-                return Ok(());
-            }
-            let name = names::generate(&mut self.identity, &base);
-            object::metadata(object).insert("name".to_owned(), name.into());
-        }
-        match self.store.find(kind, &Place::of(object)) {
-            None => Ok(()),
-            Some(taken) => Err(ApiError::already_exists(kind, object::name(taken))),
-        }
+    match state.store.find(kind, &Place::of(object)) {
+        None => Ok(()),
+        Some(taken) => Err(ApiError::already_exists(kind, object::name(taken))),
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaults,
+    commit, defaults,
     error::ApiError,
     kind::Kind,
     object::{self, FOREGROUND, ORPHAN, Object},
@@ -49,63 +49,59 @@ pub struct Deletion {
     pub gone: bool,
 }
 
-// === impl State ===
-
-impl State {
-    pub(crate) fn begin_deletion(
-        &mut self,
-        kind: Kind,
-        place: &Place,
-        options: &DeleteOptions,
-    ) -> Result<Deletion, ApiError> {
-        let object = self.found(kind, place)?;
-        check_preconditions(kind, &object, options)?;
-        if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&place.name()) {
-            return Err(ApiError::forbidden(
-                kind,
-                place.name(),
-                "this namespace may not be deleted",
-            ));
-        }
-        let seconds = match kind {
-            Kind::Pod => defaults::grace_seconds(&object, options.grace_seconds),
-            Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota | Kind::Node => 0,
-        };
-        let grace = Duration::from_secs(seconds.into());
-        if object::is_deleting(&object) {
-            return Ok(self.hasten(kind, &object, options.grace_seconds));
-        }
-        let marked = marked(kind, &object, (self.now(), grace), options.propagation);
-        let must_wait =
-            kind == Kind::Namespace || seconds > 0 || object::finalizers(&marked).next().is_some();
-        if !must_wait {
-            let object = self.remove(kind, &object);
-            return Ok(Deletion { object, gone: true });
-        }
-        let object = self.change(kind, &object, marked);
-        Ok(Deletion {
-            object,
-            gone: false,
-        })
+pub(crate) fn delete(
+    state: &mut State,
+    kind: Kind,
+    place: &Place,
+    options: &DeleteOptions,
+) -> Result<Deletion, ApiError> {
+    let object = state.found(kind, place)?;
+    check_preconditions(kind, &object, options)?;
+    if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&place.name()) {
+        return Err(ApiError::forbidden(
+            kind,
+            place.name(),
+            "this namespace may not be deleted",
+        ));
     }
-
-    /// Deletes an object as a controller of the cluster does: one that is gone already is no matter.
-    pub(crate) fn delete_quietly(&mut self, kind: Kind, place: &Place) {
-        let gone = self.begin_deletion(kind, place, &DeleteOptions::default());
-        debug_assert!(gone.is_ok() || self.store.find(kind, place).is_none());
+    let seconds = match kind {
+        Kind::Pod => defaults::grace_seconds(&object, options.grace_seconds),
+        Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota | Kind::Node => 0,
+    };
+    let grace = Duration::from_secs(seconds.into());
+    if object::is_deleting(&object) {
+        return Ok(hasten(state, kind, &object, options.grace_seconds));
     }
-
-    /// Deletes again what is being deleted: changes nothing, unless it says "at once".
-    fn hasten(&mut self, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
-        let at_once = kind == Kind::Pod && grace_seconds == Some(0);
-        let object = if at_once {
-            self.end_grace(object)
-        } else {
-            object.clone()
-        };
-        let gone = self.store.find(kind, &Place::of(&object)).is_none();
-        Deletion { object, gone }
+    let marked = marked(kind, &object, (state.now(), grace), options.propagation);
+    let must_wait =
+        kind == Kind::Namespace || seconds > 0 || object::finalizers(&marked).next().is_some();
+    if !must_wait {
+        let object = commit::remove(state, kind, &object);
+        return Ok(Deletion { object, gone: true });
     }
+    let object = commit::change(state, kind, &object, marked);
+    Ok(Deletion {
+        object,
+        gone: false,
+    })
+}
+
+/// Deletes an object as a controller of the cluster does: one that is gone already is no matter.
+pub(crate) fn delete_quietly(state: &mut State, kind: Kind, place: &Place) {
+    let gone = delete(state, kind, place, &DeleteOptions::default());
+    debug_assert!(gone.is_ok() || state.store.find(kind, place).is_none());
+}
+
+/// Deletes again what is being deleted: changes nothing, unless it says "at once".
+fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
+    let at_once = kind == Kind::Pod && grace_seconds == Some(0);
+    let object = if at_once {
+        commit::end_grace(state, object)
+    } else {
+        object.clone()
+    };
+    let gone = state.store.find(kind, &Place::of(&object)).is_none();
+    Deletion { object, gone }
 }
 
 /// Returns the object as one that is asked to go.

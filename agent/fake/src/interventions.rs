@@ -3,8 +3,17 @@
 use serde_json::Value;
 
 use crate::{
-    cluster::Cluster, create::read_kind, error::ApiError, kind::Kind, kubelet::Containers,
-    object::Object, patch, store::Place, validate,
+    cluster::Cluster,
+    commit,
+    create::read_kind,
+    error::ApiError,
+    kind::Kind,
+    kubelet::{self, Containers},
+    node,
+    object::Object,
+    patch,
+    store::Place,
+    validate,
 };
 
 // === impl Cluster: pods ===
@@ -24,7 +33,7 @@ impl Cluster {
         let mut new = Value::clone(&pod);
         patch::merge(&mut new["status"], status);
         validate::shape(Kind::Pod, &new)?;
-        Ok(self.state.change(Kind::Pod, &pod, new))
+        Ok(commit::change(&mut self.state, Kind::Pod, &pod, new))
     }
 
     /// Ends a pod badly, as an eviction by its kubelet does; it stays as an object.
@@ -38,11 +47,10 @@ impl Cluster {
         reason: &str,
     ) -> Result<Object, ApiError> {
         let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
-        let mut failed = self
-            .state
-            .observe(&pod, Containers::Stopped { exit_code: 137 });
+        let mut failed =
+            kubelet::observe(&self.state, &pod, Containers::Stopped { exit_code: 137 });
         failed["status"]["reason"] = reason.into();
-        Ok(self.state.change(Kind::Pod, &pod, failed))
+        Ok(commit::change(&mut self.state, Kind::Pod, &pod, failed))
     }
 
     /// Puts an object in the place of one of its name, whatever the API server would say of it: one of another version may have let it in.
@@ -52,7 +60,7 @@ impl Cluster {
     pub fn replace_unchecked(&mut self, object: Value) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
         let old = self.state.found(kind, &Place::of(&object))?;
-        Ok(self.state.change(kind, &old, object))
+        Ok(commit::change(&mut self.state, kind, &old, object))
     }
 
     /// Adds a restart to the pod's first container.
@@ -71,7 +79,7 @@ impl Cluster {
         };
         let mut new = Value::clone(&pod);
         new["status"]["containerStatuses"][0]["restartCount"] = restarts.saturating_add(1).into();
-        Ok(self.state.change(Kind::Pod, &pod, new))
+        Ok(commit::change(&mut self.state, Kind::Pod, &pod, new))
     }
 
     /// Removes a pod without grace, finalizers and all.
@@ -80,7 +88,7 @@ impl Cluster {
     /// 404 if there is no such pod.
     pub fn remove_pod_now(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
         let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
-        Ok(self.state.remove(Kind::Pod, &pod))
+        Ok(commit::remove(&mut self.state, Kind::Pod, &pod))
     }
 }
 
@@ -92,7 +100,7 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such node.
     pub fn fail_node(&mut self, name: &str) -> Result<(), ApiError> {
-        self.state.fail_node(name)
+        node::fail_node(&mut self.state, name)
     }
 
     /// Lets a node answer again: its pods run and become ready, those asked to go stop.
@@ -100,6 +108,6 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such node.
     pub fn recover_node(&mut self, name: &str) -> Result<(), ApiError> {
-        self.state.recover_node(name)
+        node::recover_node(&mut self.state, name)
     }
 }

@@ -3,10 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
+    commit,
     kind::Kind,
     object::{self, Condition, Object, set_condition},
     state::State,
     timeline::PodRef,
+    wake,
 };
 
 /// What a kubelet finds at its containers.
@@ -17,172 +19,159 @@ pub(crate) enum Containers {
     Stopped { exit_code: i32 },
 }
 
-// === impl State ===
-
-impl State {
-    /// Takes a pod up again whose node was away.
-    pub(crate) fn revive(&mut self, pod: &Object) {
-        let lost = object::phase(pod) == "Unknown" && !object::is_deleting(pod);
-        if !lost {
-            self.attend(pod);
-            return;
-        }
-        let started = pod["status"]["containerStatuses"].is_array();
-        let phase = if started { "Running" } else { "Pending" };
-        let mut new = Value::clone(pod);
-        let status = object::fields(&mut new, "status");
-        status.insert("phase".to_owned(), phase.into());
-        status.shift_remove("reason");
-        status.shift_remove("message");
-        let pod = self.change(Kind::Pod, pod, new);
-        self.attend(&pod);
+/// Takes a pod up again whose node was away.
+pub(crate) fn revive(state: &mut State, pod: &Object) {
+    let lost = object::phase(pod) == "Unknown" && !object::is_deleting(pod);
+    if !lost {
+        wake::schedule_next_step(state, pod);
+        return;
     }
+    let started = pod["status"]["containerStatuses"].is_array();
+    let phase = if started { "Running" } else { "Pending" };
+    let mut new = Value::clone(pod);
+    let status = object::fields(&mut new, "status");
+    status.insert("phase".to_owned(), phase.into());
+    status.shift_remove("reason");
+    status.shift_remove("message");
+    let pod = commit::change(state, Kind::Pod, pod, new);
+    wake::schedule_next_step(state, &pod);
+}
 
-    pub(crate) fn bind(&mut self, pod: &PodRef) {
-        let Some(pod) = self
-            .live(pod, "Pending")
-            .filter(|pod| object::node(pod).is_empty())
-        else {
-            return;
-        };
-        let mut bound = Value::clone(&pod);
-        if let Some(node) = self.choose_node() {
-            object::fields(&mut bound, "spec").insert("nodeName".to_owned(), node.into());
-            let condition = Condition {
-                status: "True",
-                ..Condition::default()
-            };
-            set_condition(&mut bound, self.now(), "PodScheduled", condition);
-        } else {
-            let message = format!("0/{} nodes are available.", self.nodes.len());
-            let condition = Condition {
-                status: "False",
-                reason: "Unschedulable",
-                message: &message,
-            };
-            set_condition(&mut bound, self.now(), "PodScheduled", condition);
-        }
-        self.change(Kind::Pod, &pod, bound);
-    }
-
-    pub(crate) fn start(&mut self, pod: &PodRef) {
-        if let Some(pod) = self
-            .live(pod, "Pending")
-            .filter(|pod| self.is_up(object::node(pod)))
-        {
-            let at_once = self.config.kubelet.ready_after.is_zero();
-            let found = if at_once {
-                Containers::Ready
-            } else {
-                Containers::Started
-            };
-            let started = self.observe(&pod, found);
-            self.change(Kind::Pod, &pod, started);
-        }
-    }
-
-    pub(crate) fn become_ready(&mut self, pod: &PodRef) {
-        if let Some(pod) = self
-            .live(pod, "Running")
-            .filter(|pod| self.is_up(object::node(pod)))
-        {
-            let ready = self.observe(&pod, Containers::Ready);
-            self.change(Kind::Pod, &pod, ready);
-        }
-    }
-
-    /// Stops a pod that was asked to go: first its last status, then the end of its grace, as a kubelet does.
-    pub(crate) fn stop(&mut self, pod: &PodRef) {
-        let Some(pod) = self.find_pod(pod).filter(|pod| object::is_deleting(pod)) else {
-            return;
-        };
-        if !self.is_up(object::node(&pod)) {
-            return;
-        }
-        let mut stopped = pod.clone();
-        if !object::has_ended(&pod) {
-            let last = self.observe(&pod, Containers::Stopped { exit_code: 0 });
-            stopped = self.change(Kind::Pod, &pod, last);
-        }
-        self.end_grace(&stopped);
-    }
-
-    fn find_pod(&self, pod: &PodRef) -> Option<Object> {
-        let found = self.store.find(Kind::Pod, &pod.place);
-        found.filter(|found| object::uid(found) == pod.uid).cloned()
-    }
-
-    fn live(&self, pod: &PodRef, phase: &str) -> Option<Object> {
-        let pod = self.find_pod(pod)?;
-        (!object::is_deleting(&pod) && object::phase(&pod) == phase).then_some(pod)
-    }
-
-    /// Returns whether the kubelet of a node answers. A node that the model does not know never does.
-    fn is_up(&self, name: &str) -> bool {
-        self.nodes.get(name).is_some_and(|node| !node.down)
-    }
-
-    /// Returns the node with the fewest pods, as far as the control plane thinks that it answers.
-    fn choose_node(&self) -> Option<String> {
-        let limit = self.config.pods_per_node_max.unwrap_or(usize::MAX);
-        let fit = self.nodes.iter().filter(|(_, node)| !node.noticed);
-        let counted = fit.map(|(name, _)| (self.store.count_on(name), name));
-        let chosen = counted.filter(|(count, _)| *count < limit).min();
-        chosen.map(|(_, name)| name.clone())
-    }
-
-    /// Writes down what a kubelet finds: phase, conditions and container statuses.
-    pub(crate) fn observe(&self, pod: &Object, found: Containers) -> Value {
-        let now = self.now();
-        let mut new = Value::clone(pod);
-        let (phase, ready, reason) = match found {
-            Containers::Started => ("Running", "False", "ContainersNotReady"),
-            Containers::Ready => ("Running", "True", ""),
-            Containers::Stopped { exit_code: 0 } => ("Succeeded", "False", "PodCompleted"),
-            Containers::Stopped { .. } => ("Failed", "False", "PodFailed"),
-        };
-        let yes = Condition {
+pub(crate) fn bind(state: &mut State, pod: &PodRef) {
+    let Some(pod) = live(state, pod, "Pending").filter(|pod| object::node(pod).is_empty()) else {
+        return;
+    };
+    let mut bound = Value::clone(&pod);
+    if let Some(node) = choose_node(state) {
+        object::fields(&mut bound, "spec").insert("nodeName".to_owned(), node.into());
+        let condition = Condition {
             status: "True",
             ..Condition::default()
         };
-        set_condition(&mut new, now, "Initialized", yes);
-        for kind in ["Ready", "ContainersReady"] {
-            set_condition(
-                &mut new,
-                now,
-                kind,
-                Condition {
-                    status: ready,
-                    reason,
-                    message: "",
-                },
-            );
-        }
-        let containers = statuses(
-            pod,
-            "containers",
-            "containerStatuses",
-            found,
-            &object::time(now),
-        );
-        let sidecars = statuses(
-            pod,
-            "initContainers",
-            "initContainerStatuses",
-            found,
-            &object::time(now),
-        );
-        let status = object::fields(&mut new, "status");
-        status.insert("phase".to_owned(), phase.into());
-        status
-            .entry("startTime")
-            .or_insert_with(|| object::time(now));
-        status.insert("containerStatuses".to_owned(), containers.into());
-        if !sidecars.is_empty() {
-            status.insert("initContainerStatuses".to_owned(), sidecars.into());
-        }
-        new
+        set_condition(&mut bound, state.now(), "PodScheduled", condition);
+    } else {
+        let message = format!("0/{} nodes are available.", state.nodes.len());
+        let condition = Condition {
+            status: "False",
+            reason: "Unschedulable",
+            message: &message,
+        };
+        set_condition(&mut bound, state.now(), "PodScheduled", condition);
     }
+    commit::change(state, Kind::Pod, &pod, bound);
+}
+
+pub(crate) fn start(state: &mut State, pod: &PodRef) {
+    if let Some(pod) = live(state, pod, "Pending").filter(|pod| is_up(state, object::node(pod))) {
+        let at_once = state.config.kubelet.ready_after.is_zero();
+        let found = if at_once {
+            Containers::Ready
+        } else {
+            Containers::Started
+        };
+        let started = observe(state, &pod, found);
+        commit::change(state, Kind::Pod, &pod, started);
+    }
+}
+
+pub(crate) fn become_ready(state: &mut State, pod: &PodRef) {
+    if let Some(pod) = live(state, pod, "Running").filter(|pod| is_up(state, object::node(pod))) {
+        let ready = observe(state, &pod, Containers::Ready);
+        commit::change(state, Kind::Pod, &pod, ready);
+    }
+}
+
+/// Stops a pod that was asked to go: first its last status, then the end of its grace, as a kubelet does.
+pub(crate) fn stop(state: &mut State, pod: &PodRef) {
+    let Some(pod) = find_pod(state, pod).filter(|pod| object::is_deleting(pod)) else {
+        return;
+    };
+    if !is_up(state, object::node(&pod)) {
+        return;
+    }
+    let mut stopped = pod.clone();
+    if !object::has_ended(&pod) {
+        let last = observe(state, &pod, Containers::Stopped { exit_code: 0 });
+        stopped = commit::change(state, Kind::Pod, &pod, last);
+    }
+    commit::end_grace(state, &stopped);
+}
+
+fn find_pod(state: &State, pod: &PodRef) -> Option<Object> {
+    let found = state.store.find(Kind::Pod, &pod.place);
+    found.filter(|found| object::uid(found) == pod.uid).cloned()
+}
+
+fn live(state: &State, pod: &PodRef, phase: &str) -> Option<Object> {
+    let pod = find_pod(state, pod)?;
+    (!object::is_deleting(&pod) && object::phase(&pod) == phase).then_some(pod)
+}
+
+/// Returns whether the kubelet of a node answers. A node that the model does not know never does.
+fn is_up(state: &State, name: &str) -> bool {
+    state.nodes.get(name).is_some_and(|node| !node.down)
+}
+
+/// Returns the node with the fewest pods, as far as the control plane thinks that it answers.
+fn choose_node(state: &State) -> Option<String> {
+    let limit = state.config.pods_per_node_max.unwrap_or(usize::MAX);
+    let fit = state.nodes.iter().filter(|(_, node)| !node.noticed);
+    let counted = fit.map(|(name, _)| (state.store.count_on(name), name));
+    let chosen = counted.filter(|(count, _)| *count < limit).min();
+    chosen.map(|(_, name)| name.clone())
+}
+
+/// Writes down what a kubelet finds: phase, conditions and container statuses.
+pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
+    let now = state.now();
+    let mut new = Value::clone(pod);
+    let (phase, ready, reason) = match found {
+        Containers::Started => ("Running", "False", "ContainersNotReady"),
+        Containers::Ready => ("Running", "True", ""),
+        Containers::Stopped { exit_code: 0 } => ("Succeeded", "False", "PodCompleted"),
+        Containers::Stopped { .. } => ("Failed", "False", "PodFailed"),
+    };
+    let yes = Condition {
+        status: "True",
+        ..Condition::default()
+    };
+    set_condition(&mut new, now, "Initialized", yes);
+    for kind in ["Ready", "ContainersReady"] {
+        set_condition(
+            &mut new,
+            now,
+            kind,
+            Condition {
+                status: ready,
+                reason,
+                message: "",
+            },
+        );
+    }
+    let containers = statuses(
+        pod,
+        "containers",
+        "containerStatuses",
+        found,
+        &object::time(now),
+    );
+    let sidecars = statuses(
+        pod,
+        "initContainers",
+        "initContainerStatuses",
+        found,
+        &object::time(now),
+    );
+    let status = object::fields(&mut new, "status");
+    status.insert("phase".to_owned(), phase.into());
+    status
+        .entry("startTime")
+        .or_insert_with(|| object::time(now));
+    status.insert("containerStatuses".to_owned(), containers.into());
+    if !sidecars.is_empty() {
+        status.insert("initContainerStatuses".to_owned(), sidecars.into());
+    }
+    new
 }
 
 /// Returns the statuses of a pod's containers of one list; restarts are carried over.

@@ -1,6 +1,6 @@
 //! What the cluster is at a moment: its objects, its time, its watches, and what has been asked to go wrong.
 //!
-//! Each file above this one gives [`State`] the verbs of its layer and calls only those of the layers below:
+//! Each module above this one has the functions of its layer on [`State`], and calls only those of the layers below:
 //!
 //! ```text
 //! cluster, interventions ─▶ controllers ─▶ node ─▶ kubelet ─┐
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Carries out what was asked of the faults since the last look; before every change, so that the order holds.
-    pub(crate) fn obey_faults(&mut self) {
+    pub(crate) fn apply_faults(&mut self) {
         for kind in Kind::ALL {
             let faults = &mut self.faults.watches[kind.index()];
             if std::mem::take(&mut faults.drop_all) {

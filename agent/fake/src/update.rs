@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    defaults,
+    commit, defaults,
     error::ApiError,
     kind::Kind,
     object::{self, Object},
@@ -16,82 +16,77 @@ use crate::{
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-// === impl State ===
-
-impl State {
-    /// Patches all but the status, which has a subresource of its own.
-    pub(crate) fn apply_patch(
-        &mut self,
-        kind: Kind,
-        place: &Place,
-        change: &Value,
-    ) -> Result<Object, ApiError> {
-        let old = self.found(kind, place)?;
-        let mut new = Value::clone(&old);
-        patch::merge(&mut new, change);
-        validate::shape(kind, &new)?;
-        let version = object::text(&new, "resourceVersion");
-        if version != object::text(&old, "resourceVersion") {
-            return Err(ApiError::conflict(kind, place.name(), MODIFIED));
-        }
-        let metadata = object::metadata(&mut new);
-        for field in ["generation", "deletionGracePeriodSeconds"] {
-            match old["metadata"].get(field) {
-                Some(value) => metadata.insert(field.to_owned(), value.clone()),
-                None => metadata.shift_remove(field),
-            };
-        }
-        for field in ["kind", "apiVersion", "status"] {
-            new[field] = old[field].clone();
-        }
-        defaults::apply(kind, &mut new);
-        validate::object(kind, &new, Some(&old))?;
-        if kind == Kind::ReplicaSet && new["spec"] != old["spec"] {
-            object::bump_generation(&mut new);
-        }
-        Ok(self.store_update(kind, &old, new))
+/// Patches all but the status, which has a subresource of its own.
+pub(crate) fn patch(
+    state: &mut State,
+    kind: Kind,
+    place: &Place,
+    change: &Value,
+) -> Result<Object, ApiError> {
+    let old = state.found(kind, place)?;
+    let mut new = Value::clone(&old);
+    patch::merge(&mut new, change);
+    validate::shape(kind, &new)?;
+    let version = object::text(&new, "resourceVersion");
+    if version != object::text(&old, "resourceVersion") {
+        return Err(ApiError::conflict(kind, place.name(), MODIFIED));
     }
-
-    /// Replaces the status. Uid and version are guards, as far as they are given.
-    pub(crate) fn replace_status(
-        &mut self,
-        kind: Kind,
-        place: &Place,
-        sent: &Value,
-    ) -> Result<Object, ApiError> {
-        match kind {
-            Kind::Pod | Kind::ReplicaSet => {}
-            Kind::Namespace | Kind::ResourceQuota | Kind::Node => {
-                return Err(ApiError::method_not_allowed("update of status", kind));
-            }
-        }
-        validate::shape(kind, sent)?;
-        let old = self.found(kind, place)?;
-        let (uid, known) = (object::uid(sent), object::uid(&old));
-        if !uid.is_empty() && uid != known {
-            let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
-            );
-            return Err(ApiError::conflict(kind, place.name(), why));
-        }
-        let version = object::text(sent, "resourceVersion");
-        if !version.is_empty() && version != object::text(&old, "resourceVersion") {
-            return Err(ApiError::conflict(kind, place.name(), MODIFIED));
-        }
-        let mut new = Value::clone(&old);
-        new["status"] = sent["status"].clone();
-        if kind == Kind::ReplicaSet {
-            validate::replica_set_status(&new)?;
-            new["status"] = defaults::encode_replica_set_status(&sent["status"]);
-        }
-        Ok(self.store_update(kind, &old, new))
+    let metadata = object::metadata(&mut new);
+    for field in ["generation", "deletionGracePeriodSeconds"] {
+        match old["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.shift_remove(field),
+        };
     }
-
-    /// Stores a change; an object that was only held by its finalizers goes with the last of them.
-    pub(crate) fn store_update(&mut self, kind: Kind, old: &Object, new: Value) -> Object {
-        if object::is_released(kind, &new) && !object::is_released(kind, old) {
-            return self.remove_as(kind, new);
-        }
-        self.change(kind, old, new)
+    for field in ["kind", "apiVersion", "status"] {
+        new[field] = old[field].clone();
     }
+    defaults::apply(kind, &mut new);
+    validate::object(kind, &new, Some(&old))?;
+    if kind == Kind::ReplicaSet && new["spec"] != old["spec"] {
+        object::bump_generation(&mut new);
+    }
+    Ok(store_update(state, kind, &old, new))
+}
+
+/// Replaces the status. Uid and version are guards, as far as they are given.
+pub(crate) fn replace_status(
+    state: &mut State,
+    kind: Kind,
+    place: &Place,
+    sent: &Value,
+) -> Result<Object, ApiError> {
+    match kind {
+        Kind::Pod | Kind::ReplicaSet => {}
+        Kind::Namespace | Kind::ResourceQuota | Kind::Node => {
+            return Err(ApiError::method_not_allowed("update of status", kind));
+        }
+    }
+    validate::shape(kind, sent)?;
+    let old = state.found(kind, place)?;
+    let (uid, known) = (object::uid(sent), object::uid(&old));
+    if !uid.is_empty() && uid != known {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
+        return Err(ApiError::conflict(kind, place.name(), why));
+    }
+    let version = object::text(sent, "resourceVersion");
+    if !version.is_empty() && version != object::text(&old, "resourceVersion") {
+        return Err(ApiError::conflict(kind, place.name(), MODIFIED));
+    }
+    let mut new = Value::clone(&old);
+    new["status"] = sent["status"].clone();
+    if kind == Kind::ReplicaSet {
+        validate::replica_set_status(&new)?;
+        new["status"] = defaults::encode_replica_set_status(&sent["status"]);
+    }
+    Ok(store_update(state, kind, &old, new))
+}
+
+/// Stores a change; an object that was only held by its finalizers goes with the last of them.
+pub(crate) fn store_update(state: &mut State, kind: Kind, old: &Object, new: Value) -> Object {
+    if object::is_released(kind, &new) && !object::is_released(kind, old) {
+        return commit::remove_as(state, kind, new);
+    }
+    commit::change(state, kind, old, new)
 }

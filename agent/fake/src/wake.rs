@@ -12,123 +12,121 @@ use crate::{
     timeline::{PodRef, Task},
 };
 
-// === impl State: the scheduler and the kubelets ===
+// === the scheduler and the kubelets ===
 
-impl State {
-    /// Sets the next step of a pod going, as far as it has come.
-    pub(crate) fn attend(&mut self, pod: &Object) {
-        let pace = self.config.kubelet.clone();
-        let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {
-            _ if object::is_deleting(pod) => (self.grace(pod), Task::Stop),
-            "Pending" if object::node(pod).is_empty() => (pace.schedule_after, Task::Bind),
-            "Pending" => (pace.start_after, Task::Start),
-            "Running" if !is_ready(pod) => (pace.ready_after, Task::Ready),
-            _ => return,
-        };
-        let delay = self.jittered(delay);
-        self.timeline.after(delay, task(pod_ref(pod)));
-    }
+/// Sets the next step of a pod going, as far as it has come.
+pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
+    let pace = state.config.kubelet.clone();
+    let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {
+        _ if object::is_deleting(pod) => (grace(state, pod), Task::Stop),
+        "Pending" if object::node(pod).is_empty() => (pace.schedule_after, Task::Bind),
+        "Pending" => (pace.start_after, Task::Start),
+        "Running" if !is_ready(pod) => (pace.ready_after, Task::Ready),
+        _ => return,
+    };
+    let delay = jittered(state, delay);
+    state.timeline.after(delay, task(pod_ref(pod)));
+}
 
-    /// Lets the scheduler look again at what found no node.
-    pub(crate) fn wake_unassigned(&mut self) {
-        for place in self.store.pods_on("") {
-            if let Some(pod) = self.store.find(Kind::Pod, &place).cloned() {
-                let waits = pod["status"]["conditions"].is_array();
-                if waits && object::phase(&pod) == "Pending" {
-                    self.attend(&pod);
-                }
+/// Lets the scheduler look again at what found no node.
+pub(crate) fn retry_unscheduled(state: &mut State) {
+    for place in state.store.pods_on("") {
+        if let Some(pod) = state.store.find(Kind::Pod, &place).cloned() {
+            let waits = pod["status"]["conditions"].is_array();
+            if waits && object::phase(&pod) == "Pending" {
+                schedule_next_step(state, &pod);
             }
         }
-    }
-
-    fn grace(&self, pod: &Value) -> Duration {
-        let own = pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
-        let own = Duration::from_secs(own.unwrap_or(0));
-        if self.config.kubelet.grace == Duration::MAX {
-            Duration::MAX
-        } else {
-            own.min(self.config.kubelet.grace)
-        }
-    }
-
-    fn jittered(&mut self, delay: Duration) -> Duration {
-        let jitter = u64::try_from(self.config.kubelet.jitter.as_nanos()).unwrap_or(u64::MAX);
-        let extra = if jitter == 0 {
-            0
-        } else {
-            self.chance.below(jitter)
-        };
-        delay.saturating_add(Duration::from_nanos(extra))
     }
 }
 
-// === impl State: the garbage collector and the namespace controller ===
+fn grace(state: &State, pod: &Value) -> Duration {
+    let own = pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
+    let own = Duration::from_secs(own.unwrap_or(0));
+    if state.config.kubelet.grace == Duration::MAX {
+        Duration::MAX
+    } else {
+        own.min(state.config.kubelet.grace)
+    }
+}
 
-impl State {
-    pub(crate) fn asked_to_go(&mut self, kind: Kind, object: &Object) {
-        if kind == Kind::Namespace {
-            let name = object::name(object).to_owned();
-            self.timeline
-                .after(self.config.empty_namespace_after, Task::Empty(name));
-        }
-        if object::waits_for_dependents(object) {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(kind, Place::of(object)),
-            );
+fn jittered(state: &mut State, delay: Duration) -> Duration {
+    let jitter = u64::try_from(state.config.kubelet.jitter.as_nanos()).unwrap_or(u64::MAX);
+    let extra = if jitter == 0 {
+        0
+    } else {
+        state.chance.below(jitter)
+    };
+    delay.saturating_add(Duration::from_nanos(extra))
+}
+
+// === the garbage collector and the namespace controller ===
+
+pub(crate) fn deletion_requested(state: &mut State, kind: Kind, object: &Object) {
+    if kind == Kind::Namespace {
+        let name = object::name(object).to_owned();
+        state
+            .timeline
+            .after(state.config.empty_namespace_after, Task::Empty(name));
+    }
+    if object::waits_for_dependents(object) {
+        state.timeline.after(
+            state.config.collect_after,
+            Task::Propagate(kind, Place::of(object)),
+        );
+    }
+}
+
+/// Looks after an object that has new owners: one may be gone, or going.
+pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
+    let (mut dangling, mut going) = (false, Vec::new());
+    for owner in object::owners(object) {
+        match state.store.by_uid(owner.uid) {
+            None => dangling |= is_modelled(owner.kind),
+            Some(it) if object::waits_for_dependents(it) => going.push(Place::of(it)),
+            Some(_) => {}
         }
     }
-
-    /// Looks after an object that has new owners: one may be gone, or going.
-    pub(crate) fn owners_changed(&mut self, kind: Kind, object: &Object) {
-        let (mut dangling, mut going) = (false, Vec::new());
-        for owner in object::owners(object) {
-            match self.store.by_uid(owner.uid) {
-                None => dangling |= is_modelled(owner.kind),
-                Some(it) if object::waits_for_dependents(it) => going.push(Place::of(it)),
-                Some(_) => {}
-            }
-        }
-        if dangling {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Collect(kind, Place::of(object)),
-            );
-        }
-        for place in going {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(Kind::ReplicaSet, place),
-            );
-        }
+    if dangling {
+        state.timeline.after(
+            state.config.collect_after,
+            Task::Collect(kind, Place::of(object)),
+        );
     }
-
-    /// Looks after the owners that an object had: they may wait for it.
-    pub(crate) fn freed(&mut self, object: &Object) {
-        let owners = object::owners(object).filter_map(|owner| self.store.by_uid(owner.uid));
-        let going = owners.filter(|owner| object::waits_for_dependents(owner));
-        let going: Vec<_> = going.map(|owner| Place::of(owner)).collect();
-        for place in going {
-            self.timeline.after(
-                self.config.collect_after,
-                Task::Propagate(Kind::ReplicaSet, place),
-            );
-        }
+    for place in going {
+        state.timeline.after(
+            state.config.collect_after,
+            Task::Propagate(Kind::ReplicaSet, place),
+        );
     }
+}
 
-    /// Looks after what an object that is gone leaves behind: its dependents, and a namespace that may be empty by now.
-    pub(crate) fn left_behind(&mut self, last: &Object) {
-        for (kind, place) in self.store.dependents(object::uid(last)) {
-            self.timeline
-                .after(self.config.collect_after, Task::Collect(kind, place));
-        }
-        let namespace = object::namespace(last);
-        if self.is_terminating(namespace) {
-            self.timeline.after(
-                self.config.empty_namespace_after,
-                Task::Empty(namespace.to_owned()),
-            );
-        }
+/// Looks after the owners that an object had: they may wait for it.
+pub(crate) fn freed(state: &mut State, object: &Object) {
+    let owners = object::owners(object).filter_map(|owner| state.store.by_uid(owner.uid));
+    let going = owners.filter(|owner| object::waits_for_dependents(owner));
+    let going: Vec<_> = going.map(|owner| Place::of(owner)).collect();
+    for place in going {
+        state.timeline.after(
+            state.config.collect_after,
+            Task::Propagate(Kind::ReplicaSet, place),
+        );
+    }
+}
+
+/// Looks after what an object that is gone leaves behind: its dependents, and a namespace that may be empty by now.
+pub(crate) fn left_behind(state: &mut State, last: &Object) {
+    for (kind, place) in state.store.dependents(object::uid(last)) {
+        state
+            .timeline
+            .after(state.config.collect_after, Task::Collect(kind, place));
+    }
+    let namespace = object::namespace(last);
+    if state.is_terminating(namespace) {
+        state.timeline.after(
+            state.config.empty_namespace_after,
+            Task::Empty(namespace.to_owned()),
+        );
     }
 }
 
