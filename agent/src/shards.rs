@@ -237,7 +237,7 @@ impl Shards {
         let (cluster, namespace) = (self.cluster.clone(), self.names.lease.namespace.clone());
         if self.deletes.is_empty() {
             self.deletes.spawn(async move {
-                match cluster.delete_lease(&namespace, &name, &version).await {
+                match cluster.leases().delete(&namespace, &name, &version).await {
                     Ok(()) => info!(lease = %name, "the lease of an agent that is gone is deleted"),
                     // Another agent was faster.
                     Err(error) if matches!(error.code, Some(404 | 409)) => {}
@@ -280,7 +280,7 @@ async fn attend(names: assignment::Config, cluster: KubeCluster, stop: Cancellat
 async fn list_all(names: assignment::Config, cluster: KubeCluster, sender: mpsc::Sender<Listed>) {
     let wait = names.lease.duration / 3;
     loop {
-        let list = timeout(wait, cluster.leases(&names.lease.namespace)).await;
+        let list = timeout(wait, cluster.leases().list(&names.lease.namespace)).await;
         let list = list.unwrap_or_else(|_| Err(ApiError::no_answer("the list took too long")));
         if sender.send(list).await.is_err() {
             return;

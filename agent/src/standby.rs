@@ -4,7 +4,7 @@ use agent_core::{
     api::ApiError,
     standby::{Next, SeenBy, Standby},
 };
-use agent_kube::{Clock, KubeCluster, PROBE};
+use agent_kube::{Clock, KubeCluster, PROBE, Probe};
 use jiff::Timestamp;
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
@@ -20,9 +20,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// An agent that waits for the built-in controller to be turned off.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    cluster: KubeCluster,
-    /// The namespace of the probe.
-    namespace: String,
+    probe: Probe,
     metrics: Metrics,
     clock: Clock,
     standby: Standby,
@@ -34,8 +32,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn new(cluster: KubeCluster, namespace: String, metrics: Metrics) -> Self {
         Self {
-            cluster,
-            namespace,
+            probe: Probe::new(cluster, namespace),
             metrics,
             clock: Clock::starting_at(Timestamp::now()),
             standby: Standby::default(),
@@ -53,7 +50,7 @@ impl Waiting {
             Some(Ok(())) => debug!("the built-in ReplicaSet controller is off"),
             Some(Err(error)) => warn!(
                 %error,
-                namespace = self.namespace,
+                namespace = self.probe.namespace(),
                 probe = PROBE,
                 "it cannot be found out whether the built-in ReplicaSet controller is on: the agent goes on as if it were off"
             ),
@@ -67,11 +64,11 @@ impl Waiting {
                 Next::Begin => break,
                 Next::Look(after) => {
                     sleep(after).await;
-                    self.cluster.probe(&self.namespace).await
+                    self.probe.read().await
                 }
                 Next::Change(after) => {
                     sleep(after).await;
-                    self.cluster.change_probe(&self.namespace).await
+                    self.probe.change().await
                 }
             };
             let now = self.clock.now();
@@ -113,7 +110,7 @@ impl Waiting {
 
     /// Notes for the agents after this one whether the built-in controller is off. A mark that is not written costs the next one half a minute.
     async fn mark(&self, is_off: bool) {
-        if let Err(error) = self.cluster.mark_probe(&self.namespace, is_off).await {
+        if let Err(error) = self.probe.mark(is_off).await {
             debug!(%error, "the probe cannot be marked");
         }
     }

@@ -7,6 +7,7 @@ use agent_core::{
     recorder::Event,
 };
 use decree::TraceContext;
+use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -16,6 +17,7 @@ use crate::{
     connect::{Clients, ConnectError, Source, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
+    leases::Leases,
     limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
@@ -46,12 +48,11 @@ pub struct Config {
 #[derive(Clone)]
 pub struct KubeCluster {
     /// Carries calls, and what people ask.
-    pub(crate) transport: Transport,
-    /// Carries the Leases.
-    pub(crate) leases: Transport,
+    transport: Transport,
+    leases: Leases,
     /// Carries the lists and watches.
     reader: Transport,
-    pub(crate) scope: Arc<Scope>,
+    scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
     own_namespace: Option<String>,
@@ -73,7 +74,7 @@ impl KubeCluster {
         let own_namespace = in_pod().then_some(credentials.default_namespace);
         let lanes = AllLanes {
             calls: cluster.transport.lanes().clone(),
-            leases: cluster.leases.lanes().clone(),
+            leases: cluster.leases.transport().lanes().clone(),
             reader: cluster.reader.lanes().clone(),
         };
         let refused = cluster.transport.refused();
@@ -110,14 +111,19 @@ impl KubeCluster {
         self.own_namespace.as_deref()
     }
 
+    /// Returns the Leases of the cluster.
+    #[must_use]
+    pub const fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
     /// Reads the uid of the namespace kube-system, by which the cluster is known.
     ///
     /// # Errors
     /// As the API server says.
     pub async fn uid(&self) -> Result<String, ApiError> {
         let request = requests::get("/api/v1/namespaces/kube-system")?;
-        let namespace = self.transport.fetch(request).await?;
-        let namespace = codec::whole(&namespace).map_err(unreadable)?;
+        let namespace = self.read(request).await?;
         let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
         uid.map(str::to_owned)
             .ok_or_else(|| ApiError::no_answer("namespace kube-system has no uid"))
@@ -211,6 +217,16 @@ impl KubeCluster {
         }
     }
 
+    /// Sends a request that people or the probe make, and reads the answer as JSON. The fence does not stop it.
+    pub(crate) async fn read(&self, request: http::Request<Body>) -> Result<Value, ApiError> {
+        let answer = self.transport.fetch(request).await?;
+        codec::whole(&answer).map_err(unreadable)
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     pub(crate) fn with_credentials(
         credentials: &kube::Config,
         config: &Config,
@@ -240,7 +256,7 @@ impl KubeCluster {
         };
         Ok(Self {
             transport: transport(calls),
-            leases: transport(vec![leases]),
+            leases: Leases::new(transport(vec![leases])),
             reader: transport(vec![reader]),
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),

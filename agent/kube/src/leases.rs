@@ -1,25 +1,41 @@
-//! The Leases by which agents find out who acts, and who is there.
+//! The Leases by which agents find out who acts, and which agents run.
 
 use agent_core::{
     api::ApiError,
     lease::{Command, Record},
 };
 
-use crate::{cluster::KubeCluster, objects, reading::unreadable, requests};
+use crate::{objects, reading::unreadable, requests, transport::Transport};
 
-impl KubeCluster {
-    /// Asks for a Lease.
+/// The Leases of a cluster, which have a connection of their own.
+#[derive(Clone)]
+pub struct Leases {
+    transport: Transport,
+}
+
+// === impl Leases ===
+
+impl Leases {
+    pub(crate) const fn new(transport: Transport) -> Self {
+        Self { transport }
+    }
+
+    pub(crate) const fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Reads, creates or replaces a Lease.
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn lease(
+    pub async fn send(
         &self,
         namespace: &str,
         name: &str,
         command: &Command,
     ) -> Result<Record, ApiError> {
         let request = requests::lease(namespace, name, command)?;
-        let answer = self.leases.fetch(request).await?;
+        let answer = self.transport.fetch(request).await?;
         objects::lease(&answer).map_err(unreadable)
     }
 
@@ -27,9 +43,9 @@ impl KubeCluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn leases(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
+    pub async fn list(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
         let request = requests::list_leases(namespace)?;
-        let answer = self.leases.fetch(request).await?;
+        let answer = self.transport.fetch(request).await?;
         objects::leases(&answer).map_err(unreadable)
     }
 
@@ -37,13 +53,13 @@ impl KubeCluster {
     ///
     /// # Errors
     /// As the API server says: 409 if it has changed.
-    pub async fn delete_lease(
+    pub async fn delete(
         &self,
         namespace: &str,
         name: &str,
         resource_version: &str,
     ) -> Result<(), ApiError> {
         let request = requests::delete_lease(namespace, name, resource_version)?;
-        self.leases.fetch(request).await.map(drop)
+        self.transport.fetch(request).await.map(drop)
     }
 }

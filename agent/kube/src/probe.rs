@@ -1,11 +1,13 @@
 //! The probe: a ReplicaSet that wants no pods, by which an agent finds out whether the built-in controller is on.
 
 use agent_core::{api::ApiError, standby::SeenBy};
+use http::Request;
+use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::{
     cluster::KubeCluster,
-    preflight::{BUILT_IN, text},
+    operator::{BUILT_IN, text},
     requests,
 };
 
@@ -15,9 +17,16 @@ pub const PROBE: &str = "decree-probe";
 const FOUND_OFF: &str = "decree.dev/built-in-controller";
 const OFF: &str = "off";
 
+/// The probe of a namespace.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    cluster: KubeCluster,
+    namespace: String,
+}
+
 /// The probe as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct ProbeState {
     /// Who says that its last change was seen.
     pub seen_by: SeenBy,
     /// Whether an agent has found the built-in controller off.
@@ -25,48 +34,64 @@ pub struct Probe {
     min_ready_seconds: i64,
 }
 
-// === impl KubeCluster ===
+// === impl Probe ===
 
-impl KubeCluster {
-    /// Reads the probe of a namespace.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn probe(&self, namespace: &str) -> Result<Probe, ApiError> {
-        let probe = self.read(requests::probe(namespace, PROBE)?).await?;
-        Ok(Probe::of(&probe))
+impl Probe {
+    /// Returns a handle to the probe of a namespace. It makes no request.
+    #[must_use]
+    pub const fn new(cluster: KubeCluster, namespace: String) -> Self {
+        Self { cluster, namespace }
     }
 
-    /// Changes the probe of a namespace so that a controller that is on says so in its status. The probe is made where there is none.
+    /// Returns the namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Reads the probe.
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn change_probe(&self, namespace: &str) -> Result<Probe, ApiError> {
-        let seconds = match self.probe(namespace).await {
+    pub async fn read(&self) -> Result<ProbeState, ApiError> {
+        self.send(requests::probe(&self.namespace, PROBE)?).await
+    }
+
+    /// Changes the probe so that a controller that is on says so in its status. The probe is made where there is none.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn change(&self) -> Result<ProbeState, ApiError> {
+        let seconds = match self.read().await {
             Ok(probe) => 1 - probe.min_ready_seconds.clamp(0, 1),
             Err(error) if error.code == Some(404) => {
-                let made = requests::create_probe(namespace, &manifest())?;
-                return self.read(made).await.map(|probe| Probe::of(&probe));
+                let created = requests::create_probe(&self.namespace, &manifest())?;
+                return self.send(created).await;
             }
             Err(error) => return Err(error),
         };
-        let patch = json!({"spec": {"minReadySeconds": seconds}});
-        self.patch_probe(namespace, &patch).await
+        self.patch(&json!({"spec": {"minReadySeconds": seconds}}))
+            .await
     }
 
     /// Notes in the probe whether the built-in controller is off.
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn mark_probe(&self, namespace: &str, is_off: bool) -> Result<(), ApiError> {
+    pub async fn mark(&self, is_off: bool) -> Result<(), ApiError> {
         let mark = is_off.then_some(OFF);
         let patch = json!({"metadata": {"annotations": {FOUND_OFF: mark}}});
-        self.patch_probe(namespace, &patch).await.map(drop)
+        self.patch(&patch).await.map(drop)
     }
 
-    async fn patch_probe(&self, namespace: &str, patch: &Value) -> Result<Probe, ApiError> {
-        let patched = requests::patch_probe(namespace, PROBE, patch)?;
-        self.read(patched).await.map(|probe| Probe::of(&probe))
+    async fn patch(&self, patch: &Value) -> Result<ProbeState, ApiError> {
+        self.send(requests::patch_probe(&self.namespace, PROBE, patch)?)
+            .await
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<ProbeState, ApiError> {
+        let probe = self.cluster.read(request).await?;
+        Ok(ProbeState::of(&probe))
     }
 }
 
@@ -101,17 +126,18 @@ fn manifest() -> Value {
     })
 }
 
-// === impl Probe ===
+// === impl ProbeState ===
 
-impl Probe {
+impl ProbeState {
     fn of(object: &Value) -> Self {
         let number = |path: &str| object.pointer(path).and_then(Value::as_i64);
         let generation = number("/metadata/generation").unwrap_or(0);
         let observed = number("/status/observedGeneration").unwrap_or(0);
         Self {
-            seen_by: match observed < generation {
-                true => SeenBy::Nobody,
-                false => observer(object),
+            seen_by: if observed < generation {
+                SeenBy::Nobody
+            } else {
+                observer(object)
             },
             found_off: object["metadata"]["annotations"][FOUND_OFF] == OFF,
             min_ready_seconds: number("/spec/minReadySeconds").unwrap_or(0),
@@ -130,9 +156,10 @@ fn observer(object: &Value) -> SeenBy {
             .is_some()
     };
     let mut observers = managed.into_iter().flatten().filter(observes);
-    match observers.any(|entry| text(entry, "/manager") == BUILT_IN) {
-        true => SeenBy::BuiltIn,
-        false => SeenBy::Another,
+    if observers.any(|entry| text(entry, "/manager") == BUILT_IN) {
+        SeenBy::BuiltIn
+    } else {
+        SeenBy::Another
     }
 }
 
@@ -150,7 +177,7 @@ mod tests {
             ]},
             "status": {"observedGeneration": observed},
         });
-        Probe::of(&probe).seen_by
+        ProbeState::of(&probe).seen_by
     }
 
     #[test]

@@ -19,14 +19,15 @@ use crate::{
     resource::{Resource, selector_text},
 };
 
-/// The same for what people have the command do.
-const PERSON: &str = "decree";
+/// The field manager of what people write with the command `decree`.
+const CLI_FIELD_MANAGER: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// The header of W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Where the resources are that have no group.
 const CORE: &str = "/api/v1";
+const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// How long the name of an object may be.
 const NAME_BYTES_MAX: usize = 253;
 /// What is listed and watched.
@@ -119,9 +120,14 @@ pub(crate) fn resume(
     value: &str,
 ) -> Result<http::Request<Body>, ApiError> {
     let path = single(&replica_sets(resource, namespace)?, name)?;
-    let path = format!("{path}?fieldManager={PERSON}");
+    let path = format!("{path}?fieldManager={CLI_FIELD_MANAGER}");
     let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
     write(Method::PATCH, &path, MERGE_PATCH, &patch)
+}
+
+/// Returns the request that asks whether the credentials allow something.
+pub(crate) fn access_review(review: &Value) -> Result<http::Request<Body>, ApiError> {
+    write(Method::POST, ACCESS_REVIEWS, codec::JSON, review)
 }
 
 /// Returns the request for a lease.

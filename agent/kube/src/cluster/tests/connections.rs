@@ -95,7 +95,7 @@ impl Busy {
     }
 
     async fn renew(&self) {
-        let renewed = self.cluster.lease("n", "l", &Command::Read);
+        let renewed = self.cluster.leases().send("n", "l", &Command::Read);
         let renewed = timeout(Duration::from_secs(60), renewed).await;
         renewed.expect("it waits for nothing").expect("it is read");
     }
@@ -215,7 +215,7 @@ async fn requests_go_through_the_proxy_that_is_named() {
         credentials.accept_invalid_certs = true;
         credentials.proxy_url = Some(url.parse().expect("it is a URL"));
     });
-    let read = cluster.lease("n", "l", &Command::Read);
+    let read = cluster.leases().send("n", "l", &Command::Read);
     let read = timeout(Duration::from_mins(5), read).await;
     read.expect("it is answered").expect("it is read");
     let asked = proxy.asked.lock().expect("no one panics");
