@@ -100,9 +100,10 @@ fn prefix(host: &str) -> String {
         let bytes = label.as_bytes();
         bytes.iter().copied().all(is_inner) && is_edge(bytes.first()) && is_edge(bytes.last())
     };
-    match name.len() <= HOST_MAX && name.split('.').all(is_label) {
-        true => name,
-        false => "agent".to_owned(),
+    if name.len() <= HOST_MAX && name.split('.').all(is_label) {
+        name
+    } else {
+        "agent".to_owned()
     }
 }
 

@@ -143,11 +143,10 @@ pub(crate) fn cluster_away(error: &ApiError) {
 
 pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError, is_warning: bool) {
     let (kind, code) = (kind.plural(), error.code);
-    match is_warning {
-        true => {
-            warn!(kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
-        }
-        false => debug!(kind, verb, code, %error, "the cluster cannot be read"),
+    if is_warning {
+        warn!(kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
+    } else {
+        debug!(kind, verb, code, %error, "the cluster cannot be read")
     }
 }
 

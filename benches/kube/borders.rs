@@ -102,9 +102,10 @@ fn print(size: usize, decree: &[Passage], peer: &[Passage]) {
             0 => String::new(),
             _ => format!("{:.0}", median(&|it| it[at] - it[at - 1], decree)),
         };
-        let of_peer = match at < POSTED {
-            true => String::new(),
-            false => format!("{:.0}", median(&|it| it[at], peer)),
+        let of_peer = if at < POSTED {
+            String::new()
+        } else {
+            format!("{:.0}", median(&|it| it[at], peer))
         };
         let of_decree = format!("{:.0}", median(&|it| it[at], decree));
         row(&[

@@ -30,9 +30,10 @@ pub(crate) fn run(runtime: &Runtime, rate: Option<u32>) {
     for round in 0..ROUNDS {
         let folder = TempDir::new().expect("there is room");
         let mut measure = |records: bool| {
-            let (host, figures) = match records {
-                true => (Host::recording(folder.path()), &mut with),
-                false => (Host::decree(), &mut without),
+            let (host, figures) = if records {
+                (Host::recording(folder.path()), &mut with)
+            } else {
+                (Host::decree(), &mut without)
             };
             figures.push(runtime.block_on(latency::round(rate, host)));
         };

@@ -34,9 +34,10 @@ pub(crate) fn run(runtime: &Runtime) {
         for turn in 0..MODES.len() {
             let at = (round + turn) % MODES.len();
             let (_, collects, traced) = MODES[at];
-            let host = match collects {
-                true => Host::tracing(collector.url()),
-                false => Host::decree(),
+            let host = if collects {
+                Host::tracing(collector.url())
+            } else {
+                Host::decree()
             };
             let (took, recorded) = runtime.block_on(throughput::steady(&host, false, traced));
             let processor = took.processor.map_or(f64::NAN, |it| it.as_secs_f64());

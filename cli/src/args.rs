@@ -211,9 +211,10 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 /// Reads a command line. Started as the plugin of kubectl, help and errors say `kubectl decree`.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let command = match is_called(PLUGIN, &arguments) {
-        true => help::for_terminal(Args::command(), "kubectl decree").bin_name("kubectl decree"),
-        false => command(),
+    let command = if is_called(PLUGIN, &arguments) {
+        help::for_terminal(Args::command(), "kubectl decree").bin_name("kubectl decree")
+    } else {
+        command()
     };
     let matches = command.try_get_matches_from(arguments);
     Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)

@@ -101,9 +101,10 @@ pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     shared.retain(|(_, count)| *count >= GROUP_MIN);
     shared.sort_by_key(|(_, count)| Reverse(*count));
     let lines = shared.into_iter().map(|((_, cluster, group), count)| {
-        let of = match has_clusters {
-            true => format!(" of {cluster}"),
-            false => String::new(),
+        let of = if has_clusters {
+            format!(" of {cluster}")
+        } else {
+            String::new()
         };
         format!("{count} ReplicaSets{of}: {group}")
     });

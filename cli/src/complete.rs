@@ -68,9 +68,10 @@ pub(crate) fn for_kubectl(
     }
     // More may be written behind a folder.
     let is_folder = |it: &CompletionCandidate| it.get_value().to_string_lossy().ends_with('/');
-    let directive = match found.iter().any(is_folder) {
-        true => NO_FILES | NO_SPACE,
-        false => NO_FILES,
+    let directive = if found.iter().any(is_folder) {
+        NO_FILES | NO_SPACE
+    } else {
+        NO_FILES
     };
     writeln!(out, ":{directive}")
 }
@@ -327,9 +328,10 @@ impl Asked {
     }
 
     fn word(&self, set: &v1::ObjectRef) -> String {
-        match self.has_paths {
-            true => format!("{}/{}", set.namespace, set.name),
-            false => format!("{}{}", self.before, set.name),
+        if self.has_paths {
+            format!("{}/{}", set.namespace, set.name)
+        } else {
+            format!("{}{}", self.before, set.name)
         }
     }
 }

@@ -41,9 +41,10 @@ async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Res
     }
     print(args, scope, &list, io)?;
     let missing = missing(scope, &list.replica_sets);
-    match missing.is_empty() {
-        true => Ok(Exit::Done),
-        false => Err(not_found::on_server(&server, &args.inspection.cluster, &missing).await),
+    if missing.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        Err(not_found::on_server(&server, &args.inspection.cluster, &missing).await)
     }
 }
 

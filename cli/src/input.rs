@@ -90,18 +90,20 @@ fn bytes(file: &Path, stdin: &mut dyn Read, max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file, or standard input for `-`; what gzip has compressed is unpacked as it is read.
 pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<dyn Read + 'a>> {
-    let bytes: Box<dyn Read + 'a> = match file == Path::new("-") {
-        true => Box::new(stdin),
-        false => Box::new(File::open(file)?),
+    let bytes: Box<dyn Read + 'a> = if file == Path::new("-") {
+        Box::new(stdin)
+    } else {
+        Box::new(File::open(file)?)
     };
     let mut bytes = BufReader::new(bytes);
     let mut head = [0; GZIP.len()];
     let length = read_full(&mut bytes, &mut head)?;
     let is_compressed = head == GZIP;
     let all = Cursor::new(head).take(length as u64).chain(bytes);
-    Ok(match is_compressed {
-        true => Box::new(MultiGzDecoder::new(all)),
-        false => Box::new(all),
+    Ok(if is_compressed {
+        Box::new(MultiGzDecoder::new(all))
+    } else {
+        Box::new(all)
     })
 }
 

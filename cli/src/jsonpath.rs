@@ -120,9 +120,10 @@ fn parts<'a>(
             Token::Braces(expression) => expression,
         };
         if expression == "end" {
-            return match in_range {
-                true => Ok(found),
-                false => Err("{end} has no {range …} before it".to_owned()),
+            return if in_range {
+                Ok(found)
+            } else {
+                Err("{end} has no {range …} before it".to_owned())
             };
         }
         found.push(match expression.strip_prefix("range ") {
@@ -134,9 +135,10 @@ fn parts<'a>(
             None => Part::Path(path(expression)?),
         });
     }
-    match in_range {
-        true => Err("{range …} lacks an {end}".to_owned()),
-        false => Ok(found),
+    if in_range {
+        Err("{range …} lacks an {end}".to_owned())
+    } else {
+        Ok(found)
     }
 }
 

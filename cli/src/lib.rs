@@ -153,9 +153,12 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
 /// Prints what clap has to say: help on standard output, errors on standard error.
 fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
     let text = error.render();
-    let text = |is_colored: bool| match is_colored {
-        true => text.ansi().to_string(),
-        false => text.to_string(),
+    let text = |is_colored: bool| {
+        if is_colored {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        }
     };
     if error.use_stderr() {
         // There is no better place to report that standard error is closed.

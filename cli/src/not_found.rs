@@ -97,9 +97,10 @@ pub(crate) async fn or_refusal(
     named: &Named,
     status: &Status,
 ) -> Failure {
-    match status.code() == Code::NotFound && !is_of_cluster(status) {
-        true => on_server(server, cluster, std::slice::from_ref(named)).await,
-        false => server.failure(status),
+    if status.code() == Code::NotFound && !is_of_cluster(status) {
+        on_server(server, cluster, std::slice::from_ref(named)).await
+    } else {
+        server.failure(status)
     }
 }
 

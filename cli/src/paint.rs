@@ -33,9 +33,10 @@ impl Paint {
     }
 
     fn styled(self, style: Style, text: &str) -> String {
-        match self.0 && !text.is_empty() && style != Style::new() {
-            true => format!("{style}{text}{style:#}"),
-            false => text.to_owned(),
+        if self.0 && !text.is_empty() && style != Style::new() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
         }
     }
 }

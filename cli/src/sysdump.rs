@@ -98,9 +98,10 @@ pub(crate) fn run(args: &SysdumpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         Failure::new(Exit::No, format!("{path}: cannot be written: {error}"))
             .hint("name another file with --out; none is overwritten")
     })?;
-    let names = match args.names {
-        true => "with the names of objects in it",
-        false => "no object is named in it",
+    let names = if args.names {
+        "with the names of objects in it"
+    } else {
+        "no object is named in it"
     };
     writeln!(io.stdout, "wrote {path}: {} bytes, {names}", archive.len())?;
     Ok(Exit::Done)
@@ -194,9 +195,10 @@ impl Redactor {
             Value::Object(fields) => {
                 let is_map = key == "templateLabels";
                 let fields = fields.into_iter().map(|(field, value)| {
-                    let shown = match is_map {
-                        true => self.redact_text("", field.clone()),
-                        false => field.clone(),
+                    let shown = if is_map {
+                        self.redact_text("", field.clone())
+                    } else {
+                        field.clone()
                     };
                     let key = if is_map { "" } else { field.as_str() };
                     (shown, self.redact(key, value))
@@ -209,9 +211,10 @@ impl Redactor {
     fn redact_text(&self, key: &str, text: String) -> String {
         let is_kept =
             self.names || text.is_empty() || KEPT.contains(&key) || key.ends_with("Version");
-        match is_kept {
-            true => text,
-            false => format!("#{:016x}", self.secret.hash_one(&text)),
+        if is_kept {
+            text
+        } else {
+            format!("#{:016x}", self.secret.hash_one(&text))
         }
     }
 }

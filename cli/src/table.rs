@@ -227,9 +227,10 @@ impl Stream {
         let mut line = String::new();
         for (at, (width, cell)) in self.widths.iter().zip(cells).enumerate() {
             let column = column(*width);
-            match self.states == Some(at) {
-                true => line.push_str(&self.paint.paint(severity_of(cell), cell)),
-                false => line.push_str(cell),
+            if self.states == Some(at) {
+                line.push_str(&self.paint.paint(severity_of(cell), cell))
+            } else {
+                line.push_str(cell)
             }
             line.extend(std::iter::repeat_n(
                 ' ',

@@ -265,9 +265,10 @@ impl Author<'_> {
     fn step(&mut self, step: Step) {
         let record = Record {
             elapsed_nanos: self.rng.between(0, 2_000_000_000),
-            drift_nanos: match self.rng.chance(20) {
-                true => -3_600_000_000_000,
-                false => 0,
+            drift_nanos: if self.rng.chance(20) {
+                -3_600_000_000_000
+            } else {
+                0
             },
             step: Some(step),
             ..Record::default()

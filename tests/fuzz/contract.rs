@@ -47,9 +47,10 @@ pub(crate) fn version(rng: &mut Rng) -> String {
     if rng.chance(ILLEGAL_PER_MILLE) {
         return (*rng.pick(&["0", "01", "-1", "x", "18446744073709551616"])).to_owned();
     }
-    match rng.chance(50) {
-        true => String::new(),
-        false => rng.between(1, 200).to_string(),
+    if rng.chance(50) {
+        String::new()
+    } else {
+        rng.between(1, 200).to_string()
     }
 }
 
@@ -63,13 +64,15 @@ pub(crate) fn labels(rng: &mut Rng) -> HashMap<String, String> {
 
 /// Returns a selector; most have one requirement.
 pub(crate) fn selector(rng: &mut Rng) -> v1::LabelSelector {
-    let match_labels = match rng.chance(700) {
-        true => [("app".to_owned(), text(rng, &LEGAL))].into(),
-        false => labels(rng),
+    let match_labels = if rng.chance(700) {
+        [("app".to_owned(), text(rng, &LEGAL))].into()
+    } else {
+        labels(rng)
     };
-    let expressions = match rng.chance(300) {
-        true => rng.between(1, 3),
-        false => 0,
+    let expressions = if rng.chance(300) {
+        rng.between(1, 3)
+    } else {
+        0
     };
     v1::LabelSelector {
         match_labels,
@@ -80,9 +83,10 @@ pub(crate) fn selector(rng: &mut Rng) -> v1::LabelSelector {
 fn requirement(rng: &mut Rng) -> v1::LabelSelectorRequirement {
     let operator = text(rng, &OPERATORS);
     let fits = !rng.chance(20);
-    let values = match (operator.starts_with('I') || operator.starts_with('N')) == fits {
-        true => rng.between(1, 3),
-        false => 0,
+    let values = if (operator.starts_with('I') || operator.starts_with('N')) == fits {
+        rng.between(1, 3)
+    } else {
+        0
     };
     v1::LabelSelectorRequirement {
         key: text(rng, &KEYS),
@@ -93,21 +97,24 @@ fn requirement(rng: &mut Rng) -> v1::LabelSelectorRequirement {
 
 /// Returns a number that is mostly small.
 pub(crate) fn count(rng: &mut Rng) -> i32 {
-    match rng.chance(ILLEGAL_PER_MILLE) {
-        true => *rng.pick(&[-1, i32::MIN, i32::MAX, 5_001]),
-        false => i32::try_from(rng.between(0, 6)).expect("small"),
+    if rng.chance(ILLEGAL_PER_MILLE) {
+        *rng.pick(&[-1, i32::MIN, i32::MAX, 5_001])
+    } else {
+        i32::try_from(rng.between(0, 6)).expect("small")
     }
 }
 
 /// Returns a time around the one at which sessions begin here.
 pub(crate) fn time(rng: &mut Rng) -> Timestamp {
-    let nanos = match rng.chance(ILLEGAL_PER_MILLE) {
-        true => *rng.pick(&[-1, i32::MAX]),
-        false => 0,
+    let nanos = if rng.chance(ILLEGAL_PER_MILLE) {
+        *rng.pick(&[-1, i32::MAX])
+    } else {
+        0
     };
-    let seconds = match rng.chance(ILLEGAL_PER_MILLE) {
-        true => *rng.pick(&[i64::MIN, i64::MAX, 0]),
-        false => 1_700_000_000 + i64::try_from(rng.between(0, 100_000)).expect("small"),
+    let seconds = if rng.chance(ILLEGAL_PER_MILLE) {
+        *rng.pick(&[i64::MIN, i64::MAX, 0])
+    } else {
+        1_700_000_000 + i64::try_from(rng.between(0, 100_000)).expect("small")
     };
     Timestamp { seconds, nanos }
 }
@@ -198,9 +205,10 @@ fn owner(rng: &mut Rng, kind: &str) -> v1::OwnerReference {
 }
 
 fn uid(rng: &mut Rng, name: &str) -> String {
-    match rng.chance(30) {
-        true => format!("{name}-uid-2"),
-        false => format!("{name}-uid"),
+    if rng.chance(30) {
+        format!("{name}-uid-2")
+    } else {
+        format!("{name}-uid")
     }
 }
 

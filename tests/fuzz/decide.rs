@@ -126,12 +126,13 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     let active = here().filter(mine).count();
     let wanted = usize::try_from(set.replicas).unwrap_or(0);
     let burst = usize::try_from(config.burst_replicas).expect("it fits");
-    let (creates, deletes) = match set.deleting {
-        true => (0, 0),
-        false => (
+    let (creates, deletes) = if set.deleting {
+        (0, 0)
+    } else {
+        (
             wanted.saturating_sub(active).min(burst),
             active.saturating_sub(wanted).min(burst),
-        ),
+        )
     };
     assert_eq!(
         (decision.creates.len(), decision.deletes.len()),

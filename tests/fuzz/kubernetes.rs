@@ -17,9 +17,10 @@ const STRANGE: [&str; 8] = [
 
 /// Returns a pod or a ReplicaSet with what an API server or a person may write.
 pub(crate) fn object(rng: &mut Rng) -> Value {
-    match rng.chance(700) {
-        true => pod(rng),
-        false => replica_set(rng),
+    if rng.chance(700) {
+        pod(rng)
+    } else {
+        replica_set(rng)
     }
 }
 
@@ -118,18 +119,19 @@ fn name(rng: &mut Rng) -> String {
 }
 
 fn number(rng: &mut Rng) -> Value {
-    match rng.chance(15) {
-        true => rng
-            .pick(&[json!(-1), json!(2_147_483_648_i64), json!("3"), Value::Null])
-            .clone(),
-        false => rng.between(0, 6).into(),
+    if rng.chance(15) {
+        rng.pick(&[json!(-1), json!(2_147_483_648_i64), json!("3"), Value::Null])
+            .clone()
+    } else {
+        rng.between(0, 6).into()
     }
 }
 
 fn time(rng: &mut Rng) -> String {
     let strange = ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "yesterday"];
-    match rng.chance(15) {
-        true => (*rng.pick(&strange)).to_owned(),
-        false => format!("2026-05-01T1{}:00:00Z", rng.between(0, 9)),
+    if rng.chance(15) {
+        (*rng.pick(&strange)).to_owned()
+    } else {
+        format!("2026-05-01T1{}:00:00Z", rng.between(0, 9))
     }
 }

@@ -338,9 +338,10 @@ impl Server {
         match self {
             Self::Speaks(server) => {
                 let begun = |witness: &Witness| {
-                    let begun = match honest {
-                        true => witness.is_settled(),
-                        false => witness.sessions > 0,
+                    let begun = if honest {
+                        witness.is_settled()
+                    } else {
+                        witness.sessions > 0
                     };
                     begun.then_some(())
                 };

@@ -87,9 +87,10 @@ fn no_cell_harms() {
     let mut chosen: Vec<_> = chosen.map(|(_, cell)| cell).collect();
     // Those that wait longest come first, so that no lane waits alone at the end.
     chosen.sort_by_key(|cell| !cell.deadlines);
-    let found = match report::is_measured() {
-        true => measure(chosen),
-        false => run_all(&chosen, LANES, Watch::Unmeasured),
+    let found = if report::is_measured() {
+        measure(chosen)
+    } else {
+        run_all(&chosen, LANES, Watch::Unmeasured)
     };
     let harmed: Vec<_> = found
         .iter()

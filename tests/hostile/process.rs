@@ -157,10 +157,7 @@ pub(crate) fn comes_to_rest(process: u32) -> bool {
     let until = Instant::now() + REST_WITHIN;
     let mut found = 0;
     while found < LOOKS && Instant::now() < until {
-        found = match is_at_rest(process) {
-            true => found + 1,
-            false => 0,
-        };
+        found = if is_at_rest(process) { found + 1 } else { 0 };
         thread::sleep(LOOK_EVERY);
     }
     found == LOOKS

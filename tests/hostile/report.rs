@@ -76,8 +76,9 @@ fn figure(figure: f64) -> String {
 }
 
 fn missed(goals: &[String]) -> String {
-    match goals.is_empty() {
-        true => String::new(),
-        false => format!("**{}**", goals.join("; ")),
+    if goals.is_empty() {
+        String::new()
+    } else {
+        format!("**{}**", goals.join("; "))
     }
 }

@@ -206,9 +206,10 @@ async fn health(target: &Target) -> Result<(), String> {
     let answer = client.check(HealthCheckRequest::default()).await;
     let answer = answer.map_err(|status| status.to_string())?;
     let status = answer.into_inner().status();
-    match status == ServingStatus::Serving {
-        true => Ok(()),
-        false => Err(status.as_str_name().to_owned()),
+    if status == ServingStatus::Serving {
+        Ok(())
+    } else {
+        Err(status.as_str_name().to_owned())
     }
 }
 

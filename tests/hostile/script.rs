@@ -125,9 +125,10 @@ impl Script {
     pub(crate) async fn run(&self, target: impl Into<Target>) -> Seen {
         let target = target.into().by(&self.who);
         let mut seen = Seen::default();
-        let shared = match self.shared {
-            true => target.connect().await.ok(),
-            false => None,
+        let shared = if self.shared {
+            target.connect().await.ok()
+        } else {
+            None
         };
         let mut sessions = JoinSet::new();
         for number in 0..self.sessions {

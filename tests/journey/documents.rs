@@ -31,9 +31,10 @@ pub(crate) fn adapted(commands: &str, folder: &str, workloads: &[&str]) -> Strin
 pub(crate) fn named(commands: &str, name: &str, others: &[&str]) -> String {
     let mut text = String::new();
     for line in commands.lines() {
-        let lines = match line.contains(name) {
-            true => others.iter().map(|it| line.replace(name, it)).collect(),
-            false => vec![line.to_owned()],
+        let lines = if line.contains(name) {
+            others.iter().map(|it| line.replace(name, it)).collect()
+        } else {
+            vec![line.to_owned()]
         };
         for line in lines {
             text.push_str(&line);

@@ -303,9 +303,10 @@ impl Journey {
 
     /// Checks that no node has two pods of a kind where another has none.
     async fn is_spread(&self) {
-        let nodes = match self.road.is_on_control_plane() {
-            true => CONTROL_PLANES,
-            false => WORKERS,
+        let nodes = if self.road.is_on_control_plane() {
+            CONTROL_PLANES
+        } else {
+            WORKERS
         };
         for kind in ["agent", "server"] {
             let path = format!(
@@ -350,9 +351,10 @@ impl Journey {
         };
         let name = self.cluster.wait_for("led", LEASE, holder).await;
         // In the network of a node, a pod has the name of the node.
-        match self.road == Road::StaticPods {
-            true => format!("decree-{name}"),
-            false => name,
+        if self.road == Road::StaticPods {
+            format!("decree-{name}")
+        } else {
+            name
         }
     }
 }

@@ -44,9 +44,10 @@ impl Counts {
                         continue;
                     }
                     deleted.push(name);
-                    match is_decree {
-                        true => counts.deleted += 1,
-                        false => counts.deleted_by_built_in += 1,
+                    if is_decree {
+                        counts.deleted += 1
+                    } else {
+                        counts.deleted_by_built_in += 1
                     }
                 }
             }

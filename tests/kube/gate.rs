@@ -199,9 +199,10 @@ fn read(stream: &mut impl BufRead) -> io::Result<Option<Value>> {
             return Ok(None);
         }
         let Some((name, value)) = line.trim_end().split_once(':') else {
-            match line.trim_end().is_empty() {
-                true => break,
-                false => continue,
+            if line.trim_end().is_empty() {
+                break;
+            } else {
+                continue;
             }
         };
         if name.eq_ignore_ascii_case("content-length") {

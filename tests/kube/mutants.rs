@@ -154,9 +154,10 @@ async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() 
     let Some(cluster) = ApiServer::start().await else {
         return;
     };
-    let faults = match depth::is_full() {
-        true => &FAULTS[..],
-        false => &IN_GATE,
+    let faults = if depth::is_full() {
+        &FAULTS[..]
+    } else {
+        &IN_GATE
     };
     let mut failures = Vec::new();
     for faults in faults.chunks(AT_ONCE) {

@@ -137,9 +137,10 @@ fn collection(definition: &Value) -> String {
 pub(crate) fn path(object: &Value) -> String {
     let text = |value: &Value| value.as_str().expect("it is text").to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let root = match version.contains('/') {
-        true => format!("/apis/{version}"),
-        false => format!("/api/{version}"),
+    let root = if version.contains('/') {
+        format!("/apis/{version}")
+    } else {
+        format!("/api/{version}")
     };
     let plural = match kind.as_str() {
         "NetworkPolicy" => "networkpolicies".to_owned(),

@@ -338,9 +338,10 @@ fn content(archive: &Path) -> String {
     let is_zip = archive
         .extension()
         .is_some_and(|it| it == "jar" || it == "whl");
-    let mut list = match is_zip {
-        true => Command::new("python3"),
-        false => Command::new("tar"),
+    let mut list = if is_zip {
+        Command::new("python3")
+    } else {
+        Command::new("tar")
     };
     list.args(if is_zip {
         &["-m", "zipfile", "-l"][..]

@@ -123,9 +123,10 @@ fn change_that_comes_twice_does_no_harm() {
 }
 
 fn does_no_harm(mutant: Mutant) {
-    let schedules = match depth::is_full_for_worlds() {
-        true => HARMLESS_FOR_IN_FULL,
-        false => HARMLESS_FOR,
+    let schedules = if depth::is_full_for_worlds() {
+        HARMLESS_FOR_IN_FULL
+    } else {
+        HARMLESS_FOR
     };
     for workload in Workload::ALL {
         for seed in 0..schedules {

@@ -26,9 +26,10 @@ pub fn fetch(address: &str, path: &str, accept: Option<&str>) -> io::Result<Stri
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    match answer.starts_with("HTTP/1.1 200") {
-        true => Ok(answer),
-        false => Err(io::Error::other(answer)),
+    if answer.starts_with("HTTP/1.1 200") {
+        Ok(answer)
+    } else {
+        Err(io::Error::other(answer))
     }
 }
 

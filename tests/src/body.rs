@@ -12,8 +12,9 @@ where
     P::IntoIter: Send + 'static,
 {
     let frames = iter(pieces).map(|piece| Ok::<_, Status>(Frame::data(piece)));
-    match ends {
-        true => Body::new(StreamBody::new(frames)),
-        false => Body::new(StreamBody::new(frames.chain(pending()))),
+    if ends {
+        Body::new(StreamBody::new(frames))
+    } else {
+        Body::new(StreamBody::new(frames.chain(pending())))
     }
 }

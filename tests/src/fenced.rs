@@ -109,9 +109,12 @@ fn words(text: &str) -> Vec<String> {
         is_table = (is_table || line.starts_with("SUBJECT")) && !line.trim().is_empty();
         let words = line.split_whitespace();
         let words = words.take(if is_table { 1 } else { usize::MAX });
-        let plain = |word: &str| match word.starts_with(|first: char| first.is_ascii_digit()) {
-            true => "#".to_owned(),
-            false => word.to_owned(),
+        let plain = |word: &str| {
+            if word.starts_with(|first: char| first.is_ascii_digit()) {
+                "#".to_owned()
+            } else {
+                word.to_owned()
+            }
         };
         words.map(plain).collect::<Vec<_>>()
     };

@@ -40,9 +40,10 @@ impl Shared {
         };
         self.schedule.arrive(at);
         self.lend_leases();
-        match world.is_some_and(|world| world <= at) {
-            true => drop(self.world.step(at)),
-            false => self.world.follow(at, &[]),
+        if world.is_some_and(|world| world <= at) {
+            drop(self.world.step(at))
+        } else {
+            self.world.follow(at, &[])
         }
         self.check()?;
         if self.schedule.next_at() == Some(at)

@@ -307,9 +307,10 @@ impl Other {
             clock_skew: first.clock_skew,
             ..Chaos::draw(&mut self.rng)
         };
-        let seed = match self.is_twin {
-            true => seed,
-            false => self.rng.next_u64(),
+        let seed = if self.is_twin {
+            seed
+        } else {
+            self.rng.next_u64()
         };
         let plan = self.workload.plan(&mut self.rng);
         World::beside(number, seed, self.rng, chaos, mutant).with_plan(plan)

@@ -65,9 +65,12 @@ fn exists(name: &str, files: &[files::File]) -> bool {
     let name = name.rsplit("::").next().unwrap_or(name);
     let is_rule = name.contains(' ');
     let mut files = files.iter();
-    files.any(|file| match is_rule {
-        true => file.path.starts_with("conformance/") && file.text.contains(&format!("\"{name}\"")),
-        false => file.text.contains(&format!("fn {name}(")),
+    files.any(|file| {
+        if is_rule {
+            file.path.starts_with("conformance/") && file.text.contains(&format!("\"{name}\""))
+        } else {
+            file.text.contains(&format!("fn {name}("))
+        }
     })
 }
 
@@ -166,9 +169,12 @@ fn registered(file: &str, prefix: &str) -> Vec<String> {
             .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
         (is_name && (behind.is_empty() || behind.starts_with("help"))).then_some(*text)
     });
-    let own = |name: &str| match name.starts_with("leader_election_") {
-        true => name.to_owned(),
-        false => format!("{prefix}{name}"),
+    let own = |name: &str| {
+        if name.starts_with("leader_election_") {
+            name.to_owned()
+        } else {
+            format!("{prefix}{name}")
+        }
     };
     names.map(own).collect()
 }

@@ -189,10 +189,8 @@ impl Run {
         create_timeout: Duration,
     ) -> Result<Next, Refusal> {
         let set = guard.check_replica_set(view, &self.batch)?;
-        let unless_lenient = |checked: Result<(), Refusal>| match guard.lenient {
-            true => Ok(()),
-            false => checked,
-        };
+        let unless_lenient =
+            |checked: Result<(), Refusal>| if guard.lenient { Ok(()) } else { checked };
         let index = operation as usize;
         match &self.batch.action {
             None => Ok(failed(FailureClass::Invalid, "the batch has no action")),

@@ -335,9 +335,10 @@ impl Budget {
         if operations <= allowed {
             return None;
         }
-        let left_out = match is_part {
-            true => self.most_of_one(key, own),
-            false => 0,
+        let left_out = if is_part {
+            self.most_of_one(key, own)
+        } else {
+            0
         };
         if operations.saturating_sub(left_out) <= allowed {
             return None;

@@ -158,9 +158,10 @@ impl Doubt {
             name,
             uid,
         } = &self.pod;
-        match uid.is_empty() {
-            true => *namespace == pod.namespace && *name == pod.name,
-            false => *uid == pod.uid,
+        if uid.is_empty() {
+            *namespace == pod.namespace && *name == pod.name
+        } else {
+            *uid == pod.uid
         }
     }
 }
@@ -257,9 +258,10 @@ mod tests {
             doubts.push_unanswered(name(), 100);
             assert!(!doubts.allow(&list(Part::Whole, "120", &["other"])));
             assert!(read(&mut doubts, 1).is_some());
-            let answer = match is_there {
-                true => replied(pod("a", 12)),
-                false => Err(refusal(404, "NotFound")),
+            let answer = if is_there {
+                replied(pod("a", 12))
+            } else {
+                Err(refusal(404, "NotFound"))
             };
             doubts.handle_answer(CallId(1), &answer);
             let is_used = doubts.allow(&list(Part::Whole, "120", &["other"]));

@@ -183,11 +183,12 @@ impl Link {
         };
         let wait = wait.max(std::mem::take(&mut self.reconnect_after));
         self.command = None;
-        self.state = match self.stopping {
-            true => State::Stopped,
-            false => State::Waiting {
+        self.state = if self.stopping {
+            State::Stopped
+        } else {
+            State::Waiting {
                 until: after(now, wait).max(self.sessions.next(now)),
-            },
+            }
         };
         true
     }

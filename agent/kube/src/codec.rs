@@ -190,9 +190,10 @@ pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
         return Ok(Reply::Gone(String::new()));
     }
     demand(name_of(Kind::Pod), found)?;
-    let pod: PodMessage = match protobuf::is_protobuf(bytes) {
-        true => protobuf::message(bytes)?,
-        false => serde_json::from_slice(bytes)?,
+    let pod: PodMessage = if protobuf::is_protobuf(bytes) {
+        protobuf::message(bytes)?
+    } else {
+        serde_json::from_slice(bytes)?
     };
     if pod.is_gone() {
         return Ok(Reply::Gone(pod.resource_version().to_owned()));
@@ -243,9 +244,10 @@ fn read_refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
 }
 
 fn projected<P: Projected>(bytes: &Bytes) -> Result<P::Into, Unreadable> {
-    match protobuf::is_protobuf(bytes) {
-        true => Ok(protobuf::message::<P>(bytes)?.project()?),
-        false => from_json::<P>(bytes),
+    if protobuf::is_protobuf(bytes) {
+        Ok(protobuf::message::<P>(bytes)?.project()?)
+    } else {
+        from_json::<P>(bytes)
     }
 }
 
@@ -295,9 +297,10 @@ fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
 
 /// Reads who made an object, as far as it can be told.
 fn made(document: &Bytes) -> Option<Made> {
-    match protobuf::is_protobuf(document) {
-        true => protobuf::message(document).ok(),
-        false => serde_json::from_slice(document).ok(),
+    if protobuf::is_protobuf(document) {
+        protobuf::message(document).ok()
+    } else {
+        serde_json::from_slice(document).ok()
     }
 }
 
@@ -327,12 +330,13 @@ fn kind_of(document: &[u8]) -> Result<String, Unreadable> {
 }
 
 fn demand(expected: &str, found: String) -> Result<(), Unreadable> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(Unreadable::Kind {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Unreadable::Kind {
             found,
             expected: expected.to_owned(),
-        }),
+        })
     }
 }
 

@@ -84,9 +84,10 @@ impl FromStr for Resource {
             version: version.into(),
             group: group.into(),
         };
-        match resource.is_custom() || resource == Self::default() {
-            true => Ok(resource),
-            false => Err(format!("of {APPS} only {} will do", Self::default())),
+        if resource.is_custom() || resource == Self::default() {
+            Ok(resource)
+        } else {
+            Err(format!("of {APPS} only {} will do", Self::default()))
         }
     }
 }

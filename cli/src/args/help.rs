@@ -134,9 +134,10 @@ fn dress(command: Command, program: &str, path: &str) -> Command {
         Some(usage) => command.override_usage(usage),
         None => command,
     };
-    let command = match after.iter().any(Option::is_some) {
-        true => command.after_help(headed(&paragraphs(after), &styles)),
-        false => command,
+    let command = if after.iter().any(Option::is_some) {
+        command.after_help(headed(&paragraphs(after), &styles))
+    } else {
+        command
     };
     command
         .mut_args(|arg| {
@@ -178,9 +179,10 @@ fn has(command: &Command, id: &str) -> bool {
 /// Returns a flag whose values stand in one line with its help, as the short help of clap has them.
 fn with_short_help(arg: Arg) -> Arg {
     let arg = arg.long_help(None::<&'static str>);
-    let values: Vec<_> = match arg.get_action().takes_values() {
-        true => arg.get_possible_values(),
-        false => Vec::new(),
+    let values: Vec<_> = if arg.get_action().takes_values() {
+        arg.get_possible_values()
+    } else {
+        Vec::new()
     };
     let values = values.iter().filter(|it| !it.is_hide_set());
     let values: Vec<_> = values.map(|it| it.get_name().to_owned()).collect();
@@ -224,12 +226,13 @@ fn groups(command: &Command, styles: &Styles) -> String {
 /// Returns a text whose headings, lines of their own that end with a colon, look like those of clap.
 fn headed(text: &str, styles: &Styles) -> String {
     let header = styles.get_header();
-    let lines = text
-        .split('\n')
-        .map(|line| match line.ends_with(':') && !line.starts_with(' ') {
-            true => format!("{header}{line}{header:#}"),
-            false => line.to_owned(),
-        });
+    let lines = text.split('\n').map(|line| {
+        if line.ends_with(':') && !line.starts_with(' ') {
+            format!("{header}{line}{header:#}")
+        } else {
+            line.to_owned()
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -88,8 +88,9 @@ fn labels(set: &v1::ReplicaSetSummary) -> String {
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     labels.sort();
-    match labels.is_empty() {
-        true => "<none>".to_owned(),
-        false => labels.join(","),
+    if labels.is_empty() {
+        "<none>".to_owned()
+    } else {
+        labels.join(",")
     }
 }

@@ -73,12 +73,11 @@ impl<S: Sync> FromRequestParts<S> for Local {
     type Rejection = (StatusCode, Json<Value>);
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        match is_local(&parts.headers) {
-            true => Ok(Self),
-            false => {
-                let error = json!({"error": "only localhost may act on the embedded cluster"});
-                Err((StatusCode::FORBIDDEN, Json(error)))
-            }
+        if is_local(&parts.headers) {
+            Ok(Self)
+        } else {
+            let error = json!({"error": "only localhost may act on the embedded cluster"});
+            Err((StatusCode::FORBIDDEN, Json(error)))
         }
     }
 }

@@ -214,9 +214,10 @@ pub(super) fn assert_says(pattern: &str, said: &str) {
     let mut same = true;
     while let Some(each) = patterns.next() {
         // A lone gap at the end stands for all further lines.
-        match each == "…" && patterns.peek().is_none() {
-            true => lines.by_ref().for_each(drop),
-            false => same &= lines.next().is_some_and(|line| says(each, line)),
+        if each == "…" && patterns.peek().is_none() {
+            lines.by_ref().for_each(drop)
+        } else {
+            same &= lines.next().is_some_and(|line| says(each, line))
         }
     }
     let same = same && lines.next().is_none();

@@ -122,9 +122,10 @@ impl Plan {
         script.push_str("for folder in /proc /dev; do mkdir \"$root$folder\"; mount --rbind \"$folder\" \"$root$folder\"; done\n");
         for mount in &self.mounts {
             let (from, to) = (quoted(&mount.from), quoted(Path::new(&mount.to)));
-            let make = match mount.from.is_dir() {
-                true => "mkdir -p \"$root\"{to}",
-                false => "mkdir -p \"$(dirname \"$root\"{to})\"; : >\"$root\"{to}",
+            let make = if mount.from.is_dir() {
+                "mkdir -p \"$root\"{to}"
+            } else {
+                "mkdir -p \"$(dirname \"$root\"{to})\"; : >\"$root\"{to}"
             };
             let flags = if mount.is_read_only {
                 "bind,ro"

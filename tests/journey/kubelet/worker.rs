@@ -222,9 +222,10 @@ impl Worker {
 
     /// Returns what it is called: in the network of its node, as the node.
     fn hostname(&self) -> String {
-        match self.pod["spec"]["hostNetwork"] == true {
-            true => self.node.name().to_owned(),
-            false => text(&self.pod["metadata"], "name"),
+        if self.pod["spec"]["hostNetwork"] == true {
+            self.node.name().to_owned()
+        } else {
+            text(&self.pod["metadata"], "name")
         }
     }
 
@@ -363,9 +364,10 @@ impl Worker {
             }
         }
         while self.node.is_up() {
-            let shown = match manifests::is_static(&self.pod) {
-                true => self.shared.mirror_of(&self.pod),
-                false => self.shared.pod(&self.uid),
+            let shown = if manifests::is_static(&self.pod) {
+                self.shared.mirror_of(&self.pod)
+            } else {
+                self.shared.pod(&self.uid)
             };
             let Some(shown) = shown else {
                 break;

@@ -116,15 +116,16 @@ impl AgentActor {
             epoch,
             ..hello()
         };
-        let agent = match is_foreign {
-            true => Machine::Foreign(Box::new(foreign(
+        let agent = if is_foreign {
+            Machine::Foreign(Box::new(foreign(
                 clock.monotonic(now),
                 hello,
                 creates,
                 seed,
                 manner,
-            ))),
-            false => Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient))),
+            )))
+        } else {
+            Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient)))
         };
         Self::begin(now, (life, epoch), clock, agent)
     }

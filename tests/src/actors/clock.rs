@@ -70,9 +70,10 @@ impl Clock {
 }
 
 fn bounded(nanoseconds: i128) -> Timestamp {
-    let extreme = match nanoseconds < 0 {
-        true => Timestamp::MIN,
-        false => Timestamp::MAX,
+    let extreme = if nanoseconds < 0 {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
     };
     Timestamp::from_nanosecond(nanoseconds).unwrap_or(extreme)
 }

@@ -226,9 +226,10 @@ impl ForeignAgent {
         let mut frame = self.channel.poll_own_frame(now);
         if frame.is_none() && self.channel.takes_frames() {
             // What became of a write may be told before or after the change that it made.
-            frame = match self.rng.chance(500) {
-                true => self.poll_outcomes(now).or_else(|| self.poll_feed()),
-                false => self.poll_feed().or_else(|| self.poll_outcomes(now)),
+            frame = if self.rng.chance(500) {
+                self.poll_outcomes(now).or_else(|| self.poll_feed())
+            } else {
+                self.poll_feed().or_else(|| self.poll_outcomes(now))
             };
         }
         frame.map(|frame| self.channel.send(now, frame))

@@ -176,9 +176,10 @@ impl MaliciousServer {
             }
             batches.push(batch);
         }
-        match batches.is_empty() {
-            true => Frame::Heartbeat(v1::Heartbeat::default()),
-            false => Frame::Batches(v1::Batches { batches }),
+        if batches.is_empty() {
+            Frame::Heartbeat(v1::Heartbeat::default())
+        } else {
+            Frame::Batches(v1::Batches { batches })
         }
     }
 

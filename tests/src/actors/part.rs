@@ -59,9 +59,10 @@ impl Part {
             Object::Pod(pod) => &pod.namespace,
             Object::ReplicaSet(set) => &set.projected.namespace,
         };
-        match self.namespaces.contains(namespace) {
-            true => event,
-            false => WatchEvent::Elsewhere(object.resource_version().to_owned()),
+        if self.namespaces.contains(namespace) {
+            event
+        } else {
+            WatchEvent::Elsewhere(object.resource_version().to_owned())
         }
     }
 }

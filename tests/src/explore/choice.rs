@@ -100,9 +100,10 @@ pub fn choices(machines: &Machines, state: &State, start: Timestamp) -> Choices 
     if is_quiet && state.now > start + REST_WITHIN {
         return Choices::Stuck(format!("after {REST_WITHIN:?}: {}", unwanted()));
     }
-    match found.is_empty() {
-        true => Choices::Stuck(format!("nothing is due: {}", unwanted())),
-        false => Choices::Some(found),
+    if found.is_empty() {
+        Choices::Stuck(format!("nothing is due: {}", unwanted()))
+    } else {
+        Choices::Some(found)
     }
 }
 

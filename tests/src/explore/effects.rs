@@ -197,9 +197,10 @@ fn check_epoch(agent: usize, lead: Option<Lead>, newest: i64) -> Result<(), Stri
 /// Returns how long after its timeout a call may take effect.
 fn lateness_max(mutant: Option<Mutant>) -> Duration {
     let margin = create_limits().margin;
-    match mutant == Some(Mutant::IgnoreTimeout) {
-        true => margin + Duration::from_secs(60),
-        false => margin,
+    if mutant == Some(Mutant::IgnoreTimeout) {
+        margin + Duration::from_secs(60)
+    } else {
+        margin
     }
 }
 

@@ -46,9 +46,10 @@ impl Leases {
 
     /// Returns a process that contends for the Lease.
     pub fn begin(&mut self, identity: String) -> Id {
-        let margin = match self.mutant == Some(Mutant::SkipBarrier) {
-            true => Duration::ZERO,
-            false => create_limits().margin,
+        let margin = if self.mutant == Some(Mutant::SkipBarrier) {
+            Duration::ZERO
+        } else {
+            create_limits().margin
         };
         self.states.intern(Lease::new(Config {
             identity,
@@ -114,9 +115,10 @@ impl Leases {
     pub fn execute(&mut self, messages: &mut Messages, object: Id, command: Id) -> (Id, Id) {
         let command = messages.lease_commands.get(command).as_ref().clone();
         let known = self.objects.get(object).as_ref().clone();
-        let known = match self.mutant == Some(Mutant::TakeLeaseAtOnce) {
-            true => known.map(vacant),
-            false => known,
+        let known = if self.mutant == Some(Mutant::TakeLeaseAtOnce) {
+            known.map(vacant)
+        } else {
+            known
         };
         let answer = execute(known, &command);
         let object = match (&command, &answer) {

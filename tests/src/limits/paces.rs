@@ -66,11 +66,12 @@ impl Paces {
 /// Notes a time. Returns how long ago the one was that is so many before it; for ever, where there is none.
 fn note(times: &mut VecDeque<Timestamp>, now: Timestamp, before: usize) -> SignedDuration {
     times.push_back(now);
-    match times.len() > before {
-        false => SignedDuration::MAX,
-        true => times
+    if times.len() > before {
+        times
             .pop_front()
-            .map_or(SignedDuration::MAX, |first| now.duration_since(first)),
+            .map_or(SignedDuration::MAX, |first| now.duration_since(first))
+    } else {
+        SignedDuration::MAX
     }
 }
 

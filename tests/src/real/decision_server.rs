@@ -57,9 +57,10 @@ impl DecisionServer {
     /// Returns where it serves gRPC.
     #[must_use]
     pub fn url(&self) -> String {
-        match self.address.starts_with("unix:") {
-            true => self.address.clone(),
-            false => format!("http://{}", self.address),
+        if self.address.starts_with("unix:") {
+            self.address.clone()
+        } else {
+            format!("http://{}", self.address)
         }
     }
 

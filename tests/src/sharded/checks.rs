@@ -64,11 +64,12 @@ impl Shared {
         let created = self.created.entry(namespace.to_owned()).or_default();
         *created += 1;
         let wanted = self.wanted[namespace];
-        match *created > wanted {
-            true => Err(format!(
+        if *created > wanted {
+            Err(format!(
                 "{created} pods are created of {wanted} in {namespace}"
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

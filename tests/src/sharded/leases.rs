@@ -51,14 +51,18 @@ impl Shared {
             Some(held) => held.name.clone(),
             None => self.name_of(place),
         };
-        let answer = match self.rng.chance(self.faults) {
-            true => Err(ApiError::no_answer("refused")),
-            false => self.execute(&name, command),
+        let answer = if self.rng.chance(self.faults) {
+            Err(ApiError::no_answer("refused"))
+        } else {
+            self.execute(&name, command)
         };
         let is_lost = self.rng.chance(self.faults);
-        let answer = answer.and_then(|record| match is_lost {
-            true => Err(ApiError::no_answer("context deadline exceeded")),
-            false => Ok(record),
+        let answer = answer.and_then(|record| {
+            if is_lost {
+                Err(ApiError::no_answer("context deadline exceeded"))
+            } else {
+                Ok(record)
+            }
         });
         let delay = self.transit();
         let answered = Happening::LeaseAnswered { place, answer };
@@ -120,9 +124,10 @@ impl Shared {
     }
 
     pub(super) fn leases_asked(&mut self, life: u64) {
-        let leases = match self.rng.chance(self.faults) {
-            true => Err(ApiError::no_answer("refused")),
-            false => Ok(self.leases.clone().into_iter().collect()),
+        let leases = if self.rng.chance(self.faults) {
+            Err(ApiError::no_answer("refused"))
+        } else {
+            Ok(self.leases.clone().into_iter().collect())
         };
         let delay = self.transit();
         let listed = Happening::LeasesListed { life, leases };

@@ -189,9 +189,10 @@ impl Shared {
         };
         let shard = process.shards.and_then(|count| {
             // In another way: the shards are counted from the other end.
-            let number = match process.is_odd {
-                true => count.get() - 1 - number,
-                false => number,
+            let number = if process.is_odd {
+                count.get() - 1 - number
+            } else {
+                number
             };
             Shard::new(number, count)
         });

@@ -259,9 +259,10 @@ impl Shared {
 
     /// Returns what the Leases of a process are named after.
     pub(super) fn names(&self, life: u64, shards: Option<NonZeroU16>) -> assignment::Config {
-        let margin = match self.is_mutant(Mutant::IgnoreMargin) {
-            true => Duration::ZERO,
-            false => self.creates.margin,
+        let margin = if self.is_mutant(Mutant::IgnoreMargin) {
+            Duration::ZERO
+        } else {
+            self.creates.margin
         };
         assignment::Config {
             lease: lease::Config {

@@ -154,9 +154,10 @@ impl Shared {
         for is_loss in [true, false] {
             let last = lives.len().saturating_sub(1) as u64;
             let life = lives.remove(self.rng.between(0, last) as usize);
-            let happening = match is_loss {
-                true => Happening::ProcessDies { life },
-                false => Happening::ProcessPauses { life, pause },
+            let happening = if is_loss {
+                Happening::ProcessDies { life }
+            } else {
+                Happening::ProcessPauses { life, pause }
             };
             self.schedule.after(Duration::ZERO, happening);
         }

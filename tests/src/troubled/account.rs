@@ -404,9 +404,10 @@ impl Account {
             session.ended.push_back(now);
         }
         session.ended.retain(|at| *at + LASTING > now);
-        let threshold = match lasted > ENDED_MAX {
-            false => ENDED_MAX,
-            true => 2 * ENDED_MAX + self.wanted,
+        let threshold = if lasted > ENDED_MAX {
+            2 * ENDED_MAX + self.wanted
+        } else {
+            ENDED_MAX
         };
         let runs_on = |it: &Trouble| matches!(it, Trouble::RunsOn(_));
         let is_shown = number(&id) > self.blind && !self.troubles.iter().any(runs_on);
@@ -424,9 +425,10 @@ impl Account {
             // Creates open again and again where a trial happens to last.
             true => 3 * self.wanted + 4 * ENDED_MAX,
         };
-        let ended = match self.is_partial {
-            false => session.count,
-            true => session.ended.len(),
+        let ended = if self.is_partial {
+            session.ended.len()
+        } else {
+            session.count
         };
         if ended > bound {
             let text = format!("{ended} pods of {id} did not last, {bound} at most");

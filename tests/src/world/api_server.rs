@@ -92,12 +92,11 @@ impl World {
             latest *= 3;
         }
         let left = latest.saturating_sub(delay);
-        match self.rng.chance(500) {
-            true => {
-                self.encounters.note(LATE);
-                left
-            }
-            false => self.rng.delay(left),
+        if self.rng.chance(500) {
+            self.encounters.note(LATE);
+            left
+        } else {
+            self.rng.delay(left)
         }
     }
 
@@ -157,9 +156,10 @@ impl World {
             ApiError::timeout(),
             ApiError::internal("etcdserver: request timed out"),
         ];
-        let result = match lost {
-            true => Err(calls::refused(self.rng.pick(&unknown).clone())),
-            false => result,
+        let result = if lost {
+            Err(calls::refused(self.rng.pick(&unknown).clone()))
+        } else {
+            result
         };
         self.answer(life, call.id, result, answered);
     }

@@ -166,17 +166,19 @@ impl Leadership {
 impl Contender {
     /// Returns the time by its own clock.
     fn time(&self, now: Timestamp) -> Timestamp {
-        match self.by_wall_clock {
-            true => self.clock.wall(now),
-            false => self.clock.monotonic(now),
+        if self.by_wall_clock {
+            self.clock.wall(now)
+        } else {
+            self.clock.monotonic(now)
         }
     }
 
     /// Returns when its own clock shows a time.
     fn when(&self, shown: Timestamp) -> Timestamp {
-        match self.by_wall_clock {
-            true => self.clock.when_wall(shown),
-            false => self.clock.when_monotonic(shown),
+        if self.by_wall_clock {
+            self.clock.when_wall(shown)
+        } else {
+            self.clock.when_monotonic(shown)
         }
     }
 }

@@ -30,13 +30,15 @@ impl World {
         if self.is_mutant(Mutant::TakeLeaseAtOnce) {
             self.leadership.vacate();
         }
-        let answer = match self.rng.chance(self.chaos.refuse) {
-            true => Err(refusal(503, "ServiceUnavailable")),
-            false => self.leadership.execute(command),
+        let answer = if self.rng.chance(self.chaos.refuse) {
+            Err(refusal(503, "ServiceUnavailable"))
+        } else {
+            self.leadership.execute(command)
         };
-        let answer = match lost {
-            true => Err(ApiError::no_answer("context deadline exceeded")),
-            false => answer,
+        let answer = if lost {
+            Err(ApiError::no_answer("context deadline exceeded"))
+        } else {
+            answer
         };
         let delay = self.rng.delay(self.chaos.call_max);
         let answered = Happening::LeaseAnswered { life, answer };

@@ -96,9 +96,10 @@ impl World {
 
     /// Changes the version of an answer of the API server.
     pub(super) fn mutate_version(&self, by: Mutant, version: u64) -> u64 {
-        match self.is_mutant(by) || self.is_mutant(Mutant::RaiseVersions) {
-            true => version.max(self.newest_version()),
-            false => version,
+        if self.is_mutant(by) || self.is_mutant(Mutant::RaiseVersions) {
+            version.max(self.newest_version())
+        } else {
+            version
         }
     }
 

@@ -51,9 +51,10 @@ impl World {
             list => return self.schedule.after(delay, listed(list)),
         };
         let mut pages = cut(list, &mut rng);
-        let rest = match rng.chance(self.chaos.refuse) {
-            false => Rest::Read,
-            true => *rng.pick(&[Rest::Refused, Rest::Expired]),
+        let rest = if rng.chance(self.chaos.refuse) {
+            *rng.pick(&[Rest::Refused, Rest::Expired])
+        } else {
+            Rest::Read
         };
         if !matches!(rest, Rest::Read) {
             pages.pop();

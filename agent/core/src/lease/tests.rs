@@ -37,9 +37,10 @@ impl Store {
     fn put(&mut self, record: Record) -> Record {
         self.version += 1;
         let resource_version = self.version.to_string();
-        let object = match record.object.is_empty() {
-            true => b"created".to_vec(),
-            false => record.object.clone(),
+        let object = if record.object.is_empty() {
+            b"created".to_vec()
+        } else {
+            record.object.clone()
         };
         let stored = Record {
             resource_version,

@@ -114,9 +114,10 @@ impl Proxy {
             return Ok(None);
         };
         // As curl and Go have it, a host alone is one of HTTP.
-        let text = match text.contains("://") {
-            true => text,
-            false => format!("http://{text}"),
+        let text = if text.contains("://") {
+            text
+        } else {
+            format!("http://{text}")
         };
         let refused = |why: String| ConnectError::Proxy { name, why };
         let url: Uri = text

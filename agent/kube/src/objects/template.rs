@@ -127,9 +127,10 @@ pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String
 
 /// Writes a pod.
 pub(crate) fn encode(create: &CreatePod) -> Result<NewPod, Unreadable> {
-    Ok(match is_json(create.template.as_bytes()) {
-        true => NewPod::Json(encode_json(create)?),
-        false => NewPod::Protobuf(encode_protobuf(create)?),
+    Ok(if is_json(create.template.as_bytes()) {
+        NewPod::Json(encode_json(create)?)
+    } else {
+        NewPod::Protobuf(encode_protobuf(create)?)
     })
 }
 

@@ -69,9 +69,10 @@ pub fn reply(object: &Value) -> Result<Reply, ApiError> {
 /// # Errors
 /// If it cannot be read: its effect is unknown.
 pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
-    match deletion.gone {
-        true => Ok(Reply::Gone(version(&deletion.object))),
-        false => reply(&deletion.object),
+    if deletion.gone {
+        Ok(Reply::Gone(version(&deletion.object)))
+    } else {
+        reply(&deletion.object)
     }
 }
 
@@ -110,9 +111,10 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
         EventKind::Error => return WatchEvent::Error(status(object)),
     };
     let is_new_pod = *kind == EventKind::Added && object["kind"] == "Pod";
-    let read = match is_new_pod {
-        true => objects::new_pod(object),
-        false => read(object).map(make),
+    let read = if is_new_pod {
+        objects::new_pod(object)
+    } else {
+        read(object).map(make)
     };
     read.unwrap_or_else(|error| WatchEvent::Invalid {
         error,

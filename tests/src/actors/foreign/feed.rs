@@ -134,9 +134,10 @@ impl Feed {
             self.waiting.push_back(Item::Begin { kind, asks: false });
         }
         let count = self.name(list.items);
-        let resource_version = match behaviour.versions_lists {
-            true => list.resource_version.clone(),
-            false => String::new(),
+        let resource_version = if behaviour.versions_lists {
+            list.resource_version.clone()
+        } else {
+            String::new()
         };
         let end = v1::SnapshotEnd {
             kind: kind.to_wire().into(),
@@ -146,9 +147,10 @@ impl Feed {
         self.waiting.push_back(Item::End(kind, end));
         self.kinds[kind as usize].version = list.resource_version;
         self.kinds[kind as usize].is_listed = true;
-        match behaviour.polls() {
-            true => self.kinds[kind as usize].retry = Some((now + POLL_AFTER, Retry::List)),
-            false => self.watch(kind),
+        if behaviour.polls() {
+            self.kinds[kind as usize].retry = Some((now + POLL_AFTER, Retry::List))
+        } else {
+            self.watch(kind)
         }
     }
 

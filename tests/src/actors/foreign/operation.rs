@@ -90,22 +90,22 @@ impl Operation {
             }
             (Self::CheckOwner(pod), Ok(Reply::ReplicaSet(set))) => {
                 let it = &set.projected;
-                match it.uid == owner.uid && it.deleted.is_none() {
-                    true => Next::Call(Self::Adopt(pod.clone()), adopt(owner, &pod)),
-                    false => owner_changed(),
+                if it.uid == owner.uid && it.deleted.is_none() {
+                    Next::Call(Self::Adopt(pod.clone()), adopt(owner, &pod))
+                } else {
+                    owner_changed()
                 }
             }
             (Self::CheckOwner(_), Err(error)) if error.code == Some(404) => owner_changed(),
             (Self::ReadForStatus(status, conflicts), Ok(Reply::ReplicaSet(set))) => {
-                match set.projected.uid == owner.uid {
-                    true => {
-                        let request = write_status(owner, &set.projected, &status);
-                        Next::Call(Self::WriteStatus(status, conflicts), request)
-                    }
-                    false => Next::Report(Kind::Failed(failure(
+                if set.projected.uid == owner.uid {
+                    let request = write_status(owner, &set.projected, &status);
+                    Next::Call(Self::WriteStatus(status, conflicts), request)
+                } else {
+                    Next::Report(Kind::Failed(failure(
                         FailureClass::Precondition,
                         &ApiError::default(),
-                    ))),
+                    )))
                 }
             }
             (Self::WriteStatus(status, conflicts), Err(error))

@@ -118,9 +118,10 @@ impl Attacker<'_> {
             Attack::AdoptToDelete => {
                 let orphans = |pod: &v1::Pod| pod.controller.is_none() && selects(set, pod);
                 let adopts = self.some_pods(orphans);
-                match adopts.is_empty() {
-                    true => self.delete(|pod| controls(set, pod) && is_active(pod)),
-                    false => claim(adopts, Vec::new()),
+                if adopts.is_empty() {
+                    self.delete(|pod| controls(set, pod) && is_active(pod))
+                } else {
+                    claim(adopts, Vec::new())
                 }
             }
             Attack::ReleaseMatching => {

@@ -37,9 +37,10 @@ impl Intent {
         let kinds = rng.between(1, 3);
         let attacks = (0..kinds).map(|_| *rng.pick(&Attack::ALL));
         let drawn: Vec<_> = attacks.collect();
-        let attacks = match trusted {
-            true => vec![Attack::None],
-            false => only.map_or(drawn, |only| vec![only]),
+        let attacks = if trusted {
+            vec![Attack::None]
+        } else {
+            only.map_or(drawn, |only| vec![only])
         };
         let paces = [20, 200, 200, 2_000].map(Duration::from_millis);
         let lifetimes = [0, 50, 1_000, 10_000, 60_000].map(Duration::from_millis);
@@ -47,13 +48,15 @@ impl Intent {
         Self {
             attacks,
             pace: *rng.pick(&paces),
-            lifetime: match trusted {
-                true => Duration::from_secs(20),
-                false => *rng.pick(&lifetimes),
+            lifetime: if trusted {
+                Duration::from_secs(20)
+            } else {
+                *rng.pick(&lifetimes)
             },
-            noise: match trusted {
-                true => 0,
-                false => *rng.pick(&[0, 100, NOISE]),
+            noise: if trusted {
+                0
+            } else {
+                *rng.pick(&[0, 100, NOISE])
             },
             is_absurd,
         }
