@@ -121,6 +121,21 @@ impl IdentityPattern {
         })
     }
 
+    /// Returns the identity, if it stands for no other.
+    #[must_use]
+    pub fn exact(&self) -> Option<Identity> {
+        match self {
+            Self::Anonymous => Some(Identity::Anonymous),
+            Self::Uri(pattern) => pattern.exact().map(|text| Identity::Uri(text.to_owned())),
+            Self::Dns(pattern) => pattern.exact().map(|text| Identity::Dns(text.to_owned())),
+            Self::Subject(pattern) => {
+                let text = pattern.exact();
+                text.map(|text| Identity::Subject(text.to_owned()))
+            }
+            Self::Uid(uid) => uid.map(Identity::Uid),
+        }
+    }
+
     /// Returns whether it stands for an identity.
     #[must_use]
     pub fn matches(&self, identity: &Identity) -> bool {

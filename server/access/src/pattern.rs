@@ -30,10 +30,10 @@ impl Pattern {
         middle.is_some_and(|rest| rest.ends_with(last))
     }
 
-    /// Returns whether it stands for this text and no other.
+    /// Returns the text, if it stands for no other.
     #[must_use]
-    pub fn names(&self, text: &str) -> bool {
-        !self.0.contains('*') && self.0 == text
+    pub fn exact(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(self.0.as_str())
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn only_a_pattern_without_star_names_a_text() {
-        assert!(Pattern::new("eu").names("eu"));
-        assert!(!Pattern::new("eu*").names("eu*"));
+        assert_eq!(Pattern::new("eu").exact(), Some("eu"));
+        assert_eq!(Pattern::new("eu*").exact(), None);
     }
 }

@@ -44,16 +44,6 @@ impl Scope {
             && any(&self.names, cluster.name)
             && any(&self.shards, cluster.shard)
     }
-
-    /// Returns whether it names this uid, other than by a pattern.
-    pub(crate) fn names_uid(&self, uid: &str) -> bool {
-        self.clusters.iter().any(|pattern| pattern.names(uid))
-    }
-
-    /// Returns whether it names this name, other than by a pattern.
-    pub(crate) fn names_name(&self, name: &str) -> bool {
-        self.names.iter().any(|pattern| pattern.names(name))
-    }
 }
 
 // === impl Permissions ===

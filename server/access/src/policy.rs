@@ -1,8 +1,9 @@
 //! The policy: which identity may do what, read from a TOML file.
 
+use self::index::GrantIndex;
 use crate::{
     identity::Identity,
-    permissions::{Cluster, Permissions, Scope},
+    permissions::{Cluster, Permissions},
 };
 
 pub use self::{
@@ -12,11 +13,13 @@ pub use self::{
 
 mod file;
 mod grant;
+mod index;
 
 /// Who may do what. What it does not grant is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     grants: Vec<Grant>,
+    index: GrantIndex,
 }
 
 // === impl Policy ===
@@ -28,7 +31,9 @@ impl Policy {
     /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely half written than
     /// meant.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        file::read(text).map(|grants| Self { grants })
+        let grants = file::read(text)?;
+        let index = GrantIndex::new(&grants);
+        Ok(Self { grants, index })
     }
 
     /// Returns what an identity may do.
@@ -47,25 +52,20 @@ impl Policy {
 
     /// Returns whether some identity is named as agent of this very uid, and whether this one is.
     pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
-        self.naming(identity, |scope| scope.names_uid(cluster.uid), cluster)
+        self.naming(identity, self.index.of_uid(cluster.uid), cluster)
     }
 
     /// Returns whether some identity is named as agent of clusters with this very name, and whether this one is.
     pub(crate) fn named_for_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
-        self.naming(identity, |scope| scope.names_name(cluster.name), cluster)
+        self.naming(identity, self.index.of_name(cluster.name), cluster)
     }
 
-    fn naming(
-        &self,
-        identity: &Identity,
-        names: impl Fn(&Scope) -> bool,
-        cluster: Cluster<'_>,
-    ) -> Naming {
-        let agents = self.grants.iter().filter(|grant| grant.role == Role::Agent);
-        let mut naming = agents.filter(|grant| names(&grant.scope)).peekable();
-        if naming.peek().is_none() {
+    /// Returns whom the grants name that `naming` lists.
+    fn naming(&self, identity: &Identity, naming: &[usize], cluster: Cluster<'_>) -> Naming {
+        let mut grants = naming.iter().map(|number| &self.grants[*number]);
+        if naming.is_empty() {
             Naming::Nobody
-        } else if naming.any(|grant| grant.is_for(identity) && grant.scope.contains(cluster)) {
+        } else if grants.any(|grant| grant.is_for(identity) && grant.scope.contains(cluster)) {
             Naming::This
         } else {
             Naming::Others
@@ -73,7 +73,8 @@ impl Policy {
     }
 
     fn grants_of(&self, identity: &Identity) -> impl Iterator<Item = &Grant> {
-        self.grants.iter().filter(|grant| grant.is_for(identity))
+        let numbers = self.index.of_identity(identity).into_iter();
+        numbers.map(|number| &self.grants[number])
     }
 }
 

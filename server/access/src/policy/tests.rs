@@ -113,6 +113,49 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
 }
 
 #[test]
+fn grants_that_are_found_by_what_they_name_are_those_of_a_look_at_all() {
+    let policy = r#"
+[[grant]]
+identities = ["dns:*", "dns:a", "anonymous"]
+role = "agent"
+clusters = ["one", "two", "one"]
+
+[[grant]]
+identities = ["dns:a", "uid:*", "sub:a", "spiffe://a/*"]
+role = "agent"
+clusters = ["two", "t*"]
+names = ["one"]
+
+[[grant]]
+identities = ["uid:1", "spiffe://a/b", "sub:*"]
+role = "viewer"
+clusters = ["one"]
+"#;
+    let policy = Policy::parse(policy).expect("valid");
+    let identities = [
+        Identity::Anonymous,
+        Identity::Dns("a".into()),
+        Identity::Dns("b".into()),
+        Identity::Subject("a".into()),
+        Identity::Subject("b".into()),
+        Identity::Uid(1),
+        Identity::Uid(2),
+        Identity::Uri("spiffe://a/b".into()),
+        Identity::Uri("spiffe://b/b".into()),
+    ];
+    for identity in identities {
+        let all = policy.grants.iter().filter(|it| it.is_for(&identity));
+        let found: Vec<_> = policy.grants_of(&identity).collect();
+        assert_eq!(found, all.collect::<Vec<_>>(), "{identity}");
+    }
+    assert_eq!(policy.index.of_uid("one"), [0]);
+    assert_eq!(policy.index.of_uid("two"), [0, 1]);
+    assert_eq!(policy.index.of_uid("three"), [0; 0]);
+    assert_eq!(policy.index.of_name("one"), [1]);
+    assert_eq!(policy.index.of_name("*"), [0; 0]);
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
     let grant = |lines: &str| error(&format!("[[grant]]\n{lines}"));
     let ok = "identities = [\"uid:1\"]\n";
