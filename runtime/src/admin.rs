@@ -16,8 +16,8 @@ use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+pub use self::connections::{AdminPeer, Kept};
 use self::connections::{Connection, Connections};
-pub use self::connections::{Kept, Peer};
 use crate::exposition::Exposition;
 
 mod connections;
@@ -40,10 +40,9 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 ///
 /// A request is refused if the `Host` that it names could be a name of the internet: a page there may have had its own name lead here.
 ///
-/// There are at most `connections_max` connections, of which a new one displaces the oldest: whoever holds them all keeps no probe
-/// out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](Peer::keep) its connection: it then lasts for as long as
+/// There are at most `connections_max` connections, of which a new one displaces the oldest of the peer with most: whoever holds them all
+/// keeps no probe out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](AdminPeer::keep) its connection: it then lasts for as long as
 /// its peer reads, and counts no more.
-///
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -51,7 +50,7 @@ pub async fn serve(
     connections_max: usize,
 ) {
     let router = router.layer(from_fn(check_host));
-    let mut connections = Connections::new(listener, connections_max);
+    let connections = Connections::new(listener, connections_max);
     let mut served = JoinSet::new();
     loop {
         tokio::select! {

@@ -31,7 +31,7 @@ use self::{
     streams::{Stream, Streams},
     tokens::Tokens,
 };
-use crate::{clock, error::Refusal, metrics::Metrics, session::EndSignal};
+use crate::{capacity::EndSignal, clock, error::Refusal, metrics::Metrics};
 
 pub(crate) mod args;
 mod caller;

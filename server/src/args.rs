@@ -200,7 +200,7 @@ pub struct Limits {
     #[arg(long, env = "DECREE_CONNECTIONS_MAX", default_value_t = 512, value_parser = count)]
     pub connections_max: usize,
 
-    /// The maximum number of connections of the admin port, and of the probe port. A new one displaces the oldest.
+    /// The maximum number of connections of the admin port, and of the probe port. A new one displaces the oldest of the peer address that has most.
     #[arg(long, env = "DECREE_ADMIN_CONNECTIONS_MAX", default_value_t = 64, value_parser = count)]
     pub admin_connections_max: usize,
 

@@ -17,7 +17,7 @@ use axum::{
 };
 use decree::v1;
 use prost::Message as _;
-use runtime::admin::Peer;
+use runtime::admin::AdminPeer;
 use server_session::wire::{Fault, Violation};
 use tokio::time::Instant;
 
@@ -85,7 +85,7 @@ async fn follow(
     State(state): State<Arc<ConsoleState>>,
     Query(query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(peer): ConnectInfo<AdminPeer>,
 ) -> Result<Response, Refused> {
     state.shared.check_draining()?;
     let view = View::parse(&query)?;

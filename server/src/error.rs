@@ -81,6 +81,13 @@ pub(crate) enum Limit {
 
 // === impl Limit ===
 
+impl Limit {
+    /// Returns the refusal of what would exceed the limit of `max`.
+    pub(crate) const fn refusal(self, max: usize) -> Refusal {
+        Refusal::Exhausted { what: self, max }
+    }
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use admission::{ConnectionPacer, FairQueue, PeerNetwork, Rank, paced};
 use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -24,11 +25,9 @@ use transport::{Acceptor, Ended, Listener, Socket, Stream};
 
 use crate::{
     access::proven,
-    fair_queue::FairQueue,
+    capacity::{Place, Places},
     metrics::Metrics,
-    pacing::{ConnectionPacer, paced},
     peer::Peer,
-    places::{Place, Places, Rank, Source},
 };
 
 /// How long to wait when the system has no room for another connection.
@@ -155,7 +154,7 @@ impl Connection {
         place: Place,
     ) -> Option<Self> {
         // As long as nobody has proved who they are.
-        let source = Source::from(socket.address().ip());
+        let source = PeerNetwork::from(socket.address().ip());
         let queue = terms.queue.peer((None::<Identity>, source));
         let open = OpenConnection::new(terms, place);
         let accepted = tokio::select! {
@@ -172,7 +171,7 @@ impl Connection {
         Some(Self {
             stream,
             patience: terms.patience,
-            pacer: ConnectionPacer::new(),
+            pacer: ConnectionPacer::start(),
             queue: terms.queue.clone(),
             look: Box::pin(sleep(terms.patience.first_call)),
             stalled: None,
@@ -220,7 +219,10 @@ impl Connection {
             let Patience {
                 first_call, idle, ..
             } = self.patience;
-            let (now, until) = (Instant::now(), self.peer.idle_until(first_call, idle));
+            let (now, until) = (
+                Instant::now(),
+                self.peer.activity().idle_until(first_call, idle),
+            );
             if until.is_some_and(|until| until <= now) {
                 return Poll::Ready(());
             }

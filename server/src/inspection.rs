@@ -14,9 +14,10 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     access::Caller,
+    capacity::EndSignal,
     error::Refusal,
     page::{self, Page},
-    session::{EndSignal, SessionHandle},
+    session::SessionHandle,
     shared::Shared,
     watchers::{Viewer, Watch},
 };
@@ -54,17 +55,8 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::WatchDecisionsRequest>,
     ) -> Result<Response<Watch>, Status> {
-        self.0.check_draining()?;
-        let caller = Caller::of(request.extensions());
-        let end_signal = EndSignal::default();
-        let open = self.0.access.open_watch(&caller, &end_signal);
-        let viewer = Viewer {
-            caller,
-            end_signal,
-            open,
-        };
-        let watchers = Arc::clone(&self.0.watchers);
-        let watch = watchers.watch(request.into_inner(), viewer, self.0.drain_refusal())?;
+        let (_, extensions, request) = request.into_parts();
+        let watch = self.watch(Caller::of(&extensions), request)?;
         Ok(Response::new(watch))
     }
 
@@ -155,6 +147,24 @@ impl Inspection {
             }
         }
         Err(Refusal::ReplicaSetUnknown { namespace, name })
+    }
+
+    /// Begins a watch of decisions.
+    pub(crate) fn watch(
+        &self,
+        caller: Caller,
+        request: v1::WatchDecisionsRequest,
+    ) -> Result<Watch, Refusal> {
+        self.0.check_draining()?;
+        let end_signal = EndSignal::default();
+        let open = self.0.access.open_watch(&caller, &end_signal);
+        let viewer = Viewer {
+            caller,
+            end_signal,
+            open,
+        };
+        let watchers = Arc::clone(&self.0.watchers);
+        watchers.watch(request, viewer, self.0.drain_refusal())
     }
 
     /// Returns what other controllers did otherwise.

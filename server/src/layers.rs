@@ -7,28 +7,26 @@ use std::{
     task::{Context, Poll},
 };
 
+use admission::{Rank, Received, deadline};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
 
 use self::{
+    call_owner::CallOwner,
     instrumented::{InstrumentedCall, Shape},
-    received::Received,
-    under_way::UnderWay,
 };
 use crate::{
-    deadline,
+    capacity::UnderWay,
     error::{Refusal, from_transport},
     peer::Peer,
-    places::Rank,
     shared::Shared,
 };
 
+mod call_owner;
 mod instrumented;
-mod received;
 mod single;
-mod under_way;
 
 const GRPC: &str = "application/grpc";
 /// Says which compressions are spoken; it comes with the refusal of any other.
@@ -89,7 +87,7 @@ where
         // What a caller says bounds a stream too; a session ends by itself, with a frame about it.
         let last = deadline::asked(request.headers()).filter(|_| shape != Shape::Session);
         let last = last.map(|asked| Instant::now() + asked);
-        let mut request = request.map(|body| Received::new(body, &shared, &peer));
+        let mut request = request.map(|body| Received::new(body, CallOwner::new(&shared, &peer)));
         if let Some(place) = under_way.place() {
             request.extensions_mut().insert(place.clone());
         }
@@ -122,7 +120,7 @@ fn begin(shared: &Shared, shape: Shape, peer: &Peer) -> Result<UnderWay, Refusal
             Some(place.map_err(|_| shared.calls_refusal())?)
         }
     };
-    Ok(UnderWay::new(peer.begin_call(), place))
+    Ok(UnderWay::new(peer.activity().begin_call(), place))
 }
 
 /// Returns the HTTP answer to what is no gRPC call. A browser's form must not be able to reach a method.

@@ -18,30 +18,25 @@
 
 mod access;
 mod args;
+mod capacity;
 mod clock;
 mod codec;
 mod console;
-mod deadline;
 mod decide;
 mod error;
 mod exposure;
-mod fair_queue;
 mod incoming;
 mod inspection;
 mod layers;
-mod memory;
 mod metrics;
-mod pacing;
 mod page;
 mod peer;
-mod places;
 mod recorder;
 mod registry;
 mod serve;
 mod service;
 mod session;
 mod shared;
-mod shares;
 mod watchers;
 
 pub use access::{

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use admission::{
+    Permit, Rank,
+    deadline::{self, Until},
+};
 use bytes::Bytes;
 use decree::v1;
 use http::Extensions;
@@ -18,16 +22,12 @@ use self::decision_service::decision_service_server::DecisionService;
 pub(crate) use self::decision_service::decision_service_server::DecisionServiceServer;
 use crate::{
     access::Caller,
-    deadline::{self, Until},
     decide::decide,
     error::{Limit, Refusal},
-    fair_queue::Permit,
     inspection::find,
     peer::Peer,
-    places::Rank,
     session::{self, Arrival, SessionHandle},
     shared::Shared,
-    shares::Owner,
 };
 
 #[expect(
@@ -120,7 +120,7 @@ impl Decisions {
 
     /// Waits for the permission to compute, and to hold what that takes. Those who ask for much take turns with those who ask for little.
     pub(crate) async fn permit(&self, caller: &Caller) -> Permit {
-        self.0.decides.peer(Owner::of(caller)).enter().await
+        self.0.decides.peer(caller.owner()).enter().await
     }
 
     /// Computes something beside the threads that serve sessions, and with what they leave of the processor; a panic becomes a refusal.

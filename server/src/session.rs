@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use admission::SessionPacer;
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
@@ -22,23 +23,19 @@ use self::{
     telemetry::Telemetry,
     traces::Traces,
 };
-pub(crate) use self::{end_signal::EndSignal, handle::SessionHandle, outbox::Frames};
+pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
     access::{Admitted, Caller, OpenStream},
+    capacity::{EndSignal, MemoryShare, Place, SettledPlace, Share},
     clock::Clock,
     error::Refusal,
-    memory::MemoryShare,
-    pacing::SessionPacer,
     peer::Peer,
-    places::{Place, Settled},
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
-    shares::Share,
 };
 
 mod end;
-mod end_signal;
 mod gauges;
 mod handle;
 mod outbox;
@@ -79,7 +76,7 @@ struct SessionTask {
     _registration: Registration,
     _open: OpenStream,
     _share: Share,
-    _connection: Option<Settled>,
+    _connection: Option<SettledPlace>,
 }
 
 /// Where a session's stream came from, and the place that it holds until its Hello.
@@ -188,7 +185,7 @@ async fn greet(
     let span = span_of(identity);
     let (handle, queries) = SessionHandle::new(EndSignal::default());
     let end_signal = handle.end_signal().clone();
-    let share = shared.sessions.take(&caller, end_signal.clone())?;
+    let share = shared.sessions.take(caller.owner(), end_signal.clone())?;
     let registration = Arc::clone(&shared.registry).register(Registered {
         identity: Arc::clone(identity),
         handle,

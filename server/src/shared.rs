@@ -8,20 +8,18 @@ use std::{
     },
 };
 
+use admission::{FairQueue, Rank};
 use otlp::Tracer;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     access::Access,
     args::Config,
+    capacity::{Memory, Places, Shares},
     error::{Limit, Refusal},
-    fair_queue::FairQueue,
-    memory::Memory,
     metrics::Metrics,
-    places::{Places, Rank},
     recorder::Recorder,
     registry::Registry,
-    shares::Shares,
     watchers::Watchers,
 };
 
@@ -76,13 +74,19 @@ impl Shared {
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            sessions: Shares::new(Limit::Sessions, limits.sessions_max),
+            sessions: Shares::new(
+                limits.sessions_max,
+                Limit::Sessions.refusal(limits.sessions_max),
+            ),
             pending_sessions: places(limits.pending_sessions_max),
             connections: places(limits.connections_max),
             calls: places(limits.calls_max),
             received: places(limits.received_bytes_max),
             decides: FairQueue::of(limits.decides_max),
-            memory: Arc::new(Memory::new(limits.memory_max)),
+            memory: Arc::new(Memory::new(
+                limits.memory_max,
+                Limit::Memory.refusal(limits.memory_max),
+            )),
             busy: FairQueue::one_for_each_peer(),
             beginning: FairQueue::of(1),
             recorder: None,
@@ -148,17 +152,17 @@ impl Shared {
 
     /// Returns the refusal of a call where there are too many.
     pub(crate) fn calls_refusal(&self) -> Refusal {
-        exhausted(Limit::Calls, &self.calls)
+        Limit::Calls.refusal(self.calls.max())
     }
 
     /// Returns the refusal of a message where too many bytes are held.
     pub(crate) fn received_refusal(&self) -> Refusal {
-        exhausted(Limit::ReceivedBytes, &self.received)
+        Limit::ReceivedBytes.refusal(self.received.max())
     }
 
     /// Returns the refusal of a stream where too many have not sent their Hello.
     pub(crate) fn pending_refusal(&self) -> Refusal {
-        exhausted(Limit::PendingSessions, &self.pending_sessions)
+        Limit::PendingSessions.refusal(self.pending_sessions.max())
     }
 
     /// Refuses what would begin during a drain.
@@ -169,11 +173,6 @@ impl Shared {
             Ok(())
         }
     }
-}
-
-fn exhausted(what: Limit, places: &Places) -> Refusal {
-    let max = places.max();
-    Refusal::Exhausted { what, max }
 }
 
 /// Returns 128 random bits, so that ids of different servers and of their restarts never meet.

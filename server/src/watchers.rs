@@ -18,9 +18,8 @@ use server_session::Identity;
 
 use crate::{
     access::{Caller, OpenStream},
+    capacity::{EndSignal, Share, Shares},
     error::{Limit, Refusal},
-    session::EndSignal,
-    shares::{Share, Shares},
 };
 
 /// All readers of the server.
@@ -69,7 +68,7 @@ impl Watchers {
         Self {
             readers: RwLock::default(),
             count: AtomicUsize::new(0),
-            shares: Shares::new(Limit::Watchers, max),
+            shares: Shares::new(max, Limit::Watchers.refusal(max)),
             buffer,
         }
     }
@@ -86,7 +85,7 @@ impl Watchers {
             end_signal,
             open,
         } = viewer;
-        let share = self.shares.take(&caller, end_signal.clone())?;
+        let share = self.shares.take(caller.owner(), end_signal.clone())?;
         let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|reader| !reader.queue.is_closed());
         let (sender, queue) = mpsc::channel(self.buffer);

@@ -1,18 +1,18 @@
 //! The connections of the admin port: few, and none for long but those that a handler keeps.
 
 use std::{
-    collections::VecDeque,
     io,
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc, Weak,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use admission::{Place, Places, Rank};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -25,9 +25,9 @@ const AGE_MAX: Duration = Duration::from_secs(20);
 /// How long is waited where the system has no room for another connection.
 const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 
-/// The peer of a connection, as `ConnectInfo<Peer>` among the extensions of each request.
+/// The peer of a connection, as `ConnectInfo<AdminPeer>` among the extensions of each request.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct AdminPeer {
     /// The other end.
     pub address: SocketAddr,
     open: Arc<Open>,
@@ -39,19 +39,19 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct Kept(Arc<Open>);
 
-/// Accepts connections, of which a new one displaces the oldest where there are too many.
+/// Accepts connections, of which a new one displaces the oldest of the peer with most where there are too many.
 #[derive(Debug)]
 pub(super) struct Connections {
     listener: TcpListener,
-    max: usize,
-    /// Those that are open, the oldest first.
-    open: VecDeque<Weak<Open>>,
+    places: Arc<Places<()>>,
 }
 
 /// What is known of an open connection from outside.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
     end: CancellationToken,
+    /// `None` once a handler keeps it.
+    place: Mutex<Option<Place<()>>>,
     /// How many handlers keep it.
     kept: AtomicUsize,
 }
@@ -62,51 +62,33 @@ pub(super) struct Connection {
     stream: TcpStream,
     age: Pin<Box<Sleep>>,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
+    taken: Pin<Box<WaitForCancellationFutureOwned>>,
     open: Arc<Open>,
 }
 
 // === impl Connections ===
 
 impl Connections {
-    pub(super) const fn new(listener: TcpListener, max: usize) -> Self {
-        Self {
-            listener,
-            max,
-            open: VecDeque::new(),
-        }
+    pub(super) fn new(listener: TcpListener, max: usize) -> Self {
+        let places = Places::new(max, max);
+        Self { listener, places }
     }
 
     /// Waits for a connection, also where the system has no room for one at present.
-    pub(super) async fn accept(&mut self) -> (Connection, Peer) {
+    pub(super) async fn accept(&self) -> (Connection, AdminPeer) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    let connection = self.open(stream);
-                    let open = Arc::clone(&connection.open);
-                    return (connection, Peer { address, open });
+                    // There is none to be had only where there may be no connections at all.
+                    if let Ok(place) = self.places.take(address.ip().into(), Rank::Settled) {
+                        let connection = Connection::new(stream, place);
+                        let open = Arc::clone(&connection.open);
+                        return (connection, AdminPeer { address, open });
+                    }
                 }
                 Err(error) if is_of_peer(&error) => {}
                 Err(_) => sleep(ACCEPT_AGAIN).await,
             }
-        }
-    }
-
-    fn open(&mut self, stream: TcpStream) -> Connection {
-        self.open.retain(|connection| connection.strong_count() > 0);
-        let open = self.open.iter().filter_map(Weak::upgrade);
-        let loose: Vec<_> = open.filter(|open| !open.is_kept()).collect();
-        let surplus = (loose.len() + 1).saturating_sub(self.max);
-        loose
-            .iter()
-            .take(surplus)
-            .for_each(|open| open.end.cancel());
-        let open = Arc::<Open>::default();
-        self.open.push_back(Arc::downgrade(&open));
-        Connection {
-            stream,
-            age: Box::pin(sleep(AGE_MAX)),
-            end: Box::pin(open.end.clone().cancelled_owned()),
-            open,
         }
     }
 }
@@ -129,13 +111,15 @@ impl Open {
     }
 }
 
-// === impl Peer ===
+// === impl AdminPeer ===
 
-impl Peer {
-    /// Keeps the connection until what is returned is dropped.
+impl AdminPeer {
+    /// Keeps the connection until what is returned is dropped. It counts no more from now on.
     #[must_use]
     pub fn keep(&self) -> Kept {
         self.open.kept.fetch_add(1, Ordering::AcqRel);
+        let place = self.open.place.lock();
+        drop(place.unwrap_or_else(PoisonError::into_inner).take());
         Kept(Arc::clone(&self.open))
     }
 }
@@ -158,9 +142,25 @@ impl Drop for Kept {
 // === impl Connection ===
 
 impl Connection {
+    fn new(stream: TcpStream, place: Place<()>) -> Self {
+        let end = CancellationToken::new();
+        Self {
+            stream,
+            age: Box::pin(sleep(AGE_MAX)),
+            end: Box::pin(end.clone().cancelled_owned()),
+            taken: Box::pin(place.wait_taken()),
+            open: Arc::new(Open {
+                end,
+                place: Mutex::new(Some(place)),
+                kept: AtomicUsize::new(0),
+            }),
+        }
+    }
+
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let is_over =
-            self.end.as_mut().poll(cx).is_ready() || self.age.as_mut().poll(cx).is_ready();
+        let is_over = self.end.as_mut().poll(cx).is_ready()
+            || self.taken.as_mut().poll(cx).is_ready()
+            || self.age.as_mut().poll(cx).is_ready();
         match is_over {
             true => Poll::Ready(io::ErrorKind::TimedOut.into()),
             false => Poll::Pending,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     /// Returns a connection and its other end.
-    async fn pair(connections: &mut Connections) -> (Connection, TcpStream) {
+    async fn pair(connections: &Connections) -> (Connection, TcpStream) {
         let address = connections.listener.local_addr().expect("it listens");
         let peer = TcpStream::connect(address).await.expect("it listens");
         (connections.accept().await.0, peer)
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn keep(connection: &Connection) -> Kept {
-        let peer = Peer {
+        let peer = AdminPeer {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             open: Arc::clone(&connection.open),
         };
@@ -244,8 +244,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn kept_connection_lasts_for_as_long_as_its_peer_takes_bytes() {
-        let mut connections = connections(1).await;
-        let (mut connection, mut peer) = pair(&mut connections).await;
+        let connections = connections(1).await;
+        let (mut connection, mut peer) = pair(&connections).await;
         let kept = keep(&connection);
         for _ in 0..3 {
             advance(AGE_MAX * 3 / 4).await;
@@ -259,8 +259,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn other_connections_end_with_their_age() {
-        let mut connections = connections(1).await;
-        let (mut connection, _peer) = pair(&mut connections).await;
+        let connections = connections(1).await;
+        let (mut connection, _peer) = pair(&connections).await;
         connection.write_all(b"x").await.expect("it is young");
         advance(AGE_MAX).await;
         connection.write_all(b"x").await.expect_err("it is over");
@@ -268,12 +268,12 @@ mod tests {
 
     #[tokio::test]
     async fn kept_connections_neither_count_nor_give_way() {
-        let mut connections = connections(1).await;
-        let (mut kept_one, _a) = pair(&mut connections).await;
+        let connections = connections(1).await;
+        let (mut kept_one, _a) = pair(&connections).await;
         let kept = keep(&kept_one);
-        let (mut loose, _b) = pair(&mut connections).await;
+        let (mut loose, _b) = pair(&connections).await;
         loose.write_all(b"x").await.expect("it has a place");
-        let (mut newest, _c) = pair(&mut connections).await;
+        let (mut newest, _c) = pair(&connections).await;
         newest.write_all(b"x").await.expect("it has a place");
         loose.write_all(b"x").await.expect_err("it gave way");
         kept_one.write_all(b"x").await.expect("it is kept");

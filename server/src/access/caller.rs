@@ -5,6 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use http::Extensions;
 use server_access::{Cluster, Credential, Identity, Permissions};
 
+use crate::capacity::Owner;
+
 /// Who calls a method, and what they may. Clones see changes of the policy alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -68,6 +70,17 @@ impl Caller {
             name: &session.cluster_name,
             shard: &session.shard,
         })
+    }
+
+    /// Returns for whom shares are counted that the caller takes.
+    pub(crate) fn owner(&self) -> Owner {
+        match &self.identity {
+            Identity::Anonymous => Owner::Unproven(self.address.clone()),
+            identity @ (Identity::Uri(_)
+            | Identity::Dns(_)
+            | Identity::Subject(_)
+            | Identity::Uid(_)) => Owner::Proven(identity.clone()),
+        }
     }
 
     pub(super) fn set_permissions(&self, permissions: Permissions) {

@@ -12,7 +12,7 @@ use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 use super::Access;
-use crate::{peer::Peer, places::Handle};
+use crate::{capacity::PlaceHandle, peer::Peer};
 
 /// Wraps a server's services, so that none is reached by those who may not.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ where
                 Ok(caller) => {
                     if caller.is_proven() {
                         Peer::of(request.extensions()).prove(caller.identity());
-                        if let Some(place) = request.extensions().get::<Handle>() {
+                        if let Some(place) = request.extensions().get::<PlaceHandle>() {
                             place.prove(caller.identity());
                         }
                     }

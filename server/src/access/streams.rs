@@ -8,7 +8,7 @@ use std::{
 use server_access::{Admission, Authority, Denial};
 
 use super::caller::Caller;
-use crate::session::EndSignal;
+use crate::capacity::EndSignal;
 
 /// All open streams of a server.
 #[derive(Debug, Default)]

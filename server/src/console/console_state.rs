@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicU32};
 
 use super::json::Json;
-use crate::{places::Places, shared::Shared};
+use crate::{capacity::Places, shared::Shared};
 
 /// The console of one server.
 #[derive(Debug)]

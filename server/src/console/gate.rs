@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::Extensions;
-use runtime::admin::Peer;
+use runtime::admin::AdminPeer;
 use server_session::wire::{Fault, Violation};
 
 use super::{answer::Refused, console_state::ConsoleState};
@@ -52,7 +52,7 @@ const METHOD: &str = "/decree.v1.InspectionService/ListReplicaSets";
 /// Lets requests through that come from where the console may be shown, and says how browsers are to treat the answers.
 pub(super) async fn admit(
     State(state): State<Arc<ConsoleState>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(peer): ConnectInfo<AdminPeer>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -75,7 +75,7 @@ pub(super) async fn admit(
 /// Lets callers through who may look at something, and leaves with the request who they are.
 pub(super) async fn authorize(
     State(state): State<Arc<ConsoleState>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(peer): ConnectInfo<AdminPeer>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refused> {

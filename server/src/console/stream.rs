@@ -8,21 +8,21 @@ use std::{
     time::Duration,
 };
 
+use admission::Rank;
 use axum::{
     body::Body,
     http::header,
     response::{IntoResponse, Response},
 };
-use runtime::admin::{Kept, Peer};
+use runtime::admin::{AdminPeer, Kept};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{console_state::ConsoleState, event, reader::Reader, view::View};
 use crate::{
     access::{Caller, OpenStream},
+    capacity::{EndSignal, Place},
     error::{Limit, Refusal},
-    places::{Place, Rank},
-    session::EndSignal,
     watchers::{Viewer, Watch},
 };
 
@@ -56,7 +56,7 @@ struct Counted(Arc<ConsoleState>);
 pub(super) fn open(
     state: &Arc<ConsoleState>,
     caller: Caller,
-    peer: &Peer,
+    peer: &AdminPeer,
     view: View,
 ) -> Result<Response, Refusal> {
     let place = state.places.take(peer.address.ip().into(), Rank::Settled);

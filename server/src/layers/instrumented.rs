@@ -13,8 +13,7 @@ use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 use transport::{Credential, Ended, Peer};
 
-use super::under_way::UnderWay;
-use crate::{error::Refusal, shared::Shared};
+use crate::{capacity::UnderWay, error::Refusal, shared::Shared};
 
 /// Every method that is counted under its own name, with its shape; all else is one series.
 const METHODS: [(&str, &str, &str); 14] = [

@@ -1,22 +1,27 @@
 //! Calls of one message: it is received as a whole before it is read, within a deadline, and nothing may follow it.
 
+use admission::{Message, Received, deadline::Until};
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
 use tower::Service;
 
-use super::{
-    received::{Message, Received},
-    under_way::UnderWay,
+use super::call_owner::CallOwner;
+use crate::{
+    capacity::UnderWay,
+    error::{Refusal, from_transport},
+    shared::Shared,
 };
-use crate::{deadline::Until, error::Refusal, shared::Shared};
+
+/// The body of a request.
+type RequestBody = Received<Body, CallOwner>;
 
 /// Returns the answer of `service`, or a refusal where it does not come by `until`.
 pub(super) async fn answer<S>(
     shared: &Shared,
     service: S,
-    request: Request<Received>,
+    request: Request<RequestBody>,
     until: Instant,
     under_way: &mut UnderWay,
 ) -> Result<Response<Body>, S::Error>
@@ -37,16 +42,17 @@ where
 async fn serve<S>(
     shared: &Shared,
     mut service: S,
-    request: Request<Received>,
+    request: Request<RequestBody>,
     until: Instant,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
     let (mut head, body) = request.into_parts();
-    let message = match body.whole(shared.config.limits.frame_bytes_max).await {
+    let max = shared.config.limits.frame_bytes_max;
+    let message = match body.whole(max).await {
         Ok(message) => message,
-        Err(refusal) => return Ok(refuse(refusal)),
+        Err(status) => return Ok(refuse(from_transport(&status, max))),
     };
     let Message { bytes, mut held } = message;
     let taken = std::future::poll_fn(|cx| match &mut held {

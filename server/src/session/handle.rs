@@ -4,8 +4,7 @@ use server_core::Timestamp;
 use server_session::Session;
 use tokio::sync::{mpsc, oneshot};
 
-use super::end_signal::EndSignal;
-use crate::error::Refusal;
+use crate::{capacity::EndSignal, error::Refusal};
 
 /// The questions that wait while a session is busy; beyond them those who ask wait.
 const QUERIES: usize = 16;

@@ -9,8 +9,8 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::{end::End, end_signal::EndSignal};
-use crate::error::Refusal;
+use super::end::End;
+use crate::{capacity::EndSignal, error::Refusal};
 
 /// The frames that wait for HTTP/2 to take them; beyond them a session stops reading until the agent reads.
 const QUEUE: usize = 16;

@@ -10,22 +10,22 @@ use tokio::{sync::oneshot, task::yield_now};
 
 /// The queue. Clones are the same queue.
 #[derive(Clone, Debug)]
-pub(crate) struct FairQueue(Arc<Shared>);
+pub struct FairQueue(Arc<Queue>);
 
 /// The requests of one peer in a queue.
 #[derive(Clone, Debug)]
-pub(crate) struct PeerQueue {
-    shared: Arc<Shared>,
+pub struct PeerQueue {
+    queue: Arc<Queue>,
     /// A hash of the peer.
     peer: u64,
 }
 
 /// A permit, which is returned when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit(Option<PeerQueue>);
+pub struct Permit(Option<PeerQueue>);
 
 #[derive(Debug)]
-struct Shared {
+struct Queue {
     hasher: RandomState,
     permits_max: usize,
     permits_of_a_peer_max: usize,
@@ -51,17 +51,17 @@ struct OfPeer {
 
 impl FairQueue {
     /// Returns a queue for so many permits.
-    pub(crate) fn of(permits_max: usize) -> Self {
+    pub fn of(permits_max: usize) -> Self {
         Self::new(permits_max, usize::MAX)
     }
 
     /// Returns a queue for one permit for each peer.
-    pub(crate) fn one_for_each_peer() -> Self {
+    pub fn one_for_each_peer() -> Self {
         Self::new(usize::MAX, 1)
     }
 
     fn new(permits_max: usize, permits_of_a_peer_max: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(Queue {
             hasher: RandomState::default(),
             permits_max,
             permits_of_a_peer_max,
@@ -70,9 +70,9 @@ impl FairQueue {
     }
 
     /// Returns the queue of a peer.
-    pub(crate) fn peer(&self, peer: impl Hash) -> PeerQueue {
+    pub fn peer(&self, peer: impl Hash) -> PeerQueue {
         PeerQueue {
-            shared: Arc::clone(&self.0),
+            queue: Arc::clone(&self.0),
             peer: self.0.hasher.hash_one(peer),
         }
     }
@@ -82,8 +82,8 @@ impl FairQueue {
 
 impl PeerQueue {
     /// Waits for a permit.
-    pub(crate) async fn enter(&self) -> Permit {
-        let request = self.shared.lock().ask(&self.shared, self.peer);
+    pub async fn enter(&self) -> Permit {
+        let request = self.queue.lock().ask(&self.queue, self.peer);
         match request {
             None => Permit(Some(self.clone())),
             Some(permit) => permit.await.expect("each permit is passed on"),
@@ -91,15 +91,15 @@ impl PeerQueue {
     }
 
     /// Waits for a permit, and returns it after the runtime has run other tasks.
-    pub(crate) async fn pass(self) {
+    pub async fn pass(self) {
         let _permit = self.enter().await;
         yield_now().await;
     }
 }
 
-// === impl Shared ===
+// === impl Queue ===
 
-impl Shared {
+impl Queue {
     fn lock(&self) -> MutexGuard<'_, Requests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +109,7 @@ impl Shared {
 
 impl Requests {
     /// Takes a permit if there is one; otherwise returns what delivers it.
-    fn ask(&mut self, limits: &Shared, peer: u64) -> Option<oneshot::Receiver<Permit>> {
+    fn ask(&mut self, limits: &Queue, peer: u64) -> Option<oneshot::Receiver<Permit>> {
         let of_peer = self.by_peer.entry(peer).or_default();
         // Requests that were given up must not accumulate while others hold permits for long.
         let is_given_up = |sender: &oneshot::Sender<_>| sender.is_closed();
@@ -140,7 +140,7 @@ impl Requests {
     }
 
     /// Takes a permit for the next request, if there is one. The next request of the same peer comes after one of each other peer.
-    fn next(&mut self, limits: &Shared) -> Option<(u64, oneshot::Sender<Permit>)> {
+    fn next(&mut self, limits: &Queue) -> Option<(u64, oneshot::Sender<Permit>)> {
         for _ in 0..self.order.len() {
             let peer = self.order.pop_front()?;
             let Some(of_peer) = self.by_peer.get_mut(&peer) else {
@@ -168,14 +168,14 @@ impl Requests {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let Some(PeerQueue { shared, peer }) = self.0.take() else {
+        let Some(PeerQueue { queue, peer }) = self.0.take() else {
             return;
         };
-        let mut requests = shared.lock();
+        let mut requests = queue.lock();
         requests.release(peer);
-        while let Some((peer, next)) = requests.next(&shared) {
-            let shared = Arc::clone(&shared);
-            if let Err(mut unsent) = next.send(Self(Some(PeerQueue { shared, peer }))) {
+        while let Some((peer, next)) = requests.next(&queue) {
+            let queue = Arc::clone(&queue);
+            if let Err(mut unsent) = next.send(Self(Some(PeerQueue { queue, peer }))) {
                 // The request was given up.
                 unsent.0 = None;
                 requests.release(peer);

@@ -15,35 +15,34 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{
-    error::{Limit, Refusal},
-    session::EndSignal,
-};
+use crate::end_signal::EndSignal;
 
 /// How many sessions that were ended are remembered with what they held.
 const ENDED_MAX: usize = 1_000;
 
 /// How much all sessions hold, and may.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub struct Memory<R> {
     held: AtomicUsize,
     max: usize,
-    entries: Mutex<Entries>,
+    /// What those are told who are to end.
+    refusal: R,
+    entries: Mutex<Entries<R>>,
     /// Tells who waits that something was given back.
     given_back: Notify,
     hasher: RandomState,
 }
 
-#[derive(Debug, Default)]
-struct Entries {
+#[derive(Debug)]
+struct Entries<R> {
     next: u64,
-    by_id: BTreeMap<u64, Entry>,
+    by_id: BTreeMap<u64, Entry<R>>,
     /// What sessions held that were ended for it, by a hash of whose and of what cluster they are; the latest last.
     ended: VecDeque<(u64, usize)>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<R> {
     /// A hash of whose session it is.
     owner: u64,
     /// A hash of whose and of what cluster it is.
@@ -51,15 +50,15 @@ struct Entry {
     held: Arc<AtomicUsize>,
     /// What it held when it was ended before.
     held_before: usize,
-    end: EndSignal,
+    end: EndSignal<R>,
     /// Whether it has been told to end.
     is_ending: bool,
 }
 
 /// One session's entry; taken out when it is dropped.
 #[derive(Debug)]
-pub(crate) struct MemoryShare {
-    memory: Arc<Memory>,
+pub struct MemoryShare<R> {
+    memory: Arc<Memory<R>>,
     id: u64,
     held: Arc<AtomicUsize>,
     is_short: bool,
@@ -67,24 +66,30 @@ pub(crate) struct MemoryShare {
 
 // === impl Memory ===
 
-impl Memory {
-    pub(crate) fn new(max: usize) -> Self {
+impl<R: Clone> Memory<R> {
+    /// Returns an account of at most `max` bytes. `refusal` is what those are told who are to end.
+    pub fn new(max: usize, refusal: R) -> Self {
         Self {
             held: AtomicUsize::new(0),
             max,
-            entries: Mutex::default(),
+            refusal,
+            entries: Mutex::new(Entries {
+                next: 0,
+                by_id: BTreeMap::new(),
+                ended: VecDeque::new(),
+            }),
             given_back: Notify::new(),
             hasher: RandomState::new(),
         }
     }
 
     /// Returns the entry of an owner's session of a cluster that holds nothing, and which `end` ends.
-    pub(crate) fn share(
+    pub fn share(
         self: &Arc<Self>,
         owner: impl Hash + Copy,
         cluster: impl Hash,
-        end: EndSignal,
-    ) -> MemoryShare {
+        end: EndSignal<R>,
+    ) -> MemoryShare<R> {
         let held = Arc::<AtomicUsize>::default();
         let session = self.hasher.hash_one((owner, cluster));
         let mut entries = self.entries();
@@ -107,8 +112,10 @@ impl Memory {
             is_short: false,
         }
     }
+}
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+impl<R> Memory<R> {
+    fn entries(&self) -> MutexGuard<'_, Entries<R>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,7 +133,7 @@ impl Memory {
 
 // === impl Entries ===
 
-impl Entries {
+impl<R> Entries<R> {
     fn is_any_ending(&self) -> bool {
         self.by_id.values().any(|entry| entry.is_ending)
     }
@@ -142,7 +149,7 @@ impl Entries {
         for entry in self.by_id.values() {
             *by_owner.entry(entry.owner).or_default() += entry.size();
         }
-        let rank = |(id, entry): &(&u64, &Entry)| {
+        let rank = |(id, entry): &(&u64, &Entry<R>)| {
             let of_owner = by_owner.get(&entry.owner).copied();
             (of_owner, entry.size(), **id == grower, u64::MAX - **id)
         };
@@ -150,7 +157,10 @@ impl Entries {
     }
 
     /// Marks a session as ending, and remembers how large it was. Returns the signal that ends it.
-    fn end(&mut self, id: u64) -> Option<EndSignal> {
+    fn end(&mut self, id: u64) -> Option<EndSignal<R>>
+    where
+        R: Clone,
+    {
         let entry = self.by_id.get_mut(&id)?;
         entry.is_ending = true;
         let (session, size, end) = (entry.session, entry.size(), entry.end.clone());
@@ -165,7 +175,7 @@ impl Entries {
 
 // === impl Entry ===
 
-impl Entry {
+impl<R> Entry<R> {
     fn size(&self) -> usize {
         self.held.load(Ordering::Relaxed).max(self.held_before)
     }
@@ -173,13 +183,13 @@ impl Entry {
 
 // === impl MemoryShare ===
 
-impl MemoryShare {
+impl<R: Clone> MemoryShare<R> {
     /// Notes how much the session holds. Where all sessions together hold more than they may then, another one is told to end, and this one
     /// is short of memory.
     ///
     /// # Errors
     /// If this session has grown and is the one that is to end.
-    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+    pub fn hold(&mut self, bytes: usize) -> Result<(), R> {
         let before = self.held.swap(bytes, Ordering::Relaxed);
         if bytes <= before {
             self.memory.give_back(before - bytes);
@@ -195,8 +205,7 @@ impl MemoryShare {
             && let Some(largest) = entries.largest(self.id)
             && let Some(end) = entries.end(largest)
         {
-            let what = Limit::Memory;
-            let refusal = Refusal::Exhausted { what, max };
+            let refusal = self.memory.refusal.clone();
             if largest == self.id {
                 return Err(refusal);
             }
@@ -207,12 +216,12 @@ impl MemoryShare {
     }
 
     /// Returns whether the session may not grow before there is [room](Self::room).
-    pub(crate) const fn is_short(&self) -> bool {
+    pub const fn is_short(&self) -> bool {
         self.is_short
     }
 
     /// Waits until a session that is short of memory may grow, or ask for more once again.
-    pub(crate) async fn room(&mut self) {
+    pub async fn room(&mut self) {
         loop {
             let given_back = self.memory.given_back.notified();
             if !self.memory.is_exceeded() || !self.memory.entries().is_any_ending() {
@@ -224,7 +233,7 @@ impl MemoryShare {
     }
 }
 
-impl Drop for MemoryShare {
+impl<R> Drop for MemoryShare<R> {
     fn drop(&mut self) {
         self.memory.entries().by_id.remove(&self.id);
         self.memory.give_back(self.held.load(Ordering::Relaxed));
@@ -246,14 +255,18 @@ mod tests {
     }
 
     /// Returns the entry of an owner's session, and the signal that ends it.
-    fn share(memory: &Arc<Memory>, owner: &str, cluster: &str) -> (MemoryShare, EndSignal) {
+    fn share(
+        memory: &Arc<Memory<&'static str>>,
+        owner: &str,
+        cluster: &str,
+    ) -> (MemoryShare<&'static str>, EndSignal<&'static str>) {
         let end = EndSignal::default();
         (memory.share(owner, cluster, end.clone()), end)
     }
 
     #[test]
     fn session_that_grows_beyond_the_bound_is_refused_where_it_is_the_largest() {
-        let memory = Arc::new(Memory::new(100));
+        let memory = Arc::new(Memory::new(100, "too much"));
         let (mut first, ended) = share(&memory, "a", "c");
         let (mut second, _) = share(&memory, "b", "c");
         assert!(first.hold(60).is_ok());
@@ -268,7 +281,7 @@ mod tests {
 
     #[test]
     fn session_that_grows_beyond_the_bound_waits_for_the_largest_to_give_back() {
-        let memory = Arc::new(Memory::new(100));
+        let memory = Arc::new(Memory::new(100, "too much"));
         let (mut large, ended) = share(&memory, "a", "c");
         let (mut small, spared) = share(&memory, "b", "c");
         let (mut other, _) = share(&memory, "c", "c");
@@ -291,7 +304,7 @@ mod tests {
 
     #[test]
     fn owner_of_many_small_sessions_is_the_one_that_gives_way() {
-        let memory = Arc::new(Memory::new(100));
+        let memory = Arc::new(Memory::new(100, "too much"));
         let (mut single, spared) = share(&memory, "single", "c");
         assert!(single.hold(30).is_ok());
         let mut many =
@@ -306,7 +319,7 @@ mod tests {
 
     #[test]
     fn session_that_comes_back_counts_as_large_as_it_was() {
-        let memory = Arc::new(Memory::new(100));
+        let memory = Arc::new(Memory::new(100, "too much"));
         let (mut largest, ended) = share(&memory, "a", "c");
         let (mut second, spared) = share(&memory, "b", "c");
         assert!(largest.hold(55).is_ok());

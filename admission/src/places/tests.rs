@@ -2,21 +2,21 @@
 
 use super::*;
 
-fn source(last: u8) -> Source {
+fn source(last: u8) -> PeerNetwork {
     IpAddr::from([10, 0, 0, last]).into()
 }
 
-fn identity(uid: u32) -> Option<Identity> {
-    Some(Identity::Uid(uid))
+fn identity(uid: u32) -> Option<u32> {
+    Some(uid)
 }
 
-fn is_held(place: &Place) -> bool {
+fn is_held(place: &Place<u32>) -> bool {
     !place.taken().is_cancelled()
 }
 
 #[test]
 fn newcomer_takes_the_place_held_longest() {
-    let places = Places::new(2, 2);
+    let places = Places::<u32>::new(2, 2);
     let take = || {
         places
             .take(source(1), Rank::Settled)
@@ -28,7 +28,7 @@ fn newcomer_takes_the_place_held_longest() {
 
 #[test]
 fn place_of_one_that_is_settled_is_not_taken() {
-    let places = Places::new(2, 2);
+    let places = Places::<u32>::new(2, 2);
     let take = || places.take(source(1), Rank::Settled);
     let (first, second) = (take().expect("free"), take().expect("free"));
     let settled = first.handle().settle();
@@ -45,7 +45,7 @@ fn place_of_one_that_is_settled_is_not_taken() {
 
 #[test]
 fn address_that_used_up_its_share_takes_from_itself() {
-    let places = Places::new(4, 2);
+    let places = Places::<u32>::new(4, 2);
     let take = |last| {
         places
             .take(source(last), Rank::Settled)
@@ -59,7 +59,7 @@ fn address_that_used_up_its_share_takes_from_itself() {
 
 #[test]
 fn address_that_holds_most_gives_way_first() {
-    let places = Places::new(4, 4);
+    let places = Places::<u32>::new(4, 4);
     let take = |last| {
         places
             .take(source(last), Rank::Settled)
@@ -74,20 +74,20 @@ fn address_that_holds_most_gives_way_first() {
 
 #[test]
 fn place_goes_to_one_who_proves_an_identity_before_one_who_does_not() {
-    let places = Places::new(2, 2);
+    let places = Places::<u32>::new(2, 2);
     let stranger = || places.take(source(1), Rank::Unproven);
     let held = [stranger().expect("free"), stranger().expect("free")];
     assert_eq!(stranger().err(), Some(Full));
     let proven = |at| places.take_weight(source(2), identity(at), Rank::Proven, 1);
     let _first = proven(1).expect("a stranger gives way");
     assert_eq!(held.each_ref().map(is_held), [false, true]);
-    held[1].handle().prove(&Identity::Uid(2));
+    held[1].handle().prove(&2);
     assert_eq!(proven(3).err(), Some(Full), "nobody is unproven");
 }
 
 #[test]
 fn identity_that_holds_most_gives_way_first_at_whatever_addresses() {
-    let places = Places::new(4, 4);
+    let places = Places::<u32>::new(4, 4);
     let take = |last, uid| places.take_weight(source(last), identity(uid), Rank::Settled, 1);
     let few = take(1, 1).expect("free");
     let many = [1, 2, 3].map(|last| take(last, 2).expect("free"));
@@ -101,7 +101,7 @@ fn identity_that_holds_most_gives_way_first_at_whatever_addresses() {
 
 #[test]
 fn place_that_is_dropped_is_free_again() {
-    let places = Places::new(1, 1);
+    let places = Places::<u32>::new(1, 1);
     drop(places.take(source(1), Rank::Unproven).expect("free"));
     let place = places.take(source(2), Rank::Unproven).expect("free again");
     assert!(is_held(&place));
@@ -109,7 +109,7 @@ fn place_that_is_dropped_is_free_again() {
 
 #[test]
 fn what_grows_takes_from_those_before_it_and_not_from_itself() {
-    let places = Places::new(10, 10);
+    let places = Places::<u32>::new(10, 10);
     let take = |last, weight| places.take_weight(source(last), None, Rank::Settled, weight);
     let older = take(1, 6).expect("free");
     let younger = take(2, 2).expect("free");
@@ -122,7 +122,7 @@ fn what_grows_takes_from_those_before_it_and_not_from_itself() {
 
 #[test]
 fn addresses_of_one_network_are_one_source() {
-    let of = |text: &str| Source::from(text.parse::<IpAddr>().expect("an address"));
+    let of = |text: &str| PeerNetwork::from(text.parse::<IpAddr>().expect("an address"));
     assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
     assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));

@@ -3,21 +3,22 @@
 use std::task::{Context, Poll};
 
 use crate::{
-    peer::ActiveCall,
-    places::{Handle, Place},
+    activity::ActiveCall,
+    places::{PeerIdentity, Place, PlaceHandle},
 };
 
 /// A call's place among the calls, if it needs one, and its mark on its connection.
 #[derive(Debug)]
-pub(super) struct UnderWay {
-    place: Option<Place>,
+pub struct UnderWay<I: PeerIdentity> {
+    place: Option<Place<I>>,
     _active: ActiveCall,
 }
 
 // === impl UnderWay ===
 
-impl UnderWay {
-    pub(super) const fn new(active: ActiveCall, place: Option<Place>) -> Self {
+impl<I: PeerIdentity> UnderWay<I> {
+    /// Returns what a call holds that was counted on its connection as `active`.
+    pub const fn new(active: ActiveCall, place: Option<Place<I>>) -> Self {
         Self {
             place,
             _active: active,
@@ -25,17 +26,17 @@ impl UnderWay {
     }
 
     /// Returns the call's place among the calls, if it needs one.
-    pub(super) fn place(&self) -> Option<&Handle> {
+    pub fn place(&self) -> Option<&PlaceHandle<I>> {
         self.place.as_ref().map(Place::handle)
     }
 
     /// Waits until the call must give way to another; for ever where it need not.
-    pub(super) async fn wait_taken(&mut self) {
+    pub async fn wait_taken(&mut self) {
         std::future::poll_fn(|cx| self.poll_taken(cx)).await;
     }
 
     /// Is ready once the call must give way to another.
-    pub(super) fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.place {
             Some(place) => place.poll_taken(cx),
             None => Poll::Pending,

@@ -3,22 +3,16 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use http_body::{Body as _, Frame};
+use bytes::Bytes;
+use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use tokio::{runtime::Handle, time::timeout};
-use tonic::{Status, body::Body, codegen::Bytes};
 
-use crate::{
-    error::{Refusal, from_transport},
-    peer::Peer,
-    places::{Full, Place, Rank},
-    shared::Shared,
-};
+use crate::places::{Full, PeerIdentity, Place};
 
 /// The flag and the length before each message.
 const HEADER: usize = 5;
@@ -26,15 +20,49 @@ const HEADER: usize = 5;
 /// that is reset counts against its connection.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Why the body of a request ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFault {
+    /// Too many bytes are held.
+    Full,
+    /// The message announces more bytes than `max`.
+    TooLarge {
+        /// The most bytes that a message may have.
+        max: usize,
+    },
+    /// A call of one message has more.
+    SecondMessage,
+}
+
+/// For whom the bytes of a body are held.
+pub trait BodyOwner {
+    /// Who the peer has proved to be.
+    type Identity: PeerIdentity;
+    /// The error of a body.
+    type Error;
+
+    /// Takes places for so many bytes.
+    ///
+    /// # Errors
+    /// If there are none.
+    fn hold(&self, bytes: usize) -> Result<Place<Self::Identity>, Full>;
+
+    /// Returns the error that says so to the peer.
+    fn refuse(&self, fault: BodyFault) -> Self::Error;
+}
+
 /// The body of a request.
 #[derive(Debug)]
-pub(super) struct Received {
+pub struct Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner,
+{
     /// `None` once it has ended.
-    body: Option<Body>,
-    shared: Arc<Shared>,
-    peer: Peer,
+    body: Option<B>,
+    owner: O,
     framing: Framing,
-    held: Option<Place>,
+    held: Option<Place<O::Identity>>,
     /// The most bytes of the one message of the call, where it has one. Then all bytes are held.
     only: Option<usize>,
     completed: usize,
@@ -42,13 +70,15 @@ pub(super) struct Received {
 
 /// The one message of a call as it came, its header included, and the place of its bytes.
 #[derive(Debug)]
-pub(super) struct Message {
-    pub(super) bytes: Bytes,
-    pub(super) held: Option<Place>,
+pub struct Message<I: PeerIdentity> {
+    /// Its bytes; none where it did not arrive completely.
+    pub bytes: Bytes,
+    /// The place of the bytes.
+    pub held: Option<Place<I>>,
 }
 
 /// Where in the sequence of messages a stream of bytes is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Framing {
     header: [u8; HEADER],
     /// How much of `header` has come.
@@ -68,26 +98,32 @@ struct Progress {
 
 // === impl Received ===
 
-impl Received {
-    pub(super) fn new(body: Body, shared: &Arc<Shared>, peer: &Peer) -> Self {
+impl<B, O> Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner<Error = B::Error> + Unpin,
+{
+    /// Counts the bytes of `body` for their owner.
+    pub const fn new(body: B, owner: O) -> Self {
         Self {
             body: Some(body),
-            shared: Arc::clone(shared),
-            peer: peer.clone(),
-            framing: Framing::default(),
+            owner,
+            framing: Framing::new(),
             held: None,
             only: None,
             completed: 0,
         }
     }
 
-    /// Receives the one message of a call.
-    pub(super) async fn whole(mut self, max: usize) -> Result<Message, Refusal> {
+    /// Receives the one message of a call, which has at most `max` bytes.
+    ///
+    /// # Errors
+    /// Why it did not arrive.
+    pub async fn whole(mut self, max: usize) -> Result<Message<O::Identity>, B::Error> {
         self.only = Some(max);
         let mut bytes = Vec::new();
         while let Some(frame) = self.frame().await {
-            let frame = frame.map_err(|status| from_transport(&status, max))?;
-            if let Ok(piece) = frame.into_data() {
+            if let Ok(piece) = frame?.into_data() {
                 bytes.extend_from_slice(&piece);
             }
         }
@@ -101,19 +137,16 @@ impl Received {
         })
     }
 
-    fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn hold(&mut self, bytes: usize) -> Result<(), BodyFault> {
         let held = match &self.held {
             Some(held) => held.grow(bytes),
-            None => self
-                .peer
-                .take_weight(&self.shared.received, Rank::Settled, bytes)
-                .map(|place| self.held = Some(place)),
+            None => self.owner.hold(bytes).map(|place| self.held = Some(place)),
         };
-        held.map_err(|Full| self.shared.received_refusal())
+        held.map_err(|Full| BodyFault::Full)
     }
 
     /// Counts a piece of the body.
-    fn count(&mut self, piece: &[u8]) -> Result<(), Refusal> {
+    fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault> {
         let Progress { completed, open } = self.framing.advance(piece);
         let Some(max) = self.only else {
             if completed > 0 {
@@ -122,30 +155,33 @@ impl Received {
             return if open > 0 { self.hold(open) } else { Ok(()) };
         };
         if self.framing.left > max {
-            return Err(Refusal::TooLarge { max });
+            return Err(BodyFault::TooLarge { max });
         }
         self.completed += completed;
         if self.completed > 1 || (self.completed == 1 && open > 0) {
-            let detail = "more than one message in a call that has one".to_owned();
-            return Err(Refusal::Malformed { detail });
+            return Err(BodyFault::SecondMessage);
         }
         self.hold(piece.len())
     }
 }
 
-impl http_body::Body for Received {
+impl<B, O> Body for Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner<Error = B::Error> + Unpin,
+{
     type Data = Bytes;
-    type Error = Status;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if let Some(held) = &mut self.held
             && held.poll_taken(cx).is_ready()
         {
             self.held = None;
-            return Poll::Ready(Some(Err(failed(self.shared.received_refusal()))));
+            return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Full))));
         }
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
@@ -155,9 +191,9 @@ impl http_body::Body for Received {
             Poll::Ready(None) => self.body = None,
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(piece) = frame.data_ref()
-                    && let Err(refusal) = self.count(piece)
+                    && let Err(fault) = self.count(piece)
                 {
-                    return Poll::Ready(Some(Err(failed(refusal))));
+                    return Poll::Ready(Some(Err(self.owner.refuse(fault))));
                 }
             }
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}
@@ -166,7 +202,11 @@ impl http_body::Body for Received {
     }
 }
 
-impl Drop for Received {
+impl<B, O> Drop for Received<B, O>
+where
+    B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    O: BodyOwner,
+{
     fn drop(&mut self) {
         let Some(mut body) = self.body.take() else {
             return;
@@ -181,16 +221,17 @@ impl Drop for Received {
     }
 }
 
-/// Returns a refusal as an error of a body, from which it can be told again.
-fn failed(refusal: Refusal) -> Status {
-    let mut status = Status::from(refusal.clone());
-    status.set_source(Arc::new(refusal));
-    status
-}
-
 // === impl Framing ===
 
 impl Framing {
+    const fn new() -> Self {
+        Self {
+            header: [0; HEADER],
+            come: 0,
+            left: 0,
+        }
+    }
+
     fn advance(&mut self, mut piece: &[u8]) -> Progress {
         let (mut completed, mut open) = (0, 0);
         while !piece.is_empty() {
@@ -211,7 +252,7 @@ impl Framing {
             open += here;
             piece = &piece[here..];
             if self.left == 0 {
-                *self = Self::default();
+                *self = Self::new();
                 completed += 1;
                 open = 0;
             }
@@ -225,7 +266,7 @@ mod tests {
     use super::*;
 
     fn advanced(pieces: &[&[u8]]) -> Vec<(usize, usize)> {
-        let mut framing = Framing::default();
+        let mut framing = Framing::new();
         let progress = pieces.iter().map(|piece| framing.advance(piece));
         progress.map(|it| (it.completed, it.open)).collect()
     }

@@ -9,63 +9,50 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use server_access::Identity;
-
-use crate::{
-    access::Caller,
-    error::{Limit, Refusal},
-    session::EndSignal,
-};
+use crate::{end_signal::EndSignal, places::PeerIdentity};
 
 /// For whom a share is counted: an identity, or the address of a peer that has proven nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
-    Proven(Identity),
+pub enum Owner<I> {
+    /// An identity.
+    Proven(I),
+    /// The address of a peer that has proven nothing.
     Unproven(String),
 }
 
 /// All that there is of one kind, and who holds it.
 #[derive(Debug)]
-pub(crate) struct Shares {
-    what: Limit,
+pub struct Shares<I, R> {
     max: usize,
-    holders: Mutex<Holders>,
+    /// What those are told who get none, or give way.
+    refusal: R,
+    holders: Mutex<Holders<I, R>>,
 }
 
 /// One that is held; it is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
-    shares: Arc<Shares>,
+pub struct Share<I: PeerIdentity, R: Clone> {
+    shares: Arc<Shares<I, R>>,
     id: u64,
 }
 
-#[derive(Debug, Default)]
-struct Holders {
+#[derive(Debug)]
+struct Holders<I, R> {
     next: u64,
     /// In the order in which they came.
-    all: BTreeMap<u64, Holder>,
-    by_owner: HashMap<Owner, usize>,
+    all: BTreeMap<u64, ShareHolder<I, R>>,
+    by_owner: HashMap<Owner<I>, usize>,
 }
 
 #[derive(Debug)]
-struct Holder {
-    owner: Owner,
-    end: EndSignal,
+struct ShareHolder<I, R> {
+    owner: Owner<I>,
+    end: EndSignal<R>,
 }
 
 // === impl Owner ===
 
-impl Owner {
-    pub(crate) fn of(caller: &Caller) -> Self {
-        match caller.identity() {
-            Identity::Anonymous => Self::Unproven(caller.address().to_owned()),
-            identity @ (Identity::Uri(_)
-            | Identity::Dns(_)
-            | Identity::Subject(_)
-            | Identity::Uid(_)) => Self::Proven(identity.clone()),
-        }
-    }
-
+impl<I> Owner<I> {
     const fn is_proven(&self) -> bool {
         matches!(self, Self::Proven(_))
     }
@@ -73,30 +60,28 @@ impl Owner {
 
 // === impl Shares ===
 
-impl Shares {
-    /// Returns `max` of these, all of them free.
-    pub(crate) fn new(what: Limit, max: usize) -> Arc<Self> {
+impl<I: PeerIdentity, R: Clone> Shares<I, R> {
+    /// Returns `max` of these, all of them free. `refusal` is what those are told who get none, or give way.
+    pub fn new(max: usize, refusal: R) -> Arc<Self> {
         Arc::new(Self {
-            what,
             max,
-            holders: Mutex::default(),
+            refusal,
+            holders: Mutex::new(Holders {
+                next: 0,
+                all: BTreeMap::new(),
+                by_owner: HashMap::new(),
+            }),
         })
     }
 
-    /// Takes one for a caller, if need be from another owner, whose holder is told to end.
+    /// Takes one, if need be from another owner, whose holder is told to end.
     ///
     /// # Errors
     /// If all are held, and by nobody who has to give way.
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        caller: &Caller,
-        end: EndSignal,
-    ) -> Result<Share, Refusal> {
-        let owner = Owner::of(caller);
+    pub fn take(self: &Arc<Self>, owner: Owner<I>, end: EndSignal<R>) -> Result<Share<I, R>, R> {
         let mut holders = self.holders();
         if holders.all.len() >= self.max {
-            let (what, max) = (self.what, self.max);
-            let refusal = Refusal::Exhausted { what, max };
+            let refusal = self.refusal.clone();
             let Some(last) = holders.last_to_give_way(&owner) else {
                 return Err(refusal);
             };
@@ -104,41 +89,42 @@ impl Shares {
                 holder.end.send(refusal);
             }
         }
-        let id = holders.insert(Holder { owner, end });
+        let id = holders.insert(ShareHolder { owner, end });
         drop(holders);
         let shares = Arc::clone(self);
         Ok(Share { shares, id })
     }
 
     /// Returns whether an owner that holds nothing would get one.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         let holders = self.holders();
         holders.all.len() < self.max || holders.by_owner.values().any(|held| *held > 1)
     }
 
-    fn holders(&self) -> MutexGuard<'_, Holders> {
+    fn holders(&self) -> MutexGuard<'_, Holders<I, R>> {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Holders ===
 
-impl Holders {
-    fn last_to_give_way(&self, newcomer: &Owner) -> Option<u64> {
-        let held = |owner: &Owner| self.by_owner.get(owner).copied().unwrap_or(0);
+impl<I: PeerIdentity, R> Holders<I, R> {
+    fn last_to_give_way(&self, newcomer: &Owner<I>) -> Option<u64> {
+        let held = |owner: &Owner<I>| self.by_owner.get(owner).copied().unwrap_or(0);
         let own = held(newcomer);
-        let gives_way = |holder: &&Holder| {
+        let gives_way = |holder: &&ShareHolder<I, R>| {
             let is_weaker = newcomer.is_proven() && !holder.owner.is_proven();
             let is_stronger = holder.owner.is_proven() && !newcomer.is_proven();
             is_weaker || (!is_stronger && held(&holder.owner) >= own + 2)
         };
         let candidates = self.all.iter().filter(|(_, holder)| gives_way(holder));
-        let rank =
-            |(id, holder): &(&u64, &Holder)| (!holder.owner.is_proven(), held(&holder.owner), **id);
+        let rank = |(id, holder): &(&u64, &ShareHolder<I, R>)| {
+            (!holder.owner.is_proven(), held(&holder.owner), **id)
+        };
         candidates.max_by_key(rank).map(|(id, _)| *id)
     }
 
-    fn insert(&mut self, holder: Holder) -> u64 {
+    fn insert(&mut self, holder: ShareHolder<I, R>) -> u64 {
         let id = self.next;
         self.next += 1;
         *self.by_owner.entry(holder.owner.clone()).or_default() += 1;
@@ -146,7 +132,7 @@ impl Holders {
         id
     }
 
-    fn remove(&mut self, id: u64) -> Option<Holder> {
+    fn remove(&mut self, id: u64) -> Option<ShareHolder<I, R>> {
         let holder = self.all.remove(&id)?;
         if let Some(held) = self.by_owner.get_mut(&holder.owner) {
             *held -= 1;
@@ -160,7 +146,7 @@ impl Holders {
 
 // === impl Share ===
 
-impl Drop for Share {
+impl<I: PeerIdentity, R: Clone> Drop for Share<I, R> {
     fn drop(&mut self) {
         self.shares.holders().remove(self.id);
     }
@@ -168,36 +154,44 @@ impl Drop for Share {
 
 #[cfg(test)]
 mod tests {
-    use server_access::Permissions;
-
     use super::*;
 
-    fn proven(name: &str) -> Caller {
-        let identity = Identity::Subject(name.to_owned());
-        Caller::new(identity, String::new(), Permissions::default(), None)
+    type Signal = EndSignal<&'static str>;
+    type Held = (Share<&'static str, &'static str>, Signal);
+
+    fn shares(max: usize) -> Arc<Shares<&'static str, &'static str>> {
+        Shares::new(max, "all are held")
     }
 
-    fn unproven(address: &str) -> Caller {
-        Caller::nobody(address.to_owned())
+    const fn proven(name: &'static str) -> Owner<&'static str> {
+        Owner::Proven(name)
     }
 
-    /// Takes so many for a caller, each of which must be had.
-    fn take(shares: &Arc<Shares>, caller: &Caller, count: usize) -> Vec<(Share, EndSignal)> {
+    fn unproven(address: &str) -> Owner<&'static str> {
+        Owner::Unproven(address.to_owned())
+    }
+
+    /// Takes so many for an owner, each of which must be had.
+    fn take(
+        shares: &Arc<Shares<&'static str, &'static str>>,
+        owner: &Owner<&'static str>,
+        count: usize,
+    ) -> Vec<Held> {
         let take = |_| {
-            let end = EndSignal::default();
-            let share = shares.take(caller, end.clone()).expect("it is had");
+            let end = Signal::default();
+            let share = shares.take(owner.clone(), end.clone()).expect("it is had");
             (share, end)
         };
         (0..count).map(take).collect()
     }
 
-    fn ended(held: &[(Share, EndSignal)]) -> Vec<bool> {
+    fn ended(held: &[Held]) -> Vec<bool> {
         held.iter().map(|(_, end)| end.is_sent()).collect()
     }
 
     #[test]
     fn owner_that_holds_most_gives_way_with_what_it_took_last() {
-        let shares = Shares::new(Limit::Sessions, 4);
+        let shares = shares(4);
         let (many, few) = (proven("many"), proven("few"));
         let held = take(&shares, &many, 4);
         assert!(shares.has_room());
@@ -205,24 +199,24 @@ mod tests {
         assert_eq!(ended(&held), [false, false, true, true]);
         assert_eq!(ended(&own), [false, false]);
         assert!(
-            shares.take(&few, EndSignal::default()).is_err(),
+            shares.take(few.clone(), Signal::default()).is_err(),
             "both hold two"
         );
-        assert!(shares.take(&many, EndSignal::default()).is_err());
+        assert!(shares.take(many, Signal::default()).is_err());
         assert_eq!(ended(&own), [false, false], "who comes back takes nothing");
     }
 
     #[test]
     fn owners_that_hold_one_each_give_nothing() {
-        let shares = Shares::new(Limit::Sessions, 2);
+        let shares = shares(2);
         let held = [
             take(&shares, &proven("a"), 1),
             take(&shares, &proven("b"), 1),
         ];
         assert!(!shares.has_room());
-        let refusal = shares.take(&proven("c"), EndSignal::default());
+        let refusal = shares.take(proven("c"), Signal::default());
         let refusal = refusal.expect_err("all are held");
-        assert_eq!(refusal.reason(), "LIMIT_REACHED");
+        assert_eq!(refusal, "all are held");
         drop(held);
         assert!(shares.has_room());
         assert!(shares.holders().by_owner.is_empty());
@@ -230,12 +224,12 @@ mod tests {
 
     #[test]
     fn peers_that_have_proven_nothing_give_way_to_those_that_have() {
-        let shares = Shares::new(Limit::Sessions, 3);
+        let shares = shares(3);
         let own = take(&shares, &proven("a"), 2);
         let nobody = take(&shares, &unproven("10.0.0.1"), 1);
         assert!(
             shares
-                .take(&unproven("10.0.0.2"), EndSignal::default())
+                .take(unproven("10.0.0.2"), Signal::default())
                 .is_err()
         );
         let third = take(&shares, &proven("a"), 1);
@@ -243,7 +237,7 @@ mod tests {
         assert_eq!((ended(&own), ended(&third)), (vec![false; 2], vec![false]));
         assert!(
             shares
-                .take(&unproven("10.0.0.1"), EndSignal::default())
+                .take(unproven("10.0.0.1"), Signal::default())
                 .is_err()
         );
     }

@@ -30,7 +30,7 @@ const RECOVERY: u32 = 4;
 
 /// Paces one session.
 #[derive(Debug)]
-pub(crate) struct SessionPacer {
+pub struct SessionPacer {
     queue: PeerQueue,
     usage: Usage,
     /// The permit of the peer, and when it goes to the next session.
@@ -38,7 +38,7 @@ pub(crate) struct SessionPacer {
 }
 
 /// Paces one connection.
-pub(crate) struct ConnectionPacer {
+pub struct ConnectionPacer {
     usage: Usage,
     /// Whether the last read found nothing.
     rests: bool,
@@ -55,7 +55,7 @@ struct Usage {
 }
 
 /// Runs each step of a future under a permit: for handshakes, of which a client without a proof can begin many.
-pub(crate) async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
+pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
     let mut future = pin!(future);
     let mut passing = None;
     poll_fn(|cx| {
@@ -71,7 +71,7 @@ pub(crate) async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output 
 
 impl SessionPacer {
     /// Paces a session whose permits come from this queue.
-    pub(crate) fn new(queue: PeerQueue) -> Self {
+    pub fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
             usage: Usage::new(),
@@ -81,7 +81,7 @@ impl SessionPacer {
 
     /// Runs a step. A large step, and any step of a busy session, waits for the permit of the peer; the tasks of the thread that runs a large
     /// step move to another thread.
-    pub(crate) async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
+    pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
         if self.permit.is_none() && (is_large || self.usage.is_busy()) {
             let permit = self.queue.enter().await;
             let now = Instant::now();
@@ -102,7 +102,7 @@ impl SessionPacer {
     }
 
     /// Waits for what comes from outside. While there is nothing, the session rests, and another session has the permit.
-    pub(crate) async fn wait<F: Future>(&mut self, future: F) -> F::Output {
+    pub async fn wait<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         let mut rests = false;
         poll_fn(|cx| {
@@ -131,7 +131,8 @@ fn in_place<T>(step: impl FnOnce() -> T) -> T {
 // === impl ConnectionPacer ===
 
 impl ConnectionPacer {
-    pub(crate) fn new() -> Self {
+    /// Paces a connection that begins now.
+    pub fn start() -> Self {
         Self {
             usage: Usage::new(),
             rests: false,
@@ -140,7 +141,7 @@ impl ConnectionPacer {
     }
 
     /// Is ready when the connection may read. A busy connection waits for a permit of `queue` first.
-    pub(crate) fn poll_read(
+    pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         queue: impl FnOnce() -> PeerQueue,
@@ -162,7 +163,7 @@ impl ConnectionPacer {
     }
 
     /// Notes that a read found nothing.
-    pub(crate) fn rest(&mut self) {
+    pub fn rest(&mut self) {
         self.usage.work(Instant::now(), CONNECTION_STEP_MAX);
         self.rests = true;
     }

@@ -8,6 +8,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt::Debug,
     hash::Hash,
     net::{IpAddr, Ipv6Addr},
     pin::Pin,
@@ -15,7 +16,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use server_access::Identity;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// The bits of an IPv6 address that one peer has to choose from.
@@ -23,11 +23,11 @@ const IPV6_HOST_BITS: u32 = 64;
 
 /// Whom a place is counted for: an IPv4 address, or the /64 network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Source(IpAddr);
+pub struct PeerNetwork(IpAddr);
 
 /// How firmly a place is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub enum Rank {
     /// By a peer that has proved nothing.
     Unproven,
     /// By a peer that has proved who it is.
@@ -38,66 +38,71 @@ pub(crate) enum Rank {
 
 /// No place is left, nor may one be taken from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub struct Full;
+
+/// Who a peer has proved to be.
+pub trait PeerIdentity: Clone + Debug + Eq + Hash {}
+
+impl<T: Clone + Debug + Eq + Hash> PeerIdentity for T {}
 
 /// All places of one kind.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub struct Places<I> {
     max: usize,
     source_max: usize,
-    holders: Mutex<Holders>,
+    holders: Mutex<Holders<I>>,
 }
 
 /// A place, free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    handle: Handle,
+pub struct Place<I: PeerIdentity> {
+    handle: PlaceHandle<I>,
     taken: CancellationToken,
     wait: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 /// Reaches a place without holding it: what is done to one that is free already has no effect.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle {
-    places: Arc<Places>,
+pub struct PlaceHandle<I> {
+    places: Arc<Places<I>>,
     id: u64,
 }
 
 /// Keeps a place from being taken until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Settled(Handle);
+pub struct SettledPlace<I: PeerIdentity>(PlaceHandle<I>);
 
-#[derive(Debug, Default)]
-struct Holders {
+#[derive(Debug)]
+struct Holders<I> {
     next: u64,
     /// In the order in which they came.
-    all: BTreeMap<u64, Holder>,
+    all: BTreeMap<u64, Holder<I>>,
     used: usize,
     /// What each source holds and may lose: sessions are no reason to refuse what else comes from an address that many share.
-    by_source: HashMap<Source, usize>,
+    by_source: HashMap<PeerNetwork, usize>,
     /// The same of each identity, whatever addresses it comes from.
-    by_identity: HashMap<Identity, usize>,
+    by_identity: HashMap<I, usize>,
 }
 
 /// For whom a place is held, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Owner {
-    source: Source,
+struct PlaceOwner<I> {
+    source: PeerNetwork,
     /// Who the peer has proved to be, if it has.
-    identity: Option<Identity>,
+    identity: Option<I>,
 }
 
 #[derive(Debug)]
-struct Holder {
-    owner: Owner,
+struct Holder<I> {
+    owner: PlaceOwner<I>,
     settled: usize,
     weight: usize,
     taken: CancellationToken,
 }
 
-// === impl Source ===
+// === impl PeerNetwork ===
 
-impl From<IpAddr> for Source {
+impl From<IpAddr> for PeerNetwork {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             v4 @ IpAddr::V4(_) => v4,
@@ -111,35 +116,35 @@ impl From<IpAddr> for Source {
 
 // === impl Places ===
 
-impl Places {
+impl<I: PeerIdentity> Places<I> {
     /// Returns `max` places, of which one source may hold `source_max`.
-    pub(crate) fn new(max: usize, source_max: usize) -> Arc<Self> {
+    pub fn new(max: usize, source_max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
             source_max: source_max.min(max),
-            holders: Mutex::default(),
+            holders: Mutex::new(Holders::new()),
         })
     }
 
     /// Returns how many there are.
-    pub(crate) const fn max(&self) -> usize {
+    pub const fn max(&self) -> usize {
         self.max
     }
 
     /// Takes a place, if need be from a holder of a rank below `bid`.
-    pub(crate) fn take(self: &Arc<Self>, source: Source, bid: Rank) -> Result<Place, Full> {
+    pub fn take(self: &Arc<Self>, source: PeerNetwork, bid: Rank) -> Result<Place<I>, Full> {
         self.take_weight(source, None, bid, 1)
     }
 
     /// Takes `weight` places at once, for a peer that has proved to be `identity`, if it has.
-    pub(crate) fn take_weight(
+    pub fn take_weight(
         self: &Arc<Self>,
-        source: Source,
-        identity: Option<Identity>,
+        source: PeerNetwork,
+        identity: Option<I>,
         bid: Rank,
         weight: usize,
-    ) -> Result<Place, Full> {
-        let owner = Owner { source, identity };
+    ) -> Result<Place<I>, Full> {
+        let owner = PlaceOwner { source, identity };
         let mut holders = self.lock();
         self.make_room(&mut holders, &owner, bid, weight, None)?;
         let taken = CancellationToken::new();
@@ -152,22 +157,22 @@ impl Places {
         drop(holders);
         let places = Arc::clone(self);
         Ok(Place {
-            handle: Handle { places, id },
+            handle: PlaceHandle { places, id },
             taken,
             wait: None,
         })
     }
 
     /// Returns whether an unproven newcomer that bids so would get a place.
-    pub(crate) fn has_room(&self, bid: Rank) -> bool {
+    pub fn has_room(&self, bid: Rank) -> bool {
         let holders = self.lock();
         holders.used < self.max || holders.all.values().any(|holder| holder.rank() < bid)
     }
 
     fn make_room(
         &self,
-        holders: &mut Holders,
-        owner: &Owner,
+        holders: &mut Holders<I>,
+        owner: &PlaceOwner<I>,
         bid: Rank,
         weight: usize,
         asking: Option<u64>,
@@ -192,21 +197,37 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Holders> {
+    fn lock(&self) -> MutexGuard<'_, Holders<I>> {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Holders ===
 
-impl Holders {
+impl<I: PeerIdentity> Holders<I> {
+    fn new() -> Self {
+        Self {
+            next: 0,
+            all: BTreeMap::new(),
+            used: 0,
+            by_source: HashMap::new(),
+            by_identity: HashMap::new(),
+        }
+    }
+
     /// Returns who gives way next to a newcomer that takes `weight`, among those below a rank, at its own address or at all.
-    fn least(&self, newcomer: &Owner, at_own: bool, weight: usize, bid: Rank) -> Option<u64> {
+    fn least(
+        &self,
+        newcomer: &PlaceOwner<I>,
+        at_own: bool,
+        weight: usize,
+        bid: Rank,
+    ) -> Option<u64> {
         let below = self.all.iter().filter(|(_, holder)| {
             holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
         });
         // What the newcomer takes counts, so that whoever has as many as another takes none from it.
-        let would_hold = |owner: &Owner| match owner.is_of_one_peer_with(newcomer) {
+        let would_hold = |owner: &PlaceOwner<I>| match owner.is_of_one_peer_with(newcomer) {
             true => self.held(owner) + weight,
             false => self.held(owner),
         };
@@ -218,14 +239,14 @@ impl Holders {
     }
 
     /// Returns what a peer holds and may lose.
-    fn held(&self, owner: &Owner) -> usize {
+    fn held(&self, owner: &PlaceOwner<I>) -> usize {
         match &owner.identity {
             Some(identity) => count(&self.by_identity, identity),
             None => count(&self.by_source, &owner.source),
         }
     }
 
-    fn insert(&mut self, holder: Holder) -> u64 {
+    fn insert(&mut self, holder: Holder<I>) -> u64 {
         let id = self.next;
         self.next += 1;
         self.used += holder.weight;
@@ -234,14 +255,14 @@ impl Holders {
         id
     }
 
-    fn remove(&mut self, id: u64) -> Option<Holder> {
+    fn remove(&mut self, id: u64) -> Option<Holder<I>> {
         let holder = self.all.remove(&id)?;
         self.used -= holder.weight;
         self.discount(&holder);
         Some(holder)
     }
 
-    fn change(&mut self, id: u64, change: impl FnOnce(&mut Holder)) {
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Holder<I>)) {
         if let Some(mut holder) = self.all.remove(&id) {
             self.used -= holder.weight;
             self.discount(&holder);
@@ -252,22 +273,22 @@ impl Holders {
         }
     }
 
-    fn count(&mut self, holder: &Holder) {
+    fn count(&mut self, holder: &Holder<I>) {
         if holder.settled > 0 {
             return;
         }
-        let Owner { source, identity } = &holder.owner;
+        let PlaceOwner { source, identity } = &holder.owner;
         *self.by_source.entry(*source).or_default() += holder.weight;
         if let Some(identity) = identity {
             *self.by_identity.entry(identity.clone()).or_default() += holder.weight;
         }
     }
 
-    fn discount(&mut self, holder: &Holder) {
+    fn discount(&mut self, holder: &Holder<I>) {
         if holder.settled > 0 {
             return;
         }
-        let Owner { source, identity } = &holder.owner;
+        let PlaceOwner { source, identity } = &holder.owner;
         subtract(&mut self.by_source, source, holder.weight);
         if let Some(identity) = identity {
             subtract(&mut self.by_identity, identity, holder.weight);
@@ -288,9 +309,9 @@ fn subtract<K: Hash + Eq>(held: &mut HashMap<K, usize>, of: &K, weight: usize) {
     }
 }
 
-// === impl Owner ===
+// === impl PlaceOwner ===
 
-impl Owner {
+impl<I: PeerIdentity> PlaceOwner<I> {
     /// Returns whether both are counted as one.
     fn is_of_one_peer_with(&self, other: &Self) -> bool {
         match (&self.identity, &other.identity) {
@@ -303,7 +324,7 @@ impl Owner {
 
 // === impl Holder ===
 
-impl Holder {
+impl<I> Holder<I> {
     const fn rank(&self) -> Rank {
         match (self.settled, &self.owner.identity) {
             (0, None) => Rank::Unproven,
@@ -315,9 +336,9 @@ impl Holder {
 
 // === impl Place ===
 
-impl Place {
+impl<I: PeerIdentity> Place<I> {
     /// Returns a way to reach the place.
-    pub(crate) const fn handle(&self) -> &Handle {
+    pub const fn handle(&self) -> &PlaceHandle<I> {
         &self.handle
     }
 
@@ -328,19 +349,19 @@ impl Place {
     }
 
     /// Waits until the place is taken away.
-    pub(crate) fn wait_taken(&self) -> WaitForCancellationFutureOwned {
+    pub fn wait_taken(&self) -> WaitForCancellationFutureOwned {
         self.taken.clone().cancelled_owned()
     }
 
     /// Is ready once the place is taken away.
-    pub(crate) fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let taken = || Box::pin(self.taken.clone().cancelled_owned());
         self.wait.get_or_insert_with(taken).as_mut().poll(cx)
     }
 
     /// Holds `weight` more, if need be at the cost of others that hold theirs as loosely and longer.
-    pub(crate) fn grow(&self, weight: usize) -> Result<(), Full> {
-        let Handle { places, id } = &self.handle;
+    pub fn grow(&self, weight: usize) -> Result<(), Full> {
+        let PlaceHandle { places, id } = &self.handle;
         let mut holders = places.lock();
         let owner = holders.all.get(id).ok_or(Full)?.owner.clone();
         places.make_room(&mut holders, &owner, Rank::Settled, weight, Some(*id))?;
@@ -349,40 +370,40 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl<I: PeerIdentity> Drop for Place<I> {
     fn drop(&mut self) {
         self.handle.places.lock().remove(self.handle.id);
     }
 }
 
-// === impl Handle ===
+// === impl PlaceHandle ===
 
-impl Handle {
+impl<I: PeerIdentity> PlaceHandle<I> {
     /// Says who the holder has proved to be.
-    pub(crate) fn prove(&self, identity: &Identity) {
+    pub fn prove(&self, identity: &I) {
         self.change(|holder| holder.owner.identity = Some(identity.clone()));
     }
 
     /// Returns who the holder has proved to be, if it has.
-    pub(crate) fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<I> {
         let holders = self.places.lock();
         holders.all.get(&self.id)?.owner.identity.clone()
     }
 
     /// Keeps the place from being taken for as long as what is returned lives.
-    pub(crate) fn settle(&self) -> Settled {
+    pub fn settle(&self) -> SettledPlace<I> {
         self.change(|holder| holder.settled += 1);
-        Settled(self.clone())
+        SettledPlace(self.clone())
     }
 
-    fn change(&self, change: impl FnOnce(&mut Holder)) {
+    fn change(&self, change: impl FnOnce(&mut Holder<I>)) {
         self.places.lock().change(self.id, change);
     }
 }
 
-// === impl Settled ===
+// === impl SettledPlace ===
 
-impl Drop for Settled {
+impl<I: PeerIdentity> Drop for SettledPlace<I> {
     fn drop(&mut self) {
         self.0.change(|holder| holder.settled -= 1);
     }

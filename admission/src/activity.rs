@@ -1,0 +1,92 @@
+//! Whether a connection is of use: its calls, and since when it has had none.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// The calls of one connection. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct Activity(Arc<Mutex<Calls>>);
+
+/// A call that is under way on a connection, until it is dropped.
+#[derive(Debug)]
+pub struct ActiveCall(Arc<Mutex<Calls>>);
+
+#[derive(Debug)]
+struct Calls {
+    active: usize,
+    begun: bool,
+    idle_since: Instant,
+}
+
+// === impl Activity ===
+
+impl Activity {
+    /// Returns the activity of a connection that has just been accepted.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Arc::new(Mutex::new(Calls {
+            active: 0,
+            begun: false,
+            idle_since: Instant::now(),
+        })))
+    }
+
+    /// Counts a call until what is returned is dropped.
+    #[must_use]
+    pub fn begin_call(&self) -> ActiveCall {
+        let mut calls = lock(&self.0);
+        calls.active += 1;
+        calls.begun = true;
+        drop(calls);
+        ActiveCall(Arc::clone(&self.0))
+    }
+
+    /// Returns when the connection will have been idle too long, if nothing comes: `first_call` after it was accepted, `idle` after
+    /// its last call. `None` during a call.
+    #[must_use]
+    pub fn idle_until(&self, first_call: Duration, idle: Duration) -> Option<Instant> {
+        let calls = lock(&self.0);
+        let patience = if calls.begun { idle } else { first_call };
+        (calls.active == 0).then(|| calls.idle_since + patience)
+    }
+}
+
+// === impl ActiveCall ===
+
+impl Drop for ActiveCall {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.0);
+        calls.active -= 1;
+        calls.idle_since = Instant::now();
+    }
+}
+
+fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_secs(5);
+    const IDLE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_is_idle_from_its_last_call_on_and_until_then_waits_for_its_first() {
+        let activity = Activity::start();
+        let accepted = Instant::now();
+        assert_eq!(activity.idle_until(FIRST, IDLE), Some(accepted + FIRST));
+        let calls = (activity.begin_call(), activity.clone().begin_call());
+        assert_eq!(activity.idle_until(FIRST, IDLE), None);
+        drop(calls.0);
+        assert_eq!(activity.idle_until(FIRST, IDLE), None);
+        tokio::time::advance(IDLE * 2).await;
+        drop(calls.1);
+        assert_eq!(activity.idle_until(FIRST, IDLE), Some(accepted + IDLE * 3));
+    }
+}

@@ -1,0 +1,51 @@
+//! For whom the bytes of a call are held, and how it is refused while they arrive.
+
+use std::sync::Arc;
+
+use admission::{BodyFault, BodyOwner, Full, Rank};
+use server_access::Identity;
+use tonic::Status;
+
+use crate::{capacity::Place, error::Refusal, peer::Peer, shared::Shared};
+
+/// The peer of a call.
+#[derive(Debug)]
+pub(super) struct CallOwner {
+    shared: Arc<Shared>,
+    peer: Peer,
+}
+
+// === impl CallOwner ===
+
+impl CallOwner {
+    pub(super) fn new(shared: &Arc<Shared>, peer: &Peer) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            peer: peer.clone(),
+        }
+    }
+}
+
+impl BodyOwner for CallOwner {
+    type Identity = Identity;
+    type Error = Status;
+
+    fn hold(&self, bytes: usize) -> Result<Place, Full> {
+        self.peer
+            .take_weight(&self.shared.received, Rank::Settled, bytes)
+    }
+
+    /// Returns a refusal as an error of a body, from which it can be told again.
+    fn refuse(&self, fault: BodyFault) -> Status {
+        let refusal = match fault {
+            BodyFault::Full => self.shared.received_refusal(),
+            BodyFault::TooLarge { max } => Refusal::TooLarge { max },
+            BodyFault::SecondMessage => Refusal::Malformed {
+                detail: "more than one message in a call that has one".to_owned(),
+            },
+        };
+        let mut status = Status::from(refusal.clone());
+        status.set_source(Arc::new(refusal));
+        status
+    }
+}
