@@ -8,7 +8,7 @@ use agent_core::{
 };
 
 use super::{
-    agents::{self, Moment},
+    agents::{Input, Moment, Output},
     bounds::{Bounds, Mutant, create_limits},
     machines::Machines,
     servers,
@@ -16,125 +16,175 @@ use super::{
     store::Id,
 };
 
-/// Lets an agent take an input, and puts on its way what it wants done.
-///
-/// # Errors
-/// If it begins a write that it may not begin.
-pub fn step_agent(
-    bounds: &Bounds,
-    machines: &mut Machines,
-    state: &mut State,
-    place: usize,
-    input: agents::Input,
-) -> Result<(), String> {
-    let Some(agent) = state.agents[place].agent else {
-        return Ok(());
-    };
-    let at = Moment {
-        now: state.now,
-        room: room(bounds, state, place),
-    };
-    let (agent, outputs) = machines
-        .agents
-        .step(&mut machines.messages, agent, input, at);
-    state.agents[place].agent = Some(agent);
-    for output in outputs.iter() {
-        let process = &mut state.agents[place];
-        match *output {
-            agents::Output::Call(id, request) => leave(machines, state, place, id, request)?,
-            agents::Output::List(kind, id) => {
-                process.lists[kind as usize] = Some(Listing::Sent(id));
-                process.streams[kind as usize] = None;
-            }
-            agents::Output::Watch(kind, id) => {
-                if let Some(stream) = &mut process.streams[kind as usize] {
-                    stream.watch = Some(id);
-                }
-            }
-            agents::Output::StopWatch(kind) => {
-                process.lists[kind as usize] = None;
-                process.streams[kind as usize] = None;
-            }
-            agents::Output::Connect => process.dials = true,
-            agents::Output::Disconnect => {
-                if let Some(link) = state.link_of(place) {
-                    link.leave_agent();
-                }
-            }
-            agents::Output::Frame(frame) => {
-                let link = state.link_of(place);
-                if let Some(link) = link.filter(|link| !link.is_broken()) {
-                    link.to_server.push_back(Some(frame));
-                }
-            }
-        }
-    }
-    Ok(())
+/// Something that happens to a state: the machines change it.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// The bounds of the world.
+    pub bounds: &'a Bounds,
+    /// What the machines were seen to do.
+    pub machines: &'a mut Machines,
+    /// The state as it is by now.
+    pub state: State,
 }
 
-/// Lets a server take an input, and puts on its way what leaves it.
-///
-/// # Errors
-/// If it holds two sessions of the one cluster.
-pub fn step_server(
-    machines: &mut Machines,
-    state: &mut State,
-    place: usize,
-    input: servers::Input,
-) -> Result<(), String> {
-    let server = state.servers[place].machines;
-    let (server, outputs) = machines
-        .servers
-        .step(&mut machines.messages, server, input, state.now);
-    state.servers[place].machines = server;
-    for output in outputs.iter() {
-        let (servers::Output::Frame(number, _) | servers::Output::End(number, _)) = *output;
-        let Some(link) = state.link(number) else {
-            continue;
+// === impl Step ===
+
+impl Step<'_> {
+    /// Lets an agent take an input, and puts on its way what it wants done.
+    ///
+    /// # Errors
+    /// If it begins a write that it may not begin.
+    pub fn step_agent(&mut self, place: usize, input: Input) -> Result<(), String> {
+        let Some(agent) = self.state.agents[place].agent else {
+            return Ok(());
         };
-        match *output {
-            servers::Output::Frame(_, frame) => link.to_agent.push_back(ToAgent::Frame(frame)),
-            servers::Output::End(_, end) => {
-                link.to_agent.push_back(ToAgent::End(end));
-                link.server = None;
-                link.to_server.clear();
+        let at = Moment {
+            now: self.state.now,
+            room: self.room(place),
+        };
+        let Machines {
+            agents, messages, ..
+        } = self.machines;
+        let (agent, outputs) = agents.step(messages, agent, input, at);
+        self.state.agents[place].agent = Some(agent);
+        for output in outputs.iter() {
+            let process = &mut self.state.agents[place];
+            match *output {
+                Output::Call(id, request) => self.leave(place, id, request)?,
+                Output::List(kind, id) => {
+                    process.lists[kind as usize] = Some(Listing::Sent(id));
+                    process.streams[kind as usize] = None;
+                }
+                Output::Watch(kind, id) => {
+                    if let Some(stream) = &mut process.streams[kind as usize] {
+                        stream.watch = Some(id);
+                    }
+                }
+                Output::StopWatch(kind) => {
+                    process.lists[kind as usize] = None;
+                    process.streams[kind as usize] = None;
+                }
+                Output::Connect => process.dials = true,
+                Output::Disconnect => {
+                    if let Some(link) = self.state.link_of(place) {
+                        link.leave_agent();
+                    }
+                }
+                Output::Frame(frame) => {
+                    let link = self.state.link_of(place);
+                    if let Some(link) = link.filter(|link| !link.is_broken()) {
+                        link.to_server.push_back(Some(frame));
+                    }
+                }
             }
         }
-        if link.agent.is_none() {
-            link.to_agent.clear();
+        Ok(())
+    }
+
+    /// Lets a server take an input, and puts on its way what leaves it.
+    ///
+    /// # Errors
+    /// If it holds two sessions of the one cluster.
+    pub fn step_server(&mut self, place: usize, input: servers::Input) -> Result<(), String> {
+        let (server, now) = (self.state.servers[place].machines, self.state.now);
+        let Machines {
+            servers, messages, ..
+        } = &mut *self.machines;
+        let (server, outputs) = servers.step(messages, server, input, now);
+        self.state.servers[place].machines = server;
+        for output in outputs.iter() {
+            let (servers::Output::Frame(number, _) | servers::Output::End(number, _)) = *output;
+            let Some(link) = self.state.link(number) else {
+                continue;
+            };
+            match *output {
+                servers::Output::Frame(_, frame) => link.to_agent.push_back(ToAgent::Frame(frame)),
+                servers::Output::End(_, end) => {
+                    link.to_agent.push_back(ToAgent::End(end));
+                    link.server = None;
+                    link.to_server.clear();
+                }
+            }
+            if link.agent.is_none() {
+                link.to_agent.clear();
+            }
+        }
+        match self.machines.servers.sessions(server) {
+            0 | 1 => Ok(()),
+            many => Err(format!("server {place} has {many} sessions of one cluster")),
         }
     }
-    match machines.servers.sessions(server) {
-        0 | 1 => Ok(()),
-        many => Err(format!("server {place} has {many} sessions of one cluster")),
-    }
-}
 
-/// Lets the process want of the Lease what it wants.
-pub fn ask_lease(machines: &mut Machines, state: &mut State, place: usize) {
-    let process = &mut state.agents[place];
-    if process.asked.is_none() {
-        let (lease, command) =
-            machines
-                .leases
-                .poll(&mut machines.messages, process.lease, state.now);
-        process.lease = lease;
-        process.asked = command.map(Asked::Sent);
+    /// Lets the process want of the Lease what it wants.
+    pub fn ask_lease(&mut self, place: usize) {
+        let process = &mut self.state.agents[place];
+        if process.asked.is_none() {
+            let Machines {
+                leases, messages, ..
+            } = &mut *self.machines;
+            let (lease, command) = leases.poll(messages, process.lease, self.state.now);
+            process.lease = lease;
+            process.asked = command.map(Asked::Sent);
+        }
     }
-}
 
-/// Lets the calls leave that wait for the Lease to be renewed.
-///
-/// # Errors
-/// If one begins that may not begin.
-pub fn leave_held(machines: &mut Machines, state: &mut State, place: usize) -> Result<(), String> {
-    let calls = std::mem::take(&mut state.agents[place].calls);
-    let (held, others): (Vec<_>, Vec<_>) = calls
-        .into_iter()
-        .partition(|call| call.place == Place::Held);
-    state.agents[place].calls = others;
-    held.into_iter()
-        .try_for_each(|call| leave(machines, state, place, call.id, call.request))
+    /// Lets the calls leave that wait for the Lease to be renewed.
+    ///
+    /// # Errors
+    /// If one begins that may not begin.
+    pub fn leave_held(&mut self, place: usize) -> Result<(), String> {
+        let calls = std::mem::take(&mut self.state.agents[place].calls);
+        let (held, others): (Vec<_>, Vec<_>) = calls
+            .into_iter()
+            .partition(|call| call.place == Place::Held);
+        self.state.agents[place].calls = others;
+        held.into_iter()
+            .try_for_each(|call| self.leave(place, call.id, call.request))
+    }
+
+    /// Lets a call leave, as the agent's shell does: only with the Lease, and a create with the time that the Lease leaves it.
+    fn leave(&mut self, place: usize, id: CallId, request: Id) -> Result<(), String> {
+        let (machines, now) = (&mut *self.machines, self.state.now);
+        let lead = machines.leases.lead(self.state.agents[place].lease, now);
+        let mut asked = machines.request(request).clone();
+        let mut held = lead.is_none() && machines.mutant != Some(Mutant::IgnoreLeaseLoss);
+        let mut timeout = create_limits().timeout;
+        if let (Request::CreatePod(create), Some(lead)) = (&mut asked, lead) {
+            let left = lead.creates_until.duration_since(now);
+            let left = Duration::try_from(left).unwrap_or_default();
+            held |= left < CREATE_TIMEOUT_MIN;
+            create.timeout = create.timeout.min(left);
+            timeout = create.timeout;
+        }
+        let mut call = Call {
+            id,
+            request,
+            place: Place::Held,
+        };
+        if !held {
+            if is_write(&asked) {
+                let newest = machines.leases.epoch(self.state.lease).unwrap_or(0);
+                check_epoch(place, lead, newest)?;
+            }
+            let deadline = now + timeout + lateness_max(machines.mutant);
+            call.request = machines.messages.requests.intern(asked);
+            call.place = Place::Sent(deadline);
+        }
+        self.state.agents[place].calls.push(call);
+        Ok(())
+    }
+
+    /// Returns how many frames an agent may send now.
+    fn room(&mut self, place: usize) -> u8 {
+        let Some(window) = self.bounds.window else {
+            return u8::MAX;
+        };
+        let link = self.state.link_of(place);
+        let used = link.map_or(0, |link| {
+            u8::try_from(link.to_server.len()).unwrap_or(u8::MAX)
+        });
+        window.saturating_sub(used)
+    }
 }
 
 /// Returns whether a call writes.
@@ -144,43 +194,6 @@ pub const fn is_write(request: &Request) -> bool {
         request,
         Request::ReadPod { .. } | Request::ReadReplicaSet { .. }
     )
-}
-
-/// Lets a call leave, as the agent's shell does: only with the Lease, and a create with the time that the Lease leaves it.
-fn leave(
-    machines: &mut Machines,
-    state: &mut State,
-    place: usize,
-    id: CallId,
-    request: Id,
-) -> Result<(), String> {
-    let lead = machines.leases.lead(state.agents[place].lease, state.now);
-    let mut asked = machines.request(request).clone();
-    let mut held = lead.is_none() && machines.mutant != Some(Mutant::IgnoreLeaseLoss);
-    let mut timeout = create_limits().timeout;
-    if let (Request::CreatePod(create), Some(lead)) = (&mut asked, lead) {
-        let left = lead.creates_until.duration_since(state.now);
-        let left = Duration::try_from(left).unwrap_or_default();
-        held |= left < CREATE_TIMEOUT_MIN;
-        create.timeout = create.timeout.min(left);
-        timeout = create.timeout;
-    }
-    let mut call = Call {
-        id,
-        request,
-        place: Place::Held,
-    };
-    if !held {
-        if is_write(&asked) {
-            let newest = machines.leases.epoch(state.lease).unwrap_or(0);
-            check_epoch(place, lead, newest)?;
-        }
-        let deadline = state.now + timeout + lateness_max(machines.mutant);
-        call.request = machines.messages.requests.intern(asked);
-        call.place = Place::Sent(deadline);
-    }
-    state.agents[place].calls.push(call);
-    Ok(())
 }
 
 /// Checks that a write begins in the newest epoch.
@@ -202,16 +215,4 @@ fn lateness_max(mutant: Option<Mutant>) -> Duration {
     } else {
         margin
     }
-}
-
-/// Returns how many frames an agent may send now.
-fn room(bounds: &Bounds, state: &mut State, place: usize) -> u8 {
-    let Some(window) = bounds.window else {
-        return u8::MAX;
-    };
-    let link = state.link_of(place);
-    let used = link.map_or(0, |link| {
-        u8::try_from(link.to_server.len()).unwrap_or(u8::MAX)
-    });
-    window.saturating_sub(used)
 }
