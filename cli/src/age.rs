@@ -63,12 +63,16 @@ pub(crate) fn ago(time: Option<&prost_types::Timestamp>, now: Timestamp) -> Stri
         return String::new();
     };
     let span = Duration::try_from(now.duration_since(time)).unwrap_or_default();
-    let seconds = span.as_secs();
+    format!("{} ago", spoken(span.as_secs()))
+}
+
+/// Writes seconds within a sentence, in one unit, such as `2 min`.
+pub(crate) fn spoken(seconds: u64) -> String {
     match seconds {
-        0..=119 => format!("{seconds} s ago"),
-        120..=7_199 => format!("{} min ago", seconds / MINUTE),
-        7_200..=172_799 => format!("{} h ago", seconds / HOUR),
-        _ => format!("{} d ago", seconds / DAY),
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / MINUTE),
+        7_200..=172_799 => format!("{} h", seconds / HOUR),
+        _ => format!("{} d", seconds / DAY),
     }
 }
 

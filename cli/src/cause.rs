@@ -1,6 +1,6 @@
 //! The cause of a ReplicaSet's state, as the server says it, and the words around it.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use decree::v1::{self, ReplicaSetState, Rule, Severity};
 use jiff::Timestamp;
@@ -118,11 +118,10 @@ fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
         return None;
     }
     let left = age::wire_time(set.next_sync.as_ref()?)?.duration_since(now);
-    let seconds = left.as_secs().max(0) + i64::from(left.subsec_nanos() > 0);
-    Some(match seconds {
+    let left = Duration::try_from(left).unwrap_or_default();
+    Some(match left.as_secs() + u64::from(left.subsec_nanos() > 0) {
         0 => "retry now".to_owned(),
-        1..=119 => format!("retry in {seconds} s"),
-        _ => format!("retry in {} min", seconds / 60),
+        seconds => format!("retry in {}", age::spoken(seconds)),
     })
 }
 

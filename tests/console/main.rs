@@ -152,15 +152,6 @@ async fn board_is_filtered_and_sorted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn older_server_names_no_cause() {
-    play(
-        "older_server_names_no_cause",
-        Stage::open(Config::embedded()).await,
-    )
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn map_shows_every_replica_set() {
     play(
         "map_shows_every_replica_set",

@@ -1,4 +1,4 @@
-// Stories whose answers are made up: the causes of many ReplicaSets, and what an older server does not say.
+// Stories whose answers are made up: the causes of many ReplicaSets.
 
 import { summary } from './made-up.mjs';
 
@@ -108,24 +108,6 @@ export const causes = {
     await until(again, 'that nothing is found', () => document.getElementById('empty').innerText.includes('Nothing found'));
     await again.click('#empty button');
     await summaryLine(again, until, '121 ReplicaSets: 98 blocked, 1 slow, 1 working, 20 in sync, 1 watched only.');
-  },
-
-  async older_server_names_no_cause({ open, until, assert }) {
-    const page = await open('', WIDE, true);
-    const plain = (name, fields) => ({ ...summary(name, fields), cause: null, ...fields });
-    const reason = (rule, detail) => [{ rule: `RULE_${rule}`, detail }];
-    await say(page, [
-      plain('api', {}),
-      plain('refused', { ready: 1, since: 2, failure: 'exceeded quota: pods', state: 'REPLICA_SET_STATE_WAITING', reasons: reason('BACKOFF', '2 failures in a row') }),
-      plain('held', { ready: 1, since: 3, state: 'REPLICA_SET_STATE_WAITING', reasons: reason('REFUSED_BY_AGENT', 'deletes are held: 3 in a minute, 2 allowed; resume with: decree resume shop/held.') }),
-      plain('late', { ready: 2, since: 90, state: 'REPLICA_SET_STATE_IN_SYNC' }),
-      plain('soon', { ready: 2, since: 9, state: 'REPLICA_SET_STATE_ACTING', operationsInFlight: 1 }),
-    ]);
-    await summaryLine(page, until, '5 ReplicaSets: 2 blocked, 1 slow, 1 working, 1 in sync.');
-    const told = await page.$$eval('.space .row', (rows) => rows.sort((a, b) => a.dataset.at - b.dataset.at).map((row) => `${row.querySelector('.state').innerText.trim()} ${row.querySelector('.name').textContent}: ${row.querySelector('.cause').innerText.trim()}`));
-    assert(told[0].endsWith('Blocked held: Paused by the agent: deletes are held: 3 in a minute, 2 allowed; resume with: decree resume shop/held'), told[0]);
-    assert(told[1].endsWith('Blocked refused: Refused by the cluster: exceeded quota: pods'), told[1]);
-    assert(told[2].endsWith('Slow late: 1 of 3 pods not ready') && told[3].endsWith('Working soon: 1 operation in flight') && told[4].endsWith('In sync api: All pods available'), `${told}`);
   },
 
   async map_shows_every_replica_set({ open, until, picture, assert, audit, axe, forgive }) {

@@ -1,4 +1,4 @@
-// Answers that a story makes up, for what no small cluster gives: thousands of ReplicaSets, and what an older server leaves out.
+// Answers that a story makes up, for what no small cluster gives: thousands of ReplicaSets.
 
 /** Runs in a page before its scripts: `made.say(name, data)` is an event of the stream, and `made.answers` has the answers to other requests. */
 export function makeUp() {
