@@ -5,20 +5,25 @@ use std::{io, io::Write};
 use runtime::escaped;
 
 use crate::{
+    page,
     paint::{Paint, severity_of},
     streams::Io,
 };
 
 mod narrow;
 
+use narrow::Layout;
+
 /// The column of words that have a color.
 const STATE: &str = "STATE";
+/// The column of sentences that say why a row stands as it does.
+const CAUSE: &str = "CAUSE";
+/// A cell that says nothing.
+const NOTHING: &str = "-";
 /// What separates columns.
 const GAP: usize = 3;
 /// The least width of a column with its gap, as kubectl has it.
 const COLUMN_MIN: usize = 6;
-/// How many characters of a name stay at least.
-const NAME_MIN: usize = 12;
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
@@ -29,10 +34,8 @@ pub(crate) struct Table {
     columns: Option<usize>,
     paint: Paint,
     has_headers: bool,
-    /// How many of the first columns are names, which stay however narrow it gets.
-    names: usize,
-    /// Whether the last column stays too.
-    keeps_last: bool,
+    /// Whether no line may be longer than the terminal.
+    fits: bool,
 }
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
@@ -65,8 +68,7 @@ impl Table {
             columns: None,
             paint: Paint::default(),
             has_headers: true,
-            names: 1,
-            keeps_last: false,
+            fits: false,
         }
     }
 
@@ -81,84 +83,28 @@ impl Table {
         }
     }
 
-    /// Returns the lines with their names as short as the terminal wants them.
-    fn shortened(&self) -> Vec<Vec<String>> {
-        let lines = self.lines().into_iter();
-        let Some(columns) = self.columns else {
-            return lines.cloned().collect();
-        };
+    /// Makes every line fit so many columns of a terminal: columns are left out from the end, but no names and no causes.
+    pub(crate) fn fit(self, columns: usize) -> Self {
+        Self {
+            columns: Some(columns),
+            fits: true,
+            ..self
+        }
+    }
+
+    /// Returns which columns are shown, as the terminal wants them.
+    fn layout(&self) -> Layout {
         let mut needed = Stream::new(vec![0; self.headers.len()]);
-        lines.clone().for_each(|cells| needed.widen(cells));
-        let widths = narrow::widths(&self.headers, &needed.widths, column, columns);
-        let short = |(cell, width): (&String, &Option<usize>)| match width {
-            Some(width) => narrow::middle(cell, *width),
-            None => cell.clone(),
+        self.lines().iter().for_each(|cells| needed.widen(cells));
+        let table = narrow::Table {
+            headers: &self.headers,
+            needed: &needed.widths,
+            room: self.columns.unwrap_or(usize::MAX),
         };
-        let lines = lines.map(|cells| cells.iter().zip(&widths).map(short).collect());
-        lines.collect()
-    }
-
-    /// Says how many of the first columns are names.
-    pub(crate) fn names(self, names: usize) -> Self {
-        Self { names, ..self }
-    }
-
-    /// Says whether the last column stays however narrow it gets.
-    pub(crate) fn keeps_last(self, keeps_last: bool) -> Self {
-        Self { keeps_last, ..self }
-    }
-
-    /// Leaves out columns from the end until the table is no wider than this, but never those of names. Where the last column stays, names are
-    /// shortened in the middle for it, and at last its own end is left out.
-    pub(crate) fn fit(mut self, columns: usize) -> Self {
-        let kept = usize::from(self.keeps_last);
-        while self.headers.len() > self.names + kept && self.width() > columns {
-            let left_out = self.headers.len() - 1 - kept;
-            self.headers.remove(left_out);
-            self.rows.iter_mut().for_each(|cells| {
-                cells.remove(left_out);
-            });
+        match self.fits {
+            true => table.fitted(),
+            false => table.shortened(),
         }
-        if self.keeps_last {
-            let mut longest = self.longest_name();
-            while longest > NAME_MIN && self.width() > columns {
-                longest -= 1;
-                let names = self
-                    .rows
-                    .iter_mut()
-                    .flat_map(|cells| &mut cells[..self.names]);
-                names.for_each(|name| *name = narrow::middle(name, longest));
-            }
-            let over = self.width().saturating_sub(columns);
-            let last = self
-                .rows
-                .iter()
-                .filter_map(|cells| Some(cells.last()?.chars().count()));
-            let room = last.max().unwrap_or(0).saturating_sub(over);
-            for cell in self.rows.iter_mut().filter_map(|cells| cells.last_mut()) {
-                if cell.chars().count() > room {
-                    *cell = cell
-                        .chars()
-                        .take(room.saturating_sub(1))
-                        .chain(['…'])
-                        .collect();
-                }
-            }
-        }
-        self
-    }
-
-    fn longest_name(&self) -> usize {
-        let names = self.rows.iter().flat_map(|cells| &cells[..self.names]);
-        names.map(|name| name.chars().count()).max().unwrap_or(0)
-    }
-
-    fn width(&self) -> usize {
-        let lines = self.lines();
-        let mut stream = Stream::new(vec![0; self.headers.len()]);
-        lines.iter().for_each(|cells| stream.widen(cells));
-        let widths = lines.iter().map(|cells| stream.line(cells).chars().count());
-        widths.max().unwrap_or(0)
     }
 
     fn lines(&self) -> Vec<&Vec<String>> {
@@ -185,16 +131,43 @@ impl Table {
 
     /// Writes the table; each line begins with `indent`.
     pub(crate) fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let lines = self.shortened();
-        let mut stream = Stream {
-            states: self.headers.iter().position(|header| header == STATE),
-            paint: self.paint,
-            ..Stream::new(vec![0; self.headers.len()])
+        let layout = self.layout();
+        let shown = |cells: &[String]| -> Vec<String> {
+            let short = |(at, width): &(usize, Option<usize>)| match width {
+                Some(width) => narrow::middle(&cells[*at], *width),
+                None => cells[*at].clone(),
+            };
+            layout.columns.iter().map(short).collect()
         };
+        let headers = shown(&self.headers);
+        let mut stream = Stream {
+            states: headers.iter().position(|header| header == STATE),
+            paint: self.paint,
+            ..Stream::new(vec![0; headers.len()])
+        };
+        let lines: Vec<_> = self.lines().iter().map(|cells| shown(cells)).collect();
         lines.iter().for_each(|cells| stream.widen(cells));
-        lines
-            .iter()
-            .try_for_each(|cells| writeln!(out, "{indent}{}", stream.line(cells)))
+        let cause = self.headers.iter().position(|header| header == CAUSE);
+        let cause = cause.filter(|_| layout.is_below);
+        let mut lines = lines.iter();
+        if self.has_headers
+            && let Some(headers) = lines.next()
+        {
+            writeln!(out, "{indent}{}", stream.line(headers))?;
+        }
+        for (cells, row) in lines.zip(&self.rows) {
+            writeln!(out, "{indent}{}", stream.line(cells))?;
+            let below = cause.map(|at| &row[at]).filter(|cause| *cause != NOTHING);
+            for line in below.map_or_else(Vec::new, |text| self.below(text)) {
+                writeln!(out, "{indent}{line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a cause in lines that fit.
+    fn below(&self, cause: &str) -> Vec<String> {
+        page::wrap(&format!("  {cause}"), self.columns.unwrap_or(usize::MAX))
     }
 }
 
@@ -271,50 +244,86 @@ mod tests {
         .assert_eq(&text(|out| table.write(out, "")));
     }
 
-    #[test]
-    fn columns_go_from_the_end_where_it_is_narrow_and_names_stay() {
-        let table = |columns| {
-            let mut table = Table::new(["CLUSTER", "NAME", "UP", "WHY"]).names(2);
-            table.row(["kind", "default/web", "10", "because"].map(str::to_owned));
-            text(|out| table.fit(columns).write(out, ""))
-        };
-        let whole = "CLUSTER   NAME          UP    WHY\nkind      default/web   10    because\n";
-        assert_eq!(table(37), whole);
-        let narrower = "CLUSTER   NAME          UP\nkind      default/web   10\n";
-        assert_eq!(table(36), narrower);
-        let names = "CLUSTER   NAME\nkind      default/web\n";
-        assert_eq!((table(21), table(5)), (names.to_owned(), names.to_owned()));
+    /// Returns what `decree top` shows of three ReplicaSets on a terminal of so many columns, which it fits.
+    fn top(columns: usize) -> String {
+        let headers = [
+            "REPLICASET",
+            "DEC/S",
+            "OPS/S",
+            "IN-FLIGHT",
+            "AVAILABLE",
+            "UNCONVERGED",
+            "STATE",
+            "CAUSE",
+        ];
+        let mut table = Table::new(headers);
+        let long = "payments/recommendations-canary-5d4c7b8f69";
+        let quota = "Quota exceeded in payments: 404 of 300 pods";
+        table.row([long, "0.2", "0.0", "0", "3/9", "12m", "Blocked", quota].map(str::to_owned));
+        table.row(["shop/web", "9.0", "40.5", "12", "8/8", "-", "In sync", "-"].map(str::to_owned));
+        let text = text(|out| table.fit(columns).write(out, ""));
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(columns), "{columns}:\n{text}");
+        text
     }
 
     #[test]
-    fn names_are_shortened_in_the_middle_and_the_last_column_stays() {
-        let table = |columns| {
-            let mut table = Table::new(["NAME", "UP", "CAUSE"]).keeps_last(true);
-            table.row(
-                [
-                    "payments/ledger-5f6a8b9c7",
-                    "10",
-                    "Quota exceeded: 404 of 300",
-                ]
-                .map(str::to_owned),
-            );
-            text(|out| table.fit(columns).write(out, ""))
-        };
+    fn top_fits_120_columns() {
         expect![[r#"
-            NAME                        CAUSE
-            payments/ledger-5f6a8b9c7   Quota exceeded: 404 of 300
-        "#]]
-        .assert_eq(&table(59));
+            REPLICASET             DEC/S   OPS/S   IN-FLIGHT   AVAILABLE   UNCONVERGED   CAUSE
+            payments/r…d4c7b8f69   0.2     0.0     0           3/9         12m           Quota exceeded in payments: 404 of 300 pods
+            shop/web               9.0     40.5    12          8/8         -             -
+        "#]].assert_eq(&top(120));
+    }
+
+    #[test]
+    fn top_fits_80_columns() {
         expect![[r#"
-            NAME               CAUSE
-            payments…6a8b9c7   Quota exceeded: 404 of 300
+            REPLICASET                   DEC/S   CAUSE
+            payments/reco…y-5d4c7b8f69   0.2     Quota exceeded in payments: 404 of 300 pods
+            shop/web                     9.0     -
         "#]]
-        .assert_eq(&table(45));
+        .assert_eq(&top(80));
+    }
+
+    #[test]
+    fn top_fits_60_columns_with_the_cause_below() {
         expect![[r#"
-            NAME           CAUSE
-            paymen…8b9c7   Quota exceeded…
+            REPLICASET             DEC/S   OPS/S   IN-FLIGHT   AVAILABLE
+            payments/r…d4c7b8f69   0.2     0.0     0           3/9
+              Quota exceeded in payments: 404 of 300 pods
+            shop/web               9.0     40.5    12          8/8
         "#]]
-        .assert_eq(&table(30));
+        .assert_eq(&top(60));
+    }
+
+    #[test]
+    fn top_fits_40_columns_with_the_cause_below() {
+        expect![[r#"
+            REPLICASET                 DEC/S   OPS/S
+            payments/rec…-5d4c7b8f69   0.2     0.0
+              Quota exceeded in payments: 404 of 300
+                  pods
+            shop/web                   9.0     40.5
+        "#]]
+        .assert_eq(&top(40));
+    }
+
+    #[test]
+    fn names_stay_however_narrow_it_is() {
+        let mut table = Table::new(["CLUSTER", "REPLICASET", "OPS/S", "CAUSE"]);
+        let cells = [
+            "north-production-cluster",
+            "payments/recommendations-5d4c7b8f69",
+            "1.0",
+            "-",
+        ];
+        table.row(cells.map(str::to_owned));
+        expect![[r#"
+            CLUSTER          REPLICASET
+            north-p…luster   paymen…7b8f69
+        "#]]
+        .assert_eq(&text(|out| table.fit(30).write(out, "")));
     }
 
     #[test]

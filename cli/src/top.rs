@@ -182,18 +182,10 @@ impl<'a> Top<'a> {
         Ok(String::from_utf8_lossy(&page).into_owned())
     }
 
-    fn table(
-        &self,
-        Rows {
-            headers,
-            rows,
-            names,
-            keeps_last,
-        }: Rows,
-    ) -> Table {
+    fn table(&self, Rows { headers, rows }: Rows) -> Table {
         let mut table = Table::new(headers).no_headers(self.args.print.no_headers);
         rows.into_iter().for_each(|cells| table.row(cells));
-        table.names(names).keeps_last(keeps_last)
+        table
     }
 
     fn title(&self, view: &View) -> String {

@@ -1,6 +1,10 @@
-//! Names that are shortened in the middle where lines are too long for a terminal.
+//! Tables on narrow terminals: names are shortened in the middle, and where a line must not be longer than the terminal, columns are left out.
+//!
+//! **Invariant:** no column of names is left out, and no cause is cut off.
 
-/// The columns of names, and how short they may become.
+use super::{CAUSE, column};
+
+/// The columns of names.
 const NAMES: [&str; 6] = [
     "CLUSTER",
     "NAMESPACE",
@@ -9,40 +13,114 @@ const NAMES: [&str; 6] = [
     "REPLICASET",
     "SESSION",
 ];
+/// How short names become for other columns.
 pub(super) const SHORTEST: usize = 20;
-/// How many characters of the last column, which may hold a sentence, count for the length of a line.
+/// How short they become where nothing else is left.
+const SHORTEST_ALONE: usize = 8;
+/// How many characters of the last column, which may hold a sentence, count for the length of a line that a terminal may break.
 const LAST_MAX: usize = 40;
 
-/// Returns how wide each column of names may be so that lines fit so many columns of a terminal, if they can; `None` for other columns.
-/// `needed` are the widths that nothing is cut with, and `gapped` adds the gap to one.
-pub(super) fn widths(
-    headers: &[String],
-    needed: &[usize],
-    gapped: impl Fn(usize) -> usize,
-    columns: usize,
-) -> Vec<Option<usize>> {
-    let mut widths = needed.to_vec();
-    let is_name = |at: usize| {
-        let header = headers.get(at).map(String::as_str);
-        header.is_some_and(|header| NAMES.contains(&header))
-    };
-    let width = |widths: &[usize]| {
-        let (last, others) = widths.split_last().unwrap_or((&0, &[]));
-        let others = others.iter().map(|width| gapped(*width));
-        others.sum::<usize>() + (*last).min(LAST_MAX)
-    };
-    while width(&widths) > columns {
-        let names = widths.iter_mut().enumerate();
-        let names = names.filter(|(at, _)| is_name(*at)).map(|(_, width)| width);
-        match names.max() {
-            Some(widest) if *widest > SHORTEST => *widest -= 1,
-            _ => break,
+/// Which columns are shown, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// The columns, each with how long its names may be; `None` for a column that is shown whole.
+    pub(super) columns: Vec<(usize, Option<usize>)>,
+    /// Whether the cause has lines of its own, below its row.
+    pub(super) is_below: bool,
+}
+
+/// What is laid out, and for how many columns of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table<'a> {
+    pub(super) headers: &'a [String],
+    /// The widths that nothing is cut with.
+    pub(super) needed: &'a [usize],
+    pub(super) room: usize,
+}
+
+// === impl Table ===
+
+impl Table<'_> {
+    /// Shows all columns, with names that are short enough for lines that fit, if they can.
+    pub(super) fn shortened(self) -> Layout {
+        let all: Vec<_> = (0..self.headers.len()).collect();
+        let (columns, _) = self.shorten(&all, SHORTEST, LAST_MAX);
+        let is_below = false;
+        Layout { columns, is_below }
+    }
+
+    /// Leaves out columns from the end until lines fit, but neither names nor the cause. Where not even these fit, the cause has lines of its own, and
+    /// there is room for other columns again.
+    pub(super) fn fitted(self) -> Layout {
+        let all: Vec<_> = (0..self.headers.len()).collect();
+        let without_cause: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|at| self.headers[*at] != CAUSE)
+            .collect();
+        let is_below = without_cause.len() < all.len();
+        if let Ok(columns) = self.leave_out(all, SHORTEST) {
+            return Layout {
+                columns,
+                is_below: false,
+            };
+        }
+        let columns = self
+            .leave_out(without_cause, SHORTEST)
+            .or_else(|names| self.leave_out(names, SHORTEST_ALONE))
+            .unwrap_or_else(|names| self.shorten(&names, SHORTEST_ALONE, usize::MAX).0);
+        Layout { columns, is_below }
+    }
+
+    /// Returns which columns are left where lines fit; those that always stay if they are too long even then.
+    fn leave_out(
+        self,
+        mut shown: Vec<usize>,
+        shortest: usize,
+    ) -> Result<Vec<(usize, Option<usize>)>, Vec<usize>> {
+        loop {
+            let (columns, fits) = self.shorten(&shown, shortest, usize::MAX);
+            if fits {
+                return Ok(columns);
+            }
+            let stays = |at: usize| self.is_name(at) || self.headers[at] == CAUSE;
+            match shown.iter().rposition(|at| !stays(*at)) {
+                Some(last) => shown.remove(last),
+                None => return Err(shown),
+            };
         }
     }
-    let widths = widths.into_iter().enumerate();
-    widths
-        .map(|(at, width)| is_name(at).then_some(width))
-        .collect()
+
+    /// Shortens the longest names until a line of these columns fits, and says whether it does.
+    fn shorten(
+        self,
+        shown: &[usize],
+        shortest: usize,
+        last_max: usize,
+    ) -> (Vec<(usize, Option<usize>)>, bool) {
+        let mut widths: Vec<_> = shown.iter().map(|at| self.needed[*at]).collect();
+        let width = |widths: &[usize]| {
+            let (last, others) = widths.split_last().unwrap_or((&0, &[]));
+            let others = others.iter().map(|width| column(*width));
+            others.sum::<usize>() + (*last).min(last_max)
+        };
+        while width(&widths) > self.room {
+            let names = shown.iter().zip(&mut widths);
+            let names = names.filter(|(at, _)| self.is_name(**at));
+            match names.map(|(_, width)| width).max() {
+                Some(widest) if *widest > shortest => *widest -= 1,
+                _ => break,
+            }
+        }
+        let fits = width(&widths) <= self.room;
+        let columns = shown.iter().zip(widths);
+        let columns = columns.map(|(at, width)| (*at, self.is_name(*at).then_some(width)));
+        (columns.collect(), fits)
+    }
+
+    fn is_name(self, at: usize) -> bool {
+        NAMES.contains(&self.headers[at].as_str())
+    }
 }
 
 /// Returns a text of at most so many characters: where it has more, an ellipsis stands for those in the middle.

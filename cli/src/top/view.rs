@@ -38,10 +38,6 @@ struct Busy<T> {
 pub(super) struct Rows {
     pub(super) headers: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
-    /// How many of the first columns are names.
-    pub(super) names: usize,
-    /// Whether the last column stays however narrow it gets.
-    pub(super) keeps_last: bool,
 }
 
 // === impl View ===
@@ -136,8 +132,6 @@ impl View {
         Rows {
             rows: rows.collect(),
             headers,
-            names: 1,
-            keeps_last: false,
         }
     }
 
@@ -177,8 +171,6 @@ impl View {
         Rows {
             rows: rows.collect(),
             headers,
-            names: 1 + usize::from(has_clusters),
-            keeps_last: true,
         }
     }
 
