@@ -41,9 +41,9 @@ impl Shared {
         self.schedule.arrive(at);
         self.lend_leases();
         if world.is_some_and(|world| world <= at) {
-            drop(self.world.step(at))
+            self.world.step(at);
         } else {
-            self.world.follow(at, &[])
+            self.world.follow(at, &[]);
         }
         self.check()?;
         if self.schedule.next_at() == Some(at)

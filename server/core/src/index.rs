@@ -355,6 +355,11 @@ impl Index {
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
+    /// Returns how many active pods a node has, if none of them is ready and the node may be why.
+    pub(crate) fn unready_pods_of(&self, id: NodeId) -> Option<u32> {
+        self.nodes.unready_pods(id)
+    }
+
     pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
         let owned = self.set(id).into_iter().flat_map(|set| &set.owned);
         let pods = owned.filter_map(|id| Some((*id, self.pod(*id)?)));

@@ -68,6 +68,6 @@ pub use object::{
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
-pub use report::{Answered, Decision, OutcomeCounts, Report, ScaleDown, State, View};
+pub use report::{Answered, Decision, OutcomeCounts, Report, ScaleDown, State, UnreadyNode, View};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
 pub use sync::rank::{Place, Ranked, RankedPod, choice, places};

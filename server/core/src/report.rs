@@ -189,4 +189,15 @@ pub struct View {
     pub unconverged_since: Option<Timestamp>,
     /// One of the active pods that are not ready, unless it has converged.
     pub unready: Option<Arc<str>>,
+    /// The node that most of those pods are on, if none of its pods is ready and it may be why; where they are many, it is that of some of them.
+    pub unready_node: Option<UnreadyNode>,
+}
+
+/// A node of which no active pod is ready, though most of them were in this session, while pods of other nodes are ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadyNode {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How many active pods are known on it, of all owners.
+    pub pods: u32,
 }

@@ -10,7 +10,7 @@ mod refused;
 mod words;
 
 use decree::v1::{self, Rule, Severity};
-use server_core::{Span, Timestamp, wording::count};
+use server_core::{Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
 
 use self::{
     finding::{Finding, Names, Weight, said},
@@ -34,6 +34,8 @@ pub(crate) struct Known<'a> {
     pub(crate) attempt: Option<Attempt<'a>>,
     /// One of its pods that are not ready.
     pub(crate) unready: Option<&'a str>,
+    /// The node that most of those are on, if none of its pods is ready.
+    pub(crate) unready_node: Option<&'a UnreadyNode>,
 }
 
 /// Returns why a ReplicaSet stands as its summary says.
@@ -177,6 +179,9 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         let all = count(active, "pod");
         return Finding::passing(format!("Deletes {surplus} of {all}")).next(explain);
     }
+    if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
+        return without_ready_pods(node, explain);
+    }
     let (lacking, what) = match ready < replicas {
         true => (i64::from(replicas) - i64::from(ready), "ready"),
         false => (i64::from(replicas) - i64::from(available), "available yet"),
@@ -186,6 +191,19 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         Some(pod) => finding.next(format!("kubectl -n {} describe pod {pod}", names.namespace)),
         None => finding.next(explain),
     }
+}
+
+/// No pod of a node is ready. That the node is down is not known, as agents do not send nodes.
+fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
+    let UnreadyNode { name, pods } = node;
+    let pods = count(*pods, "known active pod");
+    let text = format!("None of the {pods} on {} is ready", short(name));
+    // The name of a node stands in a command only if a shell takes it for a word.
+    let next = match is_subdomain(name.as_bytes()) {
+        true => format!("kubectl describe node {name}"),
+        false => explain,
+    };
+    Finding::passing(text.as_str()).group(text).next(next)
 }
 
 /// Returns what is said of the first reason of a rule.

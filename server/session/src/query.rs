@@ -39,7 +39,7 @@ impl Session {
     fn summary(&self, now: Timestamp, mut view: View) -> v1::ReplicaSetSummary {
         let identity = &self.state.identity;
         let (uid, failures) = (view.key.uid.clone(), view.failures);
-        let unready = view.unready.take();
+        let (unready, unready_node) = (view.unready.take(), view.unready_node.take());
         let mut summary = encode::summary(identity.cluster_ref(), view);
         let known = Known {
             mode: identity.mode,
@@ -47,6 +47,7 @@ impl Session {
             failures,
             attempt: self.state.timeline.last_attempt(&uid),
             unready: unready.as_deref(),
+            unready_node: unready_node.as_ref(),
         };
         summary.cause = Some(cause(&summary, &known));
         summary

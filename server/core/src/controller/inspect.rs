@@ -1,17 +1,20 @@
 //! What a person may ask a controller.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Inspect, in_flight::SentBatch};
 use crate::{
     batch::{ActionKind, BatchId},
-    index::{Set, SetId},
+    index::{NodeId, Set, SetId},
     object::{Key, Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
-    report::{Decision, State, View},
+    report::{Decision, State, UnreadyNode, View},
     wording::{self, count},
 };
+
+/// At how many pods of a ReplicaSet that are not ready a look at it looks.
+const UNREADY_MAX: usize = 256;
 
 /// How much a controller holds, and what its queue has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,8 +126,11 @@ impl<'a> Inspect<'a> {
         let (state, reasons) = self.state(now, id, set);
         let counts = set.counts_at(now);
         let lacks = set.unconverged_since().is_some() && counts.ready < counts.active;
-        let mut pods = self.0.index.active_pods(id).filter(|_| lacks);
-        let unready = pods.find(|(_, pod)| !pod.state.ready.ready);
+        let (unready, unready_node) = if lacks {
+            self.unready(id)
+        } else {
+            (None, None)
+        };
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
@@ -143,8 +149,35 @@ impl<'a> Inspect<'a> {
             next_sync: self.0.queue.due(id),
             failures: self.0.queue.failures(id),
             unconverged_since: set.unconverged_since(),
-            unready: unready.map(|(_, pod)| Arc::clone(&pod.name)),
+            unready,
+            unready_node,
         })
+    }
+
+    /// Returns one of the pods of a ReplicaSet that are not ready, and the unready node that at least half of them are on. Looks at no more
+    /// than [`UNREADY_MAX`] of them.
+    fn unready(self, id: SetId) -> (Option<Arc<str>>, Option<UnreadyNode>) {
+        let index = &self.0.index;
+        let pods = index.active_pods(id).map(|(_, pod)| pod);
+        let mut first = None;
+        let mut looks = 0;
+        let mut by_node = BTreeMap::<NodeId, usize>::new();
+        for pod in pods.filter(|pod| !pod.state.ready.ready).take(UNREADY_MAX) {
+            first.get_or_insert_with(|| Arc::clone(&pod.name));
+            looks += 1;
+            let node = pod.node;
+            if let Some(node) = node.filter(|node| index.unready_pods_of(*node).is_some()) {
+                *by_node.entry(node).or_default() += 1;
+            }
+        }
+        let most = by_node.into_iter().max_by_key(|(_, count)| *count);
+        let node = most.filter(|(_, count)| 2 * count >= looks);
+        let node = node.and_then(|(node, _)| {
+            let (name, pods) = (index.node(node)?, index.unready_pods_of(node)?);
+            let name = Arc::clone(name);
+            Some(UnreadyNode { name, pods })
+        });
+        (first, node)
     }
 
     fn sent_to(self, id: SetId) -> Option<&'a SentBatch> {

@@ -77,6 +77,7 @@ pub(super) fn unlist_pod(
 pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
     let entry = index.pods.take(id).expect("the id came from the index");
     let set = set_of(index, &entry);
+    count_readiness(index, &entry, -1);
     if entry.controller.is_none() {
         let group = index.groups.at(entry.group);
         if let Some(content) = index.namespaces.get_mut(&group.namespace) {
@@ -96,6 +97,7 @@ pub(super) fn count_pod(
     mut entry: Entry,
     set: Option<SetId>,
 ) {
+    count_readiness(index, &entry, 1);
     let group = index.groups.at(entry.group);
     entry.counted = Contribution::default();
     if entry.controller.is_none() {
@@ -109,6 +111,12 @@ pub(super) fn count_pod(
         entry.counted = set.count_in(now, id, &entry, &group.labels);
     }
     index.pods.put(id, entry);
+}
+
+fn count_readiness(index: &mut Index, entry: &Entry, by: i32) {
+    if let Some(node) = entry.node.filter(|_| entry.state.is_active()) {
+        index.nodes.count(node, entry.readiness(), by);
+    }
 }
 
 /// Counts an entry in or out among the active pods of its node.

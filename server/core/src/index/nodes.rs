@@ -1,4 +1,4 @@
-//! The nodes that pods are on, by number: a name is kept once, as long as a pod is there.
+//! The nodes that pods are on, by number: a name is kept once, as long as a pod is there. Active pods are counted by their readiness.
 
 use std::{num::NonZeroU32, sync::Arc};
 
@@ -8,11 +8,16 @@ use super::{cost::Shared as _, map::Map, slab::Slab};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(NonZeroU32);
 
+/// How many pods of a node must have lapsed before it counts as [unready](Nodes::unready_pods).
+const LAPSED_MIN: u32 = 2;
+
 /// All nodes with pods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
     by_name: Map<Arc<str>, NodeId>,
+    /// How many active pods of all nodes are ready.
+    ready: u32,
     bytes: usize,
 }
 
@@ -20,6 +25,24 @@ pub(crate) struct Nodes {
 struct Node {
     name: Arc<str>,
     pods: u32,
+    active: ActivePods,
+}
+
+/// The active pods of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ActivePods {
+    ready: u32,
+    lapsed: u32,
+    never_ready: u32,
+}
+
+/// Whether a pod is ready, as far as its session has seen it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Ready,
+    /// It was ready and is not any more, or its node is said not to answer.
+    Lapsed,
+    NeverReady,
 }
 
 // === impl NodeId ===
@@ -51,8 +74,41 @@ impl Nodes {
         let place = self.nodes.reserve();
         let id = NodeId::of(place);
         self.by_name.insert(Arc::clone(&name), id);
-        self.nodes.put(place, Node { name, pods: 0 });
+        let node = Node {
+            name,
+            pods: 0,
+            active: ActivePods::default(),
+        };
+        self.nodes.put(place, node);
         id
+    }
+
+    /// Counts an active pod of a node in, or out with -1.
+    pub(crate) fn count(&mut self, id: NodeId, readiness: Readiness, by: i32) {
+        let Some(Node { active, .. }) = self.nodes.get_mut(id.place()) else {
+            return;
+        };
+        let count = match readiness {
+            Readiness::Ready => {
+                self.ready = self.ready.saturating_add_signed(by);
+                &mut active.ready
+            }
+            Readiness::Lapsed => &mut active.lapsed,
+            Readiness::NeverReady => &mut active.never_ready,
+        };
+        *count = count.saturating_add_signed(by);
+    }
+
+    /// Returns how many active pods a node has if none of them is ready and the node may be why: most of them were ready, and pods of other
+    /// nodes are. A node whose pods are starting is none of these.
+    pub(crate) fn unready_pods(&self, id: NodeId) -> Option<u32> {
+        let ActivePods {
+            ready,
+            lapsed,
+            never_ready,
+        } = self.nodes.get(id.place())?.active;
+        let is_unready = ready == 0 && lapsed >= LAPSED_MIN.max(never_ready) && self.ready > 0;
+        is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
     /// Takes one pod from a node, and the node away with its last.
@@ -80,5 +136,60 @@ impl Nodes {
     /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns nodes of which the first has pods of this readiness, and the second so many ready ones.
+    fn nodes(pods: &[Readiness], ready: usize) -> (Nodes, NodeId) {
+        let mut nodes = Nodes::default();
+        let mut add = |name, readiness| {
+            let id = nodes.join(name);
+            nodes.count(id, readiness, 1);
+            id
+        };
+        let ids: Vec<_> = pods.iter().map(|pod| add("node-a", *pod)).collect();
+        (0..ready).for_each(|_| {
+            add("node-b", Readiness::Ready);
+        });
+        (nodes, ids[0])
+    }
+
+    #[test]
+    fn node_is_unready_if_most_of_its_pods_were_ready_and_others_are() {
+        use Readiness::{Lapsed, NeverReady, Ready};
+        let cases: [(&[Readiness], usize, Option<u32>); 8] = [
+            (&[Lapsed, Lapsed], 1, Some(2)),
+            (&[Lapsed, Lapsed, NeverReady, NeverReady], 1, Some(4)),
+            (
+                &[Lapsed, Lapsed, NeverReady, NeverReady, NeverReady],
+                1,
+                None,
+            ),
+            (&[NeverReady], 1, None),
+            (&[NeverReady, NeverReady, NeverReady], 1, None),
+            (&[Lapsed], 1, None),
+            (&[Lapsed, Lapsed, Ready], 1, None),
+            // If no pod of the cluster is ready, the node is not why.
+            (&[Lapsed, Lapsed], 0, None),
+        ];
+        for (pods, ready, expected) in cases {
+            let (nodes, id) = nodes(pods, ready);
+            assert_eq!(nodes.unready_pods(id), expected, "{pods:?} {ready}");
+        }
+    }
+
+    #[test]
+    fn pods_that_leave_are_not_counted() {
+        let (mut nodes, id) = nodes(&[Readiness::Lapsed; 3], 1);
+        nodes.count(id, Readiness::Lapsed, -1);
+        nodes.leave(id);
+        assert_eq!(nodes.unready_pods(id), Some(2));
+        nodes.count(id, Readiness::Lapsed, -1);
+        nodes.leave(id);
+        assert_eq!(nodes.unready_pods(id), None);
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{create_back_off::Made, nodes::NodeId};
+use super::{
+    create_back_off::Made,
+    nodes::{NodeId, Readiness},
+};
 use crate::{
     batch::PodRef,
     compact_uid::CompactUid,
-    object::{OwnerReference, PodState, ResourceVersion},
+    object::{OwnerReference, Phase, PodState, ResourceVersion},
 };
 
 /// The place of a pod in the index.
@@ -29,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) counted: Contribution,
     /// When this session made it. A pod that this session has asked to go has no mark.
     pub(crate) made: Made,
+    /// Whether this session has seen it ready, and it is not any more.
+    pub(crate) has_lapsed: bool,
 }
 
 /// What a pod adds to the counts of the ReplicaSet that owns it.
@@ -52,6 +57,24 @@ impl Entry {
         PodRef {
             name: Arc::clone(&self.name),
             uid: self.uid.clone(),
+        }
+    }
+
+    /// Takes another state.
+    pub(crate) fn change_state(&mut self, state: PodState) {
+        let was_ready = self.state.ready.ready || self.has_lapsed;
+        self.has_lapsed = was_ready && !state.ready.ready;
+        self.state = state;
+    }
+
+    /// Returns whether the pod is ready, and if not, whether it was.
+    pub(crate) fn readiness(&self) -> Readiness {
+        if self.state.ready.ready {
+            Readiness::Ready
+        } else if self.has_lapsed || self.state.phase == Phase::Unknown {
+            Readiness::Lapsed
+        } else {
+            Readiness::NeverReady
         }
     }
 }

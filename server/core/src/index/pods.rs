@@ -187,6 +187,7 @@ impl Index {
             position: 0,
             counted: Contribution::default(),
             made: Made::default(),
+            has_lapsed: false,
         };
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
@@ -301,7 +302,8 @@ impl Index {
             let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
             set = self.change_owner(id, (entry, set), owner);
         }
-        (entry.version, entry.state) = (pod.version, pod.state);
+        entry.version = pod.version;
+        entry.change_state(pod.state);
         set
     }
 

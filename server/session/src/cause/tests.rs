@@ -47,6 +47,7 @@ fn known(attempt: Option<Attempt<'_>>) -> Known<'_> {
         failures: u32::from(attempt.is_some()),
         attempt,
         unready: None,
+        unready_node: None,
     }
 }
 
@@ -130,6 +131,47 @@ fn what_passes_is_working_and_slow_after_a_minute() {
             );
         }
     }
+}
+
+#[test]
+fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
+    let node = |name: &str| UnreadyNode {
+        name: name.into(),
+        pods: 1498,
+    };
+    let lacks_ready = set([7, 7, 4, 4], Some(70), &[(Rule::InSync, "")]);
+    let told = |summary: &v1::ReplicaSetSummary, node: &UnreadyNode| {
+        let known = Known {
+            unready: Some("ledger-7qz9m"),
+            unready_node: Some(node),
+            ..known(None)
+        };
+        told(summary, &known)
+    };
+    let sentence = "None of the 1498 known active pods on node-b is ready".to_owned();
+    assert_eq!(
+        told(&lacks_ready, &node("node-b")),
+        (
+            Severity::Slow,
+            [
+                sentence.clone(),
+                sentence,
+                "kubectl describe node node-b".to_owned()
+            ]
+        )
+    );
+    // Agents may send any text for the name of a node: it steers neither a terminal nor a shell.
+    let (_, [text, group, next]) = told(&lacks_ready, &node("\u{1b}b; reboot"));
+    assert_eq!(
+        text,
+        "None of the 1498 known active pods on b; reboot is ready"
+    );
+    assert_eq!(group, text);
+    assert_eq!(next, "decree explain payments/ledger");
+    // Another cause comes before it.
+    let lacks_pods = set([7, 5, 4, 4], Some(70), &[(Rule::TooFewReplicas, "")]);
+    let (_, [text, ..]) = told(&lacks_pods, &node("node-b"));
+    assert_eq!(text, "Creates 2 of 7 pods");
 }
 
 #[test]

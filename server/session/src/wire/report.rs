@@ -245,6 +245,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         failures: _,
         unconverged_since,
         unready: _,
+        unready_node: _,
     } = view;
     let (operations, answered) = in_flight.unwrap_or_default();
     let failure = status.conditions.iter().find(|condition| {
