@@ -4,7 +4,7 @@ use std::fmt;
 
 use decree::v1;
 use server_session::{
-    Identity,
+    SessionIdentity,
     wire::{Fault, Violation},
 };
 
@@ -53,7 +53,7 @@ impl Page {
     }
 
     /// Returns the place of a ReplicaSet of a session.
-    pub(crate) fn of(identity: &Identity, summary: &v1::ReplicaSetSummary) -> Self {
+    pub(crate) fn of(identity: &SessionIdentity, summary: &v1::ReplicaSetSummary) -> Self {
         let object = summary.replica_set.clone().unwrap_or_default();
         Self {
             cluster: identity.cluster().to_owned(),
@@ -64,7 +64,7 @@ impl Page {
     }
 
     /// Returns after which namespace and name a cluster goes on; `None` if it is done.
-    pub(crate) fn after_in(&self, identity: &Identity) -> Option<(String, String)> {
+    pub(crate) fn after_in(&self, identity: &SessionIdentity) -> Option<(String, String)> {
         let cluster = (identity.cluster(), identity.cluster_uid.as_str());
         let here = (self.cluster.as_str(), self.cluster_uid.as_str());
         if cluster < here {

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use server_session::{Identity, Registered, Registry as Sessions};
+use server_session::{Registered, SessionIdentity, SessionRegistry};
 
 use crate::{error::Refusal, session::SessionHandle};
 
 /// All live sessions of the server.
 #[derive(Debug, Default)]
-pub(crate) struct Registry(Mutex<Sessions<SessionHandle>>);
+pub(crate) struct Registry(Mutex<SessionRegistry<SessionHandle>>);
 
 /// A session's place in the registry, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<Registry>,
-    identity: Arc<Identity>,
+    identity: Arc<SessionIdentity>,
 }
 
 // === impl Registry ===
@@ -48,7 +48,7 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sessions<SessionHandle>> {
+    fn lock(&self) -> MutexGuard<'_, SessionRegistry<SessionHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

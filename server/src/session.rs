@@ -225,7 +225,7 @@ async fn greet(
 }
 
 /// Returns what every line of a session's log says.
-fn span_of(identity: &server_session::Identity) -> tracing::Span {
+fn span_of(identity: &server_session::SessionIdentity) -> tracing::Span {
     tracing::error_span!(
         "session",
         session = identity.session_id,
@@ -458,8 +458,8 @@ fn has_batches(frame: &v1::ReconcileResponse) -> bool {
 
 /// Returns who has a session of a cluster, for tests.
 #[cfg(test)]
-pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::Identity {
-    server_session::Identity {
+pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::SessionIdentity {
+    server_session::SessionIdentity {
         session_id: crate::shared::random_session_id(),
         cluster_uid: cluster_uid.to_owned(),
         cluster_name: format!("name of {cluster_uid}"),

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;
 
-use server_session::Identity;
+use server_session::SessionIdentity;
 
 use crate::{
     access::{Caller, OpenStream},
@@ -110,7 +110,7 @@ impl Watchers {
     }
 
     /// Gives a decision to everyone who watches for it.
-    pub(crate) fn publish(&self, identity: &Identity, record: &Arc<v1::DecisionRecord>) {
+    pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl Watchers {
 // === impl Reader ===
 
 impl Reader {
-    fn wants(&self, identity: &Identity, record: &v1::DecisionRecord) -> bool {
+    fn wants(&self, identity: &SessionIdentity, record: &v1::DecisionRecord) -> bool {
         let v1::WatchDecisionsRequest {
             cluster,
             namespace,

@@ -59,7 +59,7 @@ fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
         rank: *rank,
     });
     let ranked: Vec<_> = ranked.collect();
-    let places = server_core::places(now(case), &ranked).into_iter();
+    let places = server_core::deletion_positions(now(case), &ranked).into_iter();
     places.map(|place| place.own).collect()
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use server_core::{
-    Action, After, Batch, Controller, Effect, FailureClass, Key, NotStarted, Outcome,
+    Action, After, Batch, Controller, FailureClass, Key, NotStarted, OperationResult, Outcome,
     OwnerReference, Pod, PodRef, PodState, ReplicaSet, ResourceVersion, Status, Uid, Victim,
 };
 
 /// Success; the object is added as the batch is answered.
-const DONE: Effect = Effect::Done {
+const DONE: OperationResult = OperationResult::Done {
     version: None,
     after: None,
 };
@@ -55,11 +55,11 @@ impl Executor {
         };
         let outcome = |(at, result)| {
             let result = match result {
-                Effect::Done { version, .. } => Effect::Done {
+                OperationResult::Done { version, .. } => OperationResult::Done {
                     version,
                     after: after(controller, batch, at),
                 },
-                other @ (Effect::Failed { .. } | Effect::NotStarted(_)) => other,
+                other @ (OperationResult::Failed { .. } | OperationResult::NotStarted(_)) => other,
             };
             Outcome {
                 batch: batch.id,
@@ -71,7 +71,7 @@ impl Executor {
     }
 
     /// Starts 1, 2, 4… creates, and no further round after one with a failure.
-    fn create(&mut self, count: usize, initial: u32) -> Vec<Effect> {
+    fn create(&mut self, count: usize, initial: u32) -> Vec<OperationResult> {
         let mut effects = Vec::new();
         let mut round = usize::try_from(initial).expect("a round fits in memory");
         while effects.len() < count {
@@ -79,17 +79,17 @@ impl Executor {
             let results: Vec<_> = (0..round.min(rest)).map(|_| self.create_one()).collect();
             let failed = results
                 .iter()
-                .any(|effect| !matches!(effect, Effect::Done { .. }));
+                .any(|effect| !matches!(effect, OperationResult::Done { .. }));
             effects.extend(results);
             if failed {
-                effects.resize(count, Effect::NotStarted(NotStarted::SlowStart));
+                effects.resize(count, OperationResult::NotStarted(NotStarted::SlowStart));
             }
             round *= 2;
         }
         effects
     }
 
-    fn create_one(&mut self) -> Effect {
+    fn create_one(&mut self) -> OperationResult {
         self.create_calls += 1;
         if self.fault["failCreatesFrom"]
             .as_u64()
@@ -101,7 +101,7 @@ impl Executor {
         DONE
     }
 
-    fn delete(&mut self, victim: &Victim) -> Effect {
+    fn delete(&mut self, victim: &Victim) -> OperationResult {
         let name = victim.pod.name.to_string();
         let fails = self.fault["failDeletes"].as_array().into_iter().flatten();
         let fails = fails.into_iter().any(|one| *one == *name);
@@ -113,7 +113,7 @@ impl Executor {
         }
     }
 
-    fn claim(&mut self, adopts: &[PodRef], releases: &[PodRef]) -> Vec<Effect> {
+    fn claim(&mut self, adopts: &[PodRef], releases: &[PodRef]) -> Vec<OperationResult> {
         let live = |fault: &str| self.fault[fault] == true;
         let alive = !live("liveUid") && !live("liveDeletionTimestamp");
         let name = |pod: &PodRef| pod.name.to_string();
@@ -130,16 +130,16 @@ impl Executor {
     }
 }
 
-fn owner_changed() -> Effect {
+fn owner_changed() -> OperationResult {
     let message = "the replica set is another or being deleted".to_owned();
-    Effect::Failed {
+    OperationResult::Failed {
         class: FailureClass::OwnerChanged,
         message,
         retry_after: None,
     }
 }
 
-fn failed(error: &Value) -> Effect {
+fn failed(error: &Value) -> OperationResult {
     let class = match error.as_str() {
         Some("forbidden") => FailureClass::Forbidden,
         Some("invalid") => FailureClass::Invalid,
@@ -148,7 +148,7 @@ fn failed(error: &Value) -> Effect {
         Some("notFound") => FailureClass::NotFound,
         other => panic!("a case names an error that the executor does not know: {other:?}"),
     };
-    Effect::Failed {
+    OperationResult::Failed {
         class,
         message: error.to_string(),
         retry_after: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use agent_kube::objects::status_to_json;
 use serde_json::{Value, json};
-use server_core::{Config, Controller, Event, Kind, Report, Span, Timestamp};
+use server_core::{Config, Controller, ControllerReport, Event, Kind, Span, Timestamp};
 use server_session::wire::encode;
 use tests::golden;
 
@@ -163,21 +163,21 @@ fn end_of_sync(
     is_ours: impl Fn(String) -> bool,
 ) -> Option<(bool, Option<Span>)> {
     std::iter::from_fn(|| controller.poll_report()).find_map(|report| match report {
-        Report::Synced {
+        ControllerReport::Synced {
             key,
             error,
             requeue_after,
             waited: _,
         } if is_ours(key.to_string()) => Some((error.is_some(), requeue_after)),
-        Report::Synced { .. }
-        | Report::StaleViewSkipped { .. }
-        | Report::Scaled { .. }
-        | Report::Answered(_)
-        | Report::ScaleDown(_)
-        | Report::Quarantined { .. }
-        | Report::PodsDoNotLast { .. }
-        | Report::OrphanMatchesMany { .. }
-        | Report::DeletionAgeRatio(_) => None,
+        ControllerReport::Synced { .. }
+        | ControllerReport::StaleViewSkipped { .. }
+        | ControllerReport::Scaled { .. }
+        | ControllerReport::Answered(_)
+        | ControllerReport::ScaleDown(_)
+        | ControllerReport::Quarantined { .. }
+        | ControllerReport::PodsDoNotLast { .. }
+        | ControllerReport::OrphanMatchesMany { .. }
+        | ControllerReport::DeletionAgeRatio(_) => None,
     })
 }
 

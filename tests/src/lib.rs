@@ -16,7 +16,7 @@
 //!
 //! # The simulation
 //! A [`world::World`] holds one to three servers, each with the real [`server_session::Session`] behind the real
-//! [`server_session::Registry`], one or more processes of the real [`agent_core::agent::Agent`] or of [`actors::foreign::ForeignAgent`], which contend for the real
+//! [`server_session::SessionRegistry`], one or more processes of the real [`agent_core::agent::Agent`] or of [`actors::foreign::ForeignAgent`], which contend for the real
 //! [`agent_core::lease::Lease`], and the model [`agent_fake::Cluster`]. Each process has a clock of its own. They talk in frames of the contract; only sockets and clocks are
 //! missing. Several worlds may share their servers: [`clusters`]. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
 //! from the seed.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use server_core::{
-    Action, After, Batch, Config, Controller, Effect, Event, Key, Kind, Outcome, OwnerReference,
-    Phase, Pod, PodRef, PodState, Ready, ReplicaSet, Requirement, ResourceVersion, Selector, Span,
-    Status, Test, Timestamp, Uid, Victim,
+    Action, After, Batch, Config, Controller, Event, Key, Kind, OperationResult, Outcome,
+    OwnerReference, Phase, Pod, PodRef, PodState, Ready, ReplicaSet, Requirement, ResourceVersion,
+    Selector, Span, Status, Test, Timestamp, Uid, Victim,
 };
 
 /// When all benchmarks happen.
@@ -122,7 +122,7 @@ impl Load {
             let outcome = Outcome {
                 batch: batch.id,
                 operation,
-                result: Effect::Done {
+                result: OperationResult::Done {
                     version,
                     after: Some(after),
                 },

@@ -67,7 +67,7 @@ impl Lines {
 /// Returns the line of a file.
 pub(super) fn summary(
     file: &str,
-    identity: &server_session::Identity,
+    identity: &server_session::SessionIdentity,
     server_version: &str,
     differences: u64,
     summary: &Summary,

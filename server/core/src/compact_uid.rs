@@ -19,10 +19,10 @@ const VALUES: [u8; 256] = values();
 
 /// A uid: 16 bytes where it is a UUID as API servers write them, in lower case, or its text. The order is that of the texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompactUid(Kept);
+pub struct CompactUid(Repr);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kept {
+enum Repr {
     /// The digits of a UUID: the first and the second half.
     Uuid(u64, u64),
     /// Any other text.
@@ -36,8 +36,8 @@ impl CompactUid {
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(digits(text).map_or_else(
-            || Kept::Text(text.into()),
-            |(high, low)| Kept::Uuid(high, low),
+            || Repr::Text(text.into()),
+            |(high, low)| Repr::Uuid(high, low),
         ))
     }
 
@@ -45,8 +45,8 @@ impl CompactUid {
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         match &self.0 {
-            Kept::Uuid(high, low) => digits(text) == Some((*high, *low)),
-            Kept::Text(own) => **own == *text,
+            Repr::Uuid(high, low) => digits(text) == Some((*high, *low)),
+            Repr::Text(own) => **own == *text,
         }
     }
 
@@ -54,8 +54,8 @@ impl CompactUid {
     #[must_use]
     pub fn to_uid(&self) -> Uid {
         match &self.0 {
-            Kept::Uuid(..) => self.with_text(|text| Uid(text.into())),
-            Kept::Text(text) => Uid(Arc::clone(text)),
+            Repr::Uuid(..) => self.with_text(|text| Uid(text.into())),
+            Repr::Text(text) => Uid(Arc::clone(text)),
         }
     }
 
@@ -66,22 +66,22 @@ impl CompactUid {
 
     /// Returns the uid before all others, which is no object's.
     pub(crate) fn lowest() -> Self {
-        Self(Kept::Text(Arc::default()))
+        Self(Repr::Text(Arc::default()))
     }
 
     /// Returns how many bytes it takes beside its place.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {
-            Kept::Uuid(..) => 0,
-            Kept::Text(text) => text.len(),
+            Repr::Uuid(..) => 0,
+            Repr::Text(text) => text.len(),
         }
     }
 
     /// Returns the text, which is written to `buffer` where it is not kept.
     fn text<'a>(&'a self, buffer: &'a mut [u8; LENGTH]) -> &'a str {
         let (high, low) = match &self.0 {
-            Kept::Uuid(high, low) => (*high, *low),
-            Kept::Text(text) => return text,
+            Repr::Uuid(high, low) => (*high, *low),
+            Repr::Text(text) => return text,
         };
         let mut rest = u128::from(high) << 64 | u128::from(low);
         for (at, byte) in buffer.iter_mut().enumerate() {
@@ -111,8 +111,8 @@ impl PartialEq<Uid> for CompactUid {
 impl Hash for CompactUid {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
-            Kept::Uuid(high, low) => (high, low).hash(state),
-            Kept::Text(text) => text.hash(state),
+            Repr::Uuid(high, low) => (high, low).hash(state),
+            Repr::Text(text) => text.hash(state),
         }
     }
 }
@@ -120,9 +120,9 @@ impl Hash for CompactUid {
 impl Ord for CompactUid {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Kept::Uuid(high, low), Kept::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
-            (Kept::Text(own), Kept::Text(others)) => own.cmp(others),
-            (Kept::Uuid(..), Kept::Text(_)) | (Kept::Text(_), Kept::Uuid(..)) => self
+            (Repr::Uuid(high, low), Repr::Uuid(others, lows)) => (high, low).cmp(&(others, lows)),
+            (Repr::Text(own), Repr::Text(others)) => own.cmp(others),
+            (Repr::Uuid(..), Repr::Text(_)) | (Repr::Text(_), Repr::Uuid(..)) => self
                 .text(&mut [0; LENGTH])
                 .cmp(other.text(&mut [0; LENGTH])),
         }

@@ -1,4 +1,4 @@
-//! The one machine: news in by `handle_*`, work out by `poll_*`, time by argument.
+//! The state machine: events and outcomes in by `handle_*`, batches and reports out by `poll_*`, time as an argument.
 
 mod events;
 mod in_flight;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::{
     in_flight::InFlight,
-    lists::{Progress, Waiting},
+    lists::{ListWait, Progress},
     obstacles::Obstacles,
     unconverged::Unconverged,
 };
@@ -31,8 +31,8 @@ use crate::{
     object::{Kind, ResourceVersion, Timestamp, Uid},
     queue::Queue,
     reason::Reason,
-    report::{Report, ScaleDown},
-    sync::{self, Next, Step, SyncResult, Weight, batch_result::BatchResult, rank::RankedPod},
+    report::{ControllerReport, ScaleDown},
+    sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, rank::RankedPod},
 };
 
 /// How many syncs may wait for room before no other begins.
@@ -46,14 +46,14 @@ pub struct Controller {
     config: Config,
     pub(crate) index: Index,
     pub(crate) queue: Queue,
-    pub(crate) reports: VecDeque<Report>,
+    pub(crate) reports: VecDeque<ControllerReport>,
     /// The lists that the agent must be asked for, and why.
     requests: BTreeMap<Kind, String>,
     /// Why ReplicaSets are left alone.
     quarantined: BTreeMap<SetId, String>,
-    /// Those that have too few or too many pods.
+    /// The ReplicaSets that have too few or too many pods.
     miscounted: Unconverged,
-    /// Those that have as many as are wanted, of which not all are available.
+    /// The ReplicaSets that have the desired number of pods, of which not all are available.
     unavailable: Unconverged,
     /// What held back the last attempts.
     obstacles: Obstacles,
@@ -65,7 +65,7 @@ pub struct Controller {
     abandoned: BTreeSet<Uid>,
     in_flight: InFlight,
     /// The syncs whose batch is answered, and which wait for a list.
-    waiting: BTreeMap<SetId, Waiting>,
+    waiting: BTreeMap<SetId, ListWait>,
     /// The syncs whose batch is answered, and which go on before others begin.
     answered: VecDeque<(SetId, BatchResult)>,
     /// The sync whose next batch is a status that found no room.
@@ -81,14 +81,14 @@ pub struct Controller {
 #[derive(Clone, Debug)]
 struct RunningSync {
     batch: BatchId,
-    step: Step,
+    step: SyncStep,
 }
 
 /// A sync that can go on: from its beginning, or from a step whose batch is answered.
 #[derive(Clone, Debug)]
 struct ReadySync {
     set: SetId,
-    answered: Option<(Step, BatchResult)>,
+    answered: Option<(SyncStep, BatchResult)>,
 }
 
 /// Answers questions about a controller. Changes nothing.
@@ -204,7 +204,9 @@ impl Controller {
                     age_ratios,
                     near_cut,
                 } => {
-                    let reports = age_ratios.into_iter().map(Report::DeletionAgeRatio);
+                    let reports = age_ratios
+                        .into_iter()
+                        .map(ControllerReport::DeletionAgeRatio);
                     reports.for_each(|report| self.reports.push_back(report));
                     self.report_scale_down(now, set, &action, near_cut);
                     return self.send(set, action, reasons, step);
@@ -214,11 +216,11 @@ impl Controller {
         }
     }
 
-    /// Returns the next sync that can go on and has room for its batch, and the orphans that its ReplicaSet selects. One that has no
-    /// room keeps its turn, but statuses of others pass it.
+    /// Returns the next sync that can continue and has room for its batch, and the orphans that its ReplicaSet selects. A sync without
+    /// room stays first, and only status writes pass it.
     fn next_ready(&mut self, now: Timestamp) -> Option<(ReadySync, Vec<PodId>)> {
         loop {
-            let (due, had_turn) = self.next_due(now)?;
+            let (due, was_first) = self.next_due(now)?;
             let step = due.answered.as_ref().map(|(step, _)| step);
             let adoptable = match sync::may_claim(step) {
                 true => self.index.adoptable(due.set),
@@ -237,18 +239,18 @@ impl Controller {
                     return None;
                 }
                 Weight::Pods(count)
-                    if (had_turn || first.is_none()) && self.in_flight.have_room(count, max) =>
+                    if (was_first || first.is_none()) && self.in_flight.have_room(count, max) =>
                 {
                     return Some((due, adoptable));
                 }
-                Weight::Pods(count) if had_turn => self.without_room.push_front((due, count)),
+                Weight::Pods(count) if was_first => self.without_room.push_front((due, count)),
                 Weight::Pods(count) => self.without_room.push_back((due, count)),
             }
         }
     }
 
-    /// Returns the next sync that can go on, and whether it has waited for its turn at the head of the others. None begins behind many that
-    /// wait for room.
+    /// Returns the next sync that can continue, and whether it was the first of those that wait for room. No sync begins while many wait
+    /// for room.
     fn next_due(&mut self, now: Timestamp) -> Option<(ReadySync, bool)> {
         let max = self.config.operations_in_flight_max;
         let first = self.without_room.front();
@@ -270,7 +272,7 @@ impl Controller {
         Some((due, false))
     }
 
-    /// Lets a sync begin or go on. A ReplicaSet that is gone or cannot be understood is left alone.
+    /// Begins or continues a sync. A ReplicaSet that is gone or quarantined is left alone.
     fn advance(&mut self, now: Timestamp, ready: ReadySync, adoptable: &[PodId]) -> Next {
         let ReadySync { set: id, answered } = ready;
         let Some(set) = self.index.set_mut(id) else {
@@ -290,7 +292,8 @@ impl Controller {
             let (key, detail) = (set.object.key.clone(), quarantine.to_string());
             if self.quarantined.get(&id) != Some(&detail) {
                 self.quarantined.insert(id, detail.clone());
-                self.reports.push_back(Report::Quarantined { key, detail });
+                self.reports
+                    .push_back(ControllerReport::Quarantined { key, detail });
             }
             return Next::Finished(SyncResult::default());
         }
@@ -336,7 +339,7 @@ impl Controller {
             chosen: victims.len(),
             pods,
         };
-        let report = Report::ScaleDown(Box::new(scale_down));
+        let report = ControllerReport::ScaleDown(Box::new(scale_down));
         self.reports.push_back(report);
     }
 
@@ -345,7 +348,7 @@ impl Controller {
         id: SetId,
         action: Action,
         reasons: Vec<Reason>,
-        step: Step,
+        step: SyncStep,
     ) -> Option<Batch> {
         let object = &self.index.set(id)?.object;
         let batch = Batch {
@@ -399,7 +402,7 @@ impl Controller {
         }
         if let Some(set) = self.index.set(id) {
             let key = set.object.key.clone();
-            self.reports.push_back(Report::Synced {
+            self.reports.push_back(ControllerReport::Synced {
                 key,
                 error,
                 requeue_after,
@@ -410,7 +413,7 @@ impl Controller {
     }
 
     /// Returns the next report, the oldest first. They are drained after every step.
-    pub fn poll_report(&mut self) -> Option<Report> {
+    pub fn poll_report(&mut self) -> Option<ControllerReport> {
         self.reports.pop_front()
     }
 

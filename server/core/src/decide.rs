@@ -6,7 +6,7 @@ use crate::{
     batch::{Action, Batch},
     config::Config,
     controller::Controller,
-    event::{After, Effect, Event, Outcome},
+    event::{After, Event, OperationResult, Outcome},
     index::{OWNER_KIND, SetId},
     names::NameSeed,
     object::{
@@ -14,7 +14,7 @@ use crate::{
     },
     queue::Priority,
     reason::{Reason, Rule},
-    report::{Decision, Report},
+    report::{ControllerReport, Decision},
 };
 
 /// The version of what a decision on the side writes: later than any of the snapshot.
@@ -170,7 +170,7 @@ fn run(
 /// Reports every operation of a batch as done.
 fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
-        let result = Effect::Done {
+        let result = OperationResult::Done {
             version: None,
             after: after(controller, batch, operation as usize, LATER),
         };
@@ -276,28 +276,28 @@ impl Decision {
     fn conclude(&mut self, controller: &mut Controller) {
         while let Some(report) = controller.poll_report() {
             match report {
-                Report::Synced {
+                ControllerReport::Synced {
                     requeue_after: Some(wait),
                     ..
                 } => {
                     self.requeue_after = Some(wait);
                     self.say(Rule::AvailabilityCheck, "ready pods are not available yet");
                 }
-                Report::Quarantined { detail, .. } => {
+                ControllerReport::Quarantined { detail, .. } => {
                     self.say(Rule::Quarantined, detail.clone());
                     self.quarantined = Some(detail);
                 }
-                Report::Synced {
+                ControllerReport::Synced {
                     requeue_after: None,
                     ..
                 }
-                | Report::StaleViewSkipped { .. }
-                | Report::PodsDoNotLast { .. }
-                | Report::Scaled { .. }
-                | Report::Answered(_)
-                | Report::ScaleDown(_)
-                | Report::OrphanMatchesMany { .. }
-                | Report::DeletionAgeRatio(_) => {}
+                | ControllerReport::StaleViewSkipped { .. }
+                | ControllerReport::PodsDoNotLast { .. }
+                | ControllerReport::Scaled { .. }
+                | ControllerReport::Answered(_)
+                | ControllerReport::ScaleDown(_)
+                | ControllerReport::OrphanMatchesMany { .. }
+                | ControllerReport::DeletionAgeRatio(_) => {}
             }
         }
     }

@@ -58,12 +58,12 @@ pub struct Outcome {
     /// The number of the operation in its batch, from 0.
     pub operation: u32,
     /// What became of it.
-    pub result: Effect,
+    pub result: OperationResult,
 }
 
 /// The effect of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum OperationResult {
     /// It took effect, or the wanted state was there already.
     Done {
         /// The version of the write, where the cluster says it.
@@ -80,7 +80,7 @@ pub enum Effect {
         /// How long the cluster asked to wait.
         retry_after: Option<Span>,
     },
-    /// It was never tried.
+    /// The agent did not start it.
     NotStarted(NotStarted),
 }
 
@@ -116,7 +116,7 @@ pub enum FailureClass {
     OwnerChanged,
 }
 
-/// Why an operation was never tried.
+/// Why the agent did not start an operation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotStarted {
     /// Slow start stopped at an earlier failure.

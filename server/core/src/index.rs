@@ -9,13 +9,13 @@ mod counting;
 mod create_back_off;
 mod group;
 mod ids;
-mod interner;
 pub(crate) mod lasting;
 mod map;
 mod namespace;
 mod namespaces;
 mod nodes;
 mod orphans;
+mod owners;
 mod pod;
 mod pods;
 mod selectors;
@@ -32,14 +32,14 @@ use std::{
 
 pub(crate) use self::{
     create_back_off::{Ending, Made},
-    group::Group,
+    group::PodGroup,
     nodes::NodeId,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
-    unlisted::Listed,
+    unlisted::EndedList,
 };
 use self::{
-    group::Groups, ids::Ids, interner::Interner, map::Map, namespaces::Namespaces, nodes::Nodes,
+    group::Groups, ids::Ids, map::Map, namespaces::Namespaces, nodes::Nodes, owners::Owners,
     slab::Slab, tombstones::Tombstones,
 };
 use crate::{
@@ -70,7 +70,7 @@ pub(crate) struct Index {
     largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: Map<Uid, Ids<SetId>>,
-    owners: Interner<OwnerReference>,
+    owners: Owners,
     nodes: Nodes,
     tombstones: Tombstones,
     /// What pods and ReplicaSets cost, beside what they share.
@@ -99,10 +99,10 @@ pub(crate) struct PodFacts {
     pub(crate) ready: bool,
 }
 
-/// What an object is that is shown and not known.
+/// What to make of an object that is shown and not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfUnknown {
-    /// News.
+    /// It is new.
     New,
     /// In a list, and the stream has passed its version: gone if the list turns out to be older than the stream, else the stream lost it.
     Doubtful,
@@ -110,7 +110,7 @@ pub(crate) enum IfUnknown {
     Gone,
 }
 
-/// What a pod is that a create made.
+/// What became of a pod that a create made.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -118,7 +118,7 @@ pub(crate) enum IfUnknown {
 )]
 pub(crate) enum CreatedPod {
     /// It is in the view, or another of its name is.
-    Known(PodNews),
+    Known(PodUpdate),
     /// It came and went.
     Gone,
     /// The stream has passed it and has not shown it: a list must say what became of it.
@@ -142,16 +142,16 @@ pub(crate) struct EndedReplica {
     pub(crate) ending: Ending,
 }
 
-/// What a pod as it is shown changes.
+/// What changes by a pod that is shown.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart where it is returned"
 )]
-pub(crate) enum PodNews {
+pub(crate) enum PodUpdate {
     /// Nothing.
     Nothing,
-    /// Nothing but the version of a pod that a ReplicaSet owns, if one does.
+    /// Only the resource version. Carries the owner, if the pod has one that is known.
     Version(Option<SetId>),
     /// The pod, and before it an older one of the same name that went.
     Changed(Option<PodChange>, PodChange),
@@ -319,7 +319,7 @@ impl Index {
         let Some(siblings) = siblings else { return };
         let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
         let namespaces: BTreeSet<&str> = namespaces.collect();
-        let is_related = |group: &Group| self.is_related(siblings, group);
+        let is_related = |group: &PodGroup| self.is_related(siblings, group);
         self.groups
             .active_by_node(namespaces.into_iter(), is_related, count);
     }
@@ -333,7 +333,7 @@ impl Index {
         siblings.map_or(0, Ids::len).saturating_mul(groups)
     }
 
-    fn is_related(&self, siblings: &Ids<SetId>, group: &Group) -> bool {
+    fn is_related(&self, siblings: &Ids<SetId>, group: &PodGroup) -> bool {
         let selects = |id: SetId| {
             let set = self.set(id);
             let set = set.filter(|set| set.object.key.namespace == group.namespace);
@@ -386,7 +386,7 @@ impl Index {
     }
 
     /// Returns the namespace and the labels of a pod.
-    pub(crate) fn group_of(&self, entry: &Entry) -> &Group {
+    pub(crate) fn group_of(&self, entry: &Entry) -> &PodGroup {
         self.groups.at(entry.group)
     }
 

@@ -1,19 +1,19 @@
-//! Decides: the ReplicaSet controller of Kubernetes as one machine that is fed everything and asks for nothing.
+//! Decides: the ReplicaSet controller of Kubernetes as one state machine without input or output of its own.
 //!
 //! # Theory of operation
 //!
 //! ```text
 //!  Event ──▶ index ──▶ handlers ──▶ queue ──▶ sync: claim ▸ manage{rank, names} ▸ status ──▶ Batch
 //!             ▲                                 ▲
-//!  Outcome ───┴── the view shows it at once ────┘ the run goes on with its next step
+//!  Outcome ───┴── the view shows it at once ────┘ the sync continues with its next step
 //! ```
 //!
-//! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` takes news and only records it; `poll_batch` decides,
+//! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` records events and decides nothing; `poll_batch` decides,
 //! one ReplicaSet at a time, and returns one action on it with its reasons. The action's outcomes come back by `handle_outcome`, enter
-//! the index as if the stream had shown them, and let the ReplicaSet's sync go on: adopt and release, then create or delete, then the
+//! the index as if the stream had shown them, and the ReplicaSet's sync continues: adopt and release, then create or delete, then the
 //! status. [`decide`] is the same machine fed once and polled to rest, for a decision from a snapshot.
 //!
-//! Counts, ownership, availability and free names are kept up as pods change, so a pod event costs the same in a ReplicaSet of ten
+//! Counts, ownership, availability and free names are updated as pods change, so a pod event costs the same in a ReplicaSet of ten
 //! pods and of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
 //!
 //! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
@@ -26,7 +26,7 @@
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
 //!
-//! Deliberately outside: sockets, time, logs (there are [`Report`]s), checking of objects (what has these types is valid; selectors and names of pods check their own syntax), and how
+//! Deliberately outside: sockets, time, logs (there are [`ControllerReport`]s), checking of objects (what has these types is valid; selectors and names of pods check their own syntax), and how
 //! an action is carried out: slow start and its stop rules belong to the agent.
 //!
 //! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which says how upstream behaves; W… are upstream's
@@ -58,7 +58,7 @@ pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{Controller, Inspect, KnownSet, Replica, Sizes, Surroundings};
 pub use decide::{Interrupted, decide, decide_while};
-pub use event::{After, Effect, Event, FailureClass, NotStarted, Outcome};
+pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{
@@ -68,6 +68,9 @@ pub use object::{
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;
 pub use reason::{Reason, Rule, Thousandths};
-pub use report::{Answered, Decision, OutcomeCounts, Report, ScaleDown, State, UnreadyNode, View};
+pub use report::{
+    Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, UnreadyNode, View,
+};
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
-pub use sync::rank::{Place, Ranked, RankedPod, choice, places};
+pub use sync::rank::{DeletionPosition, Ranked, RankedPod, choice, deletion_positions};
+pub use sync::status::REPLICA_FAILURE;

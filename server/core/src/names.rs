@@ -4,9 +4,9 @@
 //! ReplicaSet is a permutation of all 27^5 suffixes, keyed by its uid: `index = (factor · k + offset) mod 27^5`. So the names
 //! of one ReplicaSet never collide with each other, and a name tells its k back.
 //!
-//! A session begins at a k of its own ([`NameSeed`]) and goes forward only, round the end: a name comes again when all others were
-//! used, or where two sessions begin so close to each other that their ways meet, which n names in all do with a chance of about
-//! n in 14 million. Within a session a name is tried again only where no create of it is known to have made a pod.
+//! A session begins at its own k ([`NameSeed`]) and only counts up, modulo 27^5. So a name repeats after 27^5 others, or where two
+//! sessions begin so close to each other that the later one reaches names of the earlier one; with n names in all, the chance is about
+//! n in 14 million. Within a session a name is used again only while no create of it is known to have made a pod.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{object::Uid, syntax::is_subdomain};
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// How many characters of a name are the suffix.
-const SUFFIX_LENGTH: usize = 5;
+pub(crate) const SUFFIX_LENGTH: usize = 5;
 
 /// The API server cuts the rest so that the name fits 63 characters.
 const BASE_LENGTH_MAX: usize = 58;
@@ -151,8 +151,8 @@ impl NameCursor {
         names
     }
 
-    /// Gives the name precedence after a create of it that went unanswered. It may take effect yet: whoever tries the name again meets
-    /// that pod, where another name would make one too many.
+    /// Gives the name precedence after a create of it that went unanswered. It may take effect yet: a create with
+    /// the same name meets that pod, and one with another name would make a pod too many.
     pub(crate) fn retry(&mut self, name: &str) {
         if let Some(k) = self.suffixes.k(name) {
             *self.retries.entry(k).or_default() += 1;
@@ -181,7 +181,7 @@ impl NameCursor {
         }
     }
 
-    /// Learns what became of the newest create of a name: there is a pod of this name, ours or another's. A name of another base does no harm.
+    /// Records that a pod of this name exists, ours or not. A name of another base has no effect.
     pub(crate) fn mark_taken(&mut self, name: &str) {
         if !self.retries.is_empty()
             && let Some(k) = self.suffixes.k(name)

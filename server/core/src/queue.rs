@@ -39,7 +39,7 @@ pub(crate) enum Priority {
     Resync,
 }
 
-/// Why a key is tried again; the greater counts where both apply.
+/// Why a key is retried; the greater one counts where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Retry {
     /// A write met another view than it was decided on: it is decided afresh.
@@ -65,7 +65,7 @@ pub(crate) struct Queue {
     /// The newest time that was given.
     now: Timestamp,
     /// The keys that need a sync.
-    dirty: HashMap<SetId, Waiting>,
+    dirty: HashMap<SetId, QueuedKey>,
     /// The keys whose sync runs.
     processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
@@ -82,7 +82,7 @@ pub(crate) struct Queue {
 
 /// A key that needs a sync.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedKey {
     priority: Priority,
     /// Its position among those of its priority; none while its sync runs.
     position: Option<u64>,
@@ -138,7 +138,7 @@ impl Queue {
         let position = (!self.processing.contains_key(&id)).then(|| self.append(id, priority));
         self.dirty.insert(
             id,
-            Waiting {
+            QueuedKey {
                 priority,
                 position,
                 since,
@@ -282,7 +282,7 @@ impl Queue {
             let position = Some(self.append(id, waiting.priority));
             self.dirty.insert(
                 id,
-                Waiting {
+                QueuedKey {
                     position,
                     ..waiting
                 },

@@ -36,7 +36,7 @@ pub struct Decision {
 
 /// What the core did or noticed, for logs and metrics. Drained by `Controller::poll_report`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum ControllerReport {
     /// A sync ended.
     Synced {
         /// The ReplicaSet.

@@ -25,7 +25,7 @@ use crate::{
 
 /// The step whose outcomes a sync waits for.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum SyncStep {
     /// Pods are being adopted and released.
     Claim(Claimed),
     /// Pods are being created or deleted.
@@ -44,7 +44,7 @@ pub(crate) enum Next {
     Send {
         action: Action,
         reasons: Vec<Reason>,
-        step: Step,
+        step: SyncStep,
         /// The relative ages of victims (spec 7.7).
         age_ratios: Vec<Thousandths>,
         /// The pods on both sides of the cut of a deletion.
@@ -60,7 +60,7 @@ pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,
     /// When availability must be looked at again.
     pub(crate) requeue_at: Option<Timestamp>,
-    /// Why it is tried again, if it is; there may be no error.
+    /// Why the server retries, if it does; there may be no error.
     pub(crate) retry: Option<Retry>,
     /// How long the cluster asked to wait.
     pub(crate) retry_after: Option<Span>,
@@ -77,32 +77,32 @@ pub(crate) enum Weight {
     Pods(usize),
 }
 
-/// Begins the sync of a ReplicaSet with a valid selector, or goes on with it when the batch of a step is answered. `adoptable` are the orphans
+/// Begins the sync of a ReplicaSet with a valid selector, or continues it when the batch of a step is answered. `adoptable` are the orphans
 /// that it selects, where [`may_claim`].
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
     now: Timestamp,
     (id, adoptable): (SetId, &[PodId]),
-    answered: Option<(Step, BatchResult)>,
+    answered: Option<(SyncStep, BatchResult)>,
 ) -> Next {
     match answered {
         None => claim_or_manage(index, config, now, (id, adoptable), Claimed::default()),
-        Some((Step::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
+        Some((SyncStep::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
             retry: result.retry(),
             retry_after: result.retry_after,
             error: result.message(),
             requeue_at: None,
         }),
-        Some((Step::Claim(claimed), _)) => {
+        Some((SyncStep::Claim(claimed), _)) => {
             claim_or_manage(index, config, now, (id, adoptable), claimed)
         }
-        Some((Step::Manage(basis), result)) => {
+        Some((SyncStep::Manage(basis), result)) => {
             let managed = ManageResult::of(basis.surplus(), result);
             status_or_end(index.set(id), now, basis, managed)
         }
         Some((
-            Step::Status {
+            SyncStep::Status {
                 managed,
                 requeue_at,
             },
@@ -112,8 +112,8 @@ pub(crate) fn advance(
 }
 
 /// Returns whether the next batch of a sync may be one that claims pods.
-pub(crate) const fn may_claim(answered: Option<&Step>) -> bool {
-    matches!(answered, None | Some(Step::Claim(_)))
+pub(crate) const fn may_claim(answered: Option<&SyncStep>) -> bool {
+    matches!(answered, None | Some(SyncStep::Claim(_)))
 }
 
 /// Returns what the next batch of a sync may have, at most.
@@ -121,18 +121,18 @@ pub(crate) fn weight(
     config: &Config,
     set: Option<&Set>,
     adoptable: &[PodId],
-    answered: Option<&Step>,
+    answered: Option<&SyncStep>,
 ) -> Weight {
     match (set, answered) {
-        (Some(set), None | Some(Step::Claim(_))) => {
+        (Some(set), None | Some(SyncStep::Claim(_))) => {
             let claims = claim::weight(config, set, adoptable);
             match claims.max(manage::weight(config, set)) {
                 0 => Weight::Status,
                 pods => Weight::Pods(pods),
             }
         }
-        (Some(_), Some(Step::Manage(_))) => Weight::Status,
-        (Some(_), Some(Step::Status { .. })) | (None, _) => Weight::Nothing,
+        (Some(_), Some(SyncStep::Manage(_))) => Weight::Status,
+        (Some(_), Some(SyncStep::Status { .. })) | (None, _) => Weight::Nothing,
     }
 }
 
@@ -147,7 +147,7 @@ fn claim_or_manage(
         Some((action, reasons)) => Next::Send {
             action,
             reasons,
-            step: Step::Claim(claimed),
+            step: SyncStep::Claim(claimed),
             age_ratios: Vec::new(),
             near_cut: Vec::new(),
         },
@@ -173,7 +173,7 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
     Next::Send {
         action: plan.action,
         reasons: plan.reasons,
-        step: Step::Manage(basis),
+        step: SyncStep::Manage(basis),
         age_ratios: plan.age_ratios,
         near_cut: plan.near_cut,
     }
@@ -199,7 +199,7 @@ fn status_or_end(
     Next::Send {
         action: Action::WriteStatus(Box::new(status)),
         reasons,
-        step: Step::Status {
+        step: SyncStep::Status {
             managed,
             requeue_at,
         },

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::Read, sync::Arc};
 use bytes::Bytes;
 use decree::v1;
 use prost::Message;
-use server_session::{Identity, IncomingFrame, Now, Session};
+use server_session::{IncomingFrame, Now, Session, SessionIdentity};
 
 use crate::{
     decisions::Decisions,
@@ -134,7 +134,7 @@ impl<R: Read> Replay<R> {
 
     /// Returns whose session it is.
     #[must_use]
-    pub const fn identity(&self) -> &Arc<Identity> {
+    pub const fn identity(&self) -> &Arc<SessionIdentity> {
         self.session.identity()
     }
 

@@ -35,9 +35,9 @@ enum Mode {
     Unknown,
 }
 
-/// Who is at the other end of a session, for as long as it lives.
+/// The cluster, the agent and the mode of a session, which stay the same while it lives.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct SessionIdentity {
     /// The session's id, chosen by its owner and unlike that of any other session.
     pub session_id: String,
     /// The cluster.
@@ -62,7 +62,7 @@ pub(crate) fn read(
     session_id: String,
     hello: &v1::Hello,
     config: &Config,
-) -> Result<(Identity, server_core::Config), Refusal> {
+) -> Result<(SessionIdentity, server_core::Config), Refusal> {
     if hello.capabilities.len() > CAPABILITIES_MAX {
         // What follows so many was not read.
         return Err(unsupported(hello, Mode::Known));
@@ -192,13 +192,13 @@ fn check_burst(options: &server_core::Config, config: &Config) -> Result<(), Ref
     }
 }
 
-fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> Identity {
+fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIdentity {
     let mode = match hello.mode() {
         v1::Mode::Unspecified | v1::Mode::Enforce => v1::Mode::Enforce,
         v1::Mode::Shadow => v1::Mode::Shadow,
         v1::Mode::DryRun => v1::Mode::DryRun,
     };
-    Identity {
+    SessionIdentity {
         session_id,
         cluster_uid: hello.cluster_uid.clone(),
         cluster_name: hello.cluster_name.clone(),
@@ -210,9 +210,9 @@ fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> Identity {
     }
 }
 
-// === impl Identity ===
+// === impl SessionIdentity ===
 
-impl Identity {
+impl SessionIdentity {
     /// Returns what people call the cluster: its name, or its uid if it has none.
     #[must_use]
     pub fn cluster(&self) -> &str {
@@ -253,7 +253,7 @@ impl Identity {
 }
 
 #[cfg(test)]
-impl Identity {
+impl SessionIdentity {
     /// Returns who has a session of a cluster that people call `name of CLUSTER`.
     pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
         Self {

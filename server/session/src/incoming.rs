@@ -52,10 +52,10 @@ impl IncomingFrame {
         &self.0
     }
 
-    /// Hands each place in a trace that an event or an outcome names to `begin`, an outcome with it, and writes what that returns over it.
+    /// Replaces the span context of each event and outcome by the one that `begin` returns for it; `begin` also gets the outcome.
     ///
-    /// The items are read only as far as that takes. A place in a format that is not ours stays as it is, and so does what stands in an
-    /// item that is no message, which the session says when it takes the frame.
+    /// The items are read only as far as necessary. A span context in another format stays unchanged, and so does an item that is no
+    /// message, which the session refuses when it takes the frame.
     pub fn trace(
         &mut self,
         begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,

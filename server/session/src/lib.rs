@@ -9,12 +9,12 @@
 //!  handle_closed      Refusal         notices, batches, heartbeat ──▶ poll_frame ──▶ poll_end
 //! ```
 //!
-//! [`Session::open`] reads the Hello. `handle_*` takes news and only records it; [`Session::poll_frame`] decides, and returns one
+//! [`Session::open`] reads the Hello. `handle_*` records its input and decides nothing; [`Session::poll_frame`] decides, and returns one
 //! numbered frame at a time; [`Session::poll_timeout`] says when to come back. A caller that has taken all frames asks
-//! [`Session::poll_end`] whether that was all. Whoever inspects a session calls `list`, `describe`, `simulate`, `differences` or
-//! `summarize`, which change nothing.
+//! [`Session::poll_end`] whether that was all. Inspection calls `list`, `describe`, `surroundings`, `differences`
+//! or `summarize`, which change nothing.
 //!
-//! [`Registry`] holds which session of a cluster and shard is the live one. [`wire`] is the only place where messages of the
+//! [`SessionRegistry`] holds which session of a cluster and shard is the live one. [`wire`] is the only place where messages of the
 //! contract become values of the core and back.
 //!
 //! **Invariant:** a session is a function of its configuration, its id, and the frames and times that it is given: the same inputs
@@ -24,7 +24,7 @@
 //! **Invariant:** a frame that breaks the protocol ends its session with a [`Refusal`]; a bad object harms itself alone.
 //! **Invariant:** nothing is sent after a refusal, and no batch after a Drain.
 //!
-//! Deliberately outside: sockets, tasks, logs and metrics (there are [`Report`]s), what a status of gRPC looks like, and the deadline for the
+//! Deliberately outside: sockets, tasks, logs and metrics (there are [`SessionReport`]s), what a status of gRPC looks like, and the deadline for the
 //! Hello: before it there is no session.
 
 mod awaited;
@@ -50,12 +50,12 @@ mod timeline;
 pub mod wire;
 
 pub use config::Config;
-pub use hello::{Identity, PROTOCOL};
+pub use hello::{PROTOCOL, SessionIdentity};
 pub use incoming::IncomingFrame;
 pub use now::Now;
 pub use refusal::{Refusal, summary};
-pub use registry::{Registered, Registry};
+pub use registry::{Registered, SessionRegistry};
 pub use rejections::VIOLATIONS_MAX;
-pub use report::{Fault, Report, Stats};
+pub use report::{Fault, SessionReport, Stats};
 pub use session::{End, Session};
 pub use wire::MalformedFrame;

@@ -1,4 +1,4 @@
-//! The time, as a session is told it.
+//! The time that is passed to a session.
 
 use std::time::Duration;
 
@@ -19,9 +19,8 @@ pub struct Now {
     pub monotonic: Duration,
 }
 
-/// The clock by which a session decides. It follows the wall clock forward. Of a wall clock that is set back it does not go back, for
-/// what was available stays so, and it does not stand still either, for retries must not wait until the wall clock has caught up:
-/// it goes on at half speed until then.
+/// The clock by which a session decides. It follows the wall clock and never goes back, since available pods stay available. If the wall
+/// clock is set back, this clock runs at half speed until the wall clock has caught up, so that retries still come due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SteadyClock {
     now: Now,

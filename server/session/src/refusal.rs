@@ -124,7 +124,7 @@ pub enum Refusal {
     /// The server is about to stop.
     #[error("the server is draining")]
     Draining {
-        /// When another server may be tried.
+        /// When the agent may connect to another server.
         reconnect_after: Duration,
     },
 }

@@ -1,31 +1,31 @@
-//! Who is connected: the one live session of each cluster and shard.
+//! The one live session of each cluster and shard.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{hello::Identity, refusal::Refusal};
+use crate::{hello::SessionIdentity, refusal::Refusal};
 
 /// The live sessions of a server, each with a handle of type `T` by which its owner reaches it.
 #[derive(Clone, Debug)]
-pub struct Registry<T>(BTreeMap<(String, String), Registered<T>>);
+pub struct SessionRegistry<T>(BTreeMap<(String, String), Registered<T>>);
 
 /// A live session.
 #[derive(Clone, Debug)]
 pub struct Registered<T> {
     /// Who it is with.
-    pub identity: Arc<Identity>,
+    pub identity: Arc<SessionIdentity>,
     /// How to reach it.
     pub handle: T,
 }
 
-// === impl Registry ===
+// === impl SessionRegistry ===
 
-impl<T> Default for Registry<T> {
+impl<T> Default for SessionRegistry<T> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<T> Registry<T> {
+impl<T> SessionRegistry<T> {
     /// Registers a session. Returns the one of the same cluster and shard that it supersedes, with what that one is told.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl<T> Registry<T> {
     }
 
     /// Forgets a session that has ended; one that has superseded it stays.
-    pub fn remove(&mut self, identity: &Identity) {
+    pub fn remove(&mut self, identity: &SessionIdentity) {
         let place = place(identity);
         let held = self.0.get(&place);
         if held.is_some_and(|held| held.identity.session_id == identity.session_id) {
@@ -75,7 +75,7 @@ impl<T> Registry<T> {
     }
 }
 
-fn place(identity: &Identity) -> (String, String) {
+fn place(identity: &SessionIdentity) -> (String, String) {
     (identity.cluster_uid.clone(), identity.shard.clone())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use decree::v1;
 
 use crate::{
-    report::{Fault, Report},
+    report::{Fault, SessionReport},
     reported_faults::ReportedFaults,
     wire::Rejected,
 };
@@ -50,7 +50,7 @@ impl Rejections {
     }
 
     /// Returns the frame for the agent and the report, if there is anything to say, and begins anew.
-    pub(crate) fn take(&mut self) -> Option<(v1::Rejection, Report)> {
+    pub(crate) fn take(&mut self) -> Option<(v1::Rejection, SessionReport)> {
         let Self {
             named,
             omitted,
@@ -66,7 +66,7 @@ impl Rejections {
             omitted,
             ..first
         };
-        let report = Report::NotAccepted {
+        let report = SessionReport::NotAccepted {
             rejected: rejected.into_iter().collect(),
             others: objects.saturating_sub(1),
             fault,
@@ -145,7 +145,7 @@ mod tests {
         let named: usize = all.map(|one| one.violations.len()).sum();
         assert_eq!((named, frame.omitted, frame.sequence), (100, 20, 7));
         assert_eq!(frame.others.len(), 33);
-        let Report::NotAccepted {
+        let SessionReport::NotAccepted {
             rejected, others, ..
         } = report
         else {

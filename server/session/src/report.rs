@@ -8,12 +8,12 @@ use std::{
 use decree::v1;
 use server_core::{Key, Kind, Sizes, Span};
 
-/// How many reports wait at most. A shell drains them after every step; who does not, loses the oldest.
+/// How many reports wait at most. A shell drains them after every step; one that does not loses the oldest.
 const WAITING_MAX: usize = 65_536;
 
 /// One report, drained by `Session::poll_report`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Report {
+pub enum SessionReport {
     /// A batch was decided and leaves with the next frame.
     Decided {
         /// What was decided.
@@ -69,7 +69,7 @@ pub enum Report {
         cause: String,
     },
     /// The controller's own.
-    Controller(server_core::Report),
+    Controller(server_core::ControllerReport),
 }
 
 /// What is wrong with an object that was not accepted.
@@ -103,14 +103,14 @@ pub struct Stats {
 /// The reports that wait. Outcomes, which are many, wait as counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
-    waiting: VecDeque<Report>,
+    waiting: VecDeque<SessionReport>,
     outcomes: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 // === impl Reports ===
 
 impl Reports {
-    pub(crate) fn push(&mut self, report: Report) {
+    pub(crate) fn push(&mut self, report: SessionReport) {
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.pop_front();
         }
@@ -121,10 +121,10 @@ impl Reports {
         *self.outcomes.entry((action, result)).or_default() += 1;
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Report> {
+    pub(crate) fn pop(&mut self) -> Option<SessionReport> {
         self.waiting.pop_front().or_else(|| {
             let ((action, result), count) = self.outcomes.pop_first()?;
-            Some(Report::Outcomes {
+            Some(SessionReport::Outcomes {
                 action,
                 result,
                 count,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use decree::v1;
-use server_core::{ActionKind, Answered, RankedPod, Report, ScaleDown, Uid};
+use server_core::{ActionKind, Answered, ControllerReport, RankedPod, ScaleDown, Uid};
 
 use crate::wire::{self, encode};
 
@@ -59,20 +59,20 @@ impl ScaleDowns {
     }
 
     /// Takes a report of a deletion, and returns any other. A batch that goes on with the deletion before it becomes part of that.
-    pub(crate) fn take(&mut self, report: Report) -> Option<Report> {
+    pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
         match report {
-            Report::ScaleDown(scale_down) => {
+            ControllerReport::ScaleDown(scale_down) => {
                 self.insert(*scale_down);
                 return None;
             }
-            Report::Scaled { ref key, .. } => self.end(&key.uid),
-            Report::Answered(ref answered) => self.note_answered(answered),
-            Report::Synced { .. }
-            | Report::StaleViewSkipped { .. }
-            | Report::Quarantined { .. }
-            | Report::PodsDoNotLast { .. }
-            | Report::OrphanMatchesMany { .. }
-            | Report::DeletionAgeRatio(_) => {}
+            ControllerReport::Scaled { ref key, .. } => self.end(&key.uid),
+            ControllerReport::Answered(ref answered) => self.note_answered(answered),
+            ControllerReport::Synced { .. }
+            | ControllerReport::StaleViewSkipped { .. }
+            | ControllerReport::Quarantined { .. }
+            | ControllerReport::PodsDoNotLast { .. }
+            | ControllerReport::OrphanMatchesMany { .. }
+            | ControllerReport::DeletionAgeRatio(_) => {}
         }
         Some(report)
     }

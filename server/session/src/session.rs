@@ -10,11 +10,11 @@ use crate::{
     batches::BatchFrames,
     config::{Config, span},
     frame_reader::FrameReader,
-    hello::{self, Identity, PROTOCOL},
+    hello::{self, PROTOCOL, SessionIdentity},
     incoming::IncomingFrame,
     now::{Now, SteadyClock},
     refusal::Refusal,
-    report::{Report, Stats},
+    report::{SessionReport, Stats},
     state::{FrameSink, SessionState},
     wire::encode,
 };
@@ -85,7 +85,7 @@ impl Session {
 
     /// Returns who is at the other end.
     #[must_use]
-    pub const fn identity(&self) -> &Arc<Identity> {
+    pub const fn identity(&self) -> &Arc<SessionIdentity> {
         &self.state.identity
     }
 
@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
-    pub fn poll_report(&mut self) -> Option<Report> {
+    pub fn poll_report(&mut self) -> Option<SessionReport> {
         self.state.poll_report()
     }
 
@@ -267,7 +267,7 @@ impl Session {
     }
 }
 
-fn welcome(identity: &Identity, config: &Config) -> Frame {
+fn welcome(identity: &SessionIdentity, config: &Config) -> Frame {
     let int = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     Frame::Welcome(v1::Welcome {
         protocol: PROTOCOL,

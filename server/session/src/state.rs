@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_response::Frame},
 };
 use server_core::{
-    Batch, Controller, Effect, Event, Key, Kind, NotStarted, Outcome, PodView, Quarantine,
+    Batch, Controller, Event, Key, Kind, NotStarted, OperationResult, Outcome, PodView, Quarantine,
     ResourceVersion, Sizes, Span, Timestamp,
 };
 use server_shadow::Difference;
@@ -16,10 +16,10 @@ use crate::{
     causes::Causes,
     config::Config,
     frame_reader::Sink,
-    hello::Identity,
+    hello::SessionIdentity,
     refusal::Refusal,
     rejections::Rejections,
-    report::{Report, Reports, Stats},
+    report::{Reports, SessionReport, Stats},
     reported_faults::ReportedFaults,
     scale_downs::ScaleDowns,
     shadow::ShadowSession,
@@ -33,7 +33,7 @@ const QUARANTINED: &str = "QUARANTINED";
 /// The state of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionState {
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) identity: Arc<SessionIdentity>,
     pub(crate) controller: Controller,
     pub(crate) timeline: Timeline,
     pub(crate) scale_downs: ScaleDowns,
@@ -65,7 +65,7 @@ pub(crate) struct FrameSink<'a> {
 // === impl SessionState ===
 
 impl SessionState {
-    pub(crate) fn new(identity: Identity, controller: Controller, bytes_max: usize) -> Self {
+    pub(crate) fn new(identity: SessionIdentity, controller: Controller, bytes_max: usize) -> Self {
         let shadow = identity.mode == v1::Mode::Shadow;
         Self {
             guard: identity.guard(),
@@ -101,7 +101,7 @@ impl SessionState {
             shadow.handle_timeout(now, &self.controller);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster_ref()) {
                 let Difference { key, finding } = difference;
-                self.reports.push(Report::Differs {
+                self.reports.push(SessionReport::Differs {
                     subject: wire::subject(finding.subject),
                     departure: wire::departure(finding.departure),
                     key,
@@ -137,12 +137,13 @@ impl SessionState {
             kind: wire::kind_out(kind).into(),
             cause: cause.clone(),
         };
-        self.reports.push(Report::ListRequested { kind, cause });
+        self.reports
+            .push(SessionReport::ListRequested { kind, cause });
         Some(Frame::Resync(resync))
     }
 
     /// Returns the next report.
-    pub(crate) fn poll_report(&mut self) -> Option<Report> {
+    pub(crate) fn poll_report(&mut self) -> Option<SessionReport> {
         self.take_reports();
         self.reports.pop()
     }
@@ -182,7 +183,7 @@ impl SessionState {
         }
     }
 
-    /// Returns how much is held, by the controller and for who inspects it.
+    /// Returns how much memory is used, by the controller and for inspection.
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.inspect().sizes();
         let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
@@ -212,7 +213,7 @@ impl SessionState {
         let synced = self.controller.is_synced();
         if synced && !self.synced {
             let sizes = self.controller.inspect().sizes();
-            self.reports.push(Report::ViewComplete {
+            self.reports.push(SessionReport::ViewComplete {
                 pods: sizes.pods,
                 replica_sets: sizes.replica_sets,
             });
@@ -235,14 +236,14 @@ impl SessionState {
             let Some(report) = report.and_then(|report| self.timeline.take(report)) else {
                 continue;
             };
-            // What failed is tried again for the same cause.
-            if let server_core::Report::Synced {
+            // A failed sync is retried for the same cause.
+            if let server_core::ControllerReport::Synced {
                 key, error: None, ..
             } = &report
             {
                 self.causes.forget(&key.uid);
             }
-            self.reports.push(Report::Controller(report));
+            self.reports.push(SessionReport::Controller(report));
         }
     }
 
@@ -253,7 +254,7 @@ impl SessionState {
             .map_or(v1::Rule::Unspecified, |why| wire::rule(why.rule));
         let record = Arc::new(encode::record(now, self.identity.cluster_ref(), batch));
         self.timeline.decided(now, batch, Arc::clone(&record));
-        self.reports.push(Report::Decided {
+        self.reports.push(SessionReport::Decided {
             record,
             action: wire::action(batch.action.kind()),
             rule: rule.as_str_name(),
@@ -374,12 +375,12 @@ impl Sink for FrameSink<'_> {
     }
 }
 
-fn result(effect: &Effect) -> &'static str {
+fn result(effect: &OperationResult) -> &'static str {
     match effect {
-        Effect::Done { .. } => "done",
-        Effect::Failed { class, .. } => wire::class_out(*class).as_str_name(),
-        Effect::NotStarted(NotStarted::SlowStart) => "not_started_slow_start",
-        Effect::NotStarted(NotStarted::Guard(_)) => "not_started_guard",
-        Effect::NotStarted(NotStarted::NotEnforcing) => "not_started_not_enforcing",
+        OperationResult::Done { .. } => "done",
+        OperationResult::Failed { class, .. } => wire::class_out(*class).as_str_name(),
+        OperationResult::NotStarted(NotStarted::SlowStart) => "not_started_slow_start",
+        OperationResult::NotStarted(NotStarted::Guard(_)) => "not_started_guard",
+        OperationResult::NotStarted(NotStarted::NotEnforcing) => "not_started_not_enforcing",
     }
 }

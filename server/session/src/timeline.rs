@@ -1,7 +1,7 @@
 //! What led each ReplicaSet to where it is: how many pods were wanted, what was decided, and what became of it.
 //!
-//! Kept for who asks afterwards, so it is small, and the first to give way: a few entries for each ReplicaSet, of all the status writes go
-//! first, then the oldest, and last the latest deletion of each ReplicaSet. Pods that come and go are left out, as they are many; the
+//! It is small: a few entries for each ReplicaSet. Of all entries, status writes are dropped first, then the oldest, and the latest
+//! deletion of each ReplicaSet last. Pods that come and go are left out, as they are many; the
 //! reasons of decisions count them.
 
 use std::{
@@ -11,7 +11,9 @@ use std::{
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
-use server_core::{ActionKind, Answered, Batch, BatchId, FailureClass, Report, Timestamp, Uid};
+use server_core::{
+    ActionKind, Answered, Batch, BatchId, ControllerReport, FailureClass, Timestamp, Uid,
+};
 
 use crate::wire::{self, encode};
 
@@ -40,14 +42,14 @@ const TARGET_BYTES: usize = 200;
 pub(crate) struct Timeline {
     /// Oldest first.
     by_set: BTreeMap<Uid, VecDeque<Entry>>,
-    /// Whose entry each number is, in the order in which they give way.
+    /// Whose entry each number is, in the order in which they are dropped.
     order: BTreeMap<(Rank, u64), Uid>,
     next: u64,
     bytes: usize,
     bytes_max: usize,
 }
 
-/// What gives way first.
+/// What is dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Status,
@@ -60,11 +62,11 @@ struct Entry {
     number: u64,
     rank: Rank,
     time: Timestamp,
-    event: Event,
+    event: EntryContent,
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+enum EntryContent {
     Scaled { from: Option<i32>, to: i32 },
     Decided(Decided),
     Answered(Attempts),
@@ -117,23 +119,23 @@ impl Timeline {
         if action == ActionKind::Delete {
             self.rank_last_deletion(set, Rank::Other);
         }
-        self.push(set, now, Event::Decided(Decided { action, record }));
+        self.push(set, now, EntryContent::Decided(Decided { action, record }));
     }
 
     /// Takes a report that is for the timeline, and returns any other.
-    pub(crate) fn take(&mut self, report: Report) -> Option<Report> {
+    pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
         match report {
-            Report::Scaled { key, at, from, to } => {
-                self.push(&key.uid, at, Event::Scaled { from, to });
+            ControllerReport::Scaled { key, at, from, to } => {
+                self.push(&key.uid, at, EntryContent::Scaled { from, to });
             }
-            Report::Answered(answered) => self.answered(answered),
-            other @ (Report::Synced { .. }
-            | Report::StaleViewSkipped { .. }
-            | Report::Quarantined { .. }
-            | Report::PodsDoNotLast { .. }
-            | Report::ScaleDown(_)
-            | Report::OrphanMatchesMany { .. }
-            | Report::DeletionAgeRatio(_)) => return Some(other),
+            ControllerReport::Answered(answered) => self.answered(answered),
+            other @ (ControllerReport::Synced { .. }
+            | ControllerReport::StaleViewSkipped { .. }
+            | ControllerReport::Quarantined { .. }
+            | ControllerReport::PodsDoNotLast { .. }
+            | ControllerReport::ScaleDown(_)
+            | ControllerReport::OrphanMatchesMany { .. }
+            | ControllerReport::DeletionAgeRatio(_)) => return Some(other),
         }
         None
     }
@@ -197,7 +199,7 @@ impl Timeline {
                 last: new,
                 times: 1,
             };
-            self.push(&set, at, Event::Answered(attempts));
+            self.push(&set, at, EntryContent::Answered(attempts));
         }
     }
 
@@ -211,7 +213,7 @@ impl Timeline {
         let mut last = shown.next();
         let decision = last.take_if(|it| it.event.is_decision_on(answered.batch));
         let before = last.or_else(|| shown.next());
-        let Some(Event::Answered(before)) = before.map(|it| &mut it.event) else {
+        let Some(EntryContent::Answered(before)) = before.map(|it| &mut it.event) else {
             return Some(answered);
         };
         if !comes_to_the_same(&before.last, &answered) {
@@ -236,7 +238,7 @@ impl Timeline {
         None
     }
 
-    fn push(&mut self, set: &Uid, time: Timestamp, event: Event) {
+    fn push(&mut self, set: &Uid, time: Timestamp, event: EntryContent) {
         let entry = Entry {
             number: self.next,
             rank: event.rank(),
@@ -328,11 +330,11 @@ fn superfluous(entries: &VecDeque<Entry>) -> Option<u64> {
 impl Entry {
     fn bytes(&self) -> usize {
         let held = match &self.event {
-            Event::Scaled { .. } => 0,
-            Event::Decided(Decided { record, .. }) => {
+            EntryContent::Scaled { .. } => 0,
+            EntryContent::Decided(Decided { record, .. }) => {
                 RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
             }
-            Event::Answered(attempts) => ANSWERED_BYTES + attempts.last.message.len(),
+            EntryContent::Answered(attempts) => ANSWERED_BYTES + attempts.last.message.len(),
         };
         ENTRY_BYTES + held
     }
@@ -341,20 +343,20 @@ impl Entry {
         v1::TimelineEntry {
             time: Some(encode::time(self.time)),
             entry: Some(match &self.event {
-                Event::Scaled { from, to } => Happened::Scaled(v1::Scaled {
+                EntryContent::Scaled { from, to } => Happened::Scaled(v1::Scaled {
                     from: *from,
                     to: *to,
                 }),
-                Event::Decided(decided) => Happened::Decided(decided.encode()),
-                Event::Answered(attempts) => Happened::Answered(attempts.encode()),
+                EntryContent::Decided(decided) => Happened::Decided(decided.encode()),
+                EntryContent::Answered(attempts) => Happened::Answered(attempts.encode()),
             }),
         }
     }
 }
 
-// === impl Event ===
+// === impl EntryContent ===
 
-impl Event {
+impl EntryContent {
     fn rank(&self) -> Rank {
         match self.decided().map(|decided| decided.action) {
             Some(ActionKind::WriteStatus) => Rank::Status,

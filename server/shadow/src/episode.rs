@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use server_core::{Key, KnownSet, Status, Timestamp};
+use server_core::{Key, KnownSet, REPLICA_FAILURE, Status, Timestamp};
 
 use crate::{
     acts::{Acts, Judge},
     difference::{Departure, Finding, PENDING_MAX, SETTLED, STATUS_MAX, Subject},
 };
-
-/// The condition by which a controller says that it tried in vain.
-const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// What a status that is waited with takes in memory, beside the words of its conditions.
 const STATUS_BYTES: usize = 1_000;

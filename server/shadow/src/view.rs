@@ -6,7 +6,8 @@ use std::{
 };
 
 use server_core::{
-    CompactUid, KnownSet, Place, Ranked, Reason, Replica, Span, Timestamp, Uid, choice, places,
+    CompactUid, DeletionPosition, KnownSet, Ranked, Reason, Replica, Span, Timestamp, Uid, choice,
+    deletion_positions,
 };
 
 use crate::past::{Change, PodChange, What};
@@ -106,8 +107,8 @@ impl View {
     }
 
     /// Returns the place of each replica in the order of deletion at a moment.
-    pub(super) fn places(&self, moment: Timestamp) -> BTreeMap<&CompactUid, Place> {
-        let places = places(moment, &self.ranked());
+    pub(super) fn places(&self, moment: Timestamp) -> BTreeMap<&CompactUid, DeletionPosition> {
+        let places = deletion_positions(moment, &self.ranked());
         self.pods.keys().zip(places).collect()
     }
 

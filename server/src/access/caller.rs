@@ -60,7 +60,7 @@ impl Caller {
     }
 
     /// Returns whether what is known of a session's cluster may be seen.
-    pub(crate) fn may_view(&self, session: &server_session::Identity) -> bool {
+    pub(crate) fn may_view(&self, session: &server_session::SessionIdentity) -> bool {
         let permissions = self
             .permissions
             .read()

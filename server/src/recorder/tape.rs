@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, IncomingFrame, Now, Report, Session};
+use server_session::{Config, IncomingFrame, Now, Session, SessionReport};
 
 use super::buffer::Buffer;
 
@@ -104,7 +104,7 @@ impl RecordedSession {
     }
 
     /// See [`Session::poll_report`].
-    pub(crate) fn poll_report(&mut self) -> Option<Report> {
+    pub(crate) fn poll_report(&mut self) -> Option<SessionReport> {
         self.session.poll_report()
     }
 

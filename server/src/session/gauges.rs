@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
-use server_session::{Identity, Stats};
+use server_session::{SessionIdentity, Stats};
 
 use crate::metrics::{Metrics, Queue, SessionLabels, UnconvergedLabels};
 
@@ -25,7 +25,7 @@ pub(crate) struct Gauges {
 // === impl Gauges ===
 
 impl Gauges {
-    pub(crate) fn new(identity: &Identity, metrics: Metrics) -> Self {
+    pub(crate) fn new(identity: &SessionIdentity, metrics: Metrics) -> Self {
         metrics.sessions.inc();
         let labels = [
             ("cluster", identity.cluster().to_owned()),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn gauges_of(uid: &str, metrics: &Metrics, session_id: &str, bytes: usize) -> Gauges {
-        let identity = Identity {
+        let identity = SessionIdentity {
             session_id: session_id.to_owned(),
             cluster_uid: uid.to_owned(),
             cluster_name: "north".to_owned(),

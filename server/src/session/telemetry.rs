@@ -7,7 +7,7 @@ use std::{
 
 use decree::v1;
 use server_core::{Kind, Span, Unfinished};
-use server_session::{Fault, Identity, Report, Session};
+use server_session::{Fault, Session, SessionIdentity, SessionReport};
 use tokio::time::Instant;
 
 use super::{gauges::Gauges, traces::Spans};
@@ -26,7 +26,7 @@ const FEW_SYNCS: usize = 16;
 /// What observes one session.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
-    identity: Arc<Identity>,
+    identity: Arc<SessionIdentity>,
     metrics: Metrics,
     watchers: Arc<Watchers>,
     gauges: Gauges,
@@ -38,7 +38,7 @@ pub(crate) struct Telemetry {
 // === impl Telemetry ===
 
 impl Telemetry {
-    pub(crate) fn new(identity: &Arc<Identity>, shared: &Shared) -> Self {
+    pub(crate) fn new(identity: &Arc<SessionIdentity>, shared: &Shared) -> Self {
         let metrics = shared.metrics.clone();
         Self {
             identity: Arc::clone(identity),
@@ -83,7 +83,7 @@ impl Telemetry {
     pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration, spans: &Spans) {
         let mut decided = 0_u32;
         while let Some(report) = session.poll_report() {
-            decided += u32::from(matches!(report, Report::Decided { .. }));
+            decided += u32::from(matches!(report, SessionReport::Decided { .. }));
             self.tell(report, spans);
         }
         // The batches of a frame are decided in one go and share its time.
@@ -92,9 +92,9 @@ impl Telemetry {
         }
     }
 
-    fn tell(&self, report: Report, spans: &Spans) {
+    fn tell(&self, report: SessionReport, spans: &Spans) {
         match report {
-            Report::Decided {
+            SessionReport::Decided {
                 record,
                 action,
                 rule,
@@ -102,7 +102,7 @@ impl Telemetry {
                 let trace = spans.fields_of(record.batch_id);
                 trace.in_scope(|| self.decided(&record, action, rule));
             }
-            Report::Outcomes {
+            SessionReport::Outcomes {
                 action,
                 result,
                 count,
@@ -110,12 +110,12 @@ impl Telemetry {
                 let labels = [("op", action), ("result", result)];
                 self.metrics.operations.get_or_create(&labels).inc_by(count);
             }
-            Report::NotAccepted {
+            SessionReport::NotAccepted {
                 rejected,
                 fault,
                 others,
             } => self.not_accepted(&rejected, fault, others),
-            Report::Differs {
+            SessionReport::Differs {
                 key,
                 subject,
                 departure,
@@ -126,15 +126,15 @@ impl Telemetry {
                 self.metrics.differences.get_or_create(&labels).inc();
                 tracing::warn!(replica_set = %key, subject, decided, done, departure, "the other controller differs");
             }
-            Report::ViewComplete { pods, replica_sets } => {
+            SessionReport::ViewComplete { pods, replica_sets } => {
                 tracing::info!(pods, replica_sets, "view complete");
             }
-            Report::ListRequested { kind, cause } => {
+            SessionReport::ListRequested { kind, cause } => {
                 let kind = kind_label(kind);
                 self.metrics.resyncs.get_or_create(&[("kind", kind)]).inc();
                 tracing::warn!(kind, cause, "asked for a fresh list");
             }
-            Report::Controller(report) => self.controller(report),
+            SessionReport::Controller(report) => self.controller(report),
         }
     }
 
@@ -194,10 +194,10 @@ impl Telemetry {
         }
     }
 
-    fn controller(&self, report: server_core::Report) {
-        use server_core::Report;
+    fn controller(&self, report: server_core::ControllerReport) {
+        use server_core::ControllerReport;
         match report {
-            Report::Synced {
+            ControllerReport::Synced {
                 key, error, waited, ..
             } => {
                 self.queue.wait.observe(seconds(waited));
@@ -208,17 +208,19 @@ impl Telemetry {
                     None => tracing::trace!(replica_set = %key, "synced"),
                 }
             }
-            Report::StaleViewSkipped { key, kind } => {
+            ControllerReport::StaleViewSkipped { key, kind } => {
                 self.metrics.stale_sync_skips(kind).inc();
                 let kind = kind_label(kind);
                 tracing::debug!(replica_set = %key, kind, "view is older than a write");
             }
             // The session keeps these for its timeline and its last deletions.
-            Report::Scaled { .. } | Report::Answered(_) | Report::ScaleDown(_) => {}
-            Report::Quarantined { key, detail } => {
+            ControllerReport::Scaled { .. }
+            | ControllerReport::Answered(_)
+            | ControllerReport::ScaleDown(_) => {}
+            ControllerReport::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
             }
-            Report::PodsDoNotLast {
+            ControllerReport::PodsDoNotLast {
                 key,
                 detail,
                 closed,
@@ -227,13 +229,13 @@ impl Telemetry {
                 let seconds = seconds(closed);
                 tracing::warn!(replica_set = %key, detail, seconds, "pods do not last: no more are created for a while");
             }
-            Report::OrphanMatchesMany {
+            ControllerReport::OrphanMatchesMany {
                 pod: (namespace, name),
                 matches,
             } => {
                 tracing::debug!(%namespace, pod = %name, matches, "more than one replica set selects an orphan");
             }
-            Report::DeletionAgeRatio(ratio) => {
+            ControllerReport::DeletionAgeRatio(ratio) => {
                 let thousandths = u32::try_from(ratio.0).unwrap_or(u32::MAX);
                 let ratio = f64::from(thousandths) / 1_000.0;
                 self.metrics.deletion_age_ratio.observe(ratio);

@@ -7,7 +7,7 @@ use decree::{
     v1::{self, reconcile_response},
 };
 use otlp::{Role, Span, Tracer};
-use server_session::{Identity, IncomingFrame};
+use server_session::{IncomingFrame, SessionIdentity};
 use tokio::time::Instant;
 
 /// The spans of one session.
@@ -25,7 +25,7 @@ pub(crate) struct Spans(Vec<(Option<u64>, Span)>);
 // === impl Traces ===
 
 impl Traces {
-    pub(crate) fn new(tracer: Tracer, identity: &Identity) -> Self {
+    pub(crate) fn new(tracer: Tracer, identity: &SessionIdentity) -> Self {
         Self {
             tracer,
             session_id: identity.session_id.clone(),

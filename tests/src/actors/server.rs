@@ -12,7 +12,9 @@ use std::{
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
-use server_session::{Config, End, Identity, Now, Refusal, Registered, Registry, Session};
+use server_session::{
+    Config, End, Now, Refusal, Registered, Session, SessionIdentity, SessionRegistry,
+};
 
 mod status;
 mod told;
@@ -39,7 +41,7 @@ pub struct ServerActor {
     /// The live sessions by their connections.
     sessions: BTreeMap<u64, Held>,
     /// Which session is the live one of its cluster and shard; the handle is the connection.
-    registry: Registry<u64>,
+    registry: SessionRegistry<u64>,
     /// The open connections: what arrives on another reaches nobody.
     connections: BTreeSet<u64>,
     waiting: VecDeque<Sent>,
@@ -101,7 +103,7 @@ impl ServerActor {
             operations_max,
             clock,
             sessions: BTreeMap::new(),
-            registry: Registry::default(),
+            registry: SessionRegistry::default(),
             connections: BTreeSet::new(),
             waiting: VecDeque::new(),
             told: Vec::new(),
@@ -329,11 +331,11 @@ impl ServerActor {
     }
 
     /// Returns as whom a session is registered.
-    fn registered(&self, identity: &Arc<Identity>) -> Arc<Identity> {
+    fn registered(&self, identity: &Arc<SessionIdentity>) -> Arc<SessionIdentity> {
         match self.mutant {
-            Some(Mutant::KeyByClusterName) => Arc::new(Identity {
+            Some(Mutant::KeyByClusterName) => Arc::new(SessionIdentity {
                 cluster_uid: identity.cluster_name.clone(),
-                ..Identity::clone(identity)
+                ..SessionIdentity::clone(identity)
             }),
             Some(_) | None => Arc::clone(identity),
         }

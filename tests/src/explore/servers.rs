@@ -10,7 +10,7 @@ use std::{
 
 use decree::v1;
 use jiff::Timestamp;
-use server_session::{Config, End, Now, Refusal, Registered, Registry, Session};
+use server_session::{Config, End, Now, Refusal, Registered, Session, SessionRegistry};
 
 use super::{
     bounds::Mutant,
@@ -55,7 +55,7 @@ type Step = (Id, Rc<[Output]>);
 #[derive(Clone, Debug, Default)]
 struct Server {
     sessions: BTreeMap<u64, Session>,
-    registry: Registry<u64>,
+    registry: SessionRegistry<u64>,
 }
 
 // === impl Servers ===

@@ -1,7 +1,7 @@
 //! The shadow with its controller, which decides and does nothing.
 
 use server_core::{
-    Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, ReplicaSet,
+    Batch, Config, Controller, Event, Kind, NotStarted, OperationResult, Outcome, ReplicaSet,
     ResourceVersion, Timestamp,
 };
 use server_shadow::{Agreements, Difference, Shadow};
@@ -97,7 +97,7 @@ impl Watcher {
             let outcome = Outcome {
                 batch: batch.id,
                 operation,
-                result: Effect::NotStarted(NotStarted::NotEnforcing),
+                result: OperationResult::NotStarted(NotStarted::NotEnforcing),
             };
             self.controller.handle_outcome(now, outcome);
         }

@@ -8,18 +8,18 @@ use crate::{
     compact_uid::CompactUid,
     event::Event,
     handlers::{self, Enqueue},
-    index::{EndedReplica, IfUnknown, Listed, PodChange, PodNews, SetChange, SetId, lasting},
+    index::{EndedList, EndedReplica, IfUnknown, PodChange, PodUpdate, SetChange, SetId, lasting},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
     reason::Reason,
-    report::Report,
+    report::ControllerReport,
 };
 
 // === impl Controller ===
 
 impl Controller {
-    /// Records news. Decides nothing.
+    /// Records an event. Decides nothing.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
@@ -114,7 +114,7 @@ impl Controller {
         }
         let is_older = self.consistency.is_older(kind, version);
         let shown = self.consistency.seen(kind).filter(|_| is_older);
-        let list = Listed {
+        let list = EndedList {
             number,
             version,
             shown,
@@ -131,7 +131,7 @@ impl Controller {
     }
 
     /// Takes out the pods that a list did not name, in the order of their names. A list that is older than the stream may name what is gone.
-    fn take_pod_list(&mut self, now: Timestamp, list: &Listed, is_older: bool) {
+    fn take_pod_list(&mut self, now: Timestamp, list: &EndedList, is_older: bool) {
         let unlisted = list.unlisted_pods(&self.index);
         if !is_older {
             self.index.forget_unlisted(Kind::Pod, list.number);
@@ -143,14 +143,14 @@ impl Controller {
     }
 
     /// Takes out the ReplicaSets that a list did not name, in the order in which they came.
-    fn take_set_list(&mut self, list: &Listed) {
+    fn take_set_list(&mut self, list: &EndedList) {
         for id in list.unlisted_sets(&self.index) {
             self.index.take_out_set(id);
             self.forget_set(id);
         }
     }
 
-    /// Lets the syncs go on whose writes the lists have shown by now.
+    /// Continues the syncs whose writes the lists have shown by now.
     fn resume_waiting(&mut self, now: Timestamp) {
         if self.waiting.is_empty() {
             return;
@@ -179,15 +179,15 @@ impl Controller {
     }
 
     /// Queues the ReplicaSets that a pod affects as it was shown.
-    pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodNews) {
+    pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodUpdate) {
         match news {
-            PodNews::Nothing => {}
-            PodNews::Version(owner) => {
+            PodUpdate::Nothing => {}
+            PodUpdate::Version(owner) => {
                 owner
                     .into_iter()
                     .for_each(|id| self.queue.add(id, priority));
             }
-            PodNews::Changed(gone, change) => {
+            PodUpdate::Changed(gone, change) => {
                 self.pods_changed(now, priority, gone.into_iter().chain([change]));
             }
         }
@@ -214,7 +214,7 @@ impl Controller {
             if affected.matches() > 1
                 && let Some(pod) = change.new
             {
-                self.reports.push_back(Report::OrphanMatchesMany {
+                self.reports.push_back(ControllerReport::OrphanMatchesMany {
                     pod: (pod.namespace, pod.name),
                     matches: affected.matches(),
                 });
@@ -234,7 +234,7 @@ impl Controller {
             let key = set.object.key.clone();
             let Reason { detail, .. } = back_off.reason();
             let until = back_off.closed_until(now);
-            self.reports.push_back(Report::PodsDoNotLast {
+            self.reports.push_back(ControllerReport::PodsDoNotLast {
                 key,
                 detail: detail.into_owned(),
                 closed: until.map_or_else(Default::default, |until| until.since(now)),
@@ -272,7 +272,8 @@ impl Controller {
         if from.is_some() || !is_listed {
             let (key, to) = (set.object.key.clone(), set.wanted());
             let at = now;
-            self.reports.push_back(Report::Scaled { key, at, from, to });
+            self.reports
+                .push_back(ControllerReport::Scaled { key, at, from, to });
         }
     }
 
@@ -285,7 +286,7 @@ impl Controller {
         }
     }
 
-    /// Asks for the lists that somebody waits for, unless one is open or asked for already.
+    /// Requests the lists that syncs wait for, unless one is open or requested already.
     pub(super) fn request_missing(&mut self) {
         let waiting = self.waiting.values();
         let missing = waiting.flat_map(|waiting| self.lists.missing(&waiting.unseen));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::lists::Unseen;
 use crate::{
     batch::{Action, Batch, BatchId, Operation, Operations},
-    event::Effect,
+    event::OperationResult,
     index::SetId,
     object::{Key, Timestamp},
     sync::batch_result::BatchResult,
@@ -112,7 +112,7 @@ impl InFlight {
         &mut self,
         now: Timestamp,
         (batch, at): (BatchId, u32),
-        effect: &Effect,
+        effect: &OperationResult,
     ) -> Option<(&SentBatch, Operation)> {
         let sent = self.batches.get_mut(&batch)?;
         let answered = sent.answered.get_mut(at as usize)?;

@@ -1,4 +1,4 @@
-//! What a person may ask a controller.
+//! Questions about a controller: sizes, ReplicaSets, and batches in flight.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     object::{Key, Status, Timestamp},
     queue::Unfinished,
     reason::{Reason, Rule},
-    report::{Decision, State, UnreadyNode, View},
+    report::{State, UnreadyNode, View},
     wording::{self, count},
 };
 
@@ -272,21 +272,6 @@ impl<'a> Inspect<'a> {
         });
         let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
         due.into_iter().chain(lacks.then(|| difference(set)))
-    }
-
-    /// Returns the decision for a known ReplicaSet if `replicas` pods were wanted, all operations taken to succeed. Changes nothing.
-    ///
-    /// The snapshot that it is made from is what is known, also while a list is not complete.
-    #[must_use]
-    pub fn simulate(
-        self,
-        now: Timestamp,
-        namespace: &str,
-        name: &str,
-        replicas: Option<i32>,
-    ) -> Option<Decision> {
-        let surroundings = self.surroundings(now, namespace, name, usize::MAX);
-        surroundings.decide(replicas, &|| true).unwrap_or(None)
     }
 }
 

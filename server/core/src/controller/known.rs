@@ -1,4 +1,4 @@
-//! What is known of single objects, for who compares decisions with what others do.
+//! Views of single objects, for shadow mode.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

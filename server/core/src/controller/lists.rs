@@ -34,7 +34,7 @@ pub(super) struct Unseen {
 
 /// A sync whose batch is answered, and which waits for lists that show its writes.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct ListWait {
     pub(super) unseen: Unseen,
     pub(super) namespace: Arc<str>,
     pub(super) result: BatchResult,

@@ -1,4 +1,4 @@
-//! What held back the last attempt of each ReplicaSet, until one gets through: for whoever asks why nothing happens.
+//! What held back the last attempt of each ReplicaSet, until an attempt succeeds.
 
 use std::collections::BTreeMap;
 

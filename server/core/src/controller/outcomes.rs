@@ -1,16 +1,16 @@
-//! What outcomes say enters the view at once: the object after the write, or that the pod is gone.
+//! Outcomes change the view at once: to the object after the write, or to a view without the pod.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Controller, in_flight::SentBatch, lists::Waiting};
+use super::{Controller, in_flight::SentBatch, lists::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
-    event::{After, Effect, FailureClass, Outcome},
+    event::{After, FailureClass, OperationResult, Outcome},
     index::{CreatedPod, SetId, lasting},
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
-    report::{Answered, Report},
+    report::{Answered, ControllerReport},
 };
 
 /// An object after a write, as [`After`] has it.
@@ -33,8 +33,8 @@ impl Controller {
     /// Records what became of an operation. Unknown batches and repeated outcomes are ignored.
     pub fn handle_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
         let after = match &mut outcome.result {
-            Effect::Done { after, .. } => after.take(),
-            Effect::Failed { .. } | Effect::NotStarted(_) => None,
+            OperationResult::Done { after, .. } => after.take(),
+            OperationResult::Failed { .. } | OperationResult::NotStarted(_) => None,
         };
         match after {
             None => self.take_answer(now, outcome, None),
@@ -93,7 +93,7 @@ impl Controller {
             self.free_names(&key.namespace, &sent.unseen);
             self.answered.push_back((set, sent.result));
         } else {
-            let waiting = Waiting {
+            let waiting = ListWait {
                 unseen: sent.unseen,
                 namespace: key.namespace,
                 result: sent.result,
@@ -115,15 +115,16 @@ impl Controller {
             .map(|(_, it)| (it.0, &it.1))
             .unzip();
         let refusal = sent.result.guarded.as_ref().map(|(_, message)| message);
-        self.reports.push_back(Report::Answered(Box::new(Answered {
-            key: sent.key.clone(),
-            at,
-            batch,
-            action,
-            counts,
-            failure,
-            message: words.or(refusal).cloned().unwrap_or_default(),
-        })));
+        self.reports
+            .push_back(ControllerReport::Answered(Box::new(Answered {
+                key: sent.key.clone(),
+                at,
+                batch,
+                action,
+                counts,
+                failure,
+                message: words.or(refusal).cloned().unwrap_or_default(),
+            })));
     }
 
     /// Remembers what held a batch back, or forgets what held earlier ones back. A status says nothing of what was before it in its sync.
@@ -136,12 +137,12 @@ impl Controller {
     }
 
     /// Lets a sync wait for the lists that its batch calls for.
-    fn wait_for_lists(&mut self, id: SetId, waiting: Waiting) {
+    fn wait_for_lists(&mut self, id: SetId, waiting: ListWait) {
         if let Some(set) = self.index.set(id) {
             for kind in self.lists.missing(&waiting.unseen) {
                 let key = set.object.key.clone();
                 self.reports
-                    .push_back(Report::StaleViewSkipped { key, kind });
+                    .push_back(ControllerReport::StaleViewSkipped { key, kind });
             }
         }
         // Those that wait already have asked for theirs.
@@ -155,10 +156,10 @@ impl Controller {
         now: Timestamp,
         (set, key): (SetId, &Key),
         operation: &Operation,
-        (effect, after): (Effect, Option<AfterView<'_>>),
+        (effect, after): (OperationResult, Option<AfterView<'_>>),
     ) -> Shown {
         match effect {
-            Effect::Done { version, .. } => {
+            OperationResult::Done { version, .. } => {
                 if let Operation::Create(name) = operation
                     && let Some(set) = self.index.set_mut(set)
                 {
@@ -171,11 +172,11 @@ impl Controller {
                 }
                 self.handle_done(now, (set, key), operation, version, after)
             }
-            Effect::Failed { class, .. } => {
+            OperationResult::Failed { class, .. } => {
                 self.handle_failure(now, (set, key), operation, class);
                 Shown::Here
             }
-            Effect::NotStarted(_) => {
+            OperationResult::NotStarted(_) => {
                 if let Operation::Create(name) = operation {
                     self.index.namespaces.end_making(&key.namespace, name);
                 }

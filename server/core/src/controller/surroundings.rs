@@ -6,7 +6,7 @@ use super::Inspect;
 use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
-    index::{Entry, Group, Set},
+    index::{Entry, PodGroup, Set},
     object::{Key, OwnerReference, Pod, ReplicaSet, Timestamp},
     report::Decision,
 };
@@ -25,7 +25,8 @@ pub struct Surroundings {
 // === impl Inspect ===
 
 impl Inspect<'_> {
-    /// Returns what a decision on a ReplicaSet reads: of more than `pods_max` pods only so many, and one more.
+    /// Returns what a decision on a ReplicaSet reads, also while a list is not complete: of more than `pods_max` pods only so many, and one
+    /// more.
     #[must_use]
     pub fn surroundings(
         self,
@@ -70,7 +71,7 @@ impl Inspect<'_> {
 
 /// Returns whether a decision on a ReplicaSet or one of its siblings reads a pod: it is theirs, their selector matches it, or it has
 /// a name that the ReplicaSet could choose.
-fn is_read(set: &Set, group: &Group, pod: &Entry) -> bool {
+fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
     let object = &set.object;
     let is_owner = |owner: &OwnerReference| owner.uid == object.key.uid;
     object.key.namespace == group.namespace
@@ -112,7 +113,8 @@ impl Surroundings {
         pods.find(|pod| &*pod.namespace == namespace && &*pod.name == name)
     }
 
-    /// Returns the decision if `replicas` pods were wanted, or as many as are; `None` if there is no such ReplicaSet.
+    /// Returns the decision if `replicas` pods were wanted, or as many as are, all operations taken to succeed; `None` if there is no such
+    /// ReplicaSet.
     ///
     /// # Errors
     /// If `go_on` ended it.

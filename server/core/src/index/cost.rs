@@ -27,34 +27,20 @@ pub(super) const NAMESPACE: usize = 800;
 /// A node on which a group has pods.
 pub(super) const NODE_OF_GROUP: usize = 64;
 
-/// What is shared by many objects and costs something once.
-pub(crate) trait Shared {
-    /// Returns what it costs.
-    fn cost(&self) -> usize;
+pub(super) fn node(name: &str) -> usize {
+    4 * TEXT + name.len()
 }
 
-impl Shared for str {
-    fn cost(&self) -> usize {
-        4 * TEXT + self.len()
-    }
-}
-
-impl Shared for OwnerReference {
-    fn cost(&self) -> usize {
-        let Self {
-            api_version,
-            kind,
-            name,
-            uid,
-            block_owner_deletion: _,
-        } = self;
-        let texts = [api_version, kind, name, &uid.0];
-        GROUP
-            + texts
-                .into_iter()
-                .map(|text| TEXT + text.len())
-                .sum::<usize>()
-    }
+pub(super) fn owner(owner: &OwnerReference) -> usize {
+    let OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion: _,
+    } = owner;
+    let texts = [api_version, kind, name, &uid.0].into_iter();
+    GROUP + texts.map(|text| TEXT + text.len()).sum::<usize>()
 }
 
 pub(super) fn pod(name: &str, uid: &CompactUid) -> usize {
@@ -72,7 +58,7 @@ pub(super) fn tombstone(uid: &CompactUid) -> usize {
 pub(super) fn replica_set(set: &ReplicaSet) -> usize {
     // The name stands in the base of its pods' names, too.
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
-    let owner = set.controller.as_ref().map_or(0, Shared::cost);
+    let owner = set.controller.as_ref().map_or(0, owner);
     let selector = match &set.selector {
         Ok(selector) => self::selector(selector),
         Err(quarantine) => 2 * (quarantine.field.len() + quarantine.detail.len()),

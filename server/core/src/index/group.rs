@@ -8,7 +8,7 @@ use crate::labels::Labels;
 
 /// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct PodGroup {
     pub(crate) namespace: Arc<str>,
     pub(crate) labels: Labels,
     pods: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Group {
 /// All groups, found by namespace and labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
-    groups: Slab<Group>,
+    groups: Slab<PodGroup>,
     by_namespace: Map<Arc<str>, Map<Labels, u32>>,
     bytes: usize,
 }
@@ -63,7 +63,7 @@ impl Groups {
 
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         self.bytes += cost::group(&labels);
-        let group = Group {
+        let group = PodGroup {
             namespace: Arc::clone(namespace),
             labels: labels.clone(),
             pods: 0,
@@ -106,7 +106,7 @@ impl Groups {
     }
 
     /// Returns a group that has a pod.
-    pub(crate) fn at(&self, id: u32) -> &Group {
+    pub(crate) fn at(&self, id: u32) -> &PodGroup {
         self.groups
             .get(id)
             .expect("a pod's group lives as long as the pod")
@@ -139,7 +139,7 @@ impl Groups {
     pub(crate) fn active_by_node<'a>(
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,
-        related: impl Fn(&Group) -> bool,
+        related: impl Fn(&PodGroup) -> bool,
         mut count: impl FnMut(Option<NodeId>, u32),
     ) {
         let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));

@@ -1,8 +1,8 @@
-//! A set of ids that mostly is of one: of a selector, of a base of names, of an owner of ReplicaSets.
+//! A set of ids that usually has one: those of a selector, of a base of names, of an owner of ReplicaSets.
 
 use std::collections::BTreeSet;
 
-/// A set of ids. One alone takes no memory of its own.
+/// A set of ids, stored inline while it has one.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::box_collection,

@@ -11,10 +11,7 @@ use super::{
     pod::PodId,
     set::SetId,
 };
-use crate::names::NameUse;
-
-/// How long the end of a name is that distinguishes the pods of one base (spec 6.3).
-const SUFFIX_LENGTH: usize = 5;
+use crate::names::{NameUse, SUFFIX_LENGTH};
 
 /// The namespaces that have a pod, a ReplicaSet or a create in flight.
 #[derive(Clone, Debug, Default)]

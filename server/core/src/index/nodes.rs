@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc};
 
-use super::{cost::Shared as _, map::Map, slab::Slab};
+use super::{cost, map::Map, slab::Slab};
 
 /// The number of a node, as long as it has a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,10 +48,10 @@ pub(crate) enum Readiness {
 // === impl NodeId ===
 
 impl NodeId {
-    fn of(place: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(place))
+    fn of(slot: u32) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(slot))
     }
-    const fn place(self) -> u32 {
+    const fn slot(self) -> u32 {
         self.0.get() - 1
     }
 }
@@ -63,29 +63,29 @@ impl Nodes {
     pub(crate) fn join(&mut self, name: &str) -> NodeId {
         let known = self.by_name.get(name).copied();
         let id = known.unwrap_or_else(|| self.found(name.into()));
-        if let Some(node) = self.nodes.get_mut(id.place()) {
+        if let Some(node) = self.nodes.get_mut(id.slot()) {
             node.pods += 1;
         }
         id
     }
 
     fn found(&mut self, name: Arc<str>) -> NodeId {
-        self.bytes += name.cost();
-        let place = self.nodes.reserve();
-        let id = NodeId::of(place);
+        self.bytes += cost::node(&name);
+        let slot = self.nodes.reserve();
+        let id = NodeId::of(slot);
         self.by_name.insert(Arc::clone(&name), id);
         let node = Node {
             name,
             pods: 0,
             active: ActivePods::default(),
         };
-        self.nodes.put(place, node);
+        self.nodes.put(slot, node);
         id
     }
 
     /// Counts an active pod of a node in, or out with -1.
     pub(crate) fn count(&mut self, id: NodeId, readiness: Readiness, by: i32) {
-        let Some(Node { active, .. }) = self.nodes.get_mut(id.place()) else {
+        let Some(Node { active, .. }) = self.nodes.get_mut(id.slot()) else {
             return;
         };
         let count = match readiness {
@@ -106,31 +106,31 @@ impl Nodes {
             ready,
             lapsed,
             never_ready,
-        } = self.nodes.get(id.place())?.active;
+        } = self.nodes.get(id.slot())?.active;
         let is_unready = ready == 0 && lapsed >= LAPSED_MIN.max(never_ready) && self.ready > 0;
         is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
     /// Takes one pod from a node, and the node away with its last.
     pub(crate) fn leave(&mut self, id: NodeId) {
-        let place = id.place();
-        let Some(node) = self.nodes.get_mut(place) else {
+        let slot = id.slot();
+        let Some(node) = self.nodes.get_mut(slot) else {
             return;
         };
         node.pods -= 1;
         if node.pods > 0 {
             return;
         }
-        if let Some(Node { name, .. }) = self.nodes.take(place) {
-            self.bytes -= name.cost();
+        if let Some(Node { name, .. }) = self.nodes.take(slot) {
+            self.bytes -= cost::node(&name);
             self.by_name.remove(&name);
         }
-        self.nodes.release(place);
+        self.nodes.release(slot);
     }
 
     /// Returns the name of a node that has a pod.
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
-        self.nodes.get(id.place()).map(|node| &node.name)
+        self.nodes.get(id.slot()).map(|node| &node.name)
     }
 
     /// Returns about how many bytes all of it takes.

@@ -21,13 +21,13 @@ use crate::{
 /// The active pods of a namespace that have no controller. Those with the same labels, a group, are found together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
-    groups: BTreeMap<u32, Group>,
+    groups: BTreeMap<u32, OrphanGroup>,
     by_label: Map<Label, Ids<u32>>,
     by_key: Map<Arc<str>, Ids<u32>>,
 }
 
 #[derive(Clone, Debug)]
-struct Group {
+struct OrphanGroup {
     labels: Labels,
     pods: BTreeSet<(Arc<str>, PodId)>,
 }
@@ -49,7 +49,7 @@ impl Orphans {
                 let by_key = by_key.entry(Arc::clone(key));
                 by_key.or_default().insert(group);
             }
-            Group {
+            OrphanGroup {
                 labels: labels.clone(),
                 pods: BTreeSet::new(),
             }
@@ -77,7 +77,7 @@ impl Orphans {
 
     /// Returns the pods that a selector matches, by name.
     pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
-        let groups: Box<dyn Iterator<Item = &Group>> = match Demand::of(selector) {
+        let groups: Box<dyn Iterator<Item = &OrphanGroup>> = match Demand::of(selector) {
             // Most namespaces have none at all: nothing is asked for by hash.
             _ if self.groups.is_empty() => return Vec::new(),
             Demand::Label(key, value) => {
@@ -94,7 +94,7 @@ impl Orphans {
     }
 
     /// Returns the groups of these ids.
-    fn named<'a>(&'a self, ids: Option<&'a Ids<u32>>) -> impl Iterator<Item = &'a Group> {
+    fn named<'a>(&'a self, ids: Option<&'a Ids<u32>>) -> impl Iterator<Item = &'a OrphanGroup> {
         let ids = ids.into_iter().flat_map(Ids::iter);
         ids.filter_map(|id| self.groups.get(&id))
     }

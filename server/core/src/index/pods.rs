@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodNews, cost,
+    CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodUpdate, cost,
     counting,
     group::Counting,
     pod::{Contribution, Entry, PodId},
@@ -35,7 +35,7 @@ impl Index {
         now: Timestamp,
         pod: &PodView<'_>,
         if_unknown: IfUnknown,
-    ) -> PodNews {
+    ) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| {
             let is_same = entry.uid.is(pod.uid);
@@ -47,10 +47,10 @@ impl Index {
                 if newer {
                     return self.change_pod(now, id, pod);
                 }
-                PodNews::Nothing
+                PodUpdate::Nothing
             }
-            Some((_, false, false)) => PodNews::Nothing,
-            _ if self.is_gone(pod) => PodNews::Nothing,
+            Some((_, false, false)) => PodUpdate::Nothing,
+            _ if self.is_gone(pod) => PodUpdate::Nothing,
             before => {
                 let before = before.map(|(id, ..)| id);
                 self.apply_unknown_pod(now, pod, before, if_unknown)
@@ -65,19 +65,19 @@ impl Index {
         pod: &PodView<'_>,
         before: Option<PodId>,
         if_unknown: IfUnknown,
-    ) -> PodNews {
+    ) -> PodUpdate {
         // A create of ours is not known to be over, and nothing has said that the pod went: whatever shows it is right.
         let is_certain =
             if_unknown == IfUnknown::New || self.namespaces.is_in_making(pod.namespace, pod.name);
         if if_unknown == IfUnknown::Gone && !is_certain {
-            return PodNews::Nothing;
+            return PodUpdate::Nothing;
         }
         let old = before.map(|id| self.take_out_pod(id));
         let (id, new) = self.add_pod(now, pod, self.snapshot);
         if !is_certain {
             self.doubtful_pods.insert(id);
         }
-        PodNews::Changed(old, new)
+        PodUpdate::Changed(old, new)
     }
 
     /// Returns whether a pod is known to be gone at this version.
@@ -121,33 +121,33 @@ impl Index {
             Some((id, true, version)) => {
                 CreatedPod::Known(match is_newer_written(pod.version, version) {
                     true => self.change_pod(now, id, pod),
-                    false => PodNews::Nothing,
+                    false => PodUpdate::Nothing,
                 })
             }
             _ if self.is_gone(pod) => CreatedPod::Gone,
             // Its name is another's by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
-                CreatedPod::Known(PodNews::Nothing)
+                CreatedPod::Known(PodUpdate::Nothing)
             }
             _ if has_passed => CreatedPod::Unseen,
             // The stream has yet to show that the pod of this name before it is gone.
             before => {
                 let old = before.map(|(id, ..)| self.take_out_pod(id));
                 let (_, new) = self.add_pod(now, pod, 0);
-                CreatedPod::Known(PodNews::Changed(old, new))
+                CreatedPod::Known(PodUpdate::Changed(old, new))
             }
         }
     }
 
     /// Takes a known pod as a write returned it.
-    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodNews {
+    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodUpdate {
         match self.pod_named(pod.namespace, pod.name) {
             Some((id, known))
                 if known.uid.is(pod.uid) && is_newer_written(pod.version, known.version) =>
             {
                 self.change_pod(now, id, pod)
             }
-            Some(_) | None => PodNews::Nothing,
+            Some(_) | None => PodUpdate::Nothing,
         }
     }
 
@@ -237,16 +237,16 @@ impl Index {
 
     /// Lets a pod be as it is shown. Where nothing has changed that is kept, no more than its version is touched; else no more is copied than
     /// is news.
-    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodNews {
+    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodUpdate {
         let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
-            return PodNews::Nothing;
+            return PodUpdate::Nothing;
         };
         if differs == Differences::default() {
             if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
             }
             let owner = pod.controller;
-            return PodNews::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
+            return PodUpdate::Version(owner.and_then(|owner| self.resolve(pod.namespace, owner)));
         }
         let (mut entry, set) = counting::uncount_pod(self, id);
         let old = self.facts(&entry, set);
@@ -268,7 +268,7 @@ impl Index {
             new: Some(new),
             ended: was_replica.and_then(|before| self.ended_replica(id, before)),
         };
-        PodNews::Changed(None, change)
+        PodUpdate::Changed(None, change)
     }
 
     /// Compares a pod as it is known with how it is shown.

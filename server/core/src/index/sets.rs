@@ -257,7 +257,7 @@ fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
     (generation, replicas, selector, template_labels)
 }
 
-/// Lets a ReplicaSet have once what its parts repeat.
+/// Shares equal texts within a ReplicaSet.
 fn share_texts(object: &mut ReplicaSet) {
     if let Ok(selector) = &mut object.selector {
         selector.share(&object.template_labels);

@@ -1,9 +1,9 @@
-//! Values in numbered places. They lie in pages, so that no addition moves what is there and hardly a place is in reserve.
+//! Values in numbered slots. The slots are in pages, so an addition moves nothing and few slots are in reserve.
 
-/// How many places a page has.
+/// How many slots a page has.
 const PAGE: usize = 256;
 
-/// Values by the number of their place. The place of one that is removed is given to the next that comes.
+/// Values by the number of their slot. The slot of a removed value is used again.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     /// All full but the last.
@@ -23,7 +23,7 @@ impl<T> Default for Slab<T> {
 // === impl Slab ===
 
 impl<T> Slab<T> {
-    /// Returns a vacant place, which is kept for who asked.
+    /// Reserves a vacant slot and returns it.
     pub(crate) fn reserve(&mut self) -> u32 {
         self.vacant.pop().unwrap_or_else(|| self.append())
     }
@@ -31,7 +31,7 @@ impl<T> Slab<T> {
     fn append(&mut self) -> u32 {
         match self.pages.last_mut() {
             Some(page) if page.len() < PAGE => page.push(None),
-            // Who has little pays for little.
+            // A small slab grows in small steps.
             None => self.pages.push(vec![None]),
             Some(_) => {
                 let mut page = Vec::with_capacity(PAGE);
@@ -44,7 +44,7 @@ impl<T> Slab<T> {
         u32::try_from(at).expect("fewer than 2^32 objects fit in memory")
     }
 
-    /// Gives a place back, of which the value was taken.
+    /// Makes a slot vacant whose value was taken.
     pub(crate) fn release(&mut self, at: u32) {
         self.vacant.push(at);
     }
@@ -55,30 +55,30 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
-        self.place_mut(at)?.as_mut()
+        self.slot_mut(at)?.as_mut()
     }
 
-    /// Returns the value of a place, which stays reserved.
+    /// Takes the value of a slot, which stays reserved.
     pub(crate) fn take(&mut self, at: u32) -> Option<T> {
-        self.place_mut(at)?.take()
+        self.slot_mut(at)?.take()
     }
 
-    /// Puts a value into a place that is reserved.
+    /// Puts a value into a reserved slot.
     pub(crate) fn put(&mut self, at: u32, value: T) {
-        if let Some(place) = self.place_mut(at) {
-            *place = Some(value);
+        if let Some(slot) = self.slot_mut(at) {
+            *slot = Some(value);
         }
     }
 
-    fn place_mut(&mut self, at: u32) -> Option<&mut Option<T>> {
+    fn slot_mut(&mut self, at: u32) -> Option<&mut Option<T>> {
         let at = at as usize;
         self.pages.get_mut(at / PAGE)?.get_mut(at % PAGE)
     }
 
-    /// Returns all values with their places, in their order.
+    /// Returns all values with their slots, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let places = (0..).zip(self.pages.iter().flatten());
-        places.filter_map(|(at, value)| Some((at, value.as_ref()?)))
+        let slots = (0..).zip(self.pages.iter().flatten());
+        slots.filter_map(|(at, value)| Some((at, value.as_ref()?)))
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_given_again_and_found_page_by_page() {
+    fn slots_are_used_again_and_found_page_by_page() {
         let mut slab = Slab::default();
         for number in 0..600 {
             let at = slab.reserve();

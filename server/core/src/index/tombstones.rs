@@ -1,4 +1,4 @@
-//! Remembers what is gone until the stream has passed it, so that an older event, list or outcome cannot bring it back.
+//! Remembers deleted objects until the stream has passed their deletion, so that an older event, list or outcome cannot bring it back.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 /// When an object went, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Gone {
-    /// Before the list after this one began.
+    /// Before list *n* + 1 began; holds *n*.
     BeforeList(u32),
     /// At this version.
     At(ResourceVersion),

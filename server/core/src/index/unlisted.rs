@@ -7,16 +7,16 @@ use crate::object::ResourceVersion;
 
 /// A list that has ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct EndedList {
     pub(crate) number: u32,
     pub(crate) version: Option<ResourceVersion>,
     /// What the stream had shown when the list began, if the list is older.
     pub(crate) shown: Option<ResourceVersion>,
 }
 
-// === impl Listed ===
+// === impl EndedList ===
 
-impl Listed {
+impl EndedList {
     /// Returns whether an object is gone that list number `named` named last: this list did not name it, and it is not newer than the list.
     fn omits(&self, named: u32, version: Option<ResourceVersion>) -> bool {
         named < self.number && !is_after(version, self.version)

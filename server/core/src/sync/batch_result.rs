@@ -1,23 +1,23 @@
-//! What has become of the operations of one batch, added up.
+//! The results of the operations of one batch, added up.
 
 use crate::{
     batch::Operation,
-    event::{Effect, FailureClass, NotStarted},
+    event::{FailureClass, NotStarted, OperationResult},
     object::Span,
     queue::Retry,
     reason::{Reason, Rule},
     report::OutcomeCounts,
 };
 
-/// Of an operation and its number: the lowest speaks for all.
+/// A value with the number of its operation. Only that of the lowest number is kept.
 pub(crate) type Lowest<T> = Option<(u32, T)>;
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchResult {
-    /// The failure of the lowest operation, which speaks for all.
+    /// The message of the lowest operation that failed with an error.
     pub(crate) error: Lowest<String>,
-    /// Some name was taken, some precondition failed, or a guard did not hold: decide afresh.
+    /// A name was taken, a precondition failed, or a guard did not hold: the server decides again.
     pub(crate) afresh: bool,
     /// The namespace is being deleted.
     pub(crate) namespace_terminating: bool,
@@ -43,12 +43,14 @@ pub(crate) struct BatchResult {
 
 impl BatchResult {
     /// Adds what became of an operation.
-    pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &Effect) {
+    pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &OperationResult) {
         match effect {
-            Effect::Done { .. } => self.counts.done += 1,
-            Effect::Failed { class, .. } if is_none(operation, *class) => self.counts.done += 1,
-            Effect::NotStarted(why) => self.count_not_started(at, why),
-            Effect::Failed {
+            OperationResult::Done { .. } => self.counts.done += 1,
+            OperationResult::Failed { class, .. } if is_none(operation, *class) => {
+                self.counts.done += 1
+            }
+            OperationResult::NotStarted(why) => self.count_not_started(at, why),
+            OperationResult::Failed {
                 class,
                 message,
                 retry_after,
@@ -69,7 +71,7 @@ impl BatchResult {
         match why {
             NotStarted::SlowStart => self.skipped = true,
             NotStarted::NotEnforcing => self.not_executed = true,
-            // What the guard knew and this view did not mostly comes as an event; should none come, nobody else would look again.
+            // What the guard knew and this view did not mostly comes as an event; if none comes, only a retry would notice.
             NotStarted::Guard(message) => {
                 self.not_executed = true;
                 self.afresh = true;
@@ -118,7 +120,7 @@ impl BatchResult {
         words.chain(failure).sum()
     }
 
-    /// Returns why it is tried again, if it is.
+    /// Returns why the server retries, if it does.
     pub(crate) const fn retry(&self) -> Option<Retry> {
         if self.refused {
             Some(Retry::Refused)
@@ -147,7 +149,7 @@ impl BatchResult {
         })
     }
 
-    /// Returns the words of the failure that speaks for all.
+    /// Returns the message of the lowest operation that failed with an error.
     pub(crate) fn message(self) -> Option<String> {
         self.error.map(|(_, message)| message)
     }

@@ -12,13 +12,13 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// The pods that a sync has claimed: each is tried once a sync, also one whose failure is ignored.
+/// The pods that a sync has claimed: the sync attempts each once, also one whose failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claimed {
-    tried: BTreeSet<CompactUid>,
+    attempted: BTreeSet<CompactUid>,
 }
 
-/// Decides which pods that were not tried in this sync are claimed, those that appeared amid it included; `None` where there are none.
+/// Decides which pods that this sync has not attempted yet are claimed, those that appeared amid it included; `None` where there are none.
 /// `adoptable` are the orphans that the ReplicaSet selects.
 pub(super) fn decide(
     index: &Index,
@@ -29,28 +29,30 @@ pub(super) fn decide(
 ) -> Option<(Action, Vec<Reason>)> {
     let set = index.set(id).filter(|set| !set.object.deleting)?;
     let adopts = adoptable.iter().copied();
-    let adopts = untried(index, adopts, claimed, config.claims_max);
+    let adopts = not_attempted(index, adopts, claimed, config.claims_max);
     let releases = set.releases.iter().map(|(_, id)| *id);
-    let releases = untried(index, releases, claimed, config.claims_max - adopts.len());
+    let releases = not_attempted(index, releases, claimed, config.claims_max - adopts.len());
     if adopts.is_empty() && releases.is_empty() {
         return None;
     }
-    let tried = adopts.iter().chain(&releases);
-    claimed.tried.extend(tried.map(|pod| pod.uid.clone()));
+    let attempted = adopts.iter().chain(&releases);
+    claimed
+        .attempted
+        .extend(attempted.map(|pod| pod.uid.clone()));
     let reasons = reasons(adopts.len(), releases.len());
     Some((Action::Claim { adopts, releases }, reasons))
 }
 
-/// Returns up to `count` pods that were not tried, in the order given.
-fn untried(
+/// Returns up to `count` pods that the sync has not attempted, in the order given.
+fn not_attempted(
     index: &Index,
     pods: impl Iterator<Item = PodId>,
     claimed: &Claimed,
     count: usize,
 ) -> Vec<PodRef> {
     let pods = pods.filter_map(|id| index.pod(id));
-    let untried = pods.filter(|pod| !claimed.tried.contains(&pod.uid));
-    untried.take(count).map(Entry::pod_ref).collect()
+    let not_attempted = pods.filter(|pod| !claimed.attempted.contains(&pod.uid));
+    not_attempted.take(count).map(Entry::pod_ref).collect()
 }
 
 /// Returns how many operations a claim may have.

@@ -28,7 +28,7 @@ pub(crate) enum ManageResult {
         retry: Retry,
         retry_after: Option<Span>,
     },
-    /// It could not be tried, or neither failed nor succeeded: what the condition says still holds.
+    /// No attempt was possible, or it neither failed nor succeeded: the condition keeps its value.
     Pending {
         retry: Option<Retry>,
         retry_after: Option<Span>,

@@ -18,7 +18,7 @@ pub(crate) use self::candidate::Candidate;
 use self::{candidate::BUCKET_BITS, reason::explain};
 pub use self::{
     near_cut::RankedPod,
-    places::{Place, Ranked, choice, places},
+    places::{DeletionPosition, Ranked, choice, deletion_positions},
 };
 use crate::{
     compact_uid::CompactUid,

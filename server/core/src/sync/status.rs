@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The condition that says that pods could not be made or removed.
-pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
+pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// The pods as they were counted when the manage step decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

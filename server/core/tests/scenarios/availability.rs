@@ -1,6 +1,6 @@
 //! Ready for long enough, to the instant (spec 1.3, 5.8).
 
-use server_core::{Pod, Ready, ReplicaSet, Report, Span, Timestamp};
+use server_core::{ControllerReport, Pod, Ready, ReplicaSet, Span, Timestamp};
 
 use crate::{
     objects::{START, pod, set, unready, with},
@@ -70,15 +70,15 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
     rig.succeed(&batch);
     rig.settle();
     let requeue = rig.reports().into_iter().find_map(|report| match report {
-        Report::Synced { requeue_after, .. } => Some(requeue_after),
-        Report::StaleViewSkipped { .. }
-        | Report::Scaled { .. }
-        | Report::Answered(_)
-        | Report::ScaleDown(_)
-        | Report::Quarantined { .. }
-        | Report::OrphanMatchesMany { .. }
-        | Report::PodsDoNotLast { .. }
-        | Report::DeletionAgeRatio(_) => None,
+        ControllerReport::Synced { requeue_after, .. } => Some(requeue_after),
+        ControllerReport::StaleViewSkipped { .. }
+        | ControllerReport::Scaled { .. }
+        | ControllerReport::Answered(_)
+        | ControllerReport::ScaleDown(_)
+        | ControllerReport::Quarantined { .. }
+        | ControllerReport::OrphanMatchesMany { .. }
+        | ControllerReport::PodsDoNotLast { .. }
+        | ControllerReport::DeletionAgeRatio(_) => None,
     });
     assert_eq!(requeue, Some(Some(Span::seconds(10))));
 }

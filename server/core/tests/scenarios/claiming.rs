@@ -1,6 +1,6 @@
 //! Who owns which pod (spec 5.3).
 
-use server_core::{Action, After, Effect, FailureClass, OwnerReference, Pod, ReplicaSet};
+use server_core::{Action, After, FailureClass, OperationResult, OwnerReference, Pod, ReplicaSet};
 
 use crate::{
     objects::{labels, orphan, owner, pod, selector, set},
@@ -214,7 +214,7 @@ fn a_release_that_finds_another_controller_is_done() {
         ..strange("db")
     };
     let after = Some(After::Pod(Box::new(taken)));
-    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.answer(&batch, 0, OperationResult::Done { version, after });
     rig.settle();
     assert_eq!(rig.errors(), Vec::<String>::new());
 }

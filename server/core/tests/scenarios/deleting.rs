@@ -1,6 +1,6 @@
 //! Pods on their way out count once, and one that was condemned stays so.
 
-use server_core::{Action, After, Effect, FailureClass, Pod, ReplicaSet};
+use server_core::{Action, After, FailureClass, OperationResult, Pod, ReplicaSet};
 
 use crate::{
     objects::{owner, pod, set},
@@ -52,7 +52,7 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
         ..deleting(crowd[0].clone())
     };
     let after = Some(After::Pod(Box::new(going)));
-    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.answer(&batch, 0, OperationResult::Done { version, after });
     rig.delete_pod(&crowd[0]);
     rig.settle();
     rig.apply_replica_set(of_deployment(3));

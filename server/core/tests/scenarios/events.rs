@@ -1,6 +1,6 @@
 //! Which change wakes which ReplicaSet (spec 3.2–3.6): seen by who syncs.
 
-use server_core::{Event, OwnerReference, Phase, Pod, ReplicaSet, Report};
+use server_core::{ControllerReport, Event, OwnerReference, Phase, Pod, ReplicaSet};
 
 use crate::{
     objects::{labels, orphan, owner, pod, selector, set, with},
@@ -14,15 +14,15 @@ fn synced(rig: &mut Rig) -> Vec<String> {
         .reports()
         .into_iter()
         .filter_map(|report| match report {
-            Report::Synced { key, .. } => Some(key.name.to_string()),
-            Report::StaleViewSkipped { .. }
-            | Report::Scaled { .. }
-            | Report::Answered(_)
-            | Report::ScaleDown(_)
-            | Report::Quarantined { .. }
-            | Report::OrphanMatchesMany { .. }
-            | Report::PodsDoNotLast { .. }
-            | Report::DeletionAgeRatio(_) => None,
+            ControllerReport::Synced { key, .. } => Some(key.name.to_string()),
+            ControllerReport::StaleViewSkipped { .. }
+            | ControllerReport::Scaled { .. }
+            | ControllerReport::Answered(_)
+            | ControllerReport::ScaleDown(_)
+            | ControllerReport::Quarantined { .. }
+            | ControllerReport::OrphanMatchesMany { .. }
+            | ControllerReport::PodsDoNotLast { .. }
+            | ControllerReport::DeletionAgeRatio(_) => None,
         })
         .collect();
     names.sort_unstable();
@@ -160,10 +160,12 @@ fn an_orphan_that_many_select_is_reported() {
     let mut rig = Rig::of(vec![set("web", 0), twin], vec![]);
     synced(&mut rig);
     rig.apply_pod(orphan("a", "web"));
-    let many = rig
-        .reports()
-        .into_iter()
-        .any(|report| matches!(report, Report::OrphanMatchesMany { matches: 2, .. }));
+    let many = rig.reports().into_iter().any(|report| {
+        matches!(
+            report,
+            ControllerReport::OrphanMatchesMany { matches: 2, .. }
+        )
+    });
     assert!(many);
 }
 
@@ -175,7 +177,7 @@ fn an_orphan_that_one_selects_is_not_reported() {
     let many = rig
         .reports()
         .into_iter()
-        .any(|report| matches!(report, Report::OrphanMatchesMany { .. }));
+        .any(|report| matches!(report, ControllerReport::OrphanMatchesMany { .. }));
     assert!(!many);
 }
 

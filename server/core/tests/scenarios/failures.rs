@@ -1,7 +1,8 @@
 //! What the cluster refuses, and what is bad already when it comes.
 
 use server_core::{
-    Action, Effect, FailureClass, NotStarted, ReplicaSet, Report, Rule, Span, State,
+    Action, ControllerReport, FailureClass, NotStarted, OperationResult, ReplicaSet, Rule, Span,
+    State,
 };
 
 use crate::{
@@ -31,10 +32,18 @@ fn a_terminating_namespace_is_no_error_and_waits_for_the_next_event() {
 fn an_agent_that_only_watches_is_not_asked_again_and_again() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();
-    rig.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+    rig.answer(
+        &batch,
+        0,
+        OperationResult::NotStarted(NotStarted::NotEnforcing),
+    );
     while let Some(batch) = rig.poll() {
         assert!(matches!(batch.action, Action::WriteStatus(_)));
-        rig.answer(&batch, 0, Effect::NotStarted(NotStarted::NotEnforcing));
+        rig.answer(
+            &batch,
+            0,
+            OperationResult::NotStarted(NotStarted::NotEnforcing),
+        );
     }
     rig.wait(Span::seconds(10_000));
     assert_eq!(rig.poll(), None);
@@ -47,7 +56,7 @@ fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
         rig.answer(
             &batch,
             0,
-            Effect::NotStarted(NotStarted::Guard(String::new())),
+            OperationResult::NotStarted(NotStarted::Guard(String::new())),
         );
     }
     rig.wait(Span::seconds(1));
@@ -70,7 +79,7 @@ fn what_the_agent_refused_is_a_reason_until_it_gets_through() {
     let held = |rig: &mut Rig| {
         let batch = rig.batch();
         for (operation, words) in [(1, "another".to_owned()), (0, "é".repeat(1_000))] {
-            let effect = Effect::NotStarted(NotStarted::Guard(words));
+            let effect = OperationResult::NotStarted(NotStarted::Guard(words));
             rig.answer(&batch, operation, effect);
         }
         rig.settle();
@@ -100,7 +109,7 @@ fn what_the_agent_refused_goes_with_its_cause() {
     let mut rig = Rig::of(vec![set("web", 1)], pods);
     let refuse = |rig: &mut Rig| {
         let batch = rig.batch();
-        let refused = |_| Effect::NotStarted(NotStarted::Guard("held".to_owned()));
+        let refused = |_| OperationResult::NotStarted(NotStarted::Guard("held".to_owned()));
         (0..2).for_each(|operation| rig.answer(&batch, operation, refused(())));
         rig.settle();
     };
@@ -150,7 +159,7 @@ fn the_first_operation_that_failed_speaks_for_its_batch() {
 fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();
-    let effect = Effect::Failed {
+    let effect = OperationResult::Failed {
         class: FailureClass::Throttled,
         message: "slow down".to_owned(),
         retry_after: Some(Span::seconds(7)),
@@ -174,7 +183,7 @@ fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
 fn a_cluster_may_not_ask_for_more_than_a_minute() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     let batch = rig.batch();
-    let effect = Effect::Failed {
+    let effect = OperationResult::Failed {
         class: FailureClass::Unavailable,
         message: "away".to_owned(),
         retry_after: Some(Span::seconds(1_000_000_000)),
@@ -202,7 +211,7 @@ fn a_replica_set_with_an_invalid_selector_is_left_alone_and_said_so_once() {
     let said = |rig: &mut Rig| {
         rig.reports()
             .iter()
-            .filter(|report| matches!(report, Report::Quarantined { .. }))
+            .filter(|report| matches!(report, ControllerReport::Quarantined { .. }))
             .count()
     };
     assert_eq!(said(&mut rig), 1);

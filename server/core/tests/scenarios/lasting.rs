@@ -1,8 +1,8 @@
 //! Pods that end soon after they were created: by a kubelet that rejects them, a webhook that drops their labels, somebody who deletes them.
 
 use server_core::{
-    Action, After, Batch, Config, Effect, FailureClass, Kind, Labels, Phase, Pod, Report, Rule,
-    Span, State, Timestamp,
+    Action, After, Batch, Config, ControllerReport, FailureClass, Kind, Labels, OperationResult,
+    Phase, Pod, Rule, Span, State, Timestamp,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ impl Rig {
             Fate::Lasts | Fate::Fails | Fate::Vanishes | Fate::IsDeleted => pod.clone(),
         };
         let after = Some(After::Pod(Box::new(made)));
-        self.answer(batch, operation, Effect::Done { version, after });
+        self.answer(batch, operation, OperationResult::Done { version, after });
         match fate {
             Fate::Fails => self.apply_pod(failed(pod)),
             Fate::Vanishes => self.delete_pod(&pod),
@@ -107,8 +107,8 @@ impl Rig {
 }
 
 /// Returns what a report says of pods that do not last, and for how long creates are closed.
-fn told(report: Report) -> Option<(String, Span)> {
-    if let Report::PodsDoNotLast { detail, closed, .. } = report {
+fn told(report: ControllerReport) -> Option<(String, Span)> {
+    if let ControllerReport::PodsDoNotLast { detail, closed, .. } = report {
         return Some((detail, closed));
     }
     None

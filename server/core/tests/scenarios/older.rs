@@ -1,6 +1,6 @@
 //! What is older than the stream brings nothing back, and vouches for nothing that the stream has not shown.
 
-use server_core::{Action, After, Batch, Effect, Event, Kind, Pod, ResourceVersion};
+use server_core::{Action, After, Batch, Event, Kind, OperationResult, Pod, ResourceVersion};
 
 use crate::{
     objects::{orphan, pod, set},
@@ -25,7 +25,7 @@ fn made_at(rig: &mut Rig, batch: &Batch, version: ResourceVersion) -> Pod {
     let made = at(pod(&created(batch)[0], "web"), version.0);
     let after = Some(After::Pod(Box::new(made.clone())));
     let version = None;
-    rig.answer(batch, 0, Effect::Done { version, after });
+    rig.answer(batch, 0, OperationResult::Done { version, after });
     made
 }
 
@@ -209,7 +209,7 @@ fn versions_that_went_back_make_no_pod_too_many() {
                 assert!(there.len() <= 3, "a pod too many");
                 let after = Some(After::Pod(Box::new(made)));
                 let version = None;
-                rig.answer(&batch, operation, Effect::Done { version, after });
+                rig.answer(&batch, operation, OperationResult::Done { version, after });
             }
         }
         let version = rig.next_version().0 + round;

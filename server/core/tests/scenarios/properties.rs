@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*};
 use server_core::{
-    Config, Controller, Decision, Effect, Event, FailureClass, Key, Kind, NotStarted, Outcome,
-    Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp, decide,
+    Config, Controller, Decision, Event, FailureClass, Key, Kind, NotStarted, OperationResult,
+    Outcome, Phase, Pod, PodState, Ready, ReplicaSet, ResourceVersion, Span, Timestamp, decide,
 };
 
 use crate::{
@@ -130,8 +130,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Effect {
-    let failed = |class| Effect::Failed {
+fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> OperationResult {
+    let failed = |class| OperationResult::Failed {
         class,
         message: "no".to_owned(),
         retry_after: None,
@@ -140,7 +140,7 @@ fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Effe
         0 => BARE,
         1..=3 => {
             let version = ResourceVersion(batch.id.0 % 60 + 1);
-            Effect::Done {
+            OperationResult::Done {
                 version: Some(version),
                 after: rig.after(batch, operation as usize, version),
             }
@@ -148,7 +148,7 @@ fn effect(rig: &Rig, at: u8, batch: &server_core::Batch, operation: u32) -> Effe
         4 => failed(FailureClass::NotFound),
         5 => failed(FailureClass::NameTaken),
         6 => failed(FailureClass::Timeout),
-        _ => Effect::NotStarted(NotStarted::SlowStart),
+        _ => OperationResult::NotStarted(NotStarted::SlowStart),
     }
 }
 
@@ -294,9 +294,7 @@ fn left_undone(rig: &Rig) -> Vec<Decision> {
         let Key {
             namespace, name, ..
         } = &view.key;
-        rig.controller
-            .inspect()
-            .simulate(rig.now, namespace, name, None)
+        rig.decision(namespace, name, None)
     });
     let is_due = |it: &Decision| {
         let claims = it.adopts.len() + it.releases.len();
@@ -333,7 +331,7 @@ fn an_outcome_for_nothing_is_ignored() {
     let outcome = Outcome {
         batch: server_core::BatchId(9),
         operation: 0,
-        result: Effect::NotStarted(NotStarted::Guard(String::new())),
+        result: OperationResult::NotStarted(NotStarted::Guard(String::new())),
     };
     controller.handle_outcome(Timestamp(0), outcome);
     assert_eq!(controller.poll_batch(Timestamp(0)), None);

@@ -1,6 +1,6 @@
 //! Who is synced when (spec 8).
 
-use server_core::{Batch, Config, FailureClass, Report, Span};
+use server_core::{Batch, Config, ControllerReport, FailureClass, Span};
 
 use crate::{
     objects::{orphan, set},
@@ -154,15 +154,15 @@ fn operations_in_flight_are_bounded() {
 fn waits(rig: &mut Rig) -> Vec<Span> {
     let reports = rig.reports().into_iter();
     let waits = reports.filter_map(|report| match report {
-        Report::Synced { waited, .. } => Some(waited),
-        Report::StaleViewSkipped { .. }
-        | Report::Scaled { .. }
-        | Report::Answered(_)
-        | Report::ScaleDown(_)
-        | Report::Quarantined { .. }
-        | Report::OrphanMatchesMany { .. }
-        | Report::PodsDoNotLast { .. }
-        | Report::DeletionAgeRatio(_) => None,
+        ControllerReport::Synced { waited, .. } => Some(waited),
+        ControllerReport::StaleViewSkipped { .. }
+        | ControllerReport::Scaled { .. }
+        | ControllerReport::Answered(_)
+        | ControllerReport::ScaleDown(_)
+        | ControllerReport::Quarantined { .. }
+        | ControllerReport::OrphanMatchesMany { .. }
+        | ControllerReport::PodsDoNotLast { .. }
+        | ControllerReport::DeletionAgeRatio(_) => None,
     });
     waits.collect()
 }

@@ -1,9 +1,9 @@
 //! A controller and what surrounds it: events in, batches out, outcomes as the scenario wants them.
 
 use server_core::{
-    Action, After, Batch, Config, Controller, Decision, Effect, Event, FailureClass, Kind,
-    NotStarted, Outcome, Pod, Quarantine, ReplicaSet, Report, ResourceVersion, Span, Status,
-    Timestamp, Uid, View,
+    Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass,
+    Kind, NotStarted, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span,
+    Status, Timestamp, Uid, View,
 };
 
 use crate::objects::{START, owner, pod as owned, unready, with};
@@ -127,7 +127,7 @@ impl Rig {
         batch
     }
 
-    pub(crate) fn answer(&mut self, batch: &Batch, operation: u32, result: Effect) {
+    pub(crate) fn answer(&mut self, batch: &Batch, operation: u32, result: OperationResult) {
         self.controller.handle_outcome(
             self.now,
             Outcome {
@@ -150,7 +150,7 @@ impl Rig {
         let after = self.after(batch, operation, version);
         let operation = u32::try_from(operation).expect("stories are small");
         let version = Some(version);
-        self.answer(batch, operation, Effect::Done { version, after });
+        self.answer(batch, operation, OperationResult::Done { version, after });
     }
 
     /// The object as an operation leaves it.
@@ -212,7 +212,7 @@ impl Rig {
         done
     }
 
-    pub(crate) fn reports(&mut self) -> Vec<Report> {
+    pub(crate) fn reports(&mut self) -> Vec<ControllerReport> {
         std::iter::from_fn(|| self.controller.poll_report()).collect()
     }
 
@@ -227,15 +227,15 @@ impl Rig {
         self.reports()
             .into_iter()
             .filter_map(|report| match report {
-                Report::Synced { error, .. } => error,
-                Report::StaleViewSkipped { .. }
-                | Report::Scaled { .. }
-                | Report::Answered(_)
-                | Report::ScaleDown(_)
-                | Report::Quarantined { .. }
-                | Report::PodsDoNotLast { .. }
-                | Report::OrphanMatchesMany { .. }
-                | Report::DeletionAgeRatio(_) => None,
+                ControllerReport::Synced { error, .. } => error,
+                ControllerReport::StaleViewSkipped { .. }
+                | ControllerReport::Scaled { .. }
+                | ControllerReport::Answered(_)
+                | ControllerReport::ScaleDown(_)
+                | ControllerReport::Quarantined { .. }
+                | ControllerReport::PodsDoNotLast { .. }
+                | ControllerReport::OrphanMatchesMany { .. }
+                | ControllerReport::DeletionAgeRatio(_) => None,
             })
             .collect()
     }
@@ -248,29 +248,40 @@ impl Rig {
     }
 
     pub(crate) fn simulate(&self, name: &str, replicas: i32) -> Decision {
-        self.controller
-            .inspect()
-            .simulate(self.now, "default", name, Some(replicas))
+        self.decision("default", name, Some(replicas))
             .expect("the story knows this ReplicaSet")
+    }
+
+    /// The decision on a known ReplicaSet if `replicas` pods were wanted, or as many as are.
+    pub(crate) fn decision(
+        &self,
+        namespace: &str,
+        name: &str,
+        replicas: Option<i32>,
+    ) -> Option<Decision> {
+        let inspect = self.controller.inspect();
+        let known = inspect.surroundings(self.now, namespace, name, usize::MAX);
+        let decision = known.decide(replicas, &|| true);
+        decision.expect("nothing interrupts it")
     }
 }
 
 /// Success, and no word of what it led to.
-pub(crate) const BARE: Effect = Effect::Done {
+pub(crate) const BARE: OperationResult = OperationResult::Done {
     version: None,
     after: None,
 };
 
-pub(crate) fn failed(class: FailureClass, message: &str) -> Effect {
-    Effect::Failed {
+pub(crate) fn failed(class: FailureClass, message: &str) -> OperationResult {
+    OperationResult::Failed {
         class,
         message: message.to_owned(),
         retry_after: None,
     }
 }
 
-pub(crate) fn slow_started() -> Effect {
-    Effect::NotStarted(NotStarted::SlowStart)
+pub(crate) fn slow_started() -> OperationResult {
+    OperationResult::NotStarted(NotStarted::SlowStart)
 }
 
 pub(crate) fn created(batch: &Batch) -> Vec<String> {

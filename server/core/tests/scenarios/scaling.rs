@@ -53,13 +53,7 @@ fn what_is_simulated_reads_no_more_than_it_may() {
     assert_eq!(around(5).objects(), 6, "the ReplicaSet and its pods");
     assert_eq!(around(3).objects(), 5, "one more pod than may be");
     let decided = around(5).decide(Some(1), &|| true);
-    assert_eq!(
-        decided,
-        Ok(rig
-            .controller
-            .inspect()
-            .simulate(rig.now, "default", "web", Some(1)))
-    );
+    assert_eq!(decided, Ok(rig.decision("default", "web", Some(1))));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Nothing is decided on a partial or an older view.
 
-use server_core::{Action, After, Effect, Event, Kind, Pod, ResourceVersion, Span};
+use server_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
 
 use crate::{
     objects::{orphan, pod, set, unready, with},
@@ -182,7 +182,7 @@ fn without_versions_the_last_state_counts() {
     let batch = rig.batch();
     let after = Some(After::Pod(Box::new(bare(true))));
     let version = None;
-    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.answer(&batch, 0, OperationResult::Done { version, after });
     assert_eq!(rig.view("web").status.replicas, 0);
     rig.observe(Event::PodApplied(bare(false)));
     assert_eq!(rig.view("web").status.replicas, 1);
@@ -215,7 +215,7 @@ fn an_older_outcome_takes_no_event_back() {
         ..pod("a", "web")
     };
     let after = Some(After::Pod(Box::new(adopted)));
-    rig.answer(&adoption, 0, Effect::Done { version, after });
+    rig.answer(&adoption, 0, OperationResult::Done { version, after });
     assert_eq!(rig.view("web").status.ready_replicas, 0);
 }
 

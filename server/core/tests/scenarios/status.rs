@@ -1,7 +1,7 @@
 //! The status says what is there (spec 5.4–5.7).
 
 use server_core::{
-    Action, After, Condition, Effect, FailureClass, Phase, Pod, ReplicaSet, Span, Status,
+    Action, After, Condition, FailureClass, OperationResult, Phase, Pod, ReplicaSet, Span, Status,
 };
 
 use crate::{
@@ -212,7 +212,7 @@ fn the_replica_set_that_a_write_returned_is_the_view() {
     rig.answer(
         &batch,
         0,
-        Effect::Done {
+        OperationResult::Done {
             version,
             after: Some(After::ReplicaSet(Box::new(returned))),
         },

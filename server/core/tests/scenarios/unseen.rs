@@ -1,6 +1,6 @@
 //! Outcomes that do not carry the object after the write: their ReplicaSet waits for a list that begins later, and no other does.
 
-use server_core::{Action, After, Effect, Event, Kind, Pod, ReplicaSet, Rule, State};
+use server_core::{Action, After, Event, Kind, OperationResult, Pod, ReplicaSet, Rule, State};
 
 use crate::{
     objects::{orphan, pod, set},
@@ -112,7 +112,7 @@ fn an_object_that_does_not_show_the_write_counts_as_none() {
         ..pod("a", "web")
     };
     let after = Some(After::Pod(Box::new(staying)));
-    rig.answer(&batch, 0, Effect::Done { version, after });
+    rig.answer(&batch, 0, OperationResult::Done { version, after });
     assert_eq!(rig.requests(), [Kind::Pod]);
     assert_eq!(rig.poll(), None);
 }
@@ -127,7 +127,7 @@ fn an_object_other_than_the_one_written_counts_as_none() {
         ..pod("another", "web")
     };
     let after = Some(After::Pod(Box::new(another)));
-    rig.answer(&create, 0, Effect::Done { version, after });
+    rig.answer(&create, 0, OperationResult::Done { version, after });
     assert_eq!(rig.requests(), [Kind::Pod]);
 
     let pods = vec![pod("a", "web"), pod("b", "db")];
@@ -141,7 +141,7 @@ fn an_object_other_than_the_one_written_counts_as_none() {
         .map(|set| ReplicaSet { version, ..set })
         .expect("there are two");
     let after = Some(After::ReplicaSet(Box::new(another)));
-    rig.answer(&status, 0, Effect::Done { version, after });
+    rig.answer(&status, 0, OperationResult::Done { version, after });
     assert_eq!(rig.requests(), [Kind::ReplicaSet]);
 }
 

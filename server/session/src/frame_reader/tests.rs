@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message;
 
-use server_core::{After, Effect, Outcome, PodView, ResourceVersion, Span};
+use server_core::{After, OperationResult, Outcome, PodView, ResourceVersion, Span};
 
 use super::*;
 use crate::wire::{OBJECT_BYTES_MAX, Rejected, raw_tests};
@@ -220,7 +220,7 @@ impl Sink for Log {
         pod: &PodView<'_>,
         trace: Option<TraceContext>,
     ) {
-        if let Effect::Done { after, .. } = &mut outcome.result {
+        if let OperationResult::Done { after, .. } = &mut outcome.result {
             *after = Some(After::Pod(Box::new(pod.to_pod())));
         }
         self.outcome(outcome, trace);

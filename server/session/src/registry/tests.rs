@@ -3,11 +3,11 @@
 use super::*;
 
 fn register(
-    registry: &mut Registry<u32>,
+    registry: &mut SessionRegistry<u32>,
     handle: u32,
     (cluster, shard, epoch): (&str, &str, i64),
 ) -> Result<Option<(u32, &'static str)>, &'static str> {
-    let identity = Arc::new(Identity::example(
+    let identity = Arc::new(SessionIdentity::example(
         &format!("session-{handle}"),
         cluster,
         shard,
@@ -21,7 +21,7 @@ fn register(
 
 #[test]
 fn newer_session_supersedes_the_older_one() {
-    let mut registry = Registry::default();
+    let mut registry = SessionRegistry::default();
     assert_eq!(register(&mut registry, 1, ("c1", "", 1)), Ok(None));
     let superseded = register(&mut registry, 2, ("c1", "", 2));
     assert_eq!(superseded, Ok(Some((1, "SESSION_SUPERSEDED"))));
@@ -29,7 +29,7 @@ fn newer_session_supersedes_the_older_one() {
 
 #[test]
 fn session_of_an_older_epoch_is_refused() {
-    let mut registry = Registry::default();
+    let mut registry = SessionRegistry::default();
     assert_eq!(register(&mut registry, 1, ("c1", "", 2)), Ok(None));
     assert_eq!(
         register(&mut registry, 2, ("c1", "", 1)),
@@ -39,7 +39,7 @@ fn session_of_an_older_epoch_is_refused() {
 
 #[test]
 fn end_of_a_superseded_session_leaves_the_newer_one_registered() {
-    let mut registry = Registry::default();
+    let mut registry = SessionRegistry::default();
     assert_eq!(register(&mut registry, 1, ("c1", "", 1)), Ok(None));
     let older = Arc::clone(&registry.of("c1")[0].identity);
     let superseded = register(&mut registry, 2, ("c1", "", 1));
@@ -51,7 +51,7 @@ fn end_of_a_superseded_session_leaves_the_newer_one_registered() {
 
 #[test]
 fn clusters_are_found_by_uid_and_name_in_order() {
-    let mut registry = Registry::default();
+    let mut registry = SessionRegistry::default();
     for (handle, place) in [(1, ("z", "b", 1)), (2, ("z", "a", 1)), (3, ("a", "", 1))] {
         assert_eq!(register(&mut registry, handle, place), Ok(None));
     }
@@ -64,11 +64,11 @@ fn clusters_are_found_by_uid_and_name_in_order() {
 
 #[test]
 fn sessions_are_sorted_by_name_uid_and_shard() {
-    let nameless = Identity {
+    let nameless = SessionIdentity {
         cluster_name: String::new(),
-        ..Identity::example("s", "c1", "a", 1)
+        ..SessionIdentity::example("s", "c1", "a", 1)
     };
     assert_eq!(nameless.order(), ("c1", "c1", "a"));
-    let named = Identity::example("s", "c1", "b", 1);
+    let named = SessionIdentity::example("s", "c1", "b", 1);
     assert_eq!(named.order(), ("name of c1", "c1", "b"));
 }

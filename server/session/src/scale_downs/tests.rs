@@ -26,9 +26,9 @@ fn pod(name: &str, chosen: bool) -> RankedPod {
 }
 
 /// Returns a report of a batch that deletes pods and keeps one.
-fn down(batch: u64, (from, to): (i32, i32), pods: &[&str]) -> Report {
+fn down(batch: u64, (from, to): (i32, i32), pods: &[&str]) -> ControllerReport {
     let chosen = pods.iter().map(|name| pod(name, true));
-    Report::ScaleDown(Box::new(ScaleDown {
+    ControllerReport::ScaleDown(Box::new(ScaleDown {
         key: key("web"),
         at: Timestamp::from_seconds(batch.cast_signed()),
         batch: BatchId(batch),
@@ -39,8 +39,8 @@ fn down(batch: u64, (from, to): (i32, i32), pods: &[&str]) -> Report {
     }))
 }
 
-fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> Report {
-    Report::Answered(Box::new(Answered {
+fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> ControllerReport {
+    ControllerReport::Answered(Box::new(Answered {
         key: key("web"),
         at: Timestamp::default(),
         batch: BatchId(batch),
@@ -96,7 +96,7 @@ fn batches_of_one_deletion_are_one() {
         (2, [52, 30, 22], names(&["a", "b", "c", "d"]))
     );
     // Another number is wanted: what goes then is another deletion.
-    scale_downs.take(Report::Scaled {
+    scale_downs.take(ControllerReport::Scaled {
         key: key("web"),
         at: Timestamp::default(),
         from: Some(30),
@@ -113,11 +113,11 @@ fn batches_of_one_deletion_are_one() {
 fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
     let mut scale_downs = ScaleDowns::new(SHARE * 100 * SCALE_DOWN_BYTES);
     let add = |scale_downs: &mut ScaleDowns, number: u64| {
-        let Report::ScaleDown(mut scale_down) = down(number, (2, 1), &["a"]) else {
+        let ControllerReport::ScaleDown(mut scale_down) = down(number, (2, 1), &["a"]) else {
             unreachable!("it is one");
         };
         scale_down.key = key(&format!("set-{number}"));
-        scale_downs.take(Report::ScaleDown(scale_down));
+        scale_downs.take(ControllerReport::ScaleDown(scale_down));
         assert!(scale_downs.bytes() <= 2 * scale_downs.bytes_max);
     };
     (0..100).for_each(|number| add(&mut scale_downs, number));

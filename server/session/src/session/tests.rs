@@ -353,7 +353,7 @@ fn bad_object_is_rejected_and_the_session_goes_on() {
     assert_eq!(reason(&session), None);
     let reports = std::iter::from_fn(|| session.poll_report());
     let faults = reports.filter_map(|report| {
-        let Report::NotAccepted { fault, others, .. } = report else {
+        let SessionReport::NotAccepted { fault, others, .. } = report else {
             return None;
         };
         Some((fault.is_some(), others))

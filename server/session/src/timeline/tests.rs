@@ -81,8 +81,8 @@ fn recounted(timeline: &Timeline) -> usize {
     entries.map(Entry::bytes).sum()
 }
 
-fn scaled(name: &str, second: u64, to: i32) -> Report {
-    Report::Scaled {
+fn scaled(name: &str, second: u64, to: i32) -> ControllerReport {
+    ControllerReport::Scaled {
         key: key(name),
         at: at(second),
         from: Some(to - 1),
@@ -91,8 +91,8 @@ fn scaled(name: &str, second: u64, to: i32) -> Report {
 }
 
 /// Returns how a batch of two creates ended whose first was refused in these words.
-fn refused(name: &str, id: u64, words: &str) -> Report {
-    Report::Answered(Box::new(Answered {
+fn refused(name: &str, id: u64, words: &str) -> ControllerReport {
+    ControllerReport::Answered(Box::new(Answered {
         key: key(name),
         at: at(id),
         batch: BatchId(id),
@@ -221,11 +221,11 @@ fn deletion_that_is_tried_again_in_vain_is_the_last_one() {
     let mut timeline = Timeline::new(usize::MAX);
     for id in 1..=50 {
         decide(&mut timeline, "web", id, delete());
-        let Report::Answered(mut answered) = refused("web", id, "forbidden") else {
+        let ControllerReport::Answered(mut answered) = refused("web", id, "forbidden") else {
             unreachable!("it is answered");
         };
         answered.action = ActionKind::Delete;
-        timeline.take(Report::Answered(answered));
+        timeline.take(ControllerReport::Answered(answered));
     }
     assert_eq!(decisions(&timeline), [50]);
     let expected = ["delete 50 times until 50: forbidden", "delete 20 in 50"];
@@ -249,13 +249,13 @@ fn status_writes_give_way_first_and_are_no_part_of_what_led_here() {
 fn newest_attempt_is_told_and_a_status_only_where_it_alone_failed() {
     let mut timeline = Timeline::new(usize::MAX);
     let failed = |id, action, failed, class: Option<FailureClass>| {
-        let Report::Answered(mut answered) = refused("web", id, "no") else {
+        let ControllerReport::Answered(mut answered) = refused("web", id, "no") else {
             unreachable!("it is answered");
         };
         answered.action = action;
         answered.counts.failed = failed;
         answered.failure = class;
-        Report::Answered(answered)
+        ControllerReport::Answered(answered)
     };
     assert_eq!(timeline.last_attempt(&uid("web")), None);
     timeline.take(failed(1, ActionKind::Create, 0, None));

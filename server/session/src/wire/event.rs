@@ -2,8 +2,8 @@
 
 use decree::v1::{self, done, event, outcome};
 use server_core::{
-    After, BatchId, CompactUid, Effect, Event, FailureClass, Kind, NotStarted, Outcome, Pod,
-    ReplicaSet, ResourceVersion,
+    After, BatchId, CompactUid, Event, FailureClass, Kind, NotStarted, OperationResult, Outcome,
+    Pod, ReplicaSet, ResourceVersion,
 };
 
 use super::{
@@ -110,9 +110,10 @@ pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Viol
     let (result, rejected) = match outcome.outcome.ok_or_else(absent)? {
         outcome::Outcome::Done(done) => self::done(&done),
         outcome::Outcome::Failed(failed) => (self::failed(failed), None),
-        outcome::Outcome::NotStarted(not_started) => {
-            (Effect::NotStarted(self::not_started(not_started)), None)
-        }
+        outcome::Outcome::NotStarted(not_started) => (
+            OperationResult::NotStarted(self::not_started(not_started)),
+            None,
+        ),
     };
     let batch = BatchId(outcome.batch_id);
     Ok((
@@ -174,7 +175,7 @@ fn required_version(field: &str, text: &str) -> Result<ResourceVersion, Violatio
     })
 }
 
-fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
+fn done(done: &v1::Done) -> (OperationResult, Option<Rejected>) {
     let mut faults = Faults::default();
     let version = faults.keep(field::version("resource_version", &done.resource_version));
     let (after, rejected) = after(done.object.as_ref());
@@ -184,7 +185,10 @@ fn done(done: &v1::Done) -> (Effect, Option<Rejected>) {
         object: rejected_ref("", "", &done.uid),
         violations,
     });
-    (Effect::Done { version, after }, rejected.or(unreadable))
+    (
+        OperationResult::Done { version, after },
+        rejected.or(unreadable),
+    )
 }
 
 fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
@@ -202,14 +206,14 @@ fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
     }
 }
 
-fn failed(failed: v1::Failed) -> Effect {
+fn failed(failed: v1::Failed) -> OperationResult {
     let class = class(failed.class());
     let v1::Failed {
         message,
         retry_after,
         ..
     } = failed;
-    Effect::Failed {
+    OperationResult::Failed {
         class,
         message: cut(message),
         retry_after: retry_after.as_ref().map(field::wait),

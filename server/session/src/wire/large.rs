@@ -1,7 +1,7 @@
 //! Objects of more bytes than an object is read with: whose they are is said, as far as that can be read, and no more is taken from them.
 
 use decree::v1;
-use server_core::{After, BatchId, Effect, Outcome, Quarantine, ReplicaSet};
+use server_core::{After, BatchId, OperationResult, Outcome, Quarantine, ReplicaSet};
 
 use super::{
     Rejected, Violation, field,
@@ -132,7 +132,7 @@ pub(crate) fn outcome_with_large_object(
         Ok(set) => (Some(After::ReplicaSet(set)), None),
         Err(rejected) => (None, Some(rejected)),
     };
-    let result = Effect::Done {
+    let result = OperationResult::Done {
         version: version.ok().flatten(),
         after,
     };

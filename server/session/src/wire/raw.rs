@@ -1,11 +1,11 @@
 //! Pods and what carries them, from the bytes of the wire, without a copy of any text.
 //!
-//! What is read here is what every agent writes: known fields, each once, in their types. Anything else is left to prost, whose result is
-//! the same where both read, which a test holds: unknown fields, fields that come twice, maps with a key that comes twice.
+//! This reads what every agent writes: known fields, each once, in their types. Everything else (unknown or repeated fields, maps with a
+//! repeated key) falls back to prost. A test checks that both readers agree.
 
 use decree::v1;
 use prost_types::Timestamp;
-use server_core::{After, BatchId, Effect, Outcome, OwnerView};
+use server_core::{After, BatchId, OperationResult, Outcome, OwnerView};
 
 use super::{
     field::version,
@@ -179,7 +179,7 @@ pub(crate) fn read_done<'a>(
     let outcome = Outcome {
         batch: BatchId(batch),
         operation,
-        result: Effect::Done { version, after },
+        result: OperationResult::Done { version, after },
     };
     Some((outcome, pod, traceparent))
 }

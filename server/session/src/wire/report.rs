@@ -2,7 +2,8 @@
 
 use decree::v1;
 use server_core::{
-    Action, ActionKind, Batch, Condition, Config, Decision, State, Status, Timestamp, Victim, View,
+    Action, ActionKind, Batch, Condition, Config, Decision, REPLICA_FAILURE, State, Status,
+    Timestamp, Victim, View,
 };
 use server_shadow::{Agreements, Departure, Difference, Finding, Subject};
 
@@ -15,8 +16,6 @@ use super::{
 
 /// How many objects of a decision a record names.
 const TARGETS_MAX: usize = 20;
-/// The condition that says why pods could not be created or deleted.
-const REPLICA_FAILURE: &str = "ReplicaFailure";
 const BURST_MAX: i32 = 5_000;
 const SLOW_START_MAX: i32 = 500;
 

@@ -278,7 +278,7 @@ fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
     let (failed, _) = outcome(v1::outcome::Outcome::Failed(failed)).expect("valid");
     assert!(matches!(
         failed.result,
-        server_core::Effect::Failed {
+        server_core::OperationResult::Failed {
             class: server_core::FailureClass::Unavailable,
             ..
         }
@@ -287,7 +287,7 @@ fn unknown_failure_is_unavailable_and_unknown_cause_a_guard() {
         outcome(v1::outcome::Outcome::NotStarted(v1::NotStarted::default())).expect("valid");
     assert_eq!(
         not_started.result,
-        server_core::Effect::NotStarted(server_core::NotStarted::Guard(String::new()))
+        server_core::OperationResult::NotStarted(server_core::NotStarted::Guard(String::new()))
     );
 }
 
@@ -307,7 +307,7 @@ fn words_of_the_cluster_are_cut_at_a_character() {
         ..v1::Outcome::default()
     })
     .expect("valid");
-    let server_core::Effect::Failed { message, .. } = outcome.result else {
+    let server_core::OperationResult::Failed { message, .. } = outcome.result else {
         panic!()
     };
     assert_eq!(message.len(), 32 * 1024 - 1);

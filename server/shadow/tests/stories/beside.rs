@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use server_core::{
-    Batch, Config, Controller, Effect, Event, Kind, NotStarted, Outcome, Pod, ReplicaSet,
+    Batch, Config, Controller, Event, Kind, NotStarted, OperationResult, Outcome, Pod, ReplicaSet,
     ResourceVersion, Span, Timestamp,
 };
 use server_shadow::{Departure, Difference, Shadow, Subject};
@@ -77,10 +77,10 @@ impl Beside {
 
     /// The first pod to go where so many are wanted.
     pub(crate) fn first_victim(&self, name: &str, replicas: i32) -> Arc<str> {
-        let decision =
-            self.controller
-                .inspect()
-                .simulate(self.now, "default", name, Some(replicas));
+        let inspect = self.controller.inspect();
+        let known = inspect.surroundings(self.now, "default", name, usize::MAX);
+        let decision = known.decide(Some(replicas), &|| true);
+        let decision = decision.expect("nothing interrupts it");
         let decision = decision.expect("the story knows this ReplicaSet");
         Arc::clone(&decision.deletes[0].pod.name)
     }
@@ -147,7 +147,7 @@ impl Beside {
             let outcome = Outcome {
                 batch: batch.id,
                 operation,
-                result: Effect::NotStarted(NotStarted::NotEnforcing),
+                result: OperationResult::NotStarted(NotStarted::NotEnforcing),
             };
             self.controller.handle_outcome(self.now, outcome);
         }

@@ -1,4 +1,4 @@
-//! The whole order of deletion, with what upstream leaves open in it, for who compares choices.
+//! The whole order of deletion, with what upstream leaves open in it, for shadow mode.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct Ranked<'a> {
 
 /// Where a pod stands in the order of deletion, counted from 1: a choice of so many pods or more takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DeletionPosition {
     /// In the total order.
     pub own: usize,
     /// The first that upstream may give it: where its comparison calls pods equal (spec 7.2) or goes in a cycle (spec 7.5), the order of
@@ -34,13 +34,13 @@ pub struct Place {
 
 /// Returns the place of each pod at `now`, in the order of `pods`.
 #[must_use]
-pub fn places(now: Timestamp, pods: &[Ranked<'_>]) -> Vec<Place> {
+pub fn deletion_positions(now: Timestamp, pods: &[Ranked<'_>]) -> Vec<DeletionPosition> {
     let candidates = candidates(pods);
     let mut keys = keys(&candidates, now);
     keys.sort_unstable_by(SortKey::cmp);
     share_out(&mut keys, pods.len());
     let mut places = vec![
-        Place {
+        DeletionPosition {
             own: 0,
             earliest: 0
         };
@@ -81,7 +81,7 @@ fn place_alike(
     alike: &[SortKey<'_>],
     mut next: usize,
     candidates: &[Candidate<'_, usize>],
-    places: &mut [Place],
+    places: &mut [DeletionPosition],
 ) {
     let instants = instants(alike, |key| Some(key.since));
     if alike[0].has_time() && instants > 1 {
@@ -94,10 +94,10 @@ fn place_alike(
     }
 }
 
-fn place(tied: &[SortKey<'_>], next: usize, is_open: bool, places: &mut [Place]) {
+fn place(tied: &[SortKey<'_>], next: usize, is_open: bool, places: &mut [DeletionPosition]) {
     for (own, key) in (next..).zip(tied) {
         let earliest = if is_open { next } else { own };
-        places[key.candidate] = Place { own, earliest };
+        places[key.candidate] = DeletionPosition { own, earliest };
     }
 }
 

@@ -216,7 +216,7 @@ fn list_that_has_begun_is_not_asked_for() {
     session.handle_frame(START, begin(v1::Kind::Pod));
     assert_eq!(frames(&mut session, START), [""; 0]);
     let reports = std::iter::from_fn(|| session.poll_report());
-    let asked = reports.filter(|report| matches!(report, Report::ListRequested { .. }));
+    let asked = reports.filter(|report| matches!(report, SessionReport::ListRequested { .. }));
     assert_eq!(asked.count(), 0);
     let objects = v1::SnapshotObjects {
         pods: pods(),

@@ -238,7 +238,7 @@ proptest! {
     #[test]
     fn public_places_follow_the_same_order(pods in pods(0..30)) {
         let ranked: Vec<_> = pods.iter().map(TestPod::ranked).collect();
-        let places = places(NOW, &ranked).into_iter().map(|place| place.own);
+        let places = deletion_positions(NOW, &ranked).into_iter().map(|place| place.own);
         let mut order: Vec<_> = places.zip(pods.iter().map(|pod| &*pod.uid.0)).collect();
         order.sort_unstable();
         let uids: Vec<_> = order.into_iter().map(|(_, uid)| uid).collect();

@@ -1,0 +1,44 @@
+//! The controller references of pods: one copy of each, as long as a pod has it.
+
+use std::sync::Arc;
+
+use super::{cost, map::Map};
+use crate::object::OwnerReference;
+
+/// The references, and how many pods have each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owners {
+    shared: Map<Arc<OwnerReference>, u32>,
+    bytes: usize,
+}
+
+// === impl Owners ===
+
+impl Owners {
+    /// Returns about how many bytes all references take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the shared copy of a reference, counted once more.
+    pub(crate) fn share(&mut self, owner: Arc<OwnerReference>) -> Arc<OwnerReference> {
+        if let Some((shared, count)) = self.shared.get_key_value_mut(&owner) {
+            *count += 1;
+            return Arc::clone(shared);
+        }
+        self.bytes += cost::owner(&owner);
+        self.shared.insert(Arc::clone(&owner), 1);
+        owner
+    }
+
+    /// Counts a reference once less and drops it with its last use.
+    pub(crate) fn drop_one(&mut self, owner: &Arc<OwnerReference>) {
+        if let Some(count) = self.shared.get_mut(owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.bytes -= cost::owner(owner);
+                self.shared.remove(owner);
+            }
+        }
+    }
+}
