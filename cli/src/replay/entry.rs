@@ -34,7 +34,7 @@ pub(super) fn pairs(
             }];
         }
     };
-    let same = |one: &v1::Batch, other: &v1::Batch| unnumbered(one) == unnumbered(other);
+    let same = |one: &v1::Batch, other: &v1::Batch| compared(one) == compared(other);
     recorded.retain(|one| {
         let place = decided.iter().position(|other| same(one, other));
         place.map(|place| decided.remove(place)).is_none()
@@ -66,11 +66,14 @@ fn batches(frame: Option<&v1::ReconcileResponse>) -> Result<Vec<&v1::Batch>, &Fr
     }
 }
 
-fn unnumbered(batch: &v1::Batch) -> v1::Batch {
-    v1::Batch {
+/// Returns a batch without its number and without texts for people, which do not count.
+fn compared(batch: &v1::Batch) -> v1::Batch {
+    let mut batch = v1::Batch {
         id: 0,
         ..batch.clone()
-    }
+    };
+    server_recording::clear_texts(&mut batch);
+    batch
 }
 
 fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
@@ -84,7 +87,10 @@ fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
     if let Some((one, other)) = both
         && pair.recorded == pair.decided
     {
-        pair.decided = format!("the same but for {}", fields(one, other).join(", "));
+        pair.decided = format!(
+            "the same but for {}",
+            fields(&compared(one), &compared(other)).join(", ")
+        );
     }
     pair
 }

@@ -16,13 +16,14 @@
 
 mod decisions;
 mod encoder;
+mod output;
 mod reader;
 mod record;
 mod replay;
-mod said;
 
 pub use decisions::Decisions;
 pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
+pub use output::clear_texts;
 pub use reader::{Ending, ReadError, Reader};
 pub use replay::{Difference, Input, Replay, Summary};
 

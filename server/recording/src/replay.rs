@@ -1,4 +1,4 @@
-//! Decides again what was decided, and says where the two differ.
+//! Decides again what was decided, and finds where the two differ.
 
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
@@ -10,9 +10,9 @@ use server_session::{IncomingFrame, Now, Session, SessionIdentity};
 use crate::{
     decisions::Decisions,
     encoder::{FRAME_BYTES_MAX, session_end},
+    output::{Output, Pair, is_same, is_same_end},
     reader::{Ending, Opening, ReadError, Reader, TimedStep},
     record::{Poll, Step},
-    said::{Pair, Said},
 };
 
 /// How many inputs before a difference are kept at most: as many as a session takes before it is asked for work.
@@ -31,14 +31,14 @@ pub enum Input {
     Closed(Now),
 }
 
-/// A moment at which this version does otherwise.
+/// A moment at which this version decides differently.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one is held at a time, and ends of sessions are the rare case"
 )]
 pub enum Difference {
-    /// Another frame, or one where there was none, or none where there was one.
+    /// Another frame, or one where there was none, or none where there was one. Texts for people do not count.
     Frame {
         /// When it was.
         now: Now,
@@ -49,7 +49,7 @@ pub enum Difference {
         /// What came since the session last had something to say, the latest [`Replay::keep_inputs`] of it; empty without that.
         after: Vec<Input>,
     },
-    /// The session ends otherwise.
+    /// The session ends for another reason.
     End {
         /// When it was.
         now: Now,
@@ -84,9 +84,9 @@ pub struct Replay<R> {
     /// The parts of a frame that have come, of which the last has not. Together they are the frame.
     parts: Vec<u8>,
     /// Whether something was sent since the latest input.
-    spoke: bool,
+    has_sent: bool,
     /// What was decided and is not compared yet, where the server that recorded paused.
-    said: Option<Said>,
+    pending: Option<Output>,
     frames_in: u64,
     frames_out: u64,
     decisions: Decisions,
@@ -117,8 +117,8 @@ impl<R: Read> Replay<R> {
             keep_inputs: false,
             inputs: VecDeque::new(),
             parts: Vec::new(),
-            spoke: false,
-            said: pauses.then(Said::default),
+            has_sent: false,
+            pending: pauses.then(Output::default),
             frames_in: 1,
             frames_out: 0,
             decisions: Decisions::default(),
@@ -183,13 +183,13 @@ impl<R: Read> Replay<R> {
             more,
             at,
         } = step;
-        let unsaid = match &step {
+        let unrecorded = match &step {
             Step::Poll(_) => None,
             Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
-                self.said.as_mut().and_then(Said::rest)
+                self.pending.as_mut().and_then(Output::rest)
             }
         };
-        let unsaid = unsaid.map(|pair| self.difference(now, pair));
+        let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
         match step {
             Step::Frame(frame) => {
                 let bytes = self.parts.len() + frame.len();
@@ -227,10 +227,10 @@ impl<R: Read> Replay<R> {
                 if !self.parts.is_empty() {
                     self.handle_frame(now, Bytes::new());
                 }
-                return Ok(unsaid.or_else(|| self.end(now, end.session_end)));
+                return Ok(unrecorded.or_else(|| self.end(now, end.session_end)));
             }
         }
-        Ok(unsaid)
+        Ok(unrecorded)
     }
 
     /// Gives the session a frame: the parts that have come, and this.
@@ -249,7 +249,7 @@ impl<R: Read> Replay<R> {
         if !self.keep_inputs {
             return;
         }
-        if std::mem::take(&mut self.spoke) {
+        if std::mem::take(&mut self.has_sent) {
             self.inputs.clear();
         }
         if self.inputs.len() == INPUTS_MAX {
@@ -260,18 +260,22 @@ impl<R: Read> Replay<R> {
 
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
         if let Some(frame) = &recorded {
-            self.spoke = true;
+            self.has_sent = true;
             self.frames_out += 1;
             self.decisions.add(frame);
         }
-        let pair = match &mut self.said {
-            Some(said) => {
-                said.add_all(std::iter::from_fn(|| self.session.poll_frame(now)));
-                recorded.and_then(|recorded| said.compare(recorded))?
+        let pair = match &mut self.pending {
+            Some(pending) => {
+                pending.add_all(std::iter::from_fn(|| self.session.poll_frame(now)));
+                recorded.and_then(|recorded| pending.compare(recorded))
             }
-            None => (recorded, self.session.poll_frame(now)),
+            None => {
+                let decided = self.session.poll_frame(now);
+                let is_same = is_same(recorded.as_ref(), decided.as_ref());
+                (!is_same).then_some((recorded, decided))
+            }
         };
-        (pair.0 != pair.1).then(|| self.difference(now, pair))
+        pair.map(|pair| self.difference(now, pair))
     }
 
     fn difference(&self, now: Now, (recorded, decided): Pair) -> Difference {
@@ -287,7 +291,7 @@ impl<R: Read> Replay<R> {
         let decided = session_end(&self.session);
         // A recording that ends before its session says nothing of its end.
         let marked = self.reader.ending() == Ending::Marked(crate::EndReason::Session);
-        (marked && recorded != decided).then_some(Difference::End {
+        (marked && !is_same_end(&recorded, &decided)).then_some(Difference::End {
             now,
             recorded,
             decided,

@@ -12,7 +12,7 @@ use server_core::Timestamp;
 use server_session::{Config, IncomingFrame, Now, Session};
 
 use super::*;
-use crate::encoder::MAGIC;
+use crate::{encoder::MAGIC, output::is_same_end};
 
 fn config(burst_bytes: usize) -> Config {
     Config {
@@ -199,6 +199,51 @@ fn tampered_frame_is_found_with_what_came_before_it() {
         panic!("{differences:?}")
     };
     assert!(matches!(after.last(), Some(Input::Frame(_, frame)) if frame.sequence == 6));
+}
+
+#[test]
+fn recording_with_other_words_has_the_same_decisions() {
+    let whole = recording();
+    let (other_words, other_rule) = ("0 active pods, 3 wanted", v1::Rule::TooManyReplicas);
+    let words = tampered(&whole, other_words, "only 0 of 3 pods exist.");
+    let paused = |bytes: &[u8]| paused(bytes, |_| true);
+    for bytes in [&words, &paused(&words)] {
+        let (differences, summary) = replay(bytes).expect("it can be read");
+        assert_eq!(differences, []);
+        assert_eq!(summary.decisions.creates, 3);
+    }
+    let rule = changed(&whole, |reason| reason.rule = other_rule.into());
+    for bytes in [&rule, &paused(&rule)] {
+        let (differences, _) = replay(bytes).expect("it can be read");
+        assert!(!differences.is_empty(), "another rule decided");
+    }
+}
+
+#[test]
+fn ends_of_sessions_are_compared_by_their_reasons() {
+    let ended = "SEQUENCE_GAP: expected 4, got 6";
+    assert!(is_same_end(ended, "SEQUENCE_GAP: frame 6 instead of 4"));
+    assert!(!is_same_end(ended, "SUPERSEDED: expected 4, got 6"));
+    assert!(!is_same_end(ended, "") && is_same_end("", ""));
+}
+
+/// Changes the reasons of all batches of a recording.
+fn changed(bytes: &[u8], change: impl Fn(&mut v1::Reason)) -> Vec<u8> {
+    let mut rest = &bytes[MAGIC.len()..];
+    let header = Header::decode_length_delimited(&mut rest).expect("a header");
+    let mut out = MAGIC.to_vec();
+    header.encode_length_delimited(&mut out).expect("a vector");
+    while !rest.is_empty() {
+        let mut record = Record::decode_length_delimited(&mut rest).expect("a record");
+        if let Some(Step::Poll(Poll { frame: Some(frame) })) = &mut record.step
+            && let Some(Answer::Batches(v1::Batches { batches })) = &mut frame.frame
+        {
+            let reasons = batches.iter_mut().flat_map(|batch| &mut batch.reasons);
+            reasons.for_each(&change);
+        }
+        record.encode_length_delimited(&mut out).expect("a vector");
+    }
+    out
 }
 
 #[test]
