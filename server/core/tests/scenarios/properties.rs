@@ -206,8 +206,7 @@ proptest! {
             let Key { namespace, name, .. } = &view.key;
             let known = rig.controller.inspect().surroundings(rig.now, namespace, name, usize::MAX);
             let sets = known.replica_sets()[..1].to_vec();
-            let mut anew = Rig::of(sets, known.owned().cloned().collect());
-            anew.now = rig.now;
+            let anew = Rig::of(sets, known.owned().cloned().collect());
             let anew = anew.controller.inspect().view(rig.now, namespace, name);
             prop_assert_eq!(Some(counts(&view.status)), anew.map(|view| counts(&view.status)), "{:?}", view.key);
         }
