@@ -10,7 +10,7 @@ use runtime::{Readiness, admin, process};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{cluster::FakeCluster, resume, shell::Config};
+use crate::{cluster::FakeCluster, resume, shell::ShellConfig};
 
 /// The connections of the port: more than probes and scrapers need.
 const CONNECTIONS_MAX: usize = 64;
@@ -36,7 +36,7 @@ impl Admin {
     /// Returns the port of an agent that runs with `config`. `registry` has what its way to the server and its traces count; what the
     /// agent and the process count is added.
     #[must_use]
-    pub fn new(config: &Config, mut registry: Registry) -> Self {
+    pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {
         config.metrics.register(&mut registry);
         process::register(&mut registry, "decree_agent", (VERSION, COMMIT));
         Self {
@@ -48,14 +48,14 @@ impl Admin {
 
     /// Adds what the calls to a real cluster count.
     #[must_use]
-    pub fn of_kubernetes(mut self, cluster: &KubeCluster) -> Self {
+    pub fn with_kubernetes(mut self, cluster: &KubeCluster) -> Self {
         cluster.register_metrics(&mut self.registry);
         self
     }
 
     /// Adds the route by which people resume what the budget holds in an embedded cluster.
     #[must_use]
-    pub fn of_fake(mut self, cluster: &FakeCluster) -> Self {
+    pub fn with_fake(mut self, cluster: &FakeCluster) -> Self {
         self.routes = self.routes.merge(resume::router(cluster.clone()));
         self
     }

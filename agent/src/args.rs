@@ -292,8 +292,8 @@ pub enum Mode {
 impl AgentArgs {
     /// Returns what the flags make of the agent.
     #[must_use]
-    pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::Config {
-        agent_core::agent::Config {
+    pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
+        agent_core::agent::AgentConfig {
             instance,
             cluster_name: self.cluster_name.clone(),
             shard: self.shard.clone(),
@@ -313,7 +313,7 @@ impl AgentArgs {
             creates: self.create_limits(),
             budget: self.budget.config(),
             seed,
-            ..agent_core::agent::Config::default()
+            ..agent_core::agent::AgentConfig::default()
         }
     }
 
@@ -342,13 +342,13 @@ impl AgentArgs {
         &self,
         identity: String,
         own_namespace: Option<&str>,
-    ) -> agent_core::lease::Config {
+    ) -> agent_core::lease::LeaseConfig {
         let namespace = self.kube.lease_namespace.as_deref();
         let name = match self.shard.as_str() {
             "" => "decree-agent".to_owned(),
             shard => format!("decree-agent-{shard}"),
         };
-        agent_core::lease::Config {
+        agent_core::lease::LeaseConfig {
             identity,
             namespace: namespace
                 .or(own_namespace)
@@ -367,7 +367,7 @@ impl AgentArgs {
 
     /// Returns what the flags make of the way to a real cluster.
     #[must_use]
-    pub fn kube_config(&self) -> agent_kube::Config {
+    pub fn kube_config(&self) -> agent_kube::KubeClusterConfig {
         let KubeArgs {
             kubeconfig,
             context,
@@ -390,8 +390,8 @@ impl AgentArgs {
             [one] if !one.is_empty() => Some(one.clone()),
             _ => None,
         };
-        agent_kube::Config {
-            source: agent_kube::Source {
+        agent_kube::KubeClusterConfig {
+            source: agent_kube::CredentialSource {
                 kubeconfig,
                 context,
             },
@@ -409,8 +409,8 @@ impl AgentArgs {
 impl FakeArgs {
     /// Returns what the flags make of an embedded cluster whose time begins at `start`; `seed` is for where none is given.
     #[must_use]
-    pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::Config {
-        agent_fake::Config {
+    pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::ClusterConfig {
+        agent_fake::ClusterConfig {
             seed: self.fake_seed.unwrap_or(seed),
             start,
             nodes: (1..=self.fake_nodes)
@@ -423,7 +423,7 @@ impl FakeArgs {
                 grace: self.fake_grace,
                 ..agent_fake::Kubelet::default()
             },
-            ..agent_fake::Config::default()
+            ..agent_fake::ClusterConfig::default()
         }
     }
 }

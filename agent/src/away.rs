@@ -1,38 +1,38 @@
-//! A server that is away: each try to reach it fails, in each shard of the process, and people are told once a minute.
+//! A server that is away: each try to reach it fails, in each shard of the process, and the agent logs it once a minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How often people are told.
+/// How often it is logged.
 const WARN_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// When people were last told that the server is away, and what they were not told since. Clones share it: an agent of many shards says once
-/// what each of them finds out.
+/// When the agent last logged that the server is away, and the failures since. Clones share it: an agent of many shards logs once what each of
+/// them finds out.
 #[derive(Clone, Debug, Default)]
-pub struct Away(Arc<Mutex<Told>>);
+pub struct Away(Arc<Mutex<Failures>>);
 
 #[derive(Debug, Default)]
-struct Told {
-    last: Option<Timestamp>,
+struct Failures {
+    last_reported: Option<Timestamp>,
     /// How many tries have failed since.
-    untold: u64,
+    unreported: u64,
 }
 
 // === impl Away ===
 
 impl Away {
-    /// Takes a session that was lost or a try that failed. Returns how many there were since people were told, if it is time to tell them: the
-    /// first is told at once.
+    /// Takes a session that was lost or a try that failed. Returns how many there were since the last line, if the next one is due: the first is
+    /// logged at once.
     pub(crate) fn handle_lost(&self, now: Timestamp) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.untold += 1;
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.unreported += 1;
         let is_due = |last| now.duration_since(last) >= WARN_EVERY;
-        if !told.last.is_none_or(is_due) {
+        if !failures.last_reported.is_none_or(is_due) {
             return None;
         }
-        told.last = Some(now);
-        Some(std::mem::take(&mut told.untold))
+        failures.last_reported = Some(now);
+        Some(std::mem::take(&mut failures.unreported))
     }
 }
 
@@ -48,18 +48,18 @@ mod tests {
     fn ten_minutes_without_a_server_are_told_once_a_minute_by_all_shards_together() {
         let away = Away::default();
         let shards = [away.clone(), away.clone(), away];
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for second in 0..=600 {
             let tries = shards.iter().filter_map(|it| it.handle_lost(at(second)));
-            told.extend(tries.map(|tries| (second, tries)));
+            reported.extend(tries.map(|tries| (second, tries)));
         }
-        let minutes: Vec<_> = told.iter().map(|(second, _)| *second).collect();
+        let minutes: Vec<_> = reported.iter().map(|(second, _)| *second).collect();
         assert_eq!(
             minutes,
             [0, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600]
         );
         // All but the last two tries of the last second.
-        let tries: u64 = told.iter().map(|(_, tries)| tries).sum();
+        let tries: u64 = reported.iter().map(|(_, tries)| tries).sum();
         assert_eq!(tries, 601 * 3 - 2);
     }
 }

@@ -21,10 +21,10 @@ const SHOWN_MAX: usize = 10;
 
 /// The times that the versions of the cluster went back, in the life of this process. Clones share them.
 #[derive(Clone, Debug)]
-pub struct History(Arc<Shared>);
+pub struct History(Arc<HistoryState>);
 
 #[derive(Debug)]
-struct Shared {
+struct HistoryState {
     clock: Clock,
     times: Mutex<VecDeque<(Timestamp, Regression)>>,
     /// How often the version of a Lease went back.
@@ -111,7 +111,7 @@ impl History {
 
 impl Default for History {
     fn default() -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(HistoryState {
             clock: Clock::starting_at(Timestamp::now()),
             times: Mutex::default(),
             leases: watch::Sender::new(0),

@@ -14,10 +14,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 pub use self::error::KubernetesError;
 use crate::{
     args::{AgentArgs, BuiltIn, Mode},
-    lease::{Election, lead},
+    lease::{LeaseKeeper, hold_lease},
     reach::Reach,
     shards::run_shards,
-    shell::{Config, run},
+    shell::{ShellConfig, run},
     standby::Waiting,
 };
 
@@ -30,7 +30,7 @@ const HOST_MAX: usize = 64;
 /// If the Lease of `args` is too short or was lost, or the agent failed.
 pub async fn run_on_kubernetes(
     args: &AgentArgs,
-    mut config: Config,
+    mut config: ShellConfig,
     cluster: KubeCluster,
     shutdown: CancellationToken,
 ) -> Result<(), KubernetesError> {
@@ -54,12 +54,12 @@ pub async fn run_on_kubernetes(
     }
     lease.check()?;
     if let Some(shards) = args.shards {
-        let names = assignment::Config { lease, shards };
+        let names = assignment::AssignmentConfig { lease, shards };
         return run_shards(names, config, cluster, (shutdown, reach)).await;
     }
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
-    let election = Election::new(lease).witnessed(config.witness());
+    let keeper = LeaseKeeper::new(lease).observed_by(config.rollback_observer());
     let act = |epoch, cluster| {
         // From here on, the session says whether the agent is ready.
         drop(reach);
@@ -67,7 +67,7 @@ pub async fn run_on_kubernetes(
         config.agent.epoch = epoch;
         Box::pin(run(config, cluster, shutdown.clone()))
     };
-    lead(election, cluster, shutdown.clone(), act)
+    hold_lease(keeper, cluster, shutdown.clone(), act)
         .await?
         .transpose()?;
     Ok(())

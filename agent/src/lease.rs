@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin};
 use agent_core::{
     api::ApiError,
     history::MEANING,
-    lease::{Command, Config, Lead, Lease, Record, WentBack},
+    lease::{Command, Lead, Lease, LeaseConfig, Record, WentBack},
 };
 use agent_kube::{Clock, Fence, KubeCluster};
 use jiff::Timestamp;
@@ -24,33 +24,33 @@ use crate::{
 #[error("the lease is lost: another agent may lead")]
 pub struct LeaseLost;
 
-/// An election to take part in.
+/// Takes a Lease, and keeps it; see [`hold_lease`].
 #[derive(Debug)]
-pub struct Election {
-    config: Config,
+pub struct LeaseKeeper {
+    config: LeaseConfig,
     lease: Lease,
     clock: Clock,
-    witness: Option<Witness>,
+    rollback_observer: Option<RollbackObserver>,
 }
 
 /// Whom to tell that the version of a Lease went back.
 #[derive(Clone, Debug)]
-pub struct Witness {
+pub struct RollbackObserver {
     /// Where it is counted.
     pub metrics: Metrics,
     /// Where it is shown, and who asks whether other versions went back too.
     pub history: History,
 }
 
-/// Takes part in an election, and keeps the Lease.
+/// A Lease with the cluster in which it is, and those who depend on it.
 #[derive(Debug)]
-struct Elector {
+struct KeptLease {
     lease: Lease,
-    config: Config,
+    config: LeaseConfig,
     cluster: KubeCluster,
     clock: Clock,
     lead: watch::Sender<Option<Lead>>,
-    witness: Option<Witness>,
+    rollback_observer: Option<RollbackObserver>,
 }
 
 /// Waits for the Lease, then runs `act` with the epoch and a cluster that can be written only while the Lease lasts. The Lease
@@ -61,8 +61,8 @@ struct Elector {
 ///
 /// # Errors
 /// If the Lease is lost: then `act` was dropped where it stood.
-pub async fn lead<T, E, F>(
-    election: Election,
+pub async fn hold_lease<T, E, F>(
+    keeper: LeaseKeeper,
     cluster: KubeCluster,
     shutdown: CancellationToken,
     act: impl FnOnce(i64, KubeCluster) -> F,
@@ -71,30 +71,30 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let (lead, leading) = watch::channel(None);
-    let Election {
+    let LeaseKeeper {
         config,
         lease,
         clock,
-        witness,
-    } = election;
-    let mut elector = Elector {
+        rollback_observer,
+    } = keeper;
+    let mut kept = KeptLease {
         lease,
         config,
         cluster: cluster.clone(),
         clock,
         lead,
-        witness,
+        rollback_observer,
     };
-    let (identity, name) = (elector.config.identity.clone(), elector.config.name.clone());
+    let (identity, name) = (kept.config.identity.clone(), kept.config.name.clone());
     info!(%identity, lease = %name, "waiting for the lease");
-    let Some(epoch) = elector.take(&shutdown).await else {
+    let Some(epoch) = kept.take(&shutdown).await else {
         return Ok(None);
     };
     info!(epoch, lease = %name, "leading");
-    let cluster = cluster.fenced(&Fence::of_lease(leading, clock));
+    let cluster = cluster.fenced(&Fence::new(leading, clock));
     let ended = CancellationToken::new();
     let result = {
-        let mut keeping = pin!(elector.keep(&ended));
+        let mut keeping = pin!(kept.keep(&ended));
         let result = select! {
             biased;
             () = &mut keeping => return Err(LeaseLost),
@@ -107,49 +107,49 @@ where
         result
     };
     if result.is_ok() {
-        elector.release().await;
+        kept.release().await;
     }
     Ok(Some(result))
 }
 
-// === impl Election ===
+// === impl LeaseKeeper ===
 
-impl Election {
-    /// Returns an election of which nothing is known yet.
+impl LeaseKeeper {
+    /// Returns the keeper of a Lease that has not been read yet.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: LeaseConfig) -> Self {
         Self {
             lease: Lease::new(config.clone()),
             config,
             clock: Clock::starting_at(Timestamp::now()),
-            witness: None,
+            rollback_observer: None,
         }
     }
 
-    /// Returns this election, of whose Lease is told when its version goes back.
+    /// Reports to this observer when the version of the Lease goes back.
     #[must_use]
-    pub fn witnessed(self, witness: Witness) -> Self {
+    pub fn observed_by(self, rollback_observer: RollbackObserver) -> Self {
         Self {
-            witness: Some(witness),
+            rollback_observer: Some(rollback_observer),
             ..self
         }
     }
 
-    /// Returns an election whose Lease was seen before, by this clock.
+    /// Returns the keeper of a Lease that was read before, by this clock.
     #[must_use]
-    pub const fn seen(config: Config, lease: Lease, clock: Clock) -> Self {
+    pub const fn seen(config: LeaseConfig, lease: Lease, clock: Clock) -> Self {
         Self {
             config,
             lease,
             clock,
-            witness: None,
+            rollback_observer: None,
         }
     }
 }
 
-// === impl Witness ===
+// === impl RollbackObserver ===
 
-impl Witness {
+impl RollbackObserver {
     fn tell(&self, lease: &str, went_back: WentBack) {
         let WentBack { from, to } = went_back;
         warn!(
@@ -161,9 +161,9 @@ impl Witness {
     }
 }
 
-// === impl Elector ===
+// === impl KeptLease ===
 
-impl Elector {
+impl KeptLease {
     /// Waits for the Lease, or until it is not wanted any more. What is asked is answered first: a Lease that was taken meanwhile would be
     /// held for nobody, until it runs out.
     async fn take(&mut self, shutdown: &CancellationToken) -> Option<i64> {
@@ -206,8 +206,10 @@ impl Elector {
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
-        if let (Some(went_back), Some(witness)) = (self.lease.poll_went_back(), &self.witness) {
-            witness.tell(&self.config.name, went_back);
+        if let (Some(went_back), Some(rollback_observer)) =
+            (self.lease.poll_went_back(), &self.rollback_observer)
+        {
+            rollback_observer.tell(&self.config.name, went_back);
         }
         self.lead.send_replace(self.lease.lead(now));
     }
@@ -225,7 +227,7 @@ impl Elector {
     }
 
     async fn ask(&self, command: &Command) -> Result<Record, ApiError> {
-        let Config {
+        let LeaseConfig {
             namespace,
             name,
             duration,

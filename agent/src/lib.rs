@@ -45,6 +45,6 @@ pub use cluster::{Cluster, FakeCluster};
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
-pub use lease::{Election, LeaseLost, Witness, lead};
+pub use lease::{LeaseKeeper, LeaseLost, RollbackObserver, hold_lease};
 pub use metrics::Metrics;
-pub use shell::{Config, RunError, run};
+pub use shell::{RunError, ShellConfig, run};

@@ -4,7 +4,7 @@ use std::{env, error::Error, process::ExitCode};
 
 use agent_kube::KubeCluster;
 use clap::{CommandFactory as _, error::ErrorKind};
-use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, Config, FakeCluster};
+use decree_agent::{Admin, AgentArgs, Cluster as _, ClusterKind, FakeCluster, ShellConfig};
 use jiff::Timestamp;
 use otlp::Tracer;
 use prometheus_client::registry::Registry;
@@ -17,7 +17,7 @@ use transport::{Connector, EXPOSED, SetupError};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The cluster that this process is for.
-enum Attended {
+enum ConnectedCluster {
     Kubernetes(Box<KubeCluster>),
     Fake(FakeCluster),
 }
@@ -51,29 +51,29 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     process::shorten_time_slice();
     let shutdown = runtime::shutdown::on_signal(None)?;
     let (instance, seed) = decree_agent::identity();
-    let cluster = attend(&args, kind, seed).await?;
+    let cluster = connect_cluster(&args, kind, seed).await?;
     let mut registry = Registry::default();
     let server = connector(&args, &mut registry)?;
     let version = env!("CARGO_PKG_VERSION");
     let (tracer, exporter) = Tracer::start(&args.otlp, "decree-agent", version, &mut registry)?;
-    let config = Config {
+    let config = ShellConfig {
         token: args.token_file.as_deref().map(TokenFile::new),
         agent: args.agent_config(instance, seed),
         tracer,
-        ..Config::new(server)
+        ..ShellConfig::new(server)
     };
     let admin = Admin::new(&config, registry);
     let admin = match &cluster {
-        Attended::Kubernetes(cluster) => admin.of_kubernetes(cluster),
-        Attended::Fake(cluster) => admin.of_fake(cluster),
+        ConnectedCluster::Kubernetes(cluster) => admin.with_kubernetes(cluster),
+        ConnectedCluster::Fake(cluster) => admin.with_fake(cluster),
     };
     let listener = args.admin.open("admin", "--admin").await?;
     let admin = listener.map(|listener| admin.serve(listener));
     match cluster {
-        Attended::Kubernetes(cluster) => {
+        ConnectedCluster::Kubernetes(cluster) => {
             decree_agent::run_on_kubernetes(&args, config, *cluster, shutdown).await?;
         }
-        Attended::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
+        ConnectedCluster::Fake(cluster) => decree_agent::run(config, cluster, shutdown).await?,
     }
     exporter.finish().await;
     if let Some(admin) = admin {
@@ -95,11 +95,11 @@ fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, Set
 }
 
 /// Takes the cluster, and says which one it is in the first line of the log.
-async fn attend(
+async fn connect_cluster(
     args: &AgentArgs,
     kind: ClusterKind,
     seed: u64,
-) -> Result<Attended, Box<dyn Error>> {
+) -> Result<ConnectedCluster, Box<dyn Error>> {
     let namespaces = match args.namespaces.join(",") {
         all if all.is_empty() => "all".to_owned(),
         some => some,
@@ -120,9 +120,9 @@ async fn attend(
                 credentials,
                 namespaces,
                 server,
-                "attending a Kubernetes cluster"
+                "connected to a Kubernetes cluster"
             );
-            Ok(Attended::Kubernetes(Box::new(cluster)))
+            Ok(ConnectedCluster::Kubernetes(Box::new(cluster)))
         }
         ClusterKind::Fake => {
             let manifests = manifest::read(&args.fake.manifests)?;
@@ -132,9 +132,9 @@ async fn attend(
             let uid = cluster.uid().await?;
             info!(
                 kind = "fake",
-                uid, nodes, namespaces, server, "attending an embedded cluster"
+                uid, nodes, namespaces, server, "connected to an embedded cluster"
             );
-            Ok(Attended::Fake(cluster))
+            Ok(ConnectedCluster::Fake(cluster))
         }
     }
 }

@@ -14,39 +14,39 @@ use prometheus_client::{
     registry::Registry,
 };
 
-mod share;
+mod summed_gauge;
 
 /// The word for Leases, which are read but are no kind that is watched.
 pub(crate) const LEASES: &str = "leases";
 
-use self::share::Share;
+use self::summed_gauge::SummedGauge;
 
 /// The agent's metrics. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    session_open: Share,
+    session_open: SummedGauge,
     sessions: Counter,
-    disconnects: Family<CauseLabel, Counter>,
+    disconnects: Family<Label, Counter>,
     frames_sent: Counter,
     frames_received: Counter,
-    lists: Family<KindLabel, Counter>,
-    watch_events: Family<KindLabel, Counter>,
+    lists: Family<Label, Counter>,
+    watch_events: Family<Label, Counter>,
     read_failures: Family<ReadLabel, Counter>,
     objects_skipped: Counter,
     objects_rejected: Counter,
     batches_refused: Counter,
-    operations_refused: Family<RuleLabel, Counter>,
-    operations: Family<OutcomeLabel, Counter>,
-    operations_in_flight: Share,
-    calls: Family<VerbLabel, Counter>,
-    calls_in_flight: Share,
+    operations_refused: Family<Label, Counter>,
+    operations: Family<Label, Counter>,
+    operations_in_flight: SummedGauge,
+    calls: Family<Label, Counter>,
+    calls_in_flight: SummedGauge,
     events_dropped: Counter,
     leading: Family<LeaseLabel, Gauge>,
     standing_by: Gauge,
     budget_held: Held,
     budget_exceeded: Family<BudgetLabel, Counter>,
     pods_of_others: Counter,
-    versions_went_back: Family<KindLabel, Counter>,
+    versions_went_back: Family<Label, Counter>,
 }
 
 /// How many scopes of each kind the budget holds.
@@ -54,18 +54,11 @@ pub struct Metrics {
 struct Held {
     family: Family<BudgetLabel, Gauge>,
     /// One for each of [`BudgetLabel::all`].
-    shares: Vec<(BudgetLabel, Share)>,
+    shares: Vec<(BudgetLabel, SummedGauge)>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabel {
-    cause: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabel {
-    kind: &'static str,
-}
+/// One label: its name and its value.
+type Label = [(&'static str, &'static str); 1];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReadLabel {
@@ -73,16 +66,6 @@ struct ReadLabel {
     verb: &'static str,
     /// The HTTP status, or [`NO_STATUS`].
     code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabel {
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RuleLabel {
-    rule: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -94,11 +77,6 @@ struct BudgetLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LeaseLabel {
     name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VerbLabel {
-    verb: &'static str,
 }
 
 // === impl Metrics ===
@@ -114,7 +92,7 @@ impl Metrics {
 
     /// Returns the metrics of another agent in the same process: counters count together, and gauges are summed while it is there.
     #[must_use]
-    pub fn of_another(&self) -> Self {
+    pub fn for_another_agent(&self) -> Self {
         Self {
             session_open: self.session_open.another(),
             operations_in_flight: self.operations_in_flight.another(),
@@ -151,15 +129,11 @@ impl Metrics {
                     Disconnect::Superseded(_) => "superseded",
                     Disconnect::Refused { .. } => "refused",
                 };
-                self.disconnects.get_or_create(&CauseLabel { cause }).inc();
+                self.disconnects.get_or_create(&[("cause", cause)]).inc();
                 self.session_open.set(0);
             }
             Report::Listed { kind, .. } => {
-                self.lists
-                    .get_or_create(&KindLabel {
-                        kind: kind.plural(),
-                    })
-                    .inc();
+                self.lists.get_or_create(&[("kind", kind.plural())]).inc();
             }
             Report::Skipped(_) => {
                 self.objects_skipped.inc();
@@ -181,9 +155,7 @@ impl Metrics {
                 Change::Ended(_) => {}
             },
             Report::Finished { class, .. } => {
-                self.operations
-                    .get_or_create(&OutcomeLabel { outcome: class })
-                    .inc();
+                self.operations.get_or_create(&[("outcome", *class)]).inc();
             }
             Report::PodOfOther(_) => {
                 self.pods_of_others.inc();
@@ -211,15 +183,13 @@ impl Metrics {
     /// Counts that the versions of a kind went back.
     pub(crate) fn count_went_back(&self, kind: &'static str) {
         self.versions_went_back
-            .get_or_create(&KindLabel { kind })
+            .get_or_create(&[("kind", kind)])
             .inc();
     }
 
     pub(crate) fn count_events(&self, kind: Kind, count: usize) {
         self.watch_events
-            .get_or_create(&KindLabel {
-                kind: kind.plural(),
-            })
+            .get_or_create(&[("kind", kind.plural())])
             .inc_by(count as u64);
     }
 
@@ -231,7 +201,7 @@ impl Metrics {
     }
 
     pub(crate) fn count_call(&self, verb: &'static str) {
-        self.calls.get_or_create(&VerbLabel { verb }).inc();
+        self.calls.get_or_create(&[("verb", verb)]).inc();
     }
 
     pub(crate) fn count_frame_sent(&self) {
@@ -254,9 +224,8 @@ impl Metrics {
     }
 
     fn refused(&self, rule: Rule) -> Counter {
-        let rule = rule.as_str();
         self.operations_refused
-            .get_or_create_owned(&RuleLabel { rule })
+            .get_or_create_owned(&[("rule", rule.as_str())])
     }
 
     fn register_upstream(&self, registry: &mut Registry) {
@@ -265,36 +234,16 @@ impl Metrics {
     }
 
     fn register_link(&self, registry: &mut Registry) {
-        let link = [
-            (
-                "sessions",
-                "Sessions opened; a steady rise means that sessions do not last",
-                &self.sessions,
-            ),
-            (
-                "frames_sent",
-                "Frames sent to the server",
-                &self.frames_sent,
-            ),
-            (
-                "frames_received",
-                "Frames received from the server",
-                &self.frames_received,
-            ),
-            (
-                "objects_rejected",
-                "Objects that the server did not accept; look at the log",
-                &self.objects_rejected,
-            ),
-            (
-                "batches_refused",
-                "Batches that the guard or the mode refused",
-                &self.batches_refused,
-            ),
-        ];
-        for (name, help, counter) in link {
-            registry.register(name, help, counter.clone());
-        }
+        let help = "Sessions opened; a steady rise means that sessions do not last";
+        registry.register("sessions", help, self.sessions.clone());
+        let help = "Frames sent to the server";
+        registry.register("frames_sent", help, self.frames_sent.clone());
+        let help = "Frames received from the server";
+        registry.register("frames_received", help, self.frames_received.clone());
+        let help = "Objects that the server did not accept; look at the log";
+        registry.register("objects_rejected", help, self.objects_rejected.clone());
+        let help = "Batches that the guard or the mode refused";
+        registry.register("batches_refused", help, self.batches_refused.clone());
         let help =
             "Open sessions: 1, or with --shards one for each shard that is served; alert on 0";
         registry.register("session_open", help, self.session_open.gauge());
@@ -315,10 +264,7 @@ impl Metrics {
         registry.register("read_failures", help, self.read_failures.clone());
         // Each kind is there from the start, as each rule is.
         for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
-            drop(
-                self.versions_went_back
-                    .get_or_create_owned(&KindLabel { kind }),
-            );
+            drop(self.versions_went_back.get_or_create(&[("kind", kind)]));
         }
         let help = "Times that the versions of a kind went back: the cluster was restored, or another one answers";
         registry.register("versions_went_back", help, self.versions_went_back.clone());
@@ -362,7 +308,7 @@ impl Held {
     fn of(family: Family<BudgetLabel, Gauge>) -> Self {
         let share = |label| {
             let gauge = family.get_or_create_owned(&label);
-            (label, Share::of(gauge))
+            (label, SummedGauge::of(gauge))
         };
         let shares = BudgetLabel::all().map(share).collect();
         Self { family, shares }

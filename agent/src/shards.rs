@@ -5,7 +5,7 @@
 //! Lease of the number of shards ── held together by all agents of that number; when it is lost the process ends
 //!    └─ Lease of this agent ── says that it is there
 //!    └─ Assignment ◀─ list of all Leases, each second
-//!         ├─ take ─▶ election ─▶ agent of that shard: session and calls of its own, and its part of the lists and watches of all
+//!         ├─ take ─▶ Lease of the shard ─▶ agent of that shard: session and calls of its own, and its part of the lists and watches of all
 //!         └─ give back ─▶ the agent ends in order, then its Lease is given back
 //! ```
 //! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and that of the number of shards.
@@ -34,8 +34,8 @@ use tracing::{info, warn};
 use crate::{
     holds::Holds,
     kubernetes::error::KubernetesError,
-    lease::{Election, LeaseLost, lead},
-    shell::{Config, RunError, run},
+    lease::{LeaseKeeper, LeaseLost, hold_lease},
+    shell::{RunError, ShellConfig, run},
 };
 
 /// All Leases of the namespace by name, or why they could not be listed.
@@ -45,9 +45,9 @@ type Ended = (u16, Result<(), KubernetesError>);
 
 /// The shards that this process serves or is about to serve, and the Leases that say which.
 struct Shards {
-    names: assignment::Config,
+    names: assignment::AssignmentConfig,
     /// What the agents run with, but for what is a shard's own.
-    config: Config,
+    config: ShellConfig,
     /// Writable while the Lease of the number of shards is held.
     cluster: KubeCluster,
     readers: ShardReaders,
@@ -72,12 +72,12 @@ struct Served {
 /// # Errors
 /// If the Lease of the number of shards is lost, or an agent failed.
 pub(crate) async fn run_shards(
-    names: assignment::Config,
-    config: Config,
+    names: assignment::AssignmentConfig,
+    config: ShellConfig,
     cluster: KubeCluster,
     (shutdown, reach): (CancellationToken, AbortOnDropHandle<()>),
 ) -> Result<(), KubernetesError> {
-    let layout = Election::new(names.layout()).witnessed(config.witness());
+    let layout = LeaseKeeper::new(names.layout()).observed_by(config.rollback_observer());
     let serve = |_, cluster| {
         drop(reach);
         // Who serves no shard does all that it should.
@@ -85,7 +85,7 @@ pub(crate) async fn run_shards(
         let shards = Shards::new(names, config, cluster);
         Box::pin(shards.run(shutdown.clone()))
     };
-    lead(layout, cluster, shutdown.clone(), serve)
+    hold_lease(layout, cluster, shutdown.clone(), serve)
         .await?
         .transpose()?;
     Ok(())
@@ -94,7 +94,7 @@ pub(crate) async fn run_shards(
 // === impl Shards ===
 
 impl Shards {
-    fn new(names: assignment::Config, config: Config, cluster: KubeCluster) -> Self {
+    fn new(names: assignment::AssignmentConfig, config: ShellConfig, cluster: KubeCluster) -> Self {
         Self {
             assignment: Assignment::new(names.clone()),
             readers: ShardReaders::start(&cluster, names.shards),
@@ -111,7 +111,8 @@ impl Shards {
     /// Takes and gives back shards until `shutdown`; then all of them end in order.
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), KubernetesError> {
         let member = CancellationToken::new();
-        let attendance = attend(self.names.clone(), self.cluster.clone(), member.clone());
+        let attendance =
+            hold_member_lease(self.names.clone(), self.cluster.clone(), member.clone());
         let attendance = AbortOnDropHandle::new(tokio::spawn(attendance));
         let (sender, mut lists) = mpsc::channel(1);
         let lister = list_all(self.names.clone(), self.cluster.clone(), sender);
@@ -152,10 +153,11 @@ impl Shards {
     fn follow_plan(&mut self) {
         let plan = self.assignment.plan(self.clock.now());
         for (index, shard) in &self.served {
-            let is_unwanted = match shard.leads.is_cancelled() {
-                true => plan.give_back.contains(index),
+            let is_unwanted = if shard.leads.is_cancelled() {
+                plan.give_back.contains(index)
+            } else {
                 // Another was faster.
-                false => !plan.take.contains(index),
+                !plan.take.contains(index)
             };
             if is_unwanted && !shard.stop.is_cancelled() {
                 info!(shard = index, "giving the shard back");
@@ -176,8 +178,8 @@ impl Shards {
         };
         let names = self.names.shard(index);
         let lease = self.assignment.lease_of(self.clock.now(), index);
-        let election =
-            Election::seen(names.clone(), lease, self.clock).witnessed(self.config.witness());
+        let keeper = LeaseKeeper::seen(names.clone(), lease, self.clock)
+            .observed_by(self.config.rollback_observer());
         let served = Served {
             stop: CancellationToken::new(),
             leads: CancellationToken::new(),
@@ -185,12 +187,12 @@ impl Shards {
             holds: Holds::default(),
         };
         let mut config = self.config.clone();
-        config.metrics = self.config.metrics.of_another();
+        config.metrics = self.config.metrics.for_another_agent();
         config.readiness = served.readiness.clone();
         config.holds = served.holds.clone();
         config.agent.shard = index.to_string();
         config.agent.namespaces_of = Some(shard);
-        config.agent.budget = config.agent.budget.of_shard(self.names.shards);
+        config.agent.budget = config.agent.budget.divided_among(self.names.shards);
         config.agent.seed = config.agent.seed.wrapping_add(index.into());
         let (stop, leads) = (served.stop.clone(), served.leads.clone());
         let (cluster, readers) = (self.cluster.clone(), self.readers.clone());
@@ -201,10 +203,10 @@ impl Shards {
                 leads.cancel();
                 metrics.set_leading(&names.name, true);
                 config.agent.epoch = epoch;
-                let cluster = readers.of_shard(cluster, shard);
+                let cluster = readers.shard(cluster, shard);
                 Box::pin(run(config, cluster, stop.clone()))
             };
-            let led = lead(election, cluster, stop.clone(), serve).await;
+            let led = hold_lease(keeper, cluster, stop.clone(), serve).await;
             metrics.set_leading(&names.name, false);
             let ended = led.map_err(KubernetesError::from);
             let ended = ended.and_then(|led| Ok(led.transpose()?));
@@ -264,20 +266,28 @@ impl Shards {
 }
 
 /// Keeps the Lease that says that this agent is there, and gives it back at the end.
-async fn attend(names: assignment::Config, cluster: KubeCluster, stop: CancellationToken) {
+async fn hold_member_lease(
+    names: assignment::AssignmentConfig,
+    cluster: KubeCluster,
+    stop: CancellationToken,
+) {
     while !stop.is_cancelled() {
         let stay = |_, _| async {
             stop.cancelled().await;
             Ok::<_, Infallible>(())
         };
-        let election = Election::new(names.member());
-        // Where it is lost it is taken anew: it says something, and guards nothing.
-        let _ = lead(election, cluster.clone(), stop.clone(), stay).await;
+        let keeper = LeaseKeeper::new(names.member());
+        // If it is lost, the loop takes it again: it announces the agent and protects nothing.
+        let _ = hold_lease(keeper, cluster.clone(), stop.clone(), stay).await;
     }
 }
 
 /// Lists the Leases again and again.
-async fn list_all(names: assignment::Config, cluster: KubeCluster, sender: mpsc::Sender<Listed>) {
+async fn list_all(
+    names: assignment::AssignmentConfig,
+    cluster: KubeCluster,
+    sender: mpsc::Sender<Listed>,
+) {
     let wait = names.lease.duration / 3;
     loop {
         let list = timeout(wait, cluster.leases().list(&names.lease.namespace)).await;

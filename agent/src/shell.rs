@@ -5,7 +5,7 @@ mod refusals;
 use std::time::Duration;
 
 use agent_core::{
-    agent::{Agent, Effect},
+    agent::{Agent, AgentCommand},
     api::{ApiError, Kind},
     report::Report,
     token_bucket::TokenBucket,
@@ -28,7 +28,7 @@ use crate::{
     executor::{Answered, Executor},
     history::{History, Suspicion},
     holds::Holds,
-    lease::Witness,
+    lease::RollbackObserver,
     log,
     metrics::Metrics,
     recorder::Recorder,
@@ -41,19 +41,19 @@ use agent_kube::Clock;
 /// How soon the cluster is asked again for its identity while it does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 
-/// How many lines are written that the server can have written at will, at once and after that. Metrics count all.
+/// Rate limit for log lines that a server can trigger: the burst, and the rate. Metrics count all of them.
 const LINES_AT_ONCE: u32 = 20;
 const LINES_PER_SECOND: f64 = 0.2;
 
 /// What an agent runs with.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ShellConfig {
     /// The way to the server.
     pub server: Connector,
     /// The file with the token that proves to the server who the agent is, if one does.
     pub token: Option<TokenFile>,
     /// What the agent is and may do. An empty `cluster_uid` is filled in with the cluster's own.
-    pub agent: agent_core::agent::Config,
+    pub agent: agent_core::agent::AgentConfig,
     /// Where the agent counts.
     pub metrics: Metrics,
     /// Where the agent says whether a session is open, and the cluster can be read.
@@ -91,23 +91,23 @@ struct Shell<C> {
     away: Away,
     suspicion: Suspicion,
     traces: Traces,
-    /// How many more lines may be written that the server can have written at will.
+    /// Limits the log lines that a server can trigger.
     lines: TokenBucket,
     /// What lines about the open session say of it; disabled while there is none.
     session: tracing::Span,
     refusals: Refusals,
 }
 
-// === impl Config ===
+// === impl ShellConfig ===
 
-impl Config {
+impl ShellConfig {
     /// Returns a configuration with defaults for all but the server.
     #[must_use]
     pub fn new(server: Connector) -> Self {
         Self {
             server,
             token: None,
-            agent: agent_core::agent::Config::default(),
+            agent: agent_core::agent::AgentConfig::default(),
             metrics: Metrics::default(),
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
@@ -118,8 +118,8 @@ impl Config {
     }
 
     /// Returns whom to tell of the Leases by which the agent leads.
-    pub(crate) fn witness(&self) -> Witness {
-        Witness {
+    pub(crate) fn rollback_observer(&self) -> RollbackObserver {
+        RollbackObserver {
             metrics: self.metrics.clone(),
             history: self.history.clone(),
         }
@@ -132,11 +132,11 @@ impl Config {
 /// # Errors
 /// If a call panicked. A server or cluster that is away is waited for.
 pub async fn run<C: Cluster>(
-    config: Config,
+    config: ShellConfig,
     cluster: C,
     shutdown: CancellationToken,
 ) -> Result<(), RunError> {
-    let Config {
+    let ShellConfig {
         server,
         token,
         mut agent,
@@ -180,7 +180,7 @@ pub async fn run<C: Cluster>(
 
 /// Returns what every line about this agent says: the same fields that the server's lines about its session have. Its level is that of the
 /// least talkative logs.
-fn span(agent: &agent_core::agent::Config) -> tracing::Span {
+fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
     let cluster = match agent.cluster_name.as_str() {
         "" => &agent.cluster_uid,
         name => name,
@@ -240,12 +240,12 @@ impl<C: Cluster> Shell<C> {
 
     fn perform_effects(&mut self, now: Timestamp) {
         self.agent.limit_calls(self.executor.calls_max());
-        while let Some(effect) = self.agent.poll_effect(now) {
-            match effect {
-                Effect::Link(command) => self.uplink.command(command),
-                Effect::Watch(kind, command) => self.sources.command(kind, command),
-                Effect::AskVersion(kind, id) => self.sources.ask_version(kind, id),
-                Effect::Call(call) => {
+        while let Some(command) = self.agent.poll_command(now) {
+            match command {
+                AgentCommand::Link(command) => self.uplink.command(command),
+                AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
+                AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
+                AgentCommand::Call(call) => {
                     self.metrics.count_call(call.request.verb());
                     let span = self.traces.call(&call, self.agent.trace(call.id));
                     self.executor.start(call, span);
@@ -254,16 +254,16 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    /// Sends as many frames as there are places. Returns whether any was sent.
+    /// Sends as many frames as the uplink takes. Returns whether any was sent.
     fn send_frames(&mut self, now: Timestamp) -> bool {
         let mut sent = false;
-        while let Some(place) = self.uplink.try_reserve() {
+        while let Some(permit) = self.uplink.try_reserve() {
             let Some(mut frame) = self.agent.poll_frame(now) else {
                 break;
             };
             self.traces.send(&mut frame);
             self.metrics.count_frame_sent();
-            place.send(frame);
+            permit.send(frame);
             sent = true;
         }
         sent

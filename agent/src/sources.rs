@@ -2,12 +2,11 @@
 
 use agent_core::{
     api::{ApiError, Kind},
+    cluster::{Cluster, EventStream as _, PageStream as _},
     history::VersionId,
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
 use tokio::{sync::mpsc, task::AbortHandle};
-
-use crate::cluster::{Cluster, Events as _, Pages as _};
 
 /// How many answers and chunks of events wait for the agent: enough that a source need not wait while the agent works through
 /// one, few enough that a slow agent slows the watch and not its memory.

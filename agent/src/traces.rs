@@ -143,13 +143,13 @@ impl Traces {
     pub(crate) fn fields_of(&self, report: &Report) -> tracing::Span {
         let batch = report.batch().and_then(|id| self.batches.get(&id));
         batch.map_or_else(tracing::Span::none, |batch| {
-            let place = batch.span.context();
-            let (trace_id, span_id) = (place.trace_id_text(), place.span_id_text());
+            let context = batch.span.context();
+            let (trace_id, span_id) = (context.trace_id_text(), context.span_id_text());
             tracing::error_span!("trace", trace_id, span_id)
         })
     }
 
-    /// Begins a call, at its place in a trace.
+    /// Begins a call, as a child of its trace context.
     pub(crate) fn call(&self, call: &Call, trace: Option<TraceContext>) -> CallSpan {
         let name = call.request.verb();
         CallSpan(trace.and_then(|it| self.tracer.child(it, Role::Client, name, Duration::ZERO)))

@@ -101,7 +101,7 @@ impl Uplink {
         }
     }
 
-    /// Returns a place for one frame, if there is one.
+    /// Returns a permit to send one frame, if the uplink takes one now.
     pub(crate) fn try_reserve(&self) -> Option<mpsc::Permit<'_, v1::ReconcileRequest>> {
         self.connection
             .as_ref()?
@@ -170,7 +170,6 @@ impl Drop for Connection {
     }
 }
 
-/// Returns how a server is connected to.
 pub(crate) fn endpoint(connector: &Connector) -> Endpoint {
     Endpoint::from(connector.endpoint().uri())
         .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))

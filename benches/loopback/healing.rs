@@ -175,9 +175,9 @@ fn start(way: Way) -> (Connector, DecisionServer, TempDir) {
 
 /// Starts a cluster and an agent, and returns when the ReplicaSet has its pods.
 async fn attend(connector: Connector) -> FakeCluster {
-    let config = agent_fake::Config {
+    let config = agent_fake::ClusterConfig {
         kubelet: Kubelet::idle(),
-        ..agent_fake::Config::default()
+        ..agent_fake::ClusterConfig::default()
     };
     let cluster = FakeCluster::start(config, Vec::new()).expect("it is empty");
     let replicas = i32::try_from(REPLICAS).expect("few");
@@ -185,7 +185,7 @@ async fn attend(connector: Connector) -> FakeCluster {
     cluster
         .with(|model| model.create(set))
         .expect("it is valid");
-    let mut config = decree_agent::Config::new(connector);
+    let mut config = decree_agent::ShellConfig::new(connector);
     config.agent.options = objects::replacing_at_once();
     let agent = decree_agent::run(config, cluster.clone(), CancellationToken::new());
     tokio::spawn(agent);

@@ -43,12 +43,12 @@ async fn scale_up(size: usize) -> f64 {
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve(stop.clone()));
     let cluster =
-        FakeCluster::start(agent_fake::Config::default(), Vec::new()).expect("it is empty");
+        FakeCluster::start(agent_fake::ClusterConfig::default(), Vec::new()).expect("it is empty");
     let set = replica_set("web").replicas(0).build();
     cluster
         .with(|model| model.create(set))
         .expect("it is valid");
-    let config = decree_agent::Config::new(connector);
+    let config = decree_agent::ShellConfig::new(connector);
     let agent = tokio::spawn(decree_agent::run(config, cluster.clone(), stop.clone()));
     until(&cluster, |model| {
         let set = model.peek(Kind::ReplicaSet, "default", "web");

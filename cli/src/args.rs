@@ -27,7 +27,7 @@ mod up;
 
 pub(crate) use check::CheckArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
-pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, Named, NamespaceArgs, Written};
+pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
 pub(crate) use query::{
     DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
     WatchArgs,
@@ -146,7 +146,7 @@ pub(crate) struct DecideArgs {
     pub(crate) files: Vec<PathBuf>,
     /// The ReplicaSet to decide for, as NAME, rs/NAME or NAMESPACE/NAME; by default, every ReplicaSet of the input
     #[arg(long, value_name = "NAME")]
-    pub(crate) replica_set: Option<Written>,
+    pub(crate) replica_set: Option<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet. Needs --replica-set if the input has more than one

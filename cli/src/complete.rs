@@ -17,7 +17,7 @@ use clap_complete::{
 use decree::v1;
 
 use crate::{
-    args::{self, DEFAULT_NAMESPACE, KINDS, Named, NamespaceArgs, Written},
+    args::{self, DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs},
     demo::remote,
     exit::Failure,
     pages,
@@ -27,9 +27,9 @@ use crate::{
     simulate,
 };
 
-mod way;
+mod server_flags;
 
-use way::{FLAGS, PATIENCE, Way, ask};
+use server_flags::{FLAGS, PATIENCE, ServerFlags, ask};
 
 /// How many names are offered.
 const OFFERED_MAX: usize = 500;
@@ -111,13 +111,13 @@ fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompl
 /// Returns the ReplicaSets of a server whose names begin so.
 fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
-    let names = ask(async |server, way| {
-        let asked = Asked::of(begun, way.namespace.as_deref());
-        let found = listed(server, way, &asked).await?;
+    let names = ask(async |server, flags| {
+        let asked = Asked::of(begun, flags.namespace.as_deref());
+        let found = listed(server, flags, &asked).await?;
         if !found.is_empty() || begun.is_empty() || begun.contains('/') || !asked.has_paths {
             return Ok(found);
         }
-        listed(server, way, &Asked::of(begun, Some(DEFAULT_NAMESPACE))).await
+        listed(server, flags, &Asked::of(begun, Some(DEFAULT_NAMESPACE))).await
     });
     candidates(names)
 }
@@ -135,7 +135,7 @@ fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Returns the namespaces of the ReplicaSets of a server that begin so.
 fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
-    let names = ask(async |server, way| {
+    let names = ask(async |server, flags| {
         let mut found = BTreeSet::new();
         let is_enough = |page: &[v1::ReplicaSetSummary]| {
             let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
@@ -145,7 +145,7 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
             found.extend(of.cloned());
             found.len() >= OFFERED_MAX
         };
-        pages::replica_sets_until(server, &way.cluster, "", is_enough).await?;
+        pages::replica_sets_until(server, &flags.cluster, "", is_enough).await?;
         Ok(found.into_iter().collect())
     });
     candidates(names)
@@ -158,13 +158,13 @@ fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(written) = explained(&words) else {
         return Vec::new();
     };
-    let names = ask(async |server, way| {
+    let names = ask(async |server, flags| {
         let namespaces = NamespaceArgs {
-            namespace: way.namespace.clone(),
+            namespace: flags.namespace.clone(),
             all_namespaces: false,
         };
         let named = namespaces.resolve_one(&written)?;
-        let names = pods_of(server, &way.cluster, &named).await?;
+        let names = pods_of(server, &flags.cluster, &named).await?;
         let names = names.into_iter().filter(|it| it.starts_with(begun));
         Ok(names.take(OFFERED_MAX).collect())
     });
@@ -219,7 +219,11 @@ struct Asked {
     begun: String,
 }
 
-async fn listed(server: &Server, way: &Way, asked: &Asked) -> Result<Vec<String>, Failure> {
+async fn listed(
+    server: &Server,
+    flags: &ServerFlags,
+    asked: &Asked,
+) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let is_enough = |page: &[v1::ReplicaSetSummary]| {
         let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
@@ -227,7 +231,7 @@ async fn listed(server: &Server, way: &Way, asked: &Asked) -> Result<Vec<String>
         found.extend(words.filter(|it| it.starts_with(&asked.begun)));
         found.len() >= OFFERED_MAX
     };
-    pages::replica_sets_until(server, &way.cluster, &asked.namespace, is_enough).await?;
+    pages::replica_sets_until(server, &flags.cluster, &asked.namespace, is_enough).await?;
     found.truncate(OFFERED_MAX);
     Ok(found)
 }
@@ -255,7 +259,7 @@ async fn pods_of(
 }
 
 /// Returns the ReplicaSet that a half-written `explain` names first.
-fn explained(words: &[String]) -> Option<Written> {
+fn explained(words: &[String]) -> Option<NameArg> {
     let mut words = words.iter().skip_while(|word| *word != "explain").skip(1);
     while let Some(word) = words.next() {
         let takes_value = |flags: &[&str]| flags.contains(&word.as_str());
@@ -271,11 +275,11 @@ fn explained(words: &[String]) -> Option<Written> {
 fn embedded(current: &OsStr) -> Names {
     let begun = begun(current);
     let words: Vec<_> = env::args().collect();
-    let (true, Some(way)) = (begun.chars().all(is_plain), Way::of(&words)) else {
+    let (true, Some(flags)) = (begun.chars().all(is_plain), ServerFlags::of(&words)) else {
         return Names::default();
     };
     let asked = async {
-        Ok(remote::names(way.admin, begun, PATIENCE)
+        Ok(remote::names(flags.admin, begun, PATIENCE)
             .await
             .unwrap_or_default())
     };

@@ -21,7 +21,6 @@ impl Writer {
         }
     }
 
-    /// Returns a message as JSON.
     pub(crate) fn value(&self, message: &impl Message) -> Result<serde_json::Value, JsonError> {
         self.json.value(self.name, message)
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
-use agent_kube::{Config, KubeCluster, Source};
+use agent_kube::{CredentialSource, KubeCluster, KubeClusterConfig};
 use decree_agent::resume::{RESUME_PATH, ResumeRequest};
 use http::StatusCode;
 use jiff::Timestamp;
@@ -54,8 +54,8 @@ pub(crate) async fn of_agent(
 }
 
 async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, Failure> {
-    let config = Config {
-        source: Source {
+    let config = KubeClusterConfig {
+        source: CredentialSource {
             kubeconfig: args.kubeconfig.clone(),
             context: args.context.clone(),
         },

@@ -140,13 +140,13 @@ impl Sandbox {
         let mut registry = Registry::default();
         let (tracer, exporter) = agent_tracer(&settings, &mut registry)?;
         let server = RunningServer::start(&settings, routes(&settings, &cluster)).await?;
-        let mut config = decree_agent::Config::new(server.connector.clone());
+        let mut config = decree_agent::ShellConfig::new(server.connector.clone());
         config.agent.instance = format!("{CLUSTER}-agent");
         config.agent.cluster_name = CLUSTER.to_owned();
         config.agent.mode = mode.into();
         config.agent.budget = settings.budget;
         config.tracer = tracer;
-        let admin = Admin::new(&config, registry).of_fake(&cluster);
+        let admin = Admin::new(&config, registry).with_fake(&cluster);
         let (agent_admin, admin) = serve_admin(admin, &settings).await?.unzip();
         let handle = cluster.clone();
         let agent = Task::start("agent", &Handle::current(), |stop| async move {
@@ -216,11 +216,11 @@ impl Running {
             let context = cluster.target().context.as_deref();
             args.cluster_name = context.map(cluster_name).unwrap_or_default();
         }
-        let mut config = decree_agent::Config::new(server.connector.clone());
+        let mut config = decree_agent::ShellConfig::new(server.connector.clone());
         let (instance, seed) = decree_agent::identity();
         config.agent = args.agent_config(instance, seed);
         config.tracer = tracer;
-        let admin = Admin::new(&config, registry).of_kubernetes(&cluster);
+        let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
         let (agent_admin, admin) = serve_admin(admin, settings).await?.unzip();
         let agent = Task::start("agent", &Handle::current(), |stop| async move {
             let ended = decree_agent::run_on_kubernetes(&args, config, cluster, stop).await;
@@ -320,9 +320,9 @@ async fn serve_admin(
 }
 
 /// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.
-fn cluster_config(seed: u64) -> agent_fake::Config {
+fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     let millis = Duration::from_millis;
-    agent_fake::Config {
+    agent_fake::ClusterConfig {
         seed,
         start: Timestamp::now(),
         kubelet: agent_fake::Kubelet {
@@ -338,6 +338,6 @@ fn cluster_config(seed: u64) -> agent_fake::Config {
             // It comes back before anyone takes it out of the cluster.
             remove_after: Duration::MAX,
         },
-        ..agent_fake::Config::default()
+        ..agent_fake::ClusterConfig::default()
     }
 }

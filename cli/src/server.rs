@@ -106,7 +106,6 @@ impl Server {
             .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    /// Returns where the server is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use agent_core::api::InvalidObject;
 use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
-use manifest::{Document, Place};
+use manifest::{Document, Location};
 use serde_json::Value;
 use server_core::{Pod, ReplicaSet};
 use thiserror::Error;
@@ -28,21 +28,27 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Error)]
 pub(crate) enum SnapshotError {
     #[error("{place}: kind: {detail}")]
-    Kind { place: Place, detail: &'static str },
+    Kind {
+        place: Location,
+        detail: &'static str,
+    },
     #[error("{place}: {error}")]
-    Invalid { place: Place, error: InvalidObject },
+    Invalid {
+        place: Location,
+        error: InvalidObject,
+    },
     #[error("{place}: {object}: {field}: {description}")]
     Field {
-        place: Place,
+        place: Location,
         object: String,
         field: String,
         description: String,
     },
     #[error("{place}: {object} is in the input twice, and differs from the one at {first}")]
     Twice {
-        place: Place,
+        place: Location,
         object: String,
-        first: Place,
+        first: Location,
     },
 }
 
@@ -151,7 +157,7 @@ impl Kind {
     }
 }
 
-fn invalid(place: &Place) -> impl FnOnce(InvalidObject) -> SnapshotError {
+fn invalid(place: &Location) -> impl FnOnce(InvalidObject) -> SnapshotError {
     |error| SnapshotError::Invalid {
         place: place.clone(),
         error,
@@ -160,7 +166,7 @@ fn invalid(place: &Place) -> impl FnOnce(InvalidObject) -> SnapshotError {
 
 fn bad_field(
     kind: Kind,
-    place: &Place,
+    place: &Location,
     (namespace, name): &(String, String),
     violations: &[Violation],
 ) -> SnapshotError {

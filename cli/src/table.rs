@@ -40,7 +40,7 @@ pub(crate) struct Table {
 
 /// A table that is printed while its rows arrive; its columns grow and never shrink.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct TableStream {
     widths: Vec<usize>,
     /// Which column has the words that have a color.
     states: Option<usize>,
@@ -94,7 +94,7 @@ impl Table {
 
     /// Returns which columns are shown, as the terminal wants them.
     fn layout(&self) -> Layout {
-        let mut needed = Stream::new(vec![0; self.headers.len()]);
+        let mut needed = TableStream::new(vec![0; self.headers.len()]);
         self.lines().iter().for_each(|cells| needed.widen(cells));
         let table = narrow::Table {
             headers: &self.headers,
@@ -140,10 +140,10 @@ impl Table {
             layout.columns.iter().map(short).collect()
         };
         let headers = shown(&self.headers);
-        let mut stream = Stream {
+        let mut stream = TableStream {
             states: headers.iter().position(|header| header == STATE),
             paint: self.paint,
-            ..Stream::new(vec![0; headers.len()])
+            ..TableStream::new(vec![0; headers.len()])
         };
         let lines: Vec<_> = self.lines().iter().map(|cells| shown(cells)).collect();
         lines.iter().for_each(|cells| stream.widen(cells));
@@ -171,9 +171,9 @@ impl Table {
     }
 }
 
-// === impl Stream ===
+// === impl TableStream ===
 
-impl Stream {
+impl TableStream {
     /// Returns a table whose columns are at least so wide.
     pub(crate) fn new(widths: impl Into<Vec<usize>>) -> Self {
         Self {
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn arriving_rows_only_widen_the_columns() {
-        let mut stream = Stream::new([4, 0, 0]);
+        let mut stream = TableStream::new([4, 0, 0]);
         let lines = text(|out| {
             stream.write(out, &cells(["a", "b", "c"]))?;
             stream.write(out, &cells(["longer", "b", "c"]))?;

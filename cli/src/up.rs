@@ -21,7 +21,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         agent_admin: args.agent_admin,
         seed: args.seed,
         otlp: args.otlp.clone(),
-        budget: agent_core::budget::Config::default(),
+        budget: agent_core::budget::BudgetConfig::default(),
         is_killable: false,
     };
     let run = async {

@@ -13,7 +13,7 @@ use crate::{
     proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
-    table::Stream,
+    table::TableStream,
 };
 
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
@@ -23,7 +23,7 @@ const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 /// Writes decisions.
 struct Printer<'a> {
     args: &'a PrintArgs,
-    stream: Stream,
+    stream: TableStream,
     writer: proto_json::Writer,
 }
 
@@ -93,7 +93,7 @@ async fn tell_what_is_connected(
 
 impl<'a> Printer<'a> {
     fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
-        let mut stream = Stream::new(WIDTHS);
+        let mut stream = TableStream::new(WIDTHS);
         if args.output.is_for_people() && !args.no_headers {
             stream.write(io.stdout, &HEADERS.map(str::to_owned))?;
         }
@@ -141,7 +141,7 @@ impl<'a> Printer<'a> {
 }
 
 fn print_row(
-    stream: &mut Stream,
+    stream: &mut TableStream,
     next: &v1::WatchDecisionsResponse,
     io: &mut Io<'_>,
 ) -> io::Result<()> {

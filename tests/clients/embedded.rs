@@ -47,7 +47,7 @@ impl Subject for Embedded {
         scaled.map_err(|error| io::Error::other(error.message))?;
         let address = address.parse().map_err(io::Error::other)?;
         let server = Connector::local(&ListenEndpoint::Tcp(address));
-        let config = decree_agent::Config::new(server);
+        let config = decree_agent::ShellConfig::new(server);
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

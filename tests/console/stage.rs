@@ -182,17 +182,17 @@ impl Stage {
 
     fn start_agent(&mut self) {
         let connector = Connector::local(&self.grpc.into());
-        let mut config = decree_agent::Config::new(connector);
+        let mut config = decree_agent::ShellConfig::new(connector);
         config.agent.instance = "shop-agent".to_owned();
         config.agent.cluster_name = "shop".to_owned();
         config.agent.mode = self.mode;
-        config.agent.budget = budget::Config {
+        config.agent.budget = budget::BudgetConfig {
             action: budget::Action::Hold,
             deletes: budget::Limits {
                 replica_set: self.deletes,
                 ..budget::Limits::default()
             },
-            ..budget::Config::default()
+            ..budget::BudgetConfig::default()
         };
         let token = |(_, folder): &(Issuer, TempDir)| TokenFile::new(&folder.path().join(TOKEN));
         config.token = self.issuer.as_ref().map(token);

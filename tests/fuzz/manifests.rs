@@ -110,6 +110,6 @@ fn install(bytes: &[u8]) {
             return;
         }
     };
-    let mut cluster = agent_fake::Cluster::new(agent_fake::Config::default());
+    let mut cluster = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
     let _: Result<(), _> = manifest::install(&mut cluster, documents);
 }

@@ -6,7 +6,7 @@
 use std::{fs, path::PathBuf};
 
 use agent_core::{
-    agent::{Agent, Config as AgentConfig, Effect},
+    agent::{Agent, AgentCommand, AgentConfig},
     api::{ApiError, Kind, Object, ReplicaSet},
     frame,
     link::Disconnect,
@@ -304,9 +304,9 @@ impl Told {
 
     /// Does what the agent wants: each call is answered by a cluster in which nothing is found.
     fn perform(&mut self) {
-        while let Some(effect) = self.agent.poll_effect(self.now) {
+        while let Some(effect) = self.agent.poll_command(self.now) {
             match effect {
-                Effect::Call(call) => {
+                AgentCommand::Call(call) => {
                     let error = ApiError {
                         code: Some(404),
                         reason: "NotFound".to_owned(),
@@ -314,11 +314,15 @@ impl Told {
                     };
                     self.agent.handle_reply(self.now, call.id, Err(error));
                 }
-                Effect::Watch(kind, WatchCommand::List(id) | WatchCommand::Watch { id, .. }) => {
+                AgentCommand::Watch(
+                    kind,
+                    WatchCommand::List(id) | WatchCommand::Watch { id, .. },
+                ) => {
                     self.watching[kind as usize] = Some(id);
                 }
-                Effect::Watch(_, WatchCommand::Stop) | Effect::AskVersion(..) | Effect::Link(_) => {
-                }
+                AgentCommand::Watch(_, WatchCommand::Stop)
+                | AgentCommand::AskVersion(..)
+                | AgentCommand::Link(_) => {}
             }
         }
         while self.agent.poll_frame(self.now).is_some() {}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::budget::{Action, Config};
+use agent_core::budget::{Action, BudgetConfig};
 use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
 use tests::{
@@ -28,7 +28,7 @@ const MANY: i32 = 40;
 const PERIOD: SignedDuration = SignedDuration::from_millis(2);
 
 /// A calm world with a ReplicaSet that wants a few pods.
-fn begin(seed: u64, budget: Config) -> World {
+fn begin(seed: u64, budget: BudgetConfig) -> World {
     let set = replica_set(SET).replicas(FEW).build();
     world(seed, budget, vec![(Duration::ZERO, Act::Create(set))])
 }
@@ -89,7 +89,7 @@ fn run(world: &mut World, other: &mut OtherController, until: Timestamp) -> Done
 #[test]
 fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
     for seed in 0..SEEDS {
-        let mut world = begin(seed, Config::default());
+        let mut world = begin(seed, BudgetConfig::default());
         let start = world.now();
         let at = |seconds: i64| start + SignedDuration::from_secs(seconds);
         let mut other = OtherController::new(SET);
@@ -126,9 +126,9 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
 
 #[test]
 fn without_a_hold_the_two_undo_what_the_other_does() {
-    let budget = Config {
+    let budget = BudgetConfig {
         other_controller: Action::Warn,
-        ..Config::default()
+        ..BudgetConfig::default()
     };
     let mut world = begin(1, budget);
     let mut other = OtherController::new(SET);

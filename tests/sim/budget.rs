@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use agent_core::{
     api::Request,
-    budget::{Action, Config, Limit, Limits},
+    budget::{Action, BudgetConfig, Limit, Limits},
 };
 use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
@@ -29,11 +29,11 @@ const DELETES_MAX: u32 = 6;
 /// How soon after a resume all goes on: a list, some calls and the delays of a calm world.
 const SOON: Duration = Duration::from_secs(2);
 
-fn holding(deletes: Limits) -> Config {
-    Config {
+fn holding(deletes: Limits) -> BudgetConfig {
+    BudgetConfig {
         action: Action::Hold,
         deletes,
-        ..Config::default()
+        ..BudgetConfig::default()
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn annotate(set: &str, value: &str) -> Act {
 }
 
 /// A calm world in which people act at these times.
-pub(crate) fn world(seed: u64, budget: Config, plan: Vec<(Duration, Act)>) -> World {
+pub(crate) fn world(seed: u64, budget: BudgetConfig, plan: Vec<(Duration, Act)>) -> World {
     let world = World::new(seed, Rng::new(seed), Chaos::calm(), None);
     world.with_budget(budget).with_plan(plan)
 }
@@ -93,7 +93,7 @@ fn up_and_down() -> Vec<(Duration, Act)> {
 }
 
 /// Runs a while with a bad server. Returns how many deletes took effect, and how often the budget was exceeded.
-fn bad_while(seed: u64, budget: Config) -> (usize, u64) {
+fn bad_while(seed: u64, budget: BudgetConfig) -> (usize, u64) {
     let mut world = world(seed, budget, up_and_down());
     world.corrupt_servers(Some(Malice::default()));
     let until = world.now() + SPAN;
@@ -133,7 +133,7 @@ fn bad_server_deletes_no_more_in_a_minute_than_the_budget_allows() {
         ..Limits::default()
     };
     let held = holding(limits);
-    let warned = Config {
+    let warned = BudgetConfig {
         action: Action::Warn,
         ..held
     };

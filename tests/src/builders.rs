@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_fake::{Config, Kubelet};
+use agent_fake::{ClusterConfig, Kubelet};
 use serde_json::{Value, json};
 
 /// The image that all test pods run; no test pulls it.
@@ -18,9 +18,9 @@ pub struct PodBuilder(Value);
 
 /// Returns an embedded cluster that begins now, for tests in real time: its pods are soon ready, and soon gone.
 #[must_use]
-pub fn brisk_cluster() -> Config {
+pub fn brisk_cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
-    Config {
+    ClusterConfig {
         start: jiff::Timestamp::now(),
         kubelet: Kubelet {
             schedule_after: millis(20),
@@ -29,7 +29,7 @@ pub fn brisk_cluster() -> Config {
             grace: millis(200),
             jitter: millis(20),
         },
-        ..Config::default()
+        ..ClusterConfig::default()
     }
 }
 

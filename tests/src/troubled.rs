@@ -178,7 +178,7 @@ impl Run {
     fn new(seed: u64, rng: Rng, story: Story, mutant: Option<Mutant>) -> Self {
         let set = replica_set(SET).replicas(story.replicas).build();
         let budget = match mutant {
-            Some(Mutant::WarnOfOthers) => agent_core::budget::Config {
+            Some(Mutant::WarnOfOthers) => agent_core::budget::BudgetConfig {
                 other_controller: agent_core::budget::Action::Warn,
                 ..story.budget
             },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_fake::{Config, Kubelet, NodeLoss, Propagation};
+use agent_fake::{ClusterConfig, Kubelet, NodeLoss, Propagation};
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,9 +99,9 @@ pub enum Act {
 
 /// The cluster of all workloads: brisk, so that a world is soon at rest.
 #[must_use]
-pub fn cluster() -> Config {
+pub fn cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
-    Config {
+    ClusterConfig {
         kubelet: Kubelet {
             schedule_after: millis(10),
             start_after: millis(50),
@@ -115,7 +115,7 @@ pub fn cluster() -> Config {
             remove_after: millis(3000),
         },
         bookmark_every: Some(Duration::from_secs(30)),
-        ..Config::default()
+        ..ClusterConfig::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The whole agent as one value: news in by `handle_*`, work out by `poll_*`.
 //!
-//! The shell and the simulator drive it alike. After any `handle_*`: drain [`Agent::poll_effect`], then [`Agent::poll_frame`] as
+//! The shell and the simulator drive it alike. After any `handle_*`: drain [`Agent::poll_command`], then [`Agent::poll_frame`] as
 //! far as the connection takes frames, and both again until neither has anything (a link closes when the last frame is gone);
 //! then [`Agent::poll_report`]. Come back at [`Agent::poll_timeout`].
 
@@ -28,7 +28,7 @@ use crate::{
     watch::{List, WatchEvent, WatchId},
 };
 
-pub use self::{config::Config, effect::Effect};
+pub use self::{command::AgentCommand, config::AgentConfig};
 use self::{
     intake::Intake,
     reading::{Listed, Reading},
@@ -54,7 +54,7 @@ pub struct Agent {
 impl Agent {
     /// Returns an agent that wants to connect at once.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: AgentConfig) -> Self {
         Self {
             mode: config.mode,
             guard: config.guard(),
@@ -140,7 +140,7 @@ impl Agent {
         self.handle_traced_event(now, kind, id, event, None);
     }
 
-    /// Takes an event of a watch, and its place in a trace, which its frame then has.
+    /// Takes an event of a watch, and its trace context, which its frame then has.
     pub fn handle_traced_event(
         &mut self,
         now: Timestamp,
@@ -223,15 +223,15 @@ impl Agent {
     }
 
     /// Returns the next thing to do.
-    pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
+    pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
         let call = self.batches.poll_call(now, &mut self.view, &self.guard);
         self.collect_outcomes();
         if let Some(call) = call {
             self.reading.begin_call(&call, &self.view);
-            return Some(Effect::Call(call));
+            return Some(AgentCommand::Call(call));
         }
         if let Some(command) = self.link.poll_command(now, self.is_settled()) {
-            return Some(Effect::Link(command));
+            return Some(AgentCommand::Link(command));
         }
         Kind::ALL.into_iter().find_map(|kind| {
             let next_call = || self.batches.next_call();
@@ -290,7 +290,7 @@ impl Agent {
         self.link.session().map(|session| session.id.as_str())
     }
 
-    /// Returns the place in a trace of the batch that a call in flight serves.
+    /// Returns the trace context of the batch that a call in flight serves.
     #[must_use]
     pub fn trace(&self, call: CallId) -> Option<TraceContext> {
         self.batches.trace(call)
@@ -489,8 +489,8 @@ impl Agent {
     }
 }
 
+mod command;
 mod config;
-mod effect;
 mod intake;
 mod reading;
 #[cfg(test)]

@@ -220,7 +220,6 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
     FailureClass::Forbidden
 }
 
-/// Returns the reference to a ReplicaSet.
 pub(crate) fn object_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     v1::ObjectRef {
         namespace: set.namespace.clone(),

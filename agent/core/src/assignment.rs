@@ -29,9 +29,9 @@ const FORGOTTEN_AFTER: u32 = 10;
 
 /// Who shares out which cluster.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct AssignmentConfig {
     /// The Lease by which all agents of this number of shards exclude those of another; its name begins the names of the others.
-    pub lease: lease::Config,
+    pub lease: lease::LeaseConfig,
     /// How many shards there are.
     pub shards: NonZeroU16,
 }
@@ -48,7 +48,7 @@ pub struct Plan {
 /// The Leases of the agents and shards of a cluster, as one agent sees them.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    config: Config,
+    config: AssignmentConfig,
     /// By name.
     seen: BTreeMap<String, Sighting>,
     /// The Leases of shards that are not there any more, by name.
@@ -60,14 +60,14 @@ pub struct Assignment {
 /// Who holds a Lease whose version went back, as long as nobody knows.
 static UNKNOWN: String = String::new();
 
-// === impl Config ===
+// === impl AssignmentConfig ===
 
-impl Config {
+impl AssignmentConfig {
     /// Returns the Lease that excludes agents of another number of shards, and those that serve the whole cluster. All agents of this number
     /// hold it together, so none gives it back.
     #[must_use]
-    pub fn layout(&self) -> lease::Config {
-        lease::Config {
+    pub fn layout(&self) -> lease::LeaseConfig {
+        lease::LeaseConfig {
             identity: format!("{} shards", self.shards),
             shared: true,
             ..self.lease.clone()
@@ -76,8 +76,8 @@ impl Config {
 
     /// Returns the Lease that says that this agent is there.
     #[must_use]
-    pub fn member(&self) -> lease::Config {
-        lease::Config {
+    pub fn member(&self) -> lease::LeaseConfig {
+        lease::LeaseConfig {
             name: format!("{}{}", self.member_prefix(), self.lease.identity),
             ..self.lease.clone()
         }
@@ -85,8 +85,8 @@ impl Config {
 
     /// Returns the Lease of a shard.
     #[must_use]
-    pub fn shard(&self, index: u16) -> lease::Config {
-        lease::Config {
+    pub fn shard(&self, index: u16) -> lease::LeaseConfig {
+        lease::LeaseConfig {
             name: format!("{}-{index}", self.lease.name),
             ..self.lease.clone()
         }
@@ -108,7 +108,7 @@ impl Config {
 impl Assignment {
     /// Returns an assignment that nothing is known of.
     #[must_use]
-    pub const fn new(config: Config) -> Self {
+    pub const fn new(config: AssignmentConfig) -> Self {
         Self {
             config,
             seen: BTreeMap::new(),
@@ -144,7 +144,7 @@ impl Assignment {
         }
     }
 
-    /// Returns what to do. An agent that does not see its own Lease takes nothing yet: nobody would know whose turn it is.
+    /// Returns what to do. An agent that does not see its own Lease takes nothing yet, because the other agents cannot count it.
     #[must_use]
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.note_lost(now);

@@ -13,7 +13,8 @@ use crate::{
     api::{CreatePod, Reply, Request, display},
     guard::{Guard, operation_count},
     operation::{
-        Answer, Next, Step, failed, failure, start_adopt, start_delete, start_release, start_status,
+        Answer, Next, Stage, failed, failure, start_adopt, start_delete, start_release,
+        start_status,
     },
     rules::{self, Refusal, Rule, Verdict},
     view::View,
@@ -31,11 +32,11 @@ pub(crate) struct SlowStart {
 
 /// A batch and what has become of it. Owned by [`Batches`](crate::batches::Batches).
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
-    /// Its place in a trace; what follows from it has the same.
+    /// Its trace context, which its calls and outcomes have too.
     pub(crate) trace: Option<TraceContext>,
     /// Whether it waits for its turn among the batches.
     pub(crate) queued: bool,
@@ -102,9 +103,9 @@ impl SlowStart {
     }
 }
 
-// === impl Run ===
+// === impl ActiveBatch ===
 
-impl Run {
+impl ActiveBatch {
     pub(crate) fn new(batch: v1::Batch) -> Self {
         let total = u32::try_from(operation_count(&batch)).unwrap_or(u32::MAX);
         let owner = batch.replica_set.clone().unwrap_or_default();
@@ -243,7 +244,6 @@ impl Run {
         }
     }
 
-    /// Returns the operations that adopt.
     pub(crate) fn adopt_count(&self) -> u32 {
         match &self.batch.action {
             Some(Action::Claim(claim)) => u32::try_from(claim.adopts.len()).unwrap_or(u32::MAX),
@@ -342,7 +342,7 @@ impl Run {
                     template: template.clone(),
                     timeout,
                 });
-                Next::Call(Step::Create { name }, request)
+                Next::Call(Stage::Create { name }, request)
             }
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
         })
@@ -399,7 +399,7 @@ fn go(
     }
 }
 
-/// Returns a place in a trace as messages carry it.
+/// Returns a trace context as messages carry it.
 pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {
     trace.map(|trace| trace.to_string()).unwrap_or_default()
 }

@@ -17,12 +17,12 @@ use jiff::Timestamp;
 use crate::{
     api::{Call, CallId, Request, display},
     backoff::after,
-    batch::{Run, traceparent, unstarted},
+    batch::{ActiveBatch, traceparent, unstarted},
     budget::{self, Budget, Scope, Sizes, Verb},
     creates::{CreateLimits, Unsettled},
     effects,
     guard::Guard,
-    operation::{Answer, Counted, Next, Step, read_replica_set},
+    operation::{Answer, Next, PodChange, Stage, read_replica_set},
     recorder::Note,
     report::Refused,
     rules::{Refusal, Rule},
@@ -41,10 +41,10 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Batches {
     calls_max: usize,
-    runs: BTreeMap<u64, Run>,
+    active: BTreeMap<u64, ActiveBatch>,
     served: HashSet<String>,
     turns: Turns,
-    calls: HashMap<CallId, Site>,
+    calls: HashMap<CallId, CallContext>,
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
     notes: VecDeque<Note>,
@@ -57,7 +57,7 @@ pub(crate) struct Batches {
 
 /// What a call in flight is for.
 #[derive(Clone, Debug)]
-struct Site {
+struct CallContext {
     batch: u64,
     /// The uid of the ReplicaSet that is served.
     owner: String,
@@ -68,7 +68,7 @@ struct Site {
 #[derive(Clone, Debug)]
 enum Purpose {
     Recheck,
-    Operation(u32, Step),
+    Operation(u32, Stage),
 }
 
 // === impl Batches ===
@@ -76,10 +76,14 @@ enum Purpose {
 impl Batches {
     /// Returns an empty set that keeps at most `calls_max` calls in flight.
     #[must_use]
-    pub(crate) fn new(calls_max: usize, creates: CreateLimits, budget: budget::Config) -> Self {
+    pub(crate) fn new(
+        calls_max: usize,
+        creates: CreateLimits,
+        budget: budget::BudgetConfig,
+    ) -> Self {
         Self {
             calls_max: calls_max.max(1),
-            runs: BTreeMap::new(),
+            active: BTreeMap::new(),
             served: HashSet::new(),
             turns: Turns::default(),
             calls: HashMap::new(),
@@ -101,17 +105,20 @@ impl Batches {
 
     /// Takes a batch that the guard let pass, or answers it with NOT_STARTED if its ReplicaSet has one in flight.
     pub(crate) fn handle_batch(&mut self, batch: v1::Batch) -> Result<(), Refusal> {
-        let run = Run::new(batch);
-        if !self.served.insert(run.owner.uid.clone()) {
-            let message = format!("replica set {} has a batch in flight", display(&run.owner));
+        let active = ActiveBatch::new(batch);
+        if !self.served.insert(active.owner.uid.clone()) {
+            let message = format!(
+                "replica set {} has a batch in flight",
+                display(&active.owner)
+            );
             let refusal = Refusal::new(Rule::Limit, message);
-            self.refuse(&run.batch, &refusal);
+            self.refuse(&active.batch, &refusal);
             return Err(refusal);
         }
-        let id = run.batch.id;
-        self.notes.extend(Note::of_trial(&run.batch));
-        self.operations += run.total as usize;
-        self.runs.insert(id, run);
+        let id = active.batch.id;
+        self.notes.extend(Note::of_trial(&active.batch));
+        self.operations += active.total as usize;
+        self.active.insert(id, active);
         self.settle(id);
         Ok(())
     }
@@ -140,16 +147,16 @@ impl Batches {
         id: CallId,
         answer: Answer,
     ) {
-        let Some(site) = self.calls.remove(&id) else {
+        let Some(context) = self.calls.remove(&id) else {
             return;
         };
-        self.turns.note_answer(site.weight);
-        let Site {
+        self.turns.note_answer(context.weight);
+        let CallContext {
             batch,
             owner,
             purpose,
             ..
-        } = site;
+        } = context;
         match purpose {
             Purpose::Recheck => {
                 effects::absorb(view, &answer);
@@ -160,13 +167,13 @@ impl Batches {
                 effects::answered(view, &owner, &step, &answer, end);
                 self.unsettled
                     .handle_answer(now, (batch, operation), &step, &answer);
-                let Some(run) = self.runs.get(&batch) else {
+                let Some(active) = self.active.get(&batch) else {
                     return;
                 };
-                let pod = step.counted_pod();
-                let next = step.handle_answer(&run.owner, answer);
-                if let (Some(pod), Next::Report(outcome)) = (pod, &next) {
-                    self.notes.extend(pod.note(&run.owner, outcome));
+                let pod = step.pod_change();
+                let next = step.handle_answer(&active.owner, answer);
+                if let (Some(pod), Next::Finish(outcome)) = (pod, &next) {
+                    self.notes.extend(pod.note(&active.owner, outcome));
                 }
                 self.follow(batch, operation, next);
             }
@@ -176,10 +183,10 @@ impl Batches {
 
     /// Starts no further operation: those not begun are answered with NOT_STARTED, those begun are brought to their end.
     pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) {
-        let runs = self.runs.values_mut();
-        let outcomes: Vec<_> = runs.flat_map(|run| run.stop(cause, text)).collect();
+        let active = self.active.values_mut();
+        let outcomes: Vec<_> = active.flat_map(|active| active.stop(cause, text)).collect();
         self.report(outcomes);
-        for id in self.runs.keys().copied().collect::<Vec<_>>() {
+        for id in self.active.keys().copied().collect::<Vec<_>>() {
             self.settle(id);
         }
     }
@@ -187,11 +194,11 @@ impl Batches {
     /// Forgets all batches: their session is over. Calls in flight stay until they are answered.
     pub(crate) fn abandon(&mut self) {
         for call in self.follow_ups.drain(..) {
-            if let Some(site) = self.calls.remove(&call.id) {
-                self.turns.note_answer(site.weight);
+            if let Some(context) = self.calls.remove(&call.id) {
+                self.turns.note_answer(context.weight);
             }
         }
-        self.runs.clear();
+        self.active.clear();
         self.served.clear();
         self.turns.clear();
         self.outcomes.clear();
@@ -210,22 +217,22 @@ impl Batches {
         }
         while self.calls.len() < self.calls_max {
             let batch = self.turns.pop(self.calls_max)?;
-            let Some(run) = self.runs.get_mut(&batch) else {
+            let Some(active) = self.active.get_mut(&batch) else {
                 continue;
             };
-            run.queued = false;
-            if run.take_recheck(view, guard, self.unsettled.timeout()) {
-                let request = read_replica_set(&run.owner);
+            active.queued = false;
+            if active.take_recheck(view, guard, self.unsettled.timeout()) {
+                let request = read_replica_set(&active.owner);
                 let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);
                 return Some(call);
             }
-            let Some(operation) = run.take_ready() else {
+            let Some(operation) = active.take_ready() else {
                 continue;
             };
-            let owner = run.owner.clone();
+            let owner = active.owner.clone();
             view.pods.forget_expired(now, &owner.uid);
-            let started = run.start(operation, view, guard, self.unsettled.timeout());
+            let started = active.start(operation, view, guard, self.unsettled.timeout());
             let admitted = started.and_then(|next| {
                 admit(&mut self.budget, now, view, &owner, &next)?;
                 Ok(next)
@@ -234,7 +241,7 @@ impl Batches {
                 Ok(next) => next,
                 Err(refusal) => {
                     self.note_refused(&owner, &refusal, 1);
-                    Next::Report(unstarted(refusal.cause, &refusal.message))
+                    Next::Finish(unstarted(refusal.cause, &refusal.message))
                 }
             };
             if let Next::Call(step, _) = &next {
@@ -255,12 +262,11 @@ impl Batches {
         CallId(self.call_last)
     }
 
-    /// Returns the next outcome to report.
     pub(crate) fn poll_outcome(&mut self) -> Option<v1::Outcome> {
         self.outcomes.pop_front()
     }
 
-    /// Returns the next thing that people are told.
+    /// Returns the next event to record.
     pub(crate) fn poll_note(&mut self) -> Option<Note> {
         let note = self.notes.pop_front();
         note.or_else(|| self.budget.poll_note())
@@ -276,16 +282,15 @@ impl Batches {
         self.unsettled.until()
     }
 
-    /// Returns how many operations are under way.
     #[must_use]
     pub(crate) const fn operations_in_flight(&self) -> usize {
         self.operations
     }
 
-    /// Returns the place in a trace of the batch that a call in flight serves.
+    /// Returns the trace context of the batch that a call in flight serves.
     #[must_use]
     pub(crate) fn trace(&self, call: CallId) -> Option<TraceContext> {
-        self.runs.get(&self.calls.get(&call)?.batch)?.trace
+        self.active.get(&self.calls.get(&call)?.batch)?.trace
     }
 
     /// Returns how many calls wait for their answer.
@@ -307,15 +312,15 @@ impl Batches {
     }
 
     fn handle_recheck(&mut self, batch: u64, answer: Answer) {
-        let Some(run) = self.runs.get_mut(&batch) else {
+        let Some(active) = self.active.get_mut(&batch) else {
             return;
         };
-        let Err(failed) = run.handle_recheck(answer) else {
+        let Err(failed) = active.handle_recheck(answer) else {
             return;
         };
         let mut outcomes = Vec::new();
-        for operation in 0..run.adopt_count() {
-            outcomes.extend(run.finish(operation, OutcomeKind::Failed(failed.clone())));
+        for operation in 0..active.adopt_count() {
+            outcomes.extend(active.finish(operation, OutcomeKind::Failed(failed.clone())));
         }
         self.report(outcomes);
     }
@@ -327,16 +332,16 @@ impl Batches {
                 let call = self.note_call(batch, purpose, request);
                 self.follow_ups.push_back(call);
             }
-            Next::Report(outcome) => {
-                if let Some(run) = self.runs.get_mut(&batch) {
-                    let outcomes = run.finish(operation, outcome);
+            Next::Finish(outcome) => {
+                if let Some(active) = self.active.get_mut(&batch) {
+                    let outcomes = active.finish(operation, outcome);
                     self.report(outcomes);
                 }
             }
         }
     }
 
-    /// Reports outcomes of batches under way. From here on the server may send as many operations more.
+    /// Queues outcomes of batches in flight, which frees as many places under `max_operations_in_flight`.
     fn report(&mut self, outcomes: Vec<v1::Outcome>) {
         self.operations -= outcomes.len();
         self.outcomes.extend(outcomes);
@@ -344,35 +349,37 @@ impl Batches {
 
     fn note_call(&mut self, batch: u64, purpose: Purpose, request: Request) -> Call {
         let id = self.next_call();
-        let run = self.runs.get(&batch);
-        let weight = run.map_or(Weight::Aside, Run::weight);
+        let active = self.active.get(&batch);
+        let weight = active.map_or(Weight::Neutral, ActiveBatch::weight);
         self.turns.note_call(weight);
-        let site = Site {
+        let context = CallContext {
             batch,
-            owner: run.map(|run| run.owner.uid.clone()).unwrap_or_default(),
+            owner: active
+                .map(|active| active.owner.uid.clone())
+                .unwrap_or_default(),
             weight,
             purpose,
         };
-        self.calls.insert(id, site);
+        self.calls.insert(id, context);
         Call { id, request }
     }
 
     /// Retires a batch that is over, or lets it take its turn.
     fn settle(&mut self, batch: u64) {
-        let Some(run) = self.runs.get_mut(&batch) else {
+        let Some(active) = self.active.get_mut(&batch) else {
             return;
         };
-        if run.is_over() {
-            self.served.remove(&run.owner.uid);
-            self.runs.remove(&batch);
-        } else if run.is_ready() && !run.queued {
-            run.queued = true;
-            self.turns.push(batch, run.weight());
+        if active.is_over() {
+            self.served.remove(&active.owner.uid);
+            self.active.remove(&batch);
+        } else if active.is_ready() && !active.queued {
+            active.queued = true;
+            self.turns.push(batch, active.weight());
         }
     }
 }
 
-impl Run {
+impl ActiveBatch {
     fn weight(&self) -> Weight {
         let counts_pods = matches!(
             &self.batch.action,
@@ -393,10 +400,10 @@ fn admit(
     let Next::Call(step, _) = next else {
         return Ok(());
     };
-    let verb = match step.counted_pod() {
+    let verb = match step.pod_change() {
         None => return Ok(()),
-        Some(Counted::Created(_)) => Verb::Create,
-        Some(Counted::Deleted(_)) => Verb::Delete,
+        Some(PodChange::Created(_)) => Verb::Create,
+        Some(PodChange::Deleted(_)) => Verb::Delete,
     };
     let (pods, wanted) = (view.pods.totals(), view.templates.wanted());
     budget.admit(now, verb, owner, |scope| match scope {

@@ -18,13 +18,13 @@ use jiff::Timestamp;
 
 pub(crate) use self::window::Sizes;
 pub use self::{
-    limit::{Action, Config, Limit, LimitError, Limits},
+    limit::{Action, BudgetConfig, Limit, LimitError, Limits},
     others::PodOfOther,
     scope::{Scope, Verb},
 };
 use self::{
     others::{Others, PODS_MIN},
-    window::{STEP, Window},
+    window::{BUCKET, Window},
 };
 use crate::{
     backoff::since,
@@ -48,8 +48,8 @@ pub struct Hold {
     pub cause: Cause,
     /// Which limit in numbers, or which other controller.
     pub detail: String,
-    /// The ReplicaSets whose people were told.
-    told: HashSet<String>,
+    /// The ReplicaSets for which an event says that the budget holds them.
+    notified: HashSet<String>,
 }
 
 /// Why operations are held.
@@ -75,7 +75,7 @@ pub enum Change {
 /// The counts and the holds. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
-    config: Config,
+    config: BudgetConfig,
     windows: BTreeMap<Key, Window>,
     holds: BTreeMap<Key, Hold>,
     /// When the scopes were warned of last whose limit is exceeded.
@@ -121,7 +121,7 @@ impl Cause {
 // === impl Budget ===
 
 impl Budget {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: BudgetConfig) -> Self {
         Self {
             config,
             ..Self::default()
@@ -163,7 +163,7 @@ impl Budget {
                 replica_set: replica_set.clone(),
                 cause: Cause::Limit,
                 detail,
-                told: HashSet::new(),
+                notified: HashSet::new(),
             };
             match self.config.action {
                 Action::Warn => {
@@ -202,14 +202,14 @@ impl Budget {
             detail: format!(
                 "another controller is at work: {writer} created {PODS_MIN} of its pods within a minute"
             ),
-            told: HashSet::new(),
+            notified: HashSet::new(),
         };
         match self.config.other_controller {
             Action::Warn if self.others.tell(now, &replica_set.uid) => {
                 self.warn(hold(Verb::Create))
             }
             Action::Warn => {}
-            // People are told at once, as the agent may have nothing to do there.
+            // The event is recorded at once, as the agent may have nothing to do there.
             Action::Hold => {
                 for verb in Verb::ALL {
                     if !self.holds.contains_key(&(verb, own.clone())) {
@@ -245,17 +245,14 @@ impl Budget {
         self.end(|scope| matches!(scope, Scope::ReplicaSet { uid, .. } if !is_there(uid)));
     }
 
-    /// Returns the holds.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.holds.values()
     }
 
-    /// Returns the next change.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {
         self.changes.pop_front()
     }
 
-    /// Returns the next thing that people are told.
     pub(crate) fn poll_note(&mut self) -> Option<Note> {
         self.notes.pop_front()
     }
@@ -280,11 +277,11 @@ impl Budget {
         }
     }
 
-    /// Refuses an operation in a scope that is held; each ReplicaSet that meets the hold is told of it once.
+    /// Refuses an operation in a scope that is held; each ReplicaSet that meets the hold gets one event.
     fn refuse(&mut self, key: &Key, replica_set: &v1::ObjectRef) -> Refusal {
         let hold = self.holds.get_mut(key).expect("the scope is held");
         let message = hold.message();
-        if hold.told.insert(replica_set.uid.clone()) {
+        if hold.notified.insert(replica_set.uid.clone()) {
             self.notes.push_back(Note {
                 object: replica_set.clone(),
                 reason: hold.cause.reason(),
@@ -389,7 +386,7 @@ impl Budget {
 
     /// Forgets what is older than a minute.
     fn sweep(&mut self, now: Timestamp) {
-        if since(now, self.swept) < STEP && self.swept <= now {
+        if since(now, self.swept) < BUCKET && self.swept <= now {
             return;
         }
         self.swept = now;

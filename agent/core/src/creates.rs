@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::{
     api::{Reply, leaves_effect_open},
     backoff::after,
-    operation::{Answer, Step},
+    operation::{Answer, Stage},
 };
 
 /// How long the store of an API server, etcd, works on a request at most: its own 5 s and two election timeouts of 1 s.
@@ -29,7 +29,7 @@ pub struct CreateLimits {
     pub margin: Duration,
 }
 
-/// An operation: its batch, and its place in it.
+/// An operation: its batch, and its number in it.
 type Operation = (u64, u32);
 
 /// The creates that were answered by nothing that says what became of them.
@@ -84,15 +84,15 @@ impl Unsettled {
         &mut self,
         now: Timestamp,
         operation: Operation,
-        step: &Step,
+        step: &Stage,
         answer: &Answer,
     ) {
         match (step, answer) {
-            (Step::Create { .. }, Err(error)) if leaves_effect_open(error) => {
+            (Stage::Create { .. }, Err(error)) if leaves_effect_open(error) => {
                 self.until.retain(|_, until| *until > now);
                 self.until.insert(operation, self.end(now));
             }
-            (Step::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),
+            (Stage::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),
             _ => {}
         }
     }
@@ -113,8 +113,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn create() -> Step {
-        Step::Create { name: "a".into() }
+    fn create() -> Stage {
+        Stage::Create { name: "a".into() }
     }
 
     fn answered(error: ApiError) -> Unsettled {
@@ -150,7 +150,7 @@ mod tests {
         let later = after(NOW, Duration::from_secs(1));
         let error = Err(ApiError::no_answer("reset"));
         unsettled.handle_answer(later, (1, 1), &create(), &error);
-        let read = Step::ReadCreated {
+        let read = Stage::ReadCreated {
             name: "a".into(),
             write_failure: crate::operation::failure(decree::v1::FailureClass::Timeout, "reset"),
         };

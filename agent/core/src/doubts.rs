@@ -106,7 +106,6 @@ impl Doubts {
         self.pods.is_empty()
     }
 
-    /// Returns how many pods are in doubt.
     pub(crate) const fn count(&self) -> usize {
         self.pods.len()
     }

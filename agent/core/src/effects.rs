@@ -5,25 +5,25 @@ use jiff::Timestamp;
 
 use crate::{
     api::{Kind, Reply, classify, leaves_effect_open},
-    operation::{Answer, Step},
-    pods::Effect,
+    operation::{Answer, Stage},
+    pods::WriteResult,
     view::View,
 };
 
 /// Notes that the first call of an operation for a ReplicaSet is made.
-pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Step) {
+pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
     match step {
-        Step::Create { name } => view.pods.begin_create(replica_set, name),
-        Step::Delete { pod } => view.pods.begin_delete(replica_set, &pod.uid),
-        Step::ReadCreated { .. }
-        | Step::ReadDeleted { .. }
-        | Step::Adopt { .. }
-        | Step::ReadAdopted { .. }
-        | Step::Release { .. }
-        | Step::ReadReleased { .. }
-        | Step::WriteStatus { .. }
-        | Step::RereadForStatus { .. }
-        | Step::WriteStatusAgain => {}
+        Stage::Create { name } => view.pods.begin_create(replica_set, name),
+        Stage::Delete { pod } => view.pods.begin_delete(replica_set, &pod.uid),
+        Stage::ReadCreated { .. }
+        | Stage::ReadDeleted { .. }
+        | Stage::Adopt { .. }
+        | Stage::ReadAdopted { .. }
+        | Stage::Release { .. }
+        | Stage::ReadReleased { .. }
+        | Stage::WriteStatus { .. }
+        | Stage::RereadForStatus { .. }
+        | Stage::WriteStatusAgain => {}
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Step) {
 pub(crate) fn answered(
     view: &mut View,
     replica_set: &str,
-    step: &Step,
+    step: &Stage,
     answer: &Answer,
     end: Timestamp,
 ) {
@@ -40,36 +40,36 @@ pub(crate) fn answered(
     }
     absorb(view, answer);
     match step {
-        Step::Create { name } => {
+        Stage::Create { name } => {
             view.pods.end_create(replica_set, name, effect(answer, end));
         }
-        Step::ReadCreated { name, .. } if answer.is_ok() => {
-            view.pods.end_create(replica_set, name, Effect::Known);
+        Stage::ReadCreated { name, .. } if answer.is_ok() => {
+            view.pods.end_create(replica_set, name, WriteResult::Known);
         }
-        Step::Delete { pod } => {
+        Stage::Delete { pod } => {
             if is_gone(answer) {
                 view.pods.mark_gone(&pod.uid);
             }
             let effect = effect(answer, end);
             view.pods.end_delete(replica_set, &pod.uid, effect);
         }
-        Step::ReadDeleted { pod, .. }
-        | Step::Adopt { pod }
-        | Step::ReadAdopted { pod, .. }
-        | Step::Release { pod }
-        | Step::ReadReleased { pod, .. } => {
+        Stage::ReadDeleted { pod, .. }
+        | Stage::Adopt { pod }
+        | Stage::ReadAdopted { pod, .. }
+        | Stage::Release { pod }
+        | Stage::ReadReleased { pod, .. } => {
             let is_another = matches!(answer, Ok(Reply::Pod(live)) if live.uid != pod.uid);
             if is_gone(answer) || is_another {
                 view.pods.mark_gone(&pod.uid);
             }
         }
-        Step::WriteStatus { .. } | Step::WriteStatusAgain if answer.is_ok() => {
+        Stage::WriteStatus { .. } | Stage::WriteStatusAgain if answer.is_ok() => {
             view.pods.reset_peak(replica_set);
         }
-        Step::ReadCreated { .. }
-        | Step::WriteStatus { .. }
-        | Step::RereadForStatus { .. }
-        | Step::WriteStatusAgain => {}
+        Stage::ReadCreated { .. }
+        | Stage::WriteStatus { .. }
+        | Stage::RereadForStatus { .. }
+        | Stage::WriteStatusAgain => {}
     }
 }
 
@@ -93,10 +93,10 @@ fn note_write(view: &mut View, answer: &Answer) {
     }
 }
 
-fn effect(answer: &Answer, end: Timestamp) -> Effect {
+fn effect(answer: &Answer, end: Timestamp) -> WriteResult {
     match answer {
-        Err(error) if leaves_effect_open(error) => Effect::Unknown(end),
-        Ok(_) | Err(_) => Effect::Known,
+        Err(error) if leaves_effect_open(error) => WriteResult::Unknown(end),
+        Ok(_) | Err(_) => WriteResult::Known,
     }
 }
 

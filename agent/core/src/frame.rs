@@ -31,28 +31,28 @@ pub enum FrameError {
 }
 
 /// Rejections hold others of their kind.
-static REJECTION: Shape = Shape {
-    fields: &[(3, &Shape::PLAIN), (5, &REJECTION)],
+static REJECTION: ListFields = ListFields {
+    fields: &[(3, &ListFields::PLAIN), (5, &REJECTION)],
     bytes_min: usize::MAX,
 };
-static RESPONSE: Shape = Shape {
-    fields: &[(3, &Shape::BATCHES), (7, &REJECTION)],
+static RESPONSE: ListFields = ListFields {
+    fields: &[(3, &ListFields::BATCHES), (7, &REJECTION)],
     bytes_min: usize::MAX,
 };
 /// How deep messages are in each other where they are read at all: prost goes no deeper.
 const DEPTH_MAX: usize = 100;
 
 /// What is counted of a field.
-struct Shape {
+struct ListFields {
     /// The fields of a message that are messages and have lists in them, or are lists themselves.
     fields: &'static [(u32, &'static Self)],
-    /// Counted if it is shorter.
+    /// PodChange if it is shorter.
     bytes_min: usize,
 }
 
-// === impl Shape ===
+// === impl ListFields ===
 
-impl Shape {
+impl ListFields {
     /// A message without lists.
     const PLAIN: Self = Self::with(&[]);
     const NAME: Self = Self {
@@ -93,7 +93,7 @@ pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
 
 fn count(
     mut bytes: Bytes,
-    shape: &Shape,
+    shape: &ListFields,
     depth: usize,
     left: &mut usize,
 ) -> Result<(), FrameError> {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// Holds a shape against the message that it is of: each list counts, and each message with lists in it is looked into.
-    fn check(messages: &Messages, name: &str, shape: &Shape, within: &[&str]) -> bool {
+    fn check(messages: &Messages, name: &str, shape: &ListFields, within: &[&str]) -> bool {
         if within.contains(&name) {
             return true;
         }
@@ -292,7 +292,7 @@ mod tests {
             let number = u32::try_from(field.number()).expect("numbers are above 0");
             let known = shape.fields.iter().find(|(known, _)| *known == number);
             let is_list = field.label() == Label::Repeated && field.r#type() >= Type::String;
-            let shape = known.map_or(&Shape::PLAIN, |(_, shape)| *shape);
+            let shape = known.map_or(&ListFields::PLAIN, |(_, shape)| *shape);
             let goes_on = inner.is_some_and(|inner| check(messages, inner, shape, &within));
             assert_eq!(
                 is_list || goes_on,

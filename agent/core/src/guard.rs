@@ -68,7 +68,7 @@ impl Guard {
             return Err(Refusal::new(Rule::Session, text));
         }
         let count = operation_count(batch);
-        // A batch that is larger than the whole bound comes alone: refused, it would come again for ever.
+        // The server sends a batch above the bound only when nothing else is in flight. Refusing it would make the server resend it for ever.
         let bound = self.operations_in_flight_max;
         let is_over = bound != 0 && in_flight != 0 && in_flight.saturating_add(count) > bound;
         if count > OPERATIONS_MAX || is_over {

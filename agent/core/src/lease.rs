@@ -28,7 +28,7 @@ pub const CREATE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 /// Who wants to lead, and by which lease.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct LeaseConfig {
     /// This process, unique.
     pub identity: String,
     /// The namespace of the lease.
@@ -92,10 +92,10 @@ pub struct Record {
 /// The lease of one process. Owned and changed by the shell's one task for it.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    config: Config,
+    config: LeaseConfig,
     asked: Option<Timestamp>,
     next: Timestamp,
-    step: Step,
+    step: NextRequest,
     seen: Option<Sighting>,
     /// When the last question was asked that was answered: what is seen to differ later was written after that.
     answered: Option<Timestamp>,
@@ -126,7 +126,7 @@ pub struct Lead {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum NextRequest {
     Read,
     Create,
     Replace,
@@ -216,9 +216,9 @@ impl Sighting {
     }
 }
 
-// === impl Config ===
+// === impl LeaseConfig ===
 
-impl Config {
+impl LeaseConfig {
     /// Checks that a create has time at any moment between two renewals.
     ///
     /// # Errors
@@ -244,12 +244,12 @@ impl Config {
 impl Lease {
     /// Returns a lease that nothing is known of.
     #[must_use]
-    pub const fn new(config: Config) -> Self {
+    pub const fn new(config: LeaseConfig) -> Self {
         Self {
             config,
             asked: None,
             next: Timestamp::MIN,
-            step: Step::Read,
+            step: NextRequest::Read,
             seen: None,
             answered: None,
             lead: None,
@@ -260,7 +260,7 @@ impl Lease {
 
     /// Returns a lease that was seen as `sighting` says.
     #[must_use]
-    pub fn seen(config: Config, now: Timestamp, sighting: Sighting) -> Self {
+    pub fn seen(config: LeaseConfig, now: Timestamp, sighting: Sighting) -> Self {
         let mut lease = Self::new(config);
         let record = sighting.record.clone();
         lease.seen = Some(sighting);
@@ -292,9 +292,9 @@ impl Lease {
         }
         self.asked = Some(now);
         Some(match self.step {
-            Step::Read => Command::Read,
-            Step::Create => Command::Create(self.fresh(now)),
-            Step::Replace => Command::Replace(self.taken(now)),
+            NextRequest::Read => Command::Read,
+            NextRequest::Create => Command::Create(self.fresh(now)),
+            NextRequest::Replace => Command::Replace(self.taken(now)),
         })
     }
 
@@ -316,41 +316,43 @@ impl Lease {
         let Some(asked) = self.asked.take() else {
             return;
         };
-        let step = std::mem::replace(&mut self.step, Step::Read);
+        let step = std::mem::replace(&mut self.step, NextRequest::Read);
         self.next = after(now, self.retry_every());
         let answered = self.answered;
         if answer.is_ok() {
             self.answered = Some(asked);
         }
         match (step, answer) {
-            (Step::Read, Ok(record)) if self.is_renewed_by_another(&record) => {
+            (NextRequest::Read, Ok(record)) if self.is_renewed_by_another(&record) => {
                 self.lead = self.lead_since(answered.unwrap_or(Timestamp::MIN), &record);
                 self.note_seen(now, record);
             }
-            (Step::Read, Ok(record)) => self.handle_read(now, record),
-            (Step::Read, Err(error)) if error.code == Some(404) => {
+            (NextRequest::Read, Ok(record)) => self.handle_read(now, record),
+            (NextRequest::Read, Err(error)) if error.code == Some(404) => {
                 if !self.is_held_by_another(now) {
-                    self.step = Step::Create;
+                    self.step = NextRequest::Create;
                     self.next = now;
                 }
             }
-            (Step::Create | Step::Replace, Ok(record)) => {
+            (NextRequest::Create | NextRequest::Replace, Ok(record)) => {
                 self.lead = self.lead_since(asked, &record);
                 self.note_seen(now, record);
                 if !self.config.shared {
-                    self.step = Step::Replace;
+                    self.step = NextRequest::Replace;
                 }
             }
             // Another has renewed it meanwhile.
-            (Step::Replace, Err(error)) if self.config.shared && error.code == Some(409) => {
+            (NextRequest::Replace, Err(error)) if self.config.shared && error.code == Some(409) => {
                 self.next = now;
             }
             // Whether it was written is not known: what is there is read, at once where the answer was awaited for long, as little of the lead is
             // left.
-            (Step::Read | Step::Create | Step::Replace, Err(error)) if error.code.is_none() => {
+            (NextRequest::Read | NextRequest::Create | NextRequest::Replace, Err(error))
+                if error.code.is_none() =>
+            {
                 self.next = after(asked, self.retry_every()).max(now);
             }
-            (Step::Read | Step::Create | Step::Replace, Err(_)) => {}
+            (NextRequest::Read | NextRequest::Create | NextRequest::Replace, Err(_)) => {}
         }
     }
 
@@ -395,7 +397,7 @@ impl Lease {
         }
         self.note_seen(now, record);
         if !self.is_held_by_another(now) {
-            self.step = Step::Replace;
+            self.step = NextRequest::Replace;
             self.next = now;
         }
     }

@@ -30,6 +30,7 @@ mod batches;
 pub mod budget;
 #[cfg(test)]
 mod builders;
+pub mod cluster;
 pub mod creates;
 mod doubts;
 mod effects;

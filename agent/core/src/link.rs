@@ -44,7 +44,7 @@ const SESSIONS_AT_ONCE: u32 = 3;
 
 /// What a link needs to know of its agent.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct LinkConfig {
     /// The first frame of each session, without `resumes_session_id`.
     pub hello: v1::Hello,
     /// The shortest wait before reconnecting.
@@ -82,7 +82,7 @@ pub(crate) enum Incoming {
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub struct Link {
-    config: Config,
+    config: LinkConfig,
     backoff: Backoff,
     superseded: Backoff,
     sessions: TokenBucket,
@@ -125,7 +125,7 @@ enum State {
 impl Link {
     /// Returns a link that wants to connect at once.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: LinkConfig) -> Self {
         Self {
             backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
             superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, config.seed),

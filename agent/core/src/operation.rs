@@ -15,7 +15,7 @@ use crate::{
 
 /// Where an operation stands: the call that is under way.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum Stage {
     Create {
         name: String,
     },
@@ -59,7 +59,7 @@ pub(crate) type Answer = Result<Reply, ApiError>;
 
 /// A pod that an operation makes one more or one fewer, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum PodChange {
     Created(String),
     Deleted(String),
 }
@@ -67,13 +67,13 @@ pub(crate) enum Counted {
 /// What follows an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Next {
-    Call(Step, Request),
-    Report(Kind),
+    Call(Stage, Request),
+    Finish(Kind),
 }
 
-// === impl Step ===
+// === impl Stage ===
 
-impl Step {
+impl Stage {
     /// Returns what follows the answer, for the ReplicaSet that the operation serves.
     pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
         match self {
@@ -104,13 +104,13 @@ impl Step {
     }
 
     /// Returns the pod that there will be more or fewer of.
-    pub(crate) fn counted_pod(&self) -> Option<Counted> {
+    pub(crate) fn pod_change(&self) -> Option<PodChange> {
         match self {
             Self::Create { name } | Self::ReadCreated { name, .. } => {
-                Some(Counted::Created(name.clone()))
+                Some(PodChange::Created(name.clone()))
             }
             Self::Delete { pod } | Self::ReadDeleted { pod, .. } => {
-                Some(Counted::Deleted(pod.name.clone()))
+                Some(PodChange::Deleted(pod.name.clone()))
             }
             Self::Adopt { .. }
             | Self::ReadAdopted { .. }
@@ -140,9 +140,9 @@ impl Step {
     }
 }
 
-// === impl Counted ===
+// === impl PodChange ===
 
-impl Counted {
+impl PodChange {
     /// Returns what people are told of an outcome.
     pub(crate) fn note(&self, owner: &v1::ObjectRef, outcome: &Kind) -> Option<Note> {
         match self {
@@ -158,7 +158,7 @@ pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
         pod: victim.clone(),
         resource_version: Some(version).filter(|version| !version.is_empty()),
     };
-    Next::Call(Step::Delete { pod: victim }, request)
+    Next::Call(Stage::Delete { pod: victim }, request)
 }
 
 /// Starts an adoption.
@@ -167,7 +167,7 @@ pub(crate) fn start_adopt(controller: v1::OwnerReference, pod: v1::ObjectRef) ->
         pod: pod.clone(),
         controller,
     };
-    Next::Call(Step::Adopt { pod }, request)
+    Next::Call(Stage::Adopt { pod }, request)
 }
 
 /// Starts a release.
@@ -176,7 +176,7 @@ pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
         pod: pod.clone(),
         owner_uid: owner.uid.clone(),
     };
-    Next::Call(Step::Release { pod }, request)
+    Next::Call(Stage::Release { pod }, request)
 }
 
 /// Starts the write of a status on the ReplicaSet that the decision rests on; without it, on the live one.
@@ -188,9 +188,9 @@ pub(crate) fn start_status(
     match decided_on {
         Some(replica_set) => {
             let request = write_status(owner, replica_set, status.clone());
-            Next::Call(Step::WriteStatus { status }, request)
+            Next::Call(Stage::WriteStatus { status }, request)
         }
-        None => Next::Call(Step::RereadForStatus { status }, read_replica_set(owner)),
+        None => Next::Call(Stage::RereadForStatus { status }, read_replica_set(owner)),
     }
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn read_replica_set(owner: &v1::ObjectRef) -> Request {
 }
 
 pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Next {
-    Next::Report(Kind::Failed(failure(class, message)))
+    Next::Finish(Kind::Failed(failure(class, message)))
 }
 
 fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
@@ -227,7 +227,7 @@ fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
                 write_failure.class(),
                 FailureClass::NameTaken | FailureClass::Timeout
             ) {
-                return Next::Report(Kind::Failed(write_failure));
+                return Next::Finish(Kind::Failed(write_failure));
             }
             let namespace = owner.namespace.clone();
             let request = Request::ReadPod {
@@ -235,7 +235,7 @@ fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
                 name: name.clone(),
             };
             Next::Call(
-                Step::ReadCreated {
+                Stage::ReadCreated {
                     name,
                     write_failure,
                 },
@@ -254,7 +254,7 @@ fn read_created(
 ) -> Next {
     match answer {
         Ok(Reply::Pod(pod)) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
-            Next::Report(Kind::Done(v1::Done {
+            Next::Finish(Kind::Done(v1::Done {
                 uid: pod.uid.clone(),
                 resource_version: pod.resource_version.clone(),
                 object: Some(done::Object::Pod(*pod)),
@@ -271,7 +271,7 @@ fn read_created(
         ),
         // The pod that bore the name went between the two calls; or the create may yet arrive.
         Err(error) if classify(&error) == FailureClass::NotFound => {
-            Next::Report(Kind::Failed(write_failure))
+            Next::Finish(Kind::Failed(write_failure))
         }
         Err(error) => failed(FailureClass::Timeout, error.message),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
@@ -284,7 +284,7 @@ fn deleted(pod: v1::ObjectRef, answer: Answer) -> Next {
         Ok(Reply::Gone(version)) => done_gone(pod, version),
         Err(error) if error.code == Some(409) => failed(FailureClass::Precondition, error.message),
         Err(error) => resolve_or_report(refused(&error), pod, |pod, write_failure| {
-            Step::ReadDeleted { pod, write_failure }
+            Stage::ReadDeleted { pod, write_failure }
         }),
         Ok(Reply::ReplicaSet(_)) => unreadable(),
     }
@@ -295,7 +295,7 @@ fn read_deleted(pod: v1::ObjectRef, write_failure: v1::Failed, answer: Answer) -
         Ok(Reply::Pod(live)) if live.uid != pod.uid => done_gone(pod, String::new()),
         Ok(Reply::Pod(live)) if live.deleted.is_some() => done_pod(*live),
         Err(error) if classify(&error) == FailureClass::NotFound => done_gone(pod, String::new()),
-        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(write_failure)),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Finish(Kind::Failed(write_failure)),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -303,7 +303,7 @@ fn read_deleted(pod: v1::ObjectRef, write_failure: v1::Failed, answer: Answer) -
 fn patched(
     answer: Answer,
     pod: v1::ObjectRef,
-    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
+    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Stage,
 ) -> Next {
     match answer {
         Ok(Reply::Pod(pod)) => done_pod(*pod),
@@ -328,7 +328,7 @@ fn read_patched(
         Err(error) if classify(&error) == FailureClass::NotFound => {
             failed(FailureClass::NotFound, error.message)
         }
-        Ok(Reply::Pod(_)) | Err(_) => Next::Report(Kind::Failed(write_failure)),
+        Ok(Reply::Pod(_)) | Err(_) => Next::Finish(Kind::Failed(write_failure)),
         Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -336,7 +336,7 @@ fn read_patched(
 fn status_written(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
     match answer {
         Err(error) if classify(&error) == FailureClass::Conflict => {
-            Next::Call(Step::RereadForStatus { status }, read_replica_set(owner))
+            Next::Call(Stage::RereadForStatus { status }, read_replica_set(owner))
         }
         Ok(_) | Err(_) => status_written_again(answer),
     }
@@ -347,14 +347,14 @@ fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer
     match answer {
         Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
             let request = write_status(owner, &live.projected, status);
-            Next::Call(Step::WriteStatusAgain, request)
+            Next::Call(Stage::WriteStatusAgain, request)
         }
         Ok(Reply::ReplicaSet(live)) => {
             let (name, found) = (display(owner), live.projected.uid);
             let text = format!("replica set {name}: uid is {found}, wanted {}", owner.uid);
             failed(FailureClass::Precondition, text)
         }
-        Err(error) => Next::Report(Kind::Failed(refused(&error))),
+        Err(error) => Next::Finish(Kind::Failed(refused(&error))),
         Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -363,14 +363,14 @@ fn status_written_again(answer: Answer) -> Next {
     match answer {
         Ok(Reply::ReplicaSet(replica_set)) => {
             let replica_set = replica_set.projected;
-            Next::Report(Kind::Done(v1::Done {
+            Next::Finish(Kind::Done(v1::Done {
                 uid: replica_set.uid.clone(),
                 resource_version: replica_set.resource_version.clone(),
                 object: Some(done::Object::ReplicaSet(replica_set)),
                 already_existed: false,
             }))
         }
-        Err(error) => Next::Report(Kind::Failed(refused(&error))),
+        Err(error) => Next::Finish(Kind::Failed(refused(&error))),
         Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
     }
 }
@@ -378,10 +378,10 @@ fn status_written_again(answer: Answer) -> Next {
 fn resolve_or_report(
     write_failure: v1::Failed,
     pod: v1::ObjectRef,
-    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Step,
+    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Stage,
 ) -> Next {
     if write_failure.class() != FailureClass::Timeout {
-        return Next::Report(Kind::Failed(write_failure));
+        return Next::Finish(Kind::Failed(write_failure));
     }
     let request = Request::ReadPod {
         namespace: pod.namespace.clone(),
@@ -391,7 +391,7 @@ fn resolve_or_report(
 }
 
 fn done_pod(pod: v1::Pod) -> Next {
-    Next::Report(Kind::Done(v1::Done {
+    Next::Finish(Kind::Done(v1::Done {
         uid: pod.uid.clone(),
         resource_version: pod.resource_version.clone(),
         object: Some(done::Object::Pod(pod)),
@@ -400,7 +400,7 @@ fn done_pod(pod: v1::Pod) -> Next {
 }
 
 fn done_gone(pod: v1::ObjectRef, resource_version: String) -> Next {
-    Next::Report(Kind::Done(v1::Done {
+    Next::Finish(Kind::Done(v1::Done {
         uid: pod.uid,
         resource_version,
         object: Some(done::Object::Gone(true)),

@@ -55,8 +55,8 @@ struct Snapshot {
 struct Events {
     waiting: BTreeMap<u64, v1::Event>,
     /// Where the latest event of each object waits.
-    places: HashMap<(Kind, String), u64>,
-    place_last: u64,
+    positions: HashMap<(Kind, String), u64>,
+    position_last: u64,
     /// How many wait before those of an object are merged.
     unmerged_max: usize,
 }
@@ -102,7 +102,6 @@ impl Outbox {
         self.events.push(kind, uid, event, traceparent(trace));
     }
 
-    /// Returns how many outcomes wait.
     pub(crate) fn outcomes_waiting(&self) -> usize {
         self.outcomes.len()
     }
@@ -112,7 +111,6 @@ impl Outbox {
         self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
     }
 
-    /// Returns whether there is a next frame.
     pub(crate) fn has_frame(&self) -> bool {
         let listed = self.snapshots.iter().any(Snapshot::has_frame);
         listed || !self.outcomes.is_empty() || !self.events.waiting.is_empty()
@@ -235,11 +233,11 @@ impl Events {
     }
 
     fn push(&mut self, kind: Kind, uid: String, event: EventKind, mut traceparent: String) {
-        self.place_last += 1;
-        let place = self.place_last;
+        self.position_last += 1;
+        let position = self.position_last;
         let bookmark = matches!(event, EventKind::Bookmark(_));
         let merges = bookmark || self.waiting.len() >= self.unmerged_max;
-        let earlier = self.places.insert((kind, uid), place);
+        let earlier = self.positions.insert((kind, uid), position);
         if let Some(earlier) = earlier.filter(|_| merges) {
             let earlier = self.waiting.remove(&earlier);
             if let Some(earlier) = earlier.filter(|it| !it.traceparent.is_empty()) {
@@ -250,14 +248,15 @@ impl Events {
             }
         }
         let event = Some(event);
-        self.waiting.insert(place, v1::Event { event, traceparent });
+        self.waiting
+            .insert(position, v1::Event { event, traceparent });
     }
 
-    /// Returns the state of a pod that waits. A change that gave way to it had its place before changes that have been sent since: a
+    /// Returns the state of a pod that waits. A change that gave way to it had its position before changes that have been sent since: a
     /// server that was told of the older state only now would take the pod for gone.
     fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
-        let place = self.places.get(&(Kind::Pod, pod.uid.clone()))?;
-        match self.waiting.get(place)?.event.as_ref()? {
+        let position = self.positions.get(&(Kind::Pod, pod.uid.clone()))?;
+        match self.waiting.get(position)?.event.as_ref()? {
             EventKind::PodApplied(newest) => Some(newest),
             EventKind::ReplicaSetApplied(_) | EventKind::Deleted(_) | EventKind::Bookmark(_) => {
                 None
@@ -267,13 +266,13 @@ impl Events {
 
     /// Drops a bookmark that waits: it would vouch for an event that was just dropped in favour of a later one.
     fn forget_bookmark(&mut self, kind: Kind) {
-        if let Some(place) = self.places.remove(&(kind, String::new())) {
-            self.waiting.remove(&place);
+        if let Some(position) = self.positions.remove(&(kind, String::new())) {
+            self.waiting.remove(&position);
         }
     }
 
     fn forget(&mut self, kind: Kind) {
-        self.places.retain(|(of, _), _| *of != kind);
+        self.positions.retain(|(of, _), _| *of != kind);
         self.waiting.retain(|_, event| {
             let event = event.event.as_ref();
             event.and_then(kind_of) != Some(kind)
@@ -299,25 +298,24 @@ impl Events {
         Some(Frame::Events(v1::Events { events }))
     }
 
-    /// Forgets the places of what was sent, of which `last` is the last. A later event of the same object keeps its own.
+    /// Forgets the positions of what was sent, of which `last` is the last. A later event of the same object keeps its own.
     fn forget_sent(&mut self, sent: &[v1::Event], last: u64) {
         if self.waiting.is_empty() {
-            self.places.clear();
+            self.positions.clear();
             return;
         }
         for event in sent {
             let of = event.event.as_ref().and_then(identity);
-            let Some(Entry::Occupied(place)) = of.map(|of| self.places.entry(of)) else {
+            let Some(Entry::Occupied(position)) = of.map(|of| self.positions.entry(of)) else {
                 continue;
             };
-            if *place.get() <= last {
-                place.remove();
+            if *position.get() <= last {
+                position.remove();
             }
         }
     }
 }
 
-/// Returns the pod that an outcome shows.
 const fn pod_of(outcome: &mut v1::Outcome) -> Option<&mut v1::Pod> {
     match &mut outcome.outcome {
         Some(OutcomeKind::Done(v1::Done {

@@ -71,7 +71,7 @@ pub(crate) struct Counts {
 
 /// Whether an operation of the agent took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum WriteResult {
     /// It is known, and in the view.
     Known,
     /// It is not known. It may take effect until then.
@@ -187,7 +187,6 @@ impl Pods {
         }
     }
 
-    /// Returns a pod that is there.
     pub(crate) fn get(&self, uid: &str) -> Option<&Pod> {
         self.by_uid.get(uid).filter(|pod| pod.state != State::Gone)
     }
@@ -252,11 +251,11 @@ impl Pods {
     }
 
     /// Notes that a create ends.
-    pub(crate) fn end_create(&mut self, controller: &str, name: &str, effect: Effect) {
+    pub(crate) fn end_create(&mut self, controller: &str, name: &str, effect: WriteResult) {
         if let Some(it) = self.controllers.get_mut(controller) {
             match effect {
-                Effect::Known => drop(it.creates.remove(name)),
-                Effect::Unknown(until) => it.unknown.push((until, name.to_owned())),
+                WriteResult::Known => drop(it.creates.remove(name)),
+                WriteResult::Unknown(until) => it.unknown.push((until, name.to_owned())),
             }
         }
         self.drop_empty(controller);
@@ -271,10 +270,10 @@ impl Pods {
     }
 
     /// Notes that a delete ends. What it led to has been [applied](Self::apply) before.
-    pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, effect: Effect) {
+    pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, effect: WriteResult) {
         match (effect, self.controllers.get_mut(controller)) {
-            (Effect::Unknown(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
-            (Effect::Known, _) | (_, None) => self.set_leaving(uid, false),
+            (WriteResult::Unknown(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
+            (WriteResult::Known, _) | (_, None) => self.set_leaving(uid, false),
         }
     }
 

@@ -340,7 +340,6 @@ fn selects(selector: Option<&v1::LabelSelector>, labels: &Labels) -> Option<bool
     Some(selected)
 }
 
-/// Returns how many pods a ReplicaSet wants.
 fn wanted(set: &v1::ReplicaSet) -> usize {
     usize::try_from(replicas(set)).unwrap_or(usize::MAX)
 }

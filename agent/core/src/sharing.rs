@@ -13,7 +13,7 @@
 //! by what the shard will hold of it.
 //! **Invariant:** where the cluster shows a version older than the watch has reached, each shard hears of both, and lists anew.
 
-mod place;
+mod queue;
 mod split;
 
 use std::{
@@ -24,9 +24,9 @@ use std::{
 
 use jiff::Timestamp;
 
-pub use self::place::Next;
+pub use self::queue::Next;
 use self::{
-    place::{Place, State},
+    queue::{ShardQueue, State},
     split::Splitter,
 };
 use crate::{
@@ -43,9 +43,9 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 /// How long a watch that keeps failing waits at most.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
-/// The place of one list of a shard, and of the events after it.
+/// The queue of one list of a shard, and of the events after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlaceId {
+pub struct QueueId {
     shard: u16,
     number: u64,
 }
@@ -64,7 +64,7 @@ pub enum Subscribed {
 /// One kind's list and watch for many shards. Owned by one reader, which asks the API server and passes on what it answers.
 #[derive(Debug)]
 pub struct Sharing {
-    places: BTreeMap<u16, Place>,
+    queues: BTreeMap<u16, ShardQueue>,
     splitter: Splitter,
     numbered: u64,
     /// Up to which version the watch has been handed out; `None` where a list must come first.
@@ -72,7 +72,7 @@ pub struct Sharing {
     /// The same when the list that is under way began.
     position_before: Option<String>,
     id: WatchId,
-    stream: Stream,
+    watch_state: WatchState,
     /// Why the API server refuses the watch, until it opens again.
     outage: Option<ApiError>,
     watch_backoff: Backoff,
@@ -81,19 +81,19 @@ pub struct Sharing {
     list_backoff: Backoff,
     events_max: usize,
     /// The shards for which there is news.
-    told: BTreeSet<u16>,
+    notified: BTreeSet<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stream {
+enum WatchState {
     Closed { until: Timestamp },
     Opening,
     Open,
 }
 
-// === impl PlaceId ===
+// === impl QueueId ===
 
-impl PlaceId {
+impl QueueId {
     /// Returns the number of the shard.
     #[must_use]
     pub const fn shard(self) -> u16 {
@@ -110,13 +110,13 @@ impl Sharing {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
         let backoff = Backoff::new(RETRY_MIN, RETRY_MAX, seed);
         Self {
-            places: BTreeMap::new(),
+            queues: BTreeMap::new(),
             splitter: Splitter::new(kind, shards),
             numbered: 0,
             position: None,
             position_before: None,
             id: WatchId(0),
-            stream: Stream::Closed {
+            watch_state: WatchState::Closed {
                 until: Timestamp::MIN,
             },
             outage: None,
@@ -124,28 +124,28 @@ impl Sharing {
             list_due: Timestamp::MIN,
             list_backoff: backoff,
             events_max: EVENTS_MAX,
-            told: BTreeSet::new(),
+            notified: BTreeSet::new(),
         }
     }
 
-    /// Notes that a shard asks for a list. Its place before this one is void.
-    pub fn join(&mut self, shard: Shard) -> PlaceId {
+    /// Notes that a shard asks for a list. Its queue before this one is void.
+    pub fn join(&mut self, shard: Shard) -> QueueId {
         self.numbered += 1;
-        let id = PlaceId {
+        let id = QueueId {
             shard: shard.index(),
             number: self.numbered,
         };
-        self.places.insert(id.shard, Place::new(id.number));
-        self.told.insert(id.shard);
+        self.queues.insert(id.shard, ShardQueue::new(id.number));
+        self.notified.insert(id.shard);
         id
     }
 
-    /// Gives a place up. Without places nothing is watched.
-    pub fn leave(&mut self, id: PlaceId) {
-        if self.place(id).is_none() {
+    /// Gives a queue up. Without queues nothing is watched.
+    pub fn leave(&mut self, id: QueueId) {
+        if self.queue(id).is_none() {
             return;
         }
-        self.places.remove(&id.shard);
+        self.queues.remove(&id.shard);
         self.settle();
     }
 
@@ -155,9 +155,9 @@ impl Sharing {
             return false;
         }
         self.position_before.clone_from(&self.position);
-        for place in self.places.values_mut() {
-            if place.state == State::Asking {
-                place.state = State::Listing;
+        for queue in self.queues.values_mut() {
+            if queue.state == State::Asking {
+                queue.state = State::Listing;
             }
         }
         true
@@ -166,9 +166,9 @@ impl Sharing {
     /// Returns when [`begin_list`](Self::begin_list) is due.
     #[must_use]
     pub fn list_timeout(&self) -> Option<Timestamp> {
-        let mut places = self.places.values();
-        places
-            .any(|place| place.state == State::Asking)
+        let mut queues = self.queues.values();
+        queues
+            .any(|queue| queue.state == State::Asking)
             .then_some(self.list_due)
     }
 
@@ -183,16 +183,16 @@ impl Sharing {
             let before = self.position_before.take();
             self.check_version(before.as_deref(), &version);
         }
-        let listing = self.places.iter();
-        let listing = listing.filter(|(_, place)| place.state == State::Listing);
+        let listing = self.queues.iter();
+        let listing = listing.filter(|(_, queue)| queue.state == State::Listing);
         let listing = listing.map(|(shard, _)| *shard).collect();
         let mut shares = self.splitter.list(page, &listing);
         for shard in listing {
             let share = shares.remove(&shard);
             let share = share.unwrap_or_else(|| self.splitter.empty(part, &version));
-            let place = self.places.get_mut(&shard);
-            if place.is_some_and(|place| place.push_page(share)) {
-                self.told.insert(shard);
+            let queue = self.queues.get_mut(&shard);
+            if queue.is_some_and(|queue| queue.push_page(share)) {
+                self.notified.insert(shard);
             }
         }
         if part.ends() {
@@ -203,34 +203,34 @@ impl Sharing {
 
     /// Returns the watch to open, and the version after which it begins.
     pub fn poll_watch(&mut self, now: Timestamp) -> Option<(WatchId, String)> {
-        let Stream::Closed { until } = self.stream else {
+        let WatchState::Closed { until } = self.watch_state else {
             return None;
         };
         let from = self.position.clone().filter(|_| until <= now)?;
         self.id.0 += 1;
-        self.stream = Stream::Opening;
+        self.watch_state = WatchState::Opening;
         Some((self.id, from))
     }
 
     /// Returns when [`poll_watch`](Self::poll_watch) is due.
     #[must_use]
     pub fn watch_timeout(&self) -> Option<Timestamp> {
-        match self.stream {
-            Stream::Closed { until } if self.position.is_some() => Some(until),
-            Stream::Closed { .. } | Stream::Opening | Stream::Open => None,
+        match self.watch_state {
+            WatchState::Closed { until } if self.position.is_some() => Some(until),
+            WatchState::Closed { .. } | WatchState::Opening | WatchState::Open => None,
         }
     }
 
     /// Returns whether a watch is still wanted.
     #[must_use]
     pub fn is_current(&self, id: WatchId) -> bool {
-        id == self.id && !matches!(self.stream, Stream::Closed { .. })
+        id == self.id && !matches!(self.watch_state, WatchState::Closed { .. })
     }
 
     /// Notes that a watch is open.
     pub fn handle_opened(&mut self, id: WatchId) {
         if self.is_current(id) {
-            self.stream = Stream::Open;
+            self.watch_state = WatchState::Open;
             self.outage = None;
             self.wake_all();
         }
@@ -264,7 +264,7 @@ impl Sharing {
             .watch_backoff
             .next_wait()
             .max(asked.unwrap_or_default());
-        self.stream = Stream::Closed {
+        self.watch_state = WatchState::Closed {
             until: after(now, wait),
         };
         if error.is_some() {
@@ -280,7 +280,7 @@ impl Sharing {
     }
 
     /// Takes a version that the cluster showed when it was asked after the watch had reached `before`. An older one means that the cluster was
-    /// restored: the shards are told of what had been reached, and list anew.
+    /// restored: the shards are told what had been reached, and list anew.
     pub fn check_version(&mut self, before: Option<&str>, version: &str) {
         let [before, version] = [before, Some(version)].map(|it| it.and_then(parse_version));
         if version.is_some() && version < before {
@@ -289,40 +289,40 @@ impl Sharing {
         }
     }
 
-    /// Returns the next page for a place.
-    pub fn poll_page(&mut self, id: PlaceId) -> Next<Result<List, ApiError>> {
-        self.place(id).map_or(Next::End, Place::poll_page)
+    /// Returns the next page for a queue.
+    pub fn poll_page(&mut self, id: QueueId) -> Next<Result<List, ApiError>> {
+        self.queue(id).map_or(Next::End, ShardQueue::poll_page)
     }
 
-    /// Returns whether the events of a place can be read by who has seen all up to `from`.
-    pub fn subscribe(&mut self, id: PlaceId, from: &str) -> Subscribed {
-        let (outage, is_open) = (self.outage.clone(), self.stream == Stream::Open);
-        match (self.place(id), outage) {
-            (Some(place), _) if place.has_error() => Subscribed::Ready,
-            (Some(place), None) if place.continues(from) && is_open => Subscribed::Ready,
-            (Some(place), None) if place.continues(from) => Subscribed::Pending,
-            (Some(place), Some(outage)) if place.continues(from) => Subscribed::Refused(outage),
+    /// Returns whether the events of a queue can be read by who has seen all up to `from`.
+    pub fn subscribe(&mut self, id: QueueId, from: &str) -> Subscribed {
+        let (outage, is_open) = (self.outage.clone(), self.watch_state == WatchState::Open);
+        match (self.queue(id), outage) {
+            (Some(queue), _) if queue.has_error() => Subscribed::Ready,
+            (Some(queue), None) if queue.continues(from) && is_open => Subscribed::Ready,
+            (Some(queue), None) if queue.continues(from) => Subscribed::Pending,
+            (Some(queue), Some(outage)) if queue.continues(from) => Subscribed::Refused(outage),
             (Some(_) | None, _) => {
                 Subscribed::Refused(gone("the events after this version are not kept"))
             }
         }
     }
 
-    /// Returns the next events for a place; the end where the watch was refused.
-    pub fn poll_events(&mut self, id: PlaceId) -> Next<Vec<WatchEvent>> {
+    /// Returns the next events for a queue; the end where the watch was refused.
+    pub fn poll_events(&mut self, id: QueueId) -> Next<Vec<WatchEvent>> {
         let is_out = self.outage.is_some();
-        self.place(id)
-            .map_or(Next::End, |place| place.poll_events(is_out))
+        self.queue(id)
+            .map_or(Next::End, |queue| queue.poll_events(is_out))
     }
 
     /// Takes the shards for which there is news.
     pub fn take_told(&mut self) -> BTreeSet<u16> {
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.notified)
     }
 
-    fn place(&mut self, id: PlaceId) -> Option<&mut Place> {
-        let place = self.places.get_mut(&id.shard);
-        place.filter(|place| place.number == id.number)
+    fn queue(&mut self, id: QueueId) -> Option<&mut ShardQueue> {
+        let queue = self.queues.get_mut(&id.shard);
+        queue.filter(|queue| queue.number == id.number)
     }
 
     /// Hands out an event to the shard that it concerns, or to all.
@@ -334,42 +334,42 @@ impl Sharing {
             self.position = Some(version.to_owned());
         }
         let owner = self.splitter.owner(&event);
-        let (told, places) = (&mut self.told, &mut self.places);
+        let (notified, queues) = (&mut self.notified, &mut self.queues);
         if let Some(shard) = owner {
-            if places
+            if queues
                 .get_mut(&shard)
-                .is_some_and(|place| place.push_event(event))
+                .is_some_and(|queue| queue.push_event(event))
             {
-                told.insert(shard);
+                notified.insert(shard);
             }
             return;
         }
-        for (shard, place) in places {
-            if place.push_event(event.clone()) {
-                told.insert(*shard);
+        for (shard, queue) in queues {
+            if queue.push_event(event.clone()) {
+                notified.insert(*shard);
             }
         }
     }
 
     /// Has the shards list anew that are furthest behind, while too many events wait.
     fn keep_bound(&mut self) {
-        let mut waiting: usize = self.places.values().map(Place::waiting).sum();
+        let mut waiting: usize = self.queues.values().map(ShardQueue::waiting).sum();
         while waiting > self.events_max {
-            let longest = self.places.iter_mut().max_by_key(|(_, it)| it.waiting());
-            let Some((shard, place)) = longest else {
+            let longest = self.queues.iter_mut().max_by_key(|(_, it)| it.waiting());
+            let Some((shard, queue)) = longest else {
                 return;
             };
-            waiting -= place.waiting();
-            place.fall_behind(gone("the shard fell behind"));
-            self.told.insert(*shard);
+            waiting -= queue.waiting();
+            queue.fall_behind(gone("the shard fell behind"));
+            self.notified.insert(*shard);
             self.settle();
         }
     }
 
-    /// Has all shards list anew, after they are told of a version that the cluster had reached.
+    /// Has all shards list anew, after they are told a version that the cluster had reached.
     fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
-        for place in self.places.values_mut().filter(|place| place.is_fed()) {
-            place.lose(reached, error);
+        for queue in self.queues.values_mut().filter(|queue| queue.is_fed()) {
+            queue.lose(reached, error);
         }
         self.forget();
         self.wake_all();
@@ -379,7 +379,7 @@ impl Sharing {
     fn forget(&mut self) {
         self.position = None;
         self.outage = None;
-        self.stream = Stream::Closed {
+        self.watch_state = WatchState::Closed {
             until: Timestamp::MIN,
         };
     }
@@ -387,10 +387,10 @@ impl Sharing {
     fn fail_list(&mut self, now: Timestamp, error: &ApiError) {
         let wait = self.list_backoff.next_wait().max(error.retry_after());
         self.list_due = after(now, wait);
-        for (shard, place) in &mut self.places {
-            if place.state == State::Listing {
-                place.fail(error.clone());
-                self.told.insert(*shard);
+        for (shard, queue) in &mut self.queues {
+            if queue.state == State::Listing {
+                queue.fail(error.clone());
+                self.notified.insert(*shard);
             }
         }
         self.settle();
@@ -398,13 +398,13 @@ impl Sharing {
 
     /// Ends the watch when no shard takes events.
     fn settle(&mut self) {
-        if !self.places.values().any(Place::is_fed) {
+        if !self.queues.values().any(ShardQueue::is_fed) {
             self.forget();
         }
     }
 
     fn wake_all(&mut self) {
-        self.told.extend(self.places.keys());
+        self.notified.extend(self.queues.keys());
     }
 }
 

@@ -138,7 +138,6 @@ impl Templates {
         });
     }
 
-    /// Returns how many pods ReplicaSets want.
     pub(crate) const fn wanted(&self) -> &Totals {
         &self.wanted
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    config::Config,
+    config::ClusterConfig,
     controllers,
     create::{self, read_kind, with_namespace},
     delete::{self, DeleteOptions, Deletion},
@@ -14,9 +14,9 @@ use crate::{
     faults::{Faults, Harm},
     kind::Kind,
     object::Object,
-    requests::{Call, Requests, Verb},
+    requests::{Requests, Verb},
     state::{List, State},
-    store::Place,
+    store::ObjectKey,
     update,
     watch::{OpenWatches, WatchId, WatchPoll},
 };
@@ -34,11 +34,10 @@ pub struct Cluster {
 impl Cluster {
     /// Returns a cluster with the namespaces `default` and `kube-system` and its nodes.
     #[must_use]
-    pub fn new(config: Config) -> Self {
-        let requests = Requests::new(config.calls_max);
+    pub fn new(config: ClusterConfig) -> Self {
         let mut cluster = Self {
             state: State::new(config),
-            requests,
+            requests: Requests::default(),
             latency: Duration::ZERO,
         };
         for namespace in ["default", "kube-system"] {
@@ -64,11 +63,10 @@ impl Cluster {
         self.state.timeline.arrive(to);
     }
 
-    /// Returns when [`Self::advance`] has something to run next, or a lagging watch something to deliver.
+    /// Returns when [`Self::advance`] has something to run next.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        let tasks = self.state.timeline.next_due().into_iter();
-        tasks.chain(self.state.next_delivery()).min()
+        self.state.timeline.next_due()
     }
 
     /// Creates an object; the kind is read from it, and an absent namespace is `default`.
@@ -86,8 +84,8 @@ impl Cluster {
     pub fn create_within(&mut self, object: Value, timeout: Duration) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
         let object = with_namespace(kind, object)?;
-        let place = Place::of(&object);
-        self.call(Verb::Create, kind, &place, |cluster| {
+        let key = ObjectKey::of(&object);
+        self.call(Verb::Create, kind, &key, |cluster| {
             if cluster.latency > timeout {
                 cluster.latency = timeout;
                 return Err(ApiError::timeout());
@@ -116,9 +114,9 @@ impl Cluster {
     /// # Errors
     /// As the API server answers.
     pub fn get(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<Object, ApiError> {
-        let place = Place::new(scope(kind, namespace), name);
-        self.call(Verb::Get, kind, &place, |cluster| {
-            cluster.state.found(kind, &place)
+        let key = ObjectKey::new(scope(kind, namespace), name);
+        self.call(Verb::Get, kind, &key, |cluster| {
+            cluster.state.found(kind, &key)
         })
     }
 
@@ -128,7 +126,7 @@ impl Cluster {
     /// Only where a fault says so.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
         self.state.apply_faults();
-        self.call(Verb::List, kind, &Place::new("", ""), |cluster| {
+        self.call(Verb::List, kind, &ObjectKey::new("", ""), |cluster| {
             Ok(cluster.state.list(kind))
         })
     }
@@ -144,9 +142,9 @@ impl Cluster {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deletion, ApiError> {
-        let place = Place::new(scope(kind, namespace), name);
-        self.call(Verb::Delete, kind, &place, |cluster| {
-            delete::delete(&mut cluster.state, kind, &place, options)
+        let key = ObjectKey::new(scope(kind, namespace), name);
+        self.call(Verb::Delete, kind, &key, |cluster| {
+            delete::delete(&mut cluster.state, kind, &key, options)
         })
     }
 
@@ -161,9 +159,9 @@ impl Cluster {
         name: &str,
         patch: &Value,
     ) -> Result<Object, ApiError> {
-        let place = Place::new(scope(kind, namespace), name);
-        self.call(Verb::Patch, kind, &place, |cluster| {
-            update::patch(&mut cluster.state, kind, &place, patch)
+        let key = ObjectKey::new(scope(kind, namespace), name);
+        self.call(Verb::Patch, kind, &key, |cluster| {
+            update::patch(&mut cluster.state, kind, &key, patch)
         })
     }
 
@@ -173,9 +171,9 @@ impl Cluster {
     /// As the API server answers.
     pub fn update_status(&mut self, object: &Value) -> Result<Object, ApiError> {
         let kind = read_kind(object)?;
-        let place = Place::of(object);
-        self.call(Verb::UpdateStatus, kind, &place, |cluster| {
-            update::replace_status(&mut cluster.state, kind, &place, object)
+        let key = ObjectKey::of(object);
+        self.call(Verb::UpdateStatus, kind, &key, |cluster| {
+            update::replace_status(&mut cluster.state, kind, &key, object)
         })
     }
 
@@ -189,10 +187,10 @@ impl Cluster {
         name: &str,
         replicas: i32,
     ) -> Result<Object, ApiError> {
-        let place = Place::new(namespace, name);
+        let key = ObjectKey::new(namespace, name);
         let patch = json!({"spec": {"replicas": replicas}});
-        self.call(Verb::Scale, Kind::ReplicaSet, &place, |cluster| {
-            update::patch(&mut cluster.state, Kind::ReplicaSet, &place, &patch)
+        self.call(Verb::Scale, Kind::ReplicaSet, &key, |cluster| {
+            update::patch(&mut cluster.state, Kind::ReplicaSet, &key, &patch)
         })
     }
 
@@ -200,11 +198,11 @@ impl Cluster {
         &mut self,
         verb: Verb,
         kind: Kind,
-        place: &Place,
+        key: &ObjectKey,
         run: impl FnOnce(&mut Self) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let State { faults, chance, .. } = &mut self.state;
-        let (late, harm) = faults.strike(chance, verb, kind, place.namespace());
+        let (late, harm) = faults.strike(chance, verb, kind, key.namespace());
         self.latency = late;
         let result = match harm {
             Some(Harm::Refuse(answer)) => Err(answer),
@@ -214,14 +212,8 @@ impl Cluster {
             Some(Harm::Delay(_)) | None => run(self),
         };
         let done = if verb == Verb::Create { 201 } else { 200 };
-        self.requests.record(Call {
-            at: self.now(),
-            verb,
-            kind,
-            namespace: place.namespace().to_owned(),
-            name: place.name().to_owned(),
-            code: result.as_ref().err().map_or(done, |error| error.code),
-        });
+        let code = result.as_ref().err().map_or(done, |error| error.code);
+        self.requests.count_call(verb, kind, code);
         result
     }
 }
@@ -235,12 +227,12 @@ impl Cluster {
     /// 410 if the version is compacted, 504 if it is in the future, but where watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
         self.state.apply_faults();
-        self.call(Verb::Watch, kind, &Place::new("", ""), |cluster| {
+        self.call(Verb::Watch, kind, &ObjectKey::new("", ""), |cluster| {
             let initial: VecDeque<_> = match from {
                 0 => cluster.state.store.all(kind).cloned().collect(),
                 _ => VecDeque::new(),
             };
-            let delivery = cluster.state.delivery(kind);
+            let delivery = cluster.state.delivery();
             cluster.state.watches.open(kind, from, initial, delivery)
         })
     }
@@ -248,10 +240,7 @@ impl Cluster {
     /// Returns what a watch has to say.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
         self.state.apply_faults();
-        let Some(kind) = self.state.watches.kind(id) else {
-            return WatchPoll::Closed;
-        };
-        let delivery = self.state.delivery(kind);
+        let delivery = self.state.delivery();
         self.state.watches.poll(id, delivery)
     }
 
@@ -286,7 +275,7 @@ impl Cluster {
     pub fn peek(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
         self.state
             .store
-            .find(kind, &Place::new(scope(kind, namespace), name))
+            .find(kind, &ObjectKey::new(scope(kind, namespace), name))
     }
 
     /// Returns all objects of a kind without a call, sorted by namespace and name.

@@ -12,7 +12,7 @@ use crate::{
     object::{self, Condition, Object, set_condition},
     quota,
     state::{NodeState, State},
-    store::Place,
+    store::ObjectKey,
     wake,
     watch::{EventKind, WatchEvent},
 };
@@ -43,7 +43,7 @@ pub(crate) fn change(state: &mut State, kind: Kind, old: &Object, new: Value) ->
 /// Removes an object and wakes whom it concerns.
 pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
     state.apply_faults();
-    let Some(last) = state.store.remove(kind, &Place::of(object)) else {
+    let Some(last) = state.store.remove(kind, &ObjectKey::of(object)) else {
         return object.clone();
     };
     publish(state, kind, EventKind::Deleted, &last);
@@ -63,7 +63,7 @@ fn publish(state: &mut State, kind: Kind, event: EventKind, object: &Object) {
         kind: event,
         object: object.clone(),
     };
-    state.watches.record(kind, state.timeline.now(), event);
+    state.watches.record(kind, event);
 }
 
 /// Ends the grace of a pod: it goes at once, or as soon as its finalizers let it.
@@ -84,7 +84,11 @@ pub(crate) fn set_node_status(
     reason: &str,
     message: &str,
 ) {
-    if let Some(node) = state.store.find(Kind::Node, &Place::new("", name)).cloned() {
+    if let Some(node) = state
+        .store
+        .find(Kind::Node, &ObjectKey::new("", name))
+        .cloned()
+    {
         let mut new = Value::clone(&node);
         let condition = Condition {
             status,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// Describes a cluster. The default is a sound small one: three nodes and a brisk kubelet.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ClusterConfig {
     /// Where uids, generated names, jitter and probable faults come from. Same seed and same calls, same cluster.
     pub seed: u64,
     /// The time at which the cluster begins.
@@ -28,8 +28,6 @@ pub struct Config {
     /// How often a quiet watch gets a bookmark; `None` for never. A bookmark is given when it is polled for, so it never
     /// makes [`crate::Cluster::next_due`] earlier.
     pub bookmark_every: Option<Duration>,
-    /// How many calls [`crate::Requests`] remembers.
-    pub calls_max: usize,
 }
 
 /// Sets the pace of the scheduler and the kubelets. `Duration::MAX` means never.
@@ -58,7 +56,7 @@ pub struct NodeLoss {
     pub remove_after: Duration,
 }
 
-impl Default for Config {
+impl Default for ClusterConfig {
     fn default() -> Self {
         Self {
             seed: 0,
@@ -71,7 +69,6 @@ impl Default for Config {
             empty_namespace_after: Duration::from_millis(200),
             watch_log_max: 100_000,
             bookmark_every: Some(Duration::from_secs(60)),
-            calls_max: 10_000,
         }
     }
 }

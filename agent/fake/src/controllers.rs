@@ -8,7 +8,7 @@ use crate::{
     kubelet, node,
     object::{self, FOREGROUND, ORPHAN, Object},
     state::State,
-    store::Place,
+    store::ObjectKey,
     timeline::Task,
     update,
     wake::is_modelled,
@@ -22,8 +22,8 @@ pub(crate) fn run(state: &mut State, task: Task) {
         Task::Start(pod) => kubelet::start(state, &pod),
         Task::Ready(pod) => kubelet::become_ready(state, &pod),
         Task::Stop(pod) => kubelet::stop(state, &pod),
-        Task::Collect(kind, place) => collect(state, kind, &place),
-        Task::Propagate(kind, place) => propagate(state, kind, &place),
+        Task::Collect(kind, key) => collect(state, kind, &key),
+        Task::Propagate(kind, key) => propagate(state, kind, &key),
         Task::Empty(namespace) => empty(state, &namespace),
         Task::LoseNode {
             node,
@@ -36,8 +36,8 @@ pub(crate) fn run(state: &mut State, task: Task) {
 // === the garbage collector ===
 
 /// Deletes an object whose owners are all gone; with some left, takes the others off it.
-fn collect(state: &mut State, kind: Kind, place: &Place) {
-    let Some(object) = state.store.find(kind, place).cloned() else {
+fn collect(state: &mut State, kind: Kind, key: &ObjectKey) {
+    let Some(object) = state.store.find(kind, key).cloned() else {
         return;
     };
     let is_gone = |uid: &str, kind: &str| is_modelled(kind) && state.store.by_uid(uid).is_none();
@@ -47,17 +47,17 @@ fn collect(state: &mut State, kind: Kind, place: &Place) {
         return;
     }
     if gone.len() == object::owners(&object).count() {
-        delete::delete_quietly(state, kind, place);
+        delete::delete_quietly(state, kind, key);
     } else {
         disown(state, kind, &object, &gone);
     }
 }
 
 /// Sees to the dependents of an owner that waits for them, and lets it go when none holds it.
-fn propagate(state: &mut State, kind: Kind, place: &Place) {
+fn propagate(state: &mut State, kind: Kind, key: &ObjectKey) {
     let Some(owner) = state
         .store
-        .find(kind, place)
+        .find(kind, key)
         .filter(|it| object::is_deleting(it))
         .cloned()
     else {
@@ -68,14 +68,14 @@ fn propagate(state: &mut State, kind: Kind, place: &Place) {
     if !orphans && !object::has_finalizer(&owner, FOREGROUND) {
         return;
     }
-    for (kind, place) in state.store.dependents(&uid) {
-        let Some(dependent) = state.store.find(kind, &place).cloned() else {
+    for (kind, key) in state.store.dependents(&uid) {
+        let Some(dependent) = state.store.find(kind, &key).cloned() else {
             continue;
         };
         if orphans || has_other_owner(state, &dependent, &uid) {
             disown(state, kind, &dependent, std::slice::from_ref(&uid));
         } else if !object::is_deleting(&dependent) {
-            delete::delete_quietly(state, kind, &place);
+            delete::delete_quietly(state, kind, &key);
         }
     }
     if orphans || !is_blocked(state, &uid) {
@@ -98,8 +98,8 @@ fn disown(state: &mut State, kind: Kind, object: &Object, owners: &[String]) {
 
 fn is_blocked(state: &State, owner: &str) -> bool {
     let dependents = state.store.dependents(owner);
-    dependents.iter().any(|(kind, place)| {
-        let dependent = state.store.find(*kind, place);
+    dependents.iter().any(|(kind, key)| {
+        let dependent = state.store.find(*kind, key);
         dependent
             .is_some_and(|it| object::owners(it).any(|entry| entry.uid == owner && entry.blocks))
     })
@@ -126,20 +126,20 @@ fn empty(state: &mut State, namespace: &str) {
         let contents = state.store.in_namespace(kind, namespace);
         let going: Vec<_> = contents
             .filter(|it| !object::is_deleting(it))
-            .map(|it| Place::of(it))
+            .map(|it| ObjectKey::of(it))
             .collect();
-        for place in going {
-            delete::delete_quietly(state, kind, &place);
+        for key in going {
+            delete::delete_quietly(state, kind, &key);
         }
     }
-    let place = Place::new("", namespace);
+    let key = ObjectKey::new("", namespace);
     let kinds = [Kind::ReplicaSet, Kind::Pod, Kind::ResourceQuota];
     let is_empty = kinds
         .iter()
         .all(|kind| state.store.in_namespace(*kind, namespace).next().is_none());
     if let Some(last) = state
         .store
-        .find(Kind::Namespace, &place)
+        .find(Kind::Namespace, &key)
         .filter(|_| is_empty)
         .cloned()
     {

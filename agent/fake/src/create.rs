@@ -10,7 +10,7 @@ use crate::{
     object::{self, Object},
     quota,
     state::State,
-    store::Place,
+    store::ObjectKey,
     validate,
 };
 
@@ -120,7 +120,7 @@ fn check_namespace(state: &State, kind: Kind, object: &Value) -> Result<(), ApiE
     let namespace = object::namespace(object);
     let found = state
         .store
-        .find(Kind::Namespace, &Place::new("", namespace));
+        .find(Kind::Namespace, &ObjectKey::new("", namespace));
     match found {
         None => Err(ApiError::not_found(Kind::Namespace, namespace)),
         Some(it) if object::is_deleting(it) => {
@@ -164,13 +164,13 @@ fn find_place(
 ) -> Result<(), ApiError> {
     let base = object::text(object, "generateName").to_owned();
     for _ in 1..tries {
-        if state.store.find(kind, &Place::of(object)).is_none() {
+        if state.store.find(kind, &ObjectKey::of(object)).is_none() {
             return Ok(());
         }
         let name = names::generate(&mut state.identity, &base);
         object::metadata(object).insert("name".to_owned(), name.into());
     }
-    match state.store.find(kind, &Place::of(object)) {
+    match state.store.find(kind, &ObjectKey::of(object)) {
         None => Ok(()),
         Some(taken) => Err(ApiError::already_exists(kind, object::name(taken))),
     }

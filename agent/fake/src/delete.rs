@@ -11,7 +11,7 @@ use crate::{
     kind::Kind,
     object::{self, FOREGROUND, ORPHAN, Object},
     state::State,
-    store::Place,
+    store::ObjectKey,
 };
 
 const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -52,15 +52,15 @@ pub struct Deletion {
 pub(crate) fn delete(
     state: &mut State,
     kind: Kind,
-    place: &Place,
+    key: &ObjectKey,
     options: &DeleteOptions,
 ) -> Result<Deletion, ApiError> {
-    let object = state.found(kind, place)?;
+    let object = state.found(kind, key)?;
     check_preconditions(kind, &object, options)?;
-    if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&place.name()) {
+    if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&key.name()) {
         return Err(ApiError::forbidden(
             kind,
-            place.name(),
+            key.name(),
             "this namespace may not be deleted",
         ));
     }
@@ -87,9 +87,9 @@ pub(crate) fn delete(
 }
 
 /// Deletes an object as a controller of the cluster does: one that is gone already is no matter.
-pub(crate) fn delete_quietly(state: &mut State, kind: Kind, place: &Place) {
-    let gone = delete(state, kind, place, &DeleteOptions::default());
-    debug_assert!(gone.is_ok() || state.store.find(kind, place).is_none());
+pub(crate) fn delete_quietly(state: &mut State, kind: Kind, key: &ObjectKey) {
+    let gone = delete(state, kind, key, &DeleteOptions::default());
+    debug_assert!(gone.is_ok() || state.store.find(kind, key).is_none());
 }
 
 /// Deletes again what is being deleted: changes nothing, unless it says "at once".
@@ -100,7 +100,7 @@ fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<
     } else {
         object.clone()
     };
-    let gone = state.store.find(kind, &Place::of(&object)).is_none();
+    let gone = state.store.find(kind, &ObjectKey::of(&object)).is_none();
     Deletion { object, gone }
 }
 

@@ -1,4 +1,4 @@
-//! Faults that can be switched on: refusals, lost replies, latency, and watches and lists that misbehave.
+//! Faults that can be switched on: refusals, lost replies, latency, and watches that end.
 
 use std::time::Duration;
 
@@ -32,14 +32,11 @@ pub(crate) enum Harm {
     Delay(Duration),
 }
 
-/// What befalls the watches and lists of one kind.
+/// What befalls the watches of one kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchFaults {
-    pub(crate) lag: Duration,
-    pub(crate) held: bool,
     pub(crate) drop_all: bool,
     pub(crate) compact: bool,
-    pub(crate) freeze: bool,
 }
 
 // === impl Fault ===
@@ -145,24 +142,9 @@ impl Faults {
         self.rules.push(fault);
     }
 
-    /// Switches everything off: rules, lag, held watches and frozen lists.
+    /// Switches everything off.
     pub fn clear(&mut self) {
         *self = Self::default();
-    }
-
-    /// Holds back the watch events of a kind until [`Self::release_watches`].
-    pub fn hold_watches(&mut self, kind: Kind) {
-        self.watches[kind.index()].held = true;
-    }
-
-    /// Lets held watch events of a kind go.
-    pub fn release_watches(&mut self, kind: Kind) {
-        self.watches[kind.index()].held = false;
-    }
-
-    /// Delivers every watch event of a kind so much later than it happened.
-    pub fn lag_watches(&mut self, kind: Kind, by: Duration) {
-        self.watches[kind.index()].lag = by;
     }
 
     /// Closes all open watches of a kind without a word; they may begin again from where they were.
@@ -173,16 +155,6 @@ impl Faults {
     /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, is answered 410.
     pub fn compact(&mut self, kind: Kind) {
         self.watches[kind.index()].compact = true;
-    }
-
-    /// Answers lists of a kind as they are at this moment until [`Self::thaw_lists`]: a stale replica of the API server.
-    pub fn freeze_lists(&mut self, kind: Kind) {
-        self.watches[kind.index()].freeze = true;
-    }
-
-    /// Answers lists of a kind as they are again.
-    pub fn thaw_lists(&mut self, kind: Kind) {
-        self.watches[kind.index()].freeze = false;
     }
 
     /// Returns what a call meets: how late its reply is, and what becomes of it.

@@ -12,7 +12,7 @@ use crate::{
     node,
     object::Object,
     patch,
-    store::Place,
+    store::ObjectKey,
     validate,
 };
 
@@ -29,7 +29,7 @@ impl Cluster {
         name: &str,
         status: &Value,
     ) -> Result<Object, ApiError> {
-        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let pod = self.state.pod(namespace, name)?;
         let mut new = Value::clone(&pod);
         patch::merge(&mut new["status"], status);
         validate::shape(Kind::Pod, &new)?;
@@ -46,40 +46,21 @@ impl Cluster {
         name: &str,
         reason: &str,
     ) -> Result<Object, ApiError> {
-        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let pod = self.state.pod(namespace, name)?;
         let mut failed =
             kubelet::observe(&self.state, &pod, Containers::Stopped { exit_code: 137 });
         failed["status"]["reason"] = reason.into();
         Ok(commit::change(&mut self.state, Kind::Pod, &pod, failed))
     }
 
-    /// Puts an object in the place of one of its name, whatever the API server would say of it: one of another version may have let it in.
+    /// Replaces the object of this name without validation: an API server of another version may have accepted it.
     ///
     /// # Errors
     /// 404 if there is none.
     pub fn replace_unchecked(&mut self, object: Value) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
-        let old = self.state.found(kind, &Place::of(&object))?;
+        let old = self.state.found(kind, &ObjectKey::of(&object))?;
         Ok(commit::change(&mut self.state, kind, &old, object))
-    }
-
-    /// Adds a restart to the pod's first container.
-    ///
-    /// # Errors
-    /// 404 if there is no such pod, 409 if no container of it has started.
-    pub fn restart_pod(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
-        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
-        let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
-        let Some(restarts) = restarts else {
-            return Err(ApiError::conflict(
-                Kind::Pod,
-                name,
-                "no container has started",
-            ));
-        };
-        let mut new = Value::clone(&pod);
-        new["status"]["containerStatuses"][0]["restartCount"] = restarts.saturating_add(1).into();
-        Ok(commit::change(&mut self.state, Kind::Pod, &pod, new))
     }
 
     /// Removes a pod without grace, finalizers and all.
@@ -87,7 +68,7 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such pod.
     pub fn remove_pod_now(&mut self, namespace: &str, name: &str) -> Result<Object, ApiError> {
-        let pod = self.state.found(Kind::Pod, &Place::new(namespace, name))?;
+        let pod = self.state.pod(namespace, name)?;
         Ok(commit::remove(&mut self.state, Kind::Pod, &pod))
     }
 }

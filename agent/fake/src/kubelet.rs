@@ -98,7 +98,7 @@ pub(crate) fn stop(state: &mut State, pod: &PodRef) {
 }
 
 fn find_pod(state: &State, pod: &PodRef) -> Option<Object> {
-    let found = state.store.find(Kind::Pod, &pod.place);
+    let found = state.store.find(Kind::Pod, &pod.key);
     found.filter(|found| object::uid(found) == pod.uid).cloned()
 }
 

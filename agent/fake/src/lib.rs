@@ -8,8 +8,8 @@
 //! due; [`Cluster::next_due`] says when to come back. Every change takes the next resource version, goes into one bounded log
 //! per kind, and is read from there by any number of watches without being copied.
 //!
-//! [`Faults`] makes it misbehave on purpose: calls are refused or delayed, replies are lost, watches lag, are held or dropped,
-//! the log is compacted, lists are stale.
+//! [`Faults`] makes it misbehave on purpose: calls are refused or delayed, replies are lost, watches end, the log is
+//! compacted.
 //!
 //! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: same
 //! configuration and same calls, same bytes.
@@ -55,12 +55,12 @@ mod watch;
 mod tests;
 
 pub use cluster::Cluster;
-pub use config::{Config, Kubelet, NodeLoss};
+pub use config::{ClusterConfig, Kubelet, NodeLoss};
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use error::{ApiError, NAMESPACE_TERMINATING};
 pub use faults::{Fault, Faults};
 pub use kind::Kind;
 pub use object::Object;
-pub use requests::{Call, Requests, Verb};
+pub use requests::{Requests, Verb};
 pub use state::List;
 pub use watch::{EventKind, OpenWatches, WatchEvent, WatchId, WatchPoll};

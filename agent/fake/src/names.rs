@@ -32,12 +32,10 @@ pub(crate) fn uid(random: &mut Random) -> String {
     format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
 }
 
-/// Returns whether this is a DNS-1123 subdomain.
 pub(crate) fn is_subdomain(name: &str) -> bool {
     name.len() <= SUBDOMAIN_MAX && name.split('.').all(is_subdomain_part)
 }
 
-/// Returns whether this is a DNS-1123 label.
 pub(crate) fn is_dns_label(name: &str) -> bool {
     name.len() <= LABEL_MAX && is_subdomain_part(name)
 }

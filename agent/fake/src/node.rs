@@ -9,7 +9,7 @@ use crate::{
     kubelet,
     object::{self, Condition, Object, set_condition},
     state::{NodeState, State},
-    store::Place,
+    store::ObjectKey,
     timeline::{LossStage, Task},
     wake,
 };
@@ -82,10 +82,10 @@ pub(crate) fn lose_node(state: &mut State, name: &str, outage: u64, stage: LossS
         }
         LossStage::Evict => {
             for pod in state.pods_on(name) {
-                delete::delete_quietly(state, Kind::Pod, &Place::of(&pod));
+                delete::delete_quietly(state, Kind::Pod, &ObjectKey::of(&pod));
             }
         }
-        LossStage::Remove => delete::delete_quietly(state, Kind::Node, &Place::new("", name)),
+        LossStage::Remove => delete::delete_quietly(state, Kind::Node, &ObjectKey::new("", name)),
     }
 }
 

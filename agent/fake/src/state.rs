@@ -7,18 +7,18 @@
 //!            └────────────▶ create, update, delete ─────────┴▶ commit ─▶ wake, quota ─▶ state
 //! ```
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use crate::{
-    config::Config,
+    config::ClusterConfig,
     error::ApiError,
     faults::Faults,
     kind::Kind,
     object::{self, Object},
     random::Random,
-    store::{Place, Store},
+    store::{ObjectKey, Store},
     timeline::Timeline,
     watch::{Delivery, OpenWatches, Watches},
 };
@@ -26,7 +26,7 @@ use crate::{
 /// The state of a cluster. Owned by one [`Cluster`](crate::Cluster).
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    pub(crate) config: Config,
+    pub(crate) config: ClusterConfig,
     pub(crate) store: Store,
     pub(crate) timeline: Timeline,
     pub(crate) nodes: BTreeMap<String, NodeState>,
@@ -35,7 +35,6 @@ pub(crate) struct State {
     pub(crate) chance: Random,
     pub(crate) watches: Watches,
     pub(crate) faults: Faults,
-    frozen: BTreeMap<Kind, List>,
 }
 
 /// What the control plane and the world know of a node.
@@ -61,7 +60,7 @@ pub struct List {
 // === impl State ===
 
 impl State {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: ClusterConfig) -> Self {
         Self {
             store: Store::default(),
             timeline: Timeline::new(config.start),
@@ -70,7 +69,6 @@ impl State {
             chance: Random::new(config.seed ^ u64::from_be_bytes(*b"faulty!!")),
             watches: Watches::new(config.watch_log_max),
             faults: Faults::default(),
-            frozen: BTreeMap::new(),
             config,
         }
     }
@@ -86,55 +84,45 @@ impl State {
         self.nodes.clone_from(&backup.nodes);
         self.timeline.put_back(&backup.timeline);
         self.watches.put_back(&backup.watches, reached, open);
-        self.frozen.clear();
     }
 
-    pub(crate) fn found(&self, kind: Kind, place: &Place) -> Result<Object, ApiError> {
-        let object = self.store.find(kind, place).cloned();
-        object.ok_or_else(|| ApiError::not_found(kind, place.name()))
+    pub(crate) fn found(&self, kind: Kind, key: &ObjectKey) -> Result<Object, ApiError> {
+        let object = self.store.find(kind, key).cloned();
+        object.ok_or_else(|| ApiError::not_found(kind, key.name()))
+    }
+
+    pub(crate) fn pod(&self, namespace: &str, name: &str) -> Result<Object, ApiError> {
+        self.found(Kind::Pod, &ObjectKey::new(namespace, name))
     }
 
     pub(crate) fn pods_on(&self, node: &str) -> Vec<Object> {
         let places = self.store.pods_on(node);
         let pods = places
             .iter()
-            .filter_map(|place| self.store.find(Kind::Pod, place));
+            .filter_map(|key| self.store.find(Kind::Pod, key));
         pods.cloned().collect()
     }
 
     pub(crate) fn is_terminating(&self, namespace: &str) -> bool {
-        let namespace = self.store.find(Kind::Namespace, &Place::new("", namespace));
+        let namespace = self
+            .store
+            .find(Kind::Namespace, &ObjectKey::new("", namespace));
         namespace.is_some_and(|it| object::is_deleting(it))
     }
 
-    /// Returns the list of a kind, as it was when lists of it were frozen.
     pub(crate) fn list(&self, kind: Kind) -> List {
-        let frozen = self.frozen.get(&kind).cloned();
-        frozen.unwrap_or_else(|| self.listed(kind))
-    }
-
-    pub(crate) fn delivery(&self, kind: Kind) -> Delivery {
-        let faults = &self.faults.watches[kind.index()];
-        Delivery {
-            now: self.now(),
+        List {
+            items: self.store.all(kind).cloned().collect(),
             version: self.store.version(),
-            lag: faults.lag,
-            held: faults.held,
-            bookmark_every: self.config.bookmark_every,
         }
     }
 
-    /// Returns when a lagging watch has something to deliver.
-    pub(crate) fn next_delivery(&self) -> Option<Timestamp> {
-        let lagging = Kind::ALL.into_iter().filter_map(|kind| {
-            let faults = &self.faults.watches[kind.index()];
-            let lags = !faults.held && faults.lag > Duration::ZERO;
-            let due = lags
-                .then(|| self.watches.next_due(kind, faults.lag))
-                .flatten();
-            due.filter(|due| *due > self.now())
-        });
-        lagging.min()
+    pub(crate) fn delivery(&self) -> Delivery {
+        Delivery {
+            now: self.now(),
+            version: self.store.version(),
+            bookmark_every: self.config.bookmark_every,
+        }
     }
 
     /// Carries out what was asked of the faults since the last look; before every change, so that the order holds.
@@ -147,20 +135,6 @@ impl State {
             if std::mem::take(&mut faults.compact) {
                 self.watches.compact(kind, self.store.version());
             }
-            let freeze = faults.freeze;
-            if !freeze {
-                self.frozen.remove(&kind);
-            } else if !self.frozen.contains_key(&kind) {
-                let list = self.listed(kind);
-                self.frozen.insert(kind, list);
-            }
-        }
-    }
-
-    fn listed(&self, kind: Kind) -> List {
-        List {
-            items: self.store.all(kind).cloned().collect(),
-            version: self.store.version(),
         }
     }
 }

@@ -8,26 +8,26 @@ use crate::{Object, kind::Kind, object};
 
 /// Where an object stands: its namespace and name. Sorts by namespace, then name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(String);
+pub(crate) struct ObjectKey(String);
 
-/// All objects by kind and place. Every write takes the next version, whatever its kind.
+/// All objects by kind and key. Every write takes the next version, whatever its kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     version: u64,
-    shelves: [BTreeMap<Place, Object>; 5],
+    shelves: [BTreeMap<ObjectKey, Object>; 5],
     /// Every object by its uid.
-    by_uid: BTreeMap<String, (Kind, Place)>,
+    by_uid: BTreeMap<String, (Kind, ObjectKey)>,
     /// Pods and ReplicaSets by the uid of each of their owners.
-    dependents: BTreeMap<String, BTreeSet<(Kind, Place)>>,
+    dependents: BTreeMap<String, BTreeSet<(Kind, ObjectKey)>>,
     /// Pods by their node; those that have none under the empty name.
-    by_node: BTreeMap<String, BTreeSet<Place>>,
+    by_node: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// Pods that have not ended, by namespace.
     unended_pods: BTreeMap<String, usize>,
 }
 
-// === impl Place ===
+// === impl ObjectKey ===
 
-impl Place {
+impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self(format!("{namespace}\0{name}"))
     }
@@ -54,8 +54,8 @@ impl Store {
         self.version
     }
 
-    pub(crate) fn find(&self, kind: Kind, place: &Place) -> Option<&Object> {
-        self.shelves[kind.index()].get(place)
+    pub(crate) fn find(&self, kind: Kind, key: &ObjectKey) -> Option<&Object> {
+        self.shelves[kind.index()].get(key)
     }
 
     pub(crate) fn all(&self, kind: Kind) -> impl Iterator<Item = &Object> {
@@ -68,8 +68,8 @@ impl Store {
         namespace: &str,
     ) -> impl Iterator<Item = &Object> {
         let (from, to) = (
-            Place::new(namespace, ""),
-            Place(format!("{namespace}\u{1}")),
+            ObjectKey::new(namespace, ""),
+            ObjectKey(format!("{namespace}\u{1}")),
         );
         self.shelves[kind.index()]
             .range(from..to)
@@ -77,18 +77,18 @@ impl Store {
     }
 
     pub(crate) fn by_uid(&self, uid: &str) -> Option<&Object> {
-        let (kind, place) = self.by_uid.get(uid)?;
-        self.find(*kind, place)
+        let (kind, key) = self.by_uid.get(uid)?;
+        self.find(*kind, key)
     }
 
     /// Returns the objects that have this uid among their owners, pods first.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<(Kind, Place)> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(Kind, ObjectKey)> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         dependents.cloned().collect()
     }
 
     /// Returns the places of the pods on a node.
-    pub(crate) fn pods_on(&self, node: &str) -> Vec<Place> {
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<ObjectKey> {
         self.by_node
             .get(node)
             .into_iter()
@@ -108,19 +108,19 @@ impl Store {
     /// Stores a new state under the next version.
     pub(crate) fn put(&mut self, kind: Kind, mut object: Value) -> Object {
         self.stamp(&mut object);
-        let (place, object) = (Place::of(&object), Object::new(object));
-        let old = self.shelves[kind.index()].insert(place.clone(), object.clone());
+        let (key, object) = (ObjectKey::of(&object), Object::new(object));
+        let old = self.shelves[kind.index()].insert(key.clone(), object.clone());
         if let Some(old) = old {
-            self.unlink(kind, &place, &old);
+            self.unlink(kind, &key, &old);
         }
-        self.link(kind, &place, &object);
+        self.link(kind, &key, &object);
         object
     }
 
     /// Removes an object; its last state takes the next version too.
-    pub(crate) fn remove(&mut self, kind: Kind, place: &Place) -> Option<Object> {
-        let old = self.shelves[kind.index()].remove(place)?;
-        self.unlink(kind, place, &old);
+    pub(crate) fn remove(&mut self, kind: Kind, key: &ObjectKey) -> Option<Object> {
+        let old = self.shelves[kind.index()].remove(key)?;
+        self.unlink(kind, key, &old);
         let mut last = Value::clone(&old);
         self.stamp(&mut last);
         Some(Object::new(last))
@@ -132,8 +132,8 @@ impl Store {
         object::metadata(object).insert("resourceVersion".to_owned(), version);
     }
 
-    fn link(&mut self, kind: Kind, place: &Place, object: &Value) {
-        let entry = (kind, place.clone());
+    fn link(&mut self, kind: Kind, key: &ObjectKey, object: &Value) {
+        let entry = (kind, key.clone());
         for owner in object::owners(object) {
             let dependents = self.dependents.entry(owner.uid.to_owned());
             dependents.or_default().insert(entry.clone());
@@ -141,24 +141,24 @@ impl Store {
         self.by_uid.insert(object::uid(object).to_owned(), entry);
         if kind == Kind::Pod {
             let on_node = self.by_node.entry(object::node(object).to_owned());
-            on_node.or_default().insert(place.clone());
+            on_node.or_default().insert(key.clone());
             if !object::has_ended(object) {
-                let unended = self.unended_pods.entry(place.namespace().to_owned());
+                let unended = self.unended_pods.entry(key.namespace().to_owned());
                 *unended.or_default() += 1;
             }
         }
     }
 
-    fn unlink(&mut self, kind: Kind, place: &Place, object: &Value) {
-        let entry = (kind, place.clone());
+    fn unlink(&mut self, kind: Kind, key: &ObjectKey, object: &Value) {
+        let entry = (kind, key.clone());
         for owner in object::owners(object) {
             remove_from(&mut self.dependents, owner.uid, &entry);
         }
         self.by_uid.remove(object::uid(object));
         if kind == Kind::Pod {
-            remove_from(&mut self.by_node, object::node(object), place);
+            remove_from(&mut self.by_node, object::node(object), key);
             if !object::has_ended(object)
-                && let Some(unended) = self.unended_pods.get_mut(place.namespace())
+                && let Some(unended) = self.unended_pods.get_mut(key.namespace())
             {
                 *unended -= 1;
             }

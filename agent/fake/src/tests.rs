@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{ApiError, Cluster, Config, DeleteOptions, Deletion, Kind, Object};
+use crate::{ApiError, Cluster, ClusterConfig, DeleteOptions, Deletion, Kind, Object};
 
 fn cluster() -> Cluster {
-    Cluster::new(Config::default())
+    Cluster::new(ClusterConfig::default())
 }
 
 fn replica_set(name: &str, replicas: i32) -> Value {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::store::Place;
+use crate::store::ObjectKey;
 
 /// One step of a controller. Each looks at the world afresh when it runs, and does nothing if nothing calls for it then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(crate) enum Task {
     /// A kubelet has stopped a pod.
     Stop(PodRef),
     /// The garbage collector looks at an object whose owner may be gone.
-    Collect(crate::Kind, Place),
+    Collect(crate::Kind, ObjectKey),
     /// The garbage collector looks at the dependents of an owner that is being deleted.
-    Propagate(crate::Kind, Place),
+    Propagate(crate::Kind, ObjectKey),
     /// The namespace controller empties a namespace.
     Empty(String),
     /// A node that does not answer comes to its next stage.
@@ -43,7 +43,7 @@ pub(crate) enum LossStage {
 /// A pod for its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodRef {
-    pub(crate) place: Place,
+    pub(crate) key: ObjectKey,
     pub(crate) uid: String,
 }
 

@@ -9,7 +9,7 @@ use crate::{
     object::{self, Object},
     patch,
     state::State,
-    store::Place,
+    store::ObjectKey,
     validate,
 };
 
@@ -20,16 +20,16 @@ const MODIFIED: &str =
 pub(crate) fn patch(
     state: &mut State,
     kind: Kind,
-    place: &Place,
+    key: &ObjectKey,
     change: &Value,
 ) -> Result<Object, ApiError> {
-    let old = state.found(kind, place)?;
+    let old = state.found(kind, key)?;
     let mut new = Value::clone(&old);
     patch::merge(&mut new, change);
     validate::shape(kind, &new)?;
     let version = object::text(&new, "resourceVersion");
     if version != object::text(&old, "resourceVersion") {
-        return Err(ApiError::conflict(kind, place.name(), MODIFIED));
+        return Err(ApiError::conflict(kind, key.name(), MODIFIED));
     }
     let metadata = object::metadata(&mut new);
     for field in ["generation", "deletionGracePeriodSeconds"] {
@@ -53,7 +53,7 @@ pub(crate) fn patch(
 pub(crate) fn replace_status(
     state: &mut State,
     kind: Kind,
-    place: &Place,
+    key: &ObjectKey,
     sent: &Value,
 ) -> Result<Object, ApiError> {
     match kind {
@@ -63,16 +63,16 @@ pub(crate) fn replace_status(
         }
     }
     validate::shape(kind, sent)?;
-    let old = state.found(kind, place)?;
+    let old = state.found(kind, key)?;
     let (uid, known) = (object::uid(sent), object::uid(&old));
     if !uid.is_empty() && uid != known {
         let why =
             format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {known}");
-        return Err(ApiError::conflict(kind, place.name(), why));
+        return Err(ApiError::conflict(kind, key.name(), why));
     }
     let version = object::text(sent, "resourceVersion");
     if !version.is_empty() && version != object::text(&old, "resourceVersion") {
-        return Err(ApiError::conflict(kind, place.name(), MODIFIED));
+        return Err(ApiError::conflict(kind, key.name(), MODIFIED));
     }
     let mut new = Value::clone(&old);
     new["status"] = sent["status"].clone();

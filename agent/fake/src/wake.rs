@@ -8,7 +8,7 @@ use crate::{
     kind::Kind,
     object::{self, Object},
     state::State,
-    store::Place,
+    store::ObjectKey,
     timeline::{PodRef, Task},
 };
 
@@ -30,8 +30,8 @@ pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
 
 /// Lets the scheduler look again at what found no node.
 pub(crate) fn retry_unscheduled(state: &mut State) {
-    for place in state.store.pods_on("") {
-        if let Some(pod) = state.store.find(Kind::Pod, &place).cloned() {
+    for key in state.store.pods_on("") {
+        if let Some(pod) = state.store.find(Kind::Pod, &key).cloned() {
             let waits = pod["status"]["conditions"].is_array();
             if waits && object::phase(&pod) == "Pending" {
                 schedule_next_step(state, &pod);
@@ -72,7 +72,7 @@ pub(crate) fn deletion_requested(state: &mut State, kind: Kind, object: &Object)
     if object::waits_for_dependents(object) {
         state.timeline.after(
             state.config.collect_after,
-            Task::Propagate(kind, Place::of(object)),
+            Task::Propagate(kind, ObjectKey::of(object)),
         );
     }
 }
@@ -83,20 +83,20 @@ pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
     for owner in object::owners(object) {
         match state.store.by_uid(owner.uid) {
             None => dangling |= is_modelled(owner.kind),
-            Some(it) if object::waits_for_dependents(it) => going.push(Place::of(it)),
+            Some(it) if object::waits_for_dependents(it) => going.push(ObjectKey::of(it)),
             Some(_) => {}
         }
     }
     if dangling {
         state.timeline.after(
             state.config.collect_after,
-            Task::Collect(kind, Place::of(object)),
+            Task::Collect(kind, ObjectKey::of(object)),
         );
     }
-    for place in going {
+    for key in going {
         state.timeline.after(
             state.config.collect_after,
-            Task::Propagate(Kind::ReplicaSet, place),
+            Task::Propagate(Kind::ReplicaSet, key),
         );
     }
 }
@@ -105,21 +105,21 @@ pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
 pub(crate) fn freed(state: &mut State, object: &Object) {
     let owners = object::owners(object).filter_map(|owner| state.store.by_uid(owner.uid));
     let going = owners.filter(|owner| object::waits_for_dependents(owner));
-    let going: Vec<_> = going.map(|owner| Place::of(owner)).collect();
-    for place in going {
+    let going: Vec<_> = going.map(|owner| ObjectKey::of(owner)).collect();
+    for key in going {
         state.timeline.after(
             state.config.collect_after,
-            Task::Propagate(Kind::ReplicaSet, place),
+            Task::Propagate(Kind::ReplicaSet, key),
         );
     }
 }
 
 /// Looks after what an object that is gone leaves behind: its dependents, and a namespace that may be empty by now.
 pub(crate) fn left_behind(state: &mut State, last: &Object) {
-    for (kind, place) in state.store.dependents(object::uid(last)) {
+    for (kind, key) in state.store.dependents(object::uid(last)) {
         state
             .timeline
-            .after(state.config.collect_after, Task::Collect(kind, place));
+            .after(state.config.collect_after, Task::Collect(kind, key));
     }
     let namespace = object::namespace(last);
     if state.is_terminating(namespace) {
@@ -143,7 +143,7 @@ fn is_ready(pod: &Value) -> bool {
 
 fn pod_ref(pod: &Value) -> PodRef {
     PodRef {
-        place: Place::of(pod),
+        key: ObjectKey::of(pod),
         uid: object::uid(pod).to_owned(),
     }
 }

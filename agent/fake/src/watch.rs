@@ -69,8 +69,6 @@ pub struct WatchEvent {
 pub(crate) struct Delivery {
     pub(crate) now: Timestamp,
     pub(crate) version: u64,
-    pub(crate) lag: Duration,
-    pub(crate) held: bool,
     pub(crate) bookmark_every: Option<Duration>,
 }
 
@@ -87,19 +85,18 @@ struct Log {
 #[derive(Clone, Debug)]
 struct Entry {
     version: u64,
-    at: Timestamp,
     event: WatchEvent,
 }
 
 #[derive(Clone, Debug)]
-struct Reader {
+struct WatchReader {
     kind: Kind,
     /// Objects that were there when a watch from 0 began.
     initial: VecDeque<Object>,
     /// The position of the next entry.
     next: u64,
-    /// What it has been told, or never will be: nothing up to this version is told.
-    told: u64,
+    /// Objects up to this version were delivered, or never will be.
+    delivered: u64,
     bookmark_asked: bool,
     bookmarked: Timestamp,
 }
@@ -108,7 +105,7 @@ struct Reader {
 #[derive(Clone, Debug)]
 pub(crate) struct Watches {
     logs: [Log; 5],
-    readers: BTreeMap<WatchId, Reader>,
+    readers: BTreeMap<WatchId, WatchReader>,
     log_max: usize,
     opened: u64,
     /// Whether a watch may begin in the future.
@@ -164,9 +161,9 @@ impl Watches {
         }
     }
 
-    pub(crate) fn record(&mut self, kind: Kind, at: Timestamp, event: WatchEvent) {
+    pub(crate) fn record(&mut self, kind: Kind, event: WatchEvent) {
         let version = object::version(&event.object);
-        self.logs[kind.index()].push(Entry { version, at, event }, self.log_max);
+        self.logs[kind.index()].push(Entry { version, event }, self.log_max);
     }
 
     /// Opens a watch from a version, or from 0 with what is there.
@@ -188,11 +185,11 @@ impl Watches {
         };
         self.opened += 1;
         let id = WatchId(self.opened);
-        let reader = Reader {
+        let reader = WatchReader {
             kind,
             initial,
             next,
-            told: from,
+            delivered: from,
             bookmark_asked: false,
             bookmarked: delivery.now,
         };
@@ -226,7 +223,7 @@ impl Watches {
                 for reader in self.readers.values_mut() {
                     reader.initial.clear();
                     reader.next = self.logs[reader.kind.index()].end();
-                    reader.told = reached;
+                    reader.delivered = reached;
                 }
             }
             OpenWatches::Expired => {
@@ -244,10 +241,6 @@ impl Watches {
         }
     }
 
-    pub(crate) fn kind(&self, id: WatchId) -> Option<Kind> {
-        self.readers.get(&id).map(|reader| reader.kind)
-    }
-
     pub(crate) fn poll(&mut self, id: WatchId, delivery: Delivery) -> WatchPoll {
         let Some(reader) = self.readers.get_mut(&id) else {
             return WatchPoll::Closed;
@@ -258,45 +251,30 @@ impl Watches {
             self.readers.remove(&id);
             return event(EventKind::Error, Object::new(error.to_status()));
         }
-        if delivery.held {
-            return WatchPoll::Pending;
-        }
         if let Some(object) = reader.initial.pop_front() {
             return event(EventKind::Added, object);
         }
         while let Some(entry) = log.get(reader.next)
-            && entry.version <= reader.told
+            && entry.version <= reader.delivered
         {
             reader.next += 1;
         }
         match log.get(reader.next) {
-            Some(entry) if is_due(entry, delivery) => {
+            Some(entry) => {
                 reader.next += 1;
                 WatchPoll::Event(entry.event.clone())
             }
-            Some(_) => WatchPoll::Pending,
             None => reader.poll_bookmark(delivery),
         }
     }
-
-    /// Returns when the next event of a lagging kind is to be delivered to any of its watches.
-    pub(crate) fn next_due(&self, kind: Kind, lag: Duration) -> Option<Timestamp> {
-        let log = &self.logs[kind.index()];
-        let readers = self.readers.values().filter(|reader| reader.kind == kind);
-        let first = readers
-            .filter_map(|reader| log.get(reader.next))
-            .map(|entry| entry.at)
-            .min();
-        first.and_then(|at| at.checked_add(lag).ok())
-    }
 }
 
-// === impl Reader ===
+// === impl WatchReader ===
 
-impl Reader {
+impl WatchReader {
     fn poll_bookmark(&mut self, delivery: Delivery) -> WatchPoll {
         let is_due = |every| delivery.now.duration_since(self.bookmarked).unsigned_abs() >= every;
-        if delivery.version < self.told {
+        if delivery.version < self.delivered {
             return WatchPoll::Pending;
         }
         if !self.bookmark_asked && !delivery.bookmark_every.is_some_and(is_due) {
@@ -311,11 +289,6 @@ impl Reader {
         });
         event(EventKind::Bookmark, Object::new(bookmark))
     }
-}
-
-fn is_due(entry: &Entry, delivery: Delivery) -> bool {
-    let due = entry.at.checked_add(delivery.lag);
-    due.is_ok_and(|due| due <= delivery.now)
 }
 
 const fn event(kind: EventKind, object: Object) -> WatchPoll {

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
+    cluster::Cluster,
     recorder::Event,
 };
 use decree::TraceContext;
@@ -14,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     codec,
-    connect::{Clients, ConnectError, Source, Target, in_pod},
+    connect::{Clients, ConnectError, CredentialSource, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
     leases::Leases,
@@ -29,9 +30,9 @@ use crate::{
 
 /// What a [`KubeCluster`] is made of.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct KubeClusterConfig {
     /// Where the address and the credentials come from.
-    pub source: Source,
+    pub source: CredentialSource,
     /// The one namespace that is read; all of them without.
     pub namespace: Option<String>,
     /// What the ReplicaSets are.
@@ -68,7 +69,7 @@ impl KubeCluster {
     ///
     /// # Errors
     /// Says what is wrong with the credentials.
-    pub async fn connect(config: &Config) -> Result<Self, ConnectError> {
+    pub async fn connect(config: &KubeClusterConfig) -> Result<Self, ConnectError> {
         let (credentials, target) = config.source.config().await?;
         let cluster = Self::with_credentials(&credentials, config)?;
         let own_namespace = in_pod().then_some(credentials.default_namespace);
@@ -117,73 +118,7 @@ impl KubeCluster {
         &self.leases
     }
 
-    /// Reads the uid of the namespace kube-system, by which the cluster is known.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn uid(&self) -> Result<String, ApiError> {
-        let request = requests::get("/api/v1/namespaces/kube-system")?;
-        let namespace = self.read(request).await?;
-        let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
-        uid.map(str::to_owned)
-            .ok_or_else(|| ApiError::no_answer("namespace kube-system has no uid"))
-    }
-
-    /// Lists all objects of a kind from the newest state, page by page.
-    #[must_use]
-    pub fn list(&self, kind: Kind) -> Pages {
-        reading::list(self.reader.clone(), Arc::clone(&self.scope), kind)
-    }
-
-    /// Reads the newest version of a kind: that of a list of one object, from the newest state.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
-        reading::newest_version(&self.transport, &self.scope, kind).await
-    }
-
-    /// Watches a kind from a version on.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
-        reading::watch(&self.reader, &self.scope, kind, &from).await
-    }
-
-    /// Writes an event.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn record(&self, event: Event) -> Result<(), ApiError> {
-        if event.count > 1 {
-            match self.transport.fetch(requests::event_again(&event)?).await {
-                // It expired meanwhile, or was dropped on the way: it is written whole.
-                Err(error) if error.code == Some(404) => {}
-                answer => return answer.map(drop),
-            }
-        }
-        self.transport
-            .fetch(requests::event(&event)?)
-            .await
-            .map(drop)
-    }
-
-    /// Returns how many calls in flight the API server bears at the moment. More are made, and wait.
-    #[must_use]
-    pub fn calls_max(&self) -> usize {
-        self.limiter.limit()
-    }
-
-    /// Makes one call, once. Its place in a trace, if it has one, is sent as the header `traceparent` of W3C Trace Context.
-    ///
-    /// # Errors
-    /// As the API server says; without a code where no answer came.
-    pub async fn call(
-        &self,
-        request: Request,
-        trace: Option<TraceContext>,
-    ) -> Result<Reply, ApiError> {
+    async fn send(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
         let (permit, request) = self.enter(request).await;
         let mut http_request = requests::of(&self.scope.resource, &request)?;
         if let Some(trace) = trace {
@@ -209,9 +144,9 @@ impl KubeCluster {
     /// Waits for a place among the calls in flight. A request that may not leave yet takes none from those of other shards.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
-            self.fence.wait(&request).await;
+            self.fence.wait_until_allowed(&request).await;
             let permit = self.limiter.enter().await;
-            if self.fence.admit(&mut request) {
+            if self.fence.allow(&mut request) {
                 return (permit, request);
             }
         }
@@ -229,7 +164,7 @@ impl KubeCluster {
 
     pub(crate) fn with_credentials(
         credentials: &kube::Config,
-        config: &Config,
+        config: &KubeClusterConfig,
     ) -> Result<Self, ConnectError> {
         let namespace = config.namespace.clone();
         if let Some(name) = namespace
@@ -265,6 +200,59 @@ impl KubeCluster {
             target: Target::default(),
             _renewal: None,
         })
+    }
+}
+
+impl Cluster for KubeCluster {
+    type Pages = Pages;
+    type Events = Events;
+
+    async fn uid(&self) -> Result<String, ApiError> {
+        let request = requests::get("/api/v1/namespaces/kube-system")?;
+        let namespace = self.read(request).await?;
+        let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
+        uid.map(str::to_owned)
+            .ok_or_else(|| ApiError::no_answer("namespace kube-system has no uid"))
+    }
+
+    fn list(&self, kind: Kind) -> Pages {
+        reading::list(self.reader.clone(), Arc::clone(&self.scope), kind)
+    }
+
+    async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
+        reading::newest_version(&self.transport, &self.scope, kind).await
+    }
+
+    async fn watch(&self, kind: Kind, from: String) -> Result<Events, ApiError> {
+        reading::watch(&self.reader, &self.scope, kind, &from).await
+    }
+
+    async fn record(&self, event: Event) -> Result<(), ApiError> {
+        if event.count > 1 {
+            match self.transport.fetch(requests::event_again(&event)?).await {
+                // It expired meanwhile, or was dropped on the way: it is written whole.
+                Err(error) if error.code == Some(404) => {}
+                answer => return answer.map(drop),
+            }
+        }
+        self.transport
+            .fetch(requests::event(&event)?)
+            .await
+            .map(drop)
+    }
+
+    fn calls_max(&self) -> usize {
+        self.limiter.limit()
+    }
+
+    /// Makes one call, once. Its trace context, if it has one, is sent as the header `traceparent`.
+    fn call(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
+        let cluster = self.clone();
+        async move { cluster.send(request, trace).await }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// Where the API server's address and the credentials come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct CredentialSource {
     /// A kubeconfig; without it `KUBECONFIG`, what a pod is given, and `~/.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one.
@@ -78,9 +78,9 @@ enum Origin {
     Home(PathBuf),
 }
 
-// === impl Source ===
+// === impl CredentialSource ===
 
-impl Source {
+impl CredentialSource {
     /// Reads the credentials, and says which cluster they are for.
     pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
         let options = KubeConfigOptions {

@@ -13,10 +13,10 @@ use crate::clock::Clock;
 
 /// Lets requests leave while this process leads, by each of the leases that they need; all of them where it needs none. Clones agree.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Arc<[Leased]>);
+pub struct Fence(Arc<[HeldLease]>);
 
 #[derive(Clone, Debug)]
-struct Leased {
+struct HeldLease {
     lead: watch::Receiver<Option<Lead>>,
     clock: Clock,
 }
@@ -26,8 +26,8 @@ struct Leased {
 impl Fence {
     /// Returns the fence of a lead that is sent whenever it is renewed, by this clock.
     #[must_use]
-    pub fn of_lease(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
-        Self([Leased { lead, clock }].into())
+    pub fn new(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
+        Self([HeldLease { lead, clock }].into())
     }
 
     /// Returns the fence of what both of them need.
@@ -38,19 +38,19 @@ impl Fence {
 
     /// Waits until a request may leave: a create that would have too little time waits for a lease to be renewed. Once a lead is over it waits
     /// for ever: what the request was for ends, and an answer would only be reported as the outcome of the call.
-    pub(crate) async fn wait(&self, request: &Request) {
+    pub(crate) async fn wait_until_allowed(&self, request: &Request) {
         if matches!(request, Request::CreatePod(_)) {
             // While one of them is waited for, another may become too short.
-            while let Some(leased) = self.0.iter().find(|it| it.time_for_create().is_none()) {
-                leased.renewed().await;
+            while let Some(lease) = self.0.iter().find(|it| it.time_for_create().is_none()) {
+                lease.renewed().await;
             }
         } else if !self.leads() {
             std::future::pending().await
         }
     }
 
-    /// Returns whether a request may leave now, or has to [`wait`](Self::wait). A create is given at most the time that the leases allow.
-    pub(crate) fn admit(&self, request: &mut Request) -> bool {
+    /// Returns whether a request may leave now, or has to [wait](Self::wait_until_allowed). A create is given at most the time that the leases allow.
+    pub(crate) fn allow(&self, request: &mut Request) -> bool {
         let Request::CreatePod(create) = request else {
             return self.leads();
         };
@@ -68,14 +68,14 @@ impl Fence {
 
     /// Returns the shortest time that a lease leaves for a create; `None` if one of them leaves too little.
     fn time_for_create(&self) -> Option<Duration> {
-        let mut times = self.0.iter().map(Leased::time_for_create);
+        let mut times = self.0.iter().map(HeldLease::time_for_create);
         times.try_fold(Duration::MAX, |least, time| Some(least.min(time?)))
     }
 }
 
-// === impl Leased ===
+// === impl HeldLease ===
 
-impl Leased {
+impl HeldLease {
     /// Returns how long a create may take; `None` if that is too short for any.
     fn time_for_create(&self) -> Option<Duration> {
         let now = self.clock.now();
@@ -147,12 +147,12 @@ mod tests {
     fn fence() -> (watch::Sender<Option<Lead>>, Clock, Fence) {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
         let (sender, lead) = watch::channel(renewed(clock));
-        (sender, clock, Fence::of_lease(lead, clock))
+        (sender, clock, Fence::new(lead, clock))
     }
 
     async fn admit(fence: &Fence, mut request: Request) -> Request {
-        while !fence.admit(&mut request) {
-            fence.wait(&request).await;
+        while !fence.allow(&mut request) {
+            fence.wait_until_allowed(&request).await;
         }
         request
     }
@@ -183,7 +183,7 @@ mod tests {
         let early = timeout(SECOND, &mut waiting).await;
         assert!(early.is_err(), "it waits");
         assert_eq!(admit(&fence, read()).await, read(), "others go on");
-        assert!(!fence.admit(&mut create()), "it may not leave");
+        assert!(!fence.allow(&mut create()), "it may not leave");
         lease.send_replace(renewed(clock));
         assert_eq!(waiting.await, 7 * SECOND);
     }
@@ -192,7 +192,7 @@ mod tests {
     async fn both_leases_must_last() {
         let (one, clock, fence) = fence();
         let (other, lead) = watch::channel(renewed(clock));
-        let both = fence.and(&Fence::of_lease(lead, clock));
+        let both = fence.and(&Fence::new(lead, clock));
         advance(3 * SECOND).await;
         other.send_replace(renewed(clock));
         assert_eq!(time_of_create(&both).await, 4 * SECOND, "the shorter time");

@@ -27,7 +27,7 @@ struct Lane {
 }
 
 /// The place of a request on a connection.
-pub(crate) struct Place<'a>(&'a Lane);
+pub(crate) struct LanePermit<'a>(&'a Lane);
 
 // === impl Lanes ===
 
@@ -46,7 +46,6 @@ impl Lanes {
         Self(lanes)
     }
 
-    /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
@@ -59,15 +58,15 @@ impl Lanes {
     }
 
     /// Takes a place on the first connection that has room, or on the one that has the fewest requests in flight.
-    pub(crate) fn enter(&self) -> Place<'_> {
+    pub(crate) fn enter(&self) -> LanePermit<'_> {
         let with_room = self.0.iter().find_map(|lane| {
-            let place = Place::on(lane);
+            let place = LanePermit::on(lane);
             (lane.in_flight.load(Ordering::Relaxed) <= REQUESTS_MAX).then_some(place)
         });
         with_room.unwrap_or_else(|| {
             let emptiest = self.0.iter();
             let emptiest = emptiest.min_by_key(|lane| lane.in_flight.load(Ordering::Relaxed));
-            Place::on(emptiest.unwrap_or(&self.0[0]))
+            LanePermit::on(emptiest.unwrap_or(&self.0[0]))
         })
     }
 }
@@ -90,21 +89,20 @@ impl Lane {
     }
 }
 
-// === impl Place ===
+// === impl LanePermit ===
 
-impl<'a> Place<'a> {
+impl<'a> LanePermit<'a> {
     fn on(lane: &'a Lane) -> Self {
         lane.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(lane)
     }
 
-    /// Returns the client of the connection.
     pub(crate) fn client(&self) -> Client {
         self.0.client().clone()
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for LanePermit<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

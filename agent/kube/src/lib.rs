@@ -5,7 +5,7 @@
 //!               ├─ reading: lists in pages, watches ─▶ sharded: the same for each shard of a process
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
-//! **Invariant:** nothing is created after the timeout that its create was sent with.
+//! **Invariant:** a create takes effect within its `timeout` parameter or not at all.
 //! **Invariant:** a request is sent once; what became of one without an answer is for the agent to find out by name.
 //! **Invariant:** a name that comes from elsewhere is one segment of a path.
 //!
@@ -36,8 +36,8 @@ mod sharded;
 mod transport;
 
 pub use clock::Clock;
-pub use cluster::{Config, KubeCluster};
-pub use connect::{ConnectError, Source, Target, in_pod, is_configured};
+pub use cluster::{KubeCluster, KubeClusterConfig};
+pub use connect::{ConnectError, CredentialSource, Target, in_pod, is_configured};
 pub use fence::Fence;
 pub use leases::Leases;
 pub use limiter::Rate;

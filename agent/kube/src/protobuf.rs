@@ -76,7 +76,7 @@ struct ListMeta {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Event {
+struct WatchFrame {
     #[prost(string, tag = "1")]
     r#type: String,
     #[prost(message, optional, tag = "2")]
@@ -175,7 +175,7 @@ pub(crate) fn page<P: Projected>(document: &Bytes) -> Result<Page<P>, DecodeErro
 
 /// Reads an event of a watch, without its length before it: its type, and the document of its object.
 pub(crate) fn event(frame: Bytes) -> Result<(String, Bytes), DecodeError> {
-    let Event { r#type, object } = Event::decode(frame)?;
+    let WatchFrame { r#type, object } = WatchFrame::decode(frame)?;
     Ok((r#type, object.unwrap_or_default().raw))
 }
 

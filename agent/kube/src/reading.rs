@@ -10,6 +10,7 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind},
+    cluster::{EventStream, PageStream},
     watch::{List, WatchEvent},
 };
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -124,11 +125,11 @@ pub struct EventReader {
 
 // === impl Pages ===
 
-impl Pages {
+impl PageStream for Pages {
     /// Returns the next page; `None` after the last, or after an error. Pages that went out of date (410) begin anew from the newest state, as do
     /// those of a token that would go on from an inconsistent one: then the next is a first one again. A page that is too long is asked for anew
     /// with fewer objects. Pages without end are an error.
-    pub async fn next(&mut self) -> Option<Result<List, ApiError>> {
+    async fn next(&mut self) -> Option<Result<List, ApiError>> {
         loop {
             let next = std::mem::replace(&mut self.next, Next::Nothing);
             let token = match &next {
@@ -153,7 +154,9 @@ impl Pages {
             }
         }
     }
+}
 
+impl Pages {
     /// Takes a page that was read, and where the next one begins.
     fn take(&mut self, page: Page) -> Result<List, ApiError> {
         if let Some(token) = page.next {
@@ -188,9 +191,9 @@ impl fmt::Debug for Pages {
 
 // === impl Events ===
 
-impl Events {
+impl EventStream for Events {
     /// Returns the next events that have come; `None` once the watch has ended or is silent for too long.
-    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             let chunk = self.reader.take_events();
             if !chunk.is_empty() {

@@ -15,7 +15,7 @@ use std::{
 use tokio::{select, sync::Notify, task::JoinHandle, time::sleep};
 
 use crate::{
-    connect::{Clients, Source},
+    connect::{Clients, CredentialSource},
     lanes::Lanes,
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct AllLanes {
 
 impl Renewal {
     /// Begins to look at the files of a source, and to listen for refusals.
-    pub(crate) fn start(source: Source, lanes: AllLanes, refused: Arc<Notify>) -> Self {
+    pub(crate) fn start(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) -> Self {
         Self(tokio::spawn(renew(source, lanes, refused)))
     }
 }
@@ -50,7 +50,7 @@ impl Drop for Renewal {
     }
 }
 
-async fn renew(source: Source, lanes: AllLanes, refused: Arc<Notify>) {
+async fn renew(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) {
     let mut seen = fingerprint(&source.files());
     loop {
         let is_refused = select! {

@@ -41,7 +41,6 @@ pub(crate) struct Scope {
     pub(crate) label_selector: Option<String>,
 }
 
-/// Returns the HTTP request for a call.
 pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
     match request {
         Request::CreatePod(create) => create_pod(create),
@@ -99,7 +98,6 @@ pub(crate) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::EVENTS)
 }
 
-/// Returns the request that makes an event.
 pub(crate) fn event(event: &Event) -> Result<http::Request<Body>, ApiError> {
     let path = format!("{}?{}", events_of(event)?, manager());
     let body = objects::event_to_json(event);
@@ -130,7 +128,6 @@ pub(crate) fn access_review(review: &Value) -> Result<http::Request<Body>, ApiEr
     write(Method::POST, ACCESS_REVIEWS, codec::JSON, review)
 }
 
-/// Returns the request for a lease.
 pub(crate) fn lease(
     namespace: &str,
     name: &str,
@@ -148,12 +145,10 @@ pub(crate) fn lease(
     write(method, &path, codec::JSON, &lease)
 }
 
-/// Returns the request for all leases of a namespace.
 pub(crate) fn list_leases(namespace: &str) -> Result<http::Request<Body>, ApiError> {
     get(&leases(namespace)?)
 }
 
-/// Returns the request that deletes a lease as it was at a version.
 pub(crate) fn delete_lease(
     namespace: &str,
     name: &str,
@@ -221,7 +216,6 @@ impl Scope {
         Ok(format!("{}?limit=1", self.path(kind)?))
     }
 
-    /// Returns the path of a watch.
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
         let (path, from) = (self.path(kind)?, escape(from));
         let mut path = format!(

@@ -1,7 +1,7 @@
 //! Several shards of a cluster in one process: what each of them reads comes from one list and one watch of each kind.
 //!
 //! ```text
-//! API server ─▶ Reader of a kind: a task that lists, a task that watches ─▶ Sharing ─▶ SharedPages, SharedEvents ─▶ agent of a shard
+//! API server ─▶ reader of a kind: a task that lists, a task that watches ─▶ Sharing ─▶ SharedPages, SharedEvents ─▶ agent of a shard
 //! ```
 //! The reader never waits for a shard, and a shard that is slow slows no other (see [`Sharing`]).
 
@@ -14,13 +14,16 @@ use std::{
 };
 
 use agent_core::{
-    api::{ApiError, Kind},
+    api::{ApiError, Kind, Reply, Request},
+    cluster::{Cluster, EventStream, PageStream},
+    recorder::Event,
     shard::Shard,
-    sharing::PlaceId,
+    sharing::QueueId,
     watch::{List, WatchEvent},
 };
+use decree::TraceContext;
 
-use self::reader::{Reader, SharedReader};
+use self::reader::{KindReader, SharedReader};
 use crate::cluster::KubeCluster;
 
 /// What all shards of a process read of a cluster. Clones are handles to the same readers, which end with the last of them.
@@ -42,20 +45,20 @@ pub struct ShardedCluster {
 struct Member {
     shard: Shard,
     readers: ShardReaders,
-    places: Mutex<[Option<PlaceId>; 2]>,
+    queues: Mutex<[Option<QueueId>; 2]>,
 }
 
 /// A list of a shard that is read page by page.
 pub struct SharedPages {
-    reader: Arc<Reader>,
-    id: PlaceId,
+    reader: Arc<KindReader>,
+    id: QueueId,
 }
 
 /// A watch of a shard. Events wait for a reader that is slow until they are too many: then the watch ends with an error that asks for a new
 /// list.
 pub struct SharedEvents {
-    reader: Arc<Reader>,
-    id: PlaceId,
+    reader: Arc<KindReader>,
+    id: QueueId,
     has_ended: bool,
 }
 
@@ -77,12 +80,12 @@ impl ShardReaders {
     /// # Panics
     /// If the shard is one of another number of shards.
     #[must_use]
-    pub fn of_shard(&self, cluster: KubeCluster, shard: Shard) -> ShardedCluster {
+    pub fn shard(&self, cluster: KubeCluster, shard: Shard) -> ShardedCluster {
         assert_eq!(shard.count(), self.shards, "it is a shard of this cluster");
         let member = Member {
             shard,
             readers: self.clone(),
-            places: Mutex::default(),
+            queues: Mutex::default(),
         };
         ShardedCluster {
             cluster,
@@ -90,76 +93,85 @@ impl ShardReaders {
         }
     }
 
-    fn of(&self, kind: Kind) -> &Arc<Reader> {
+    fn of(&self, kind: Kind) -> &Arc<KindReader> {
         self.readers[kind as usize].reader()
     }
 }
 
 // === impl ShardedCluster ===
 
-impl ShardedCluster {
-    /// Returns the cluster as a whole, which makes the calls.
-    #[must_use]
-    pub const fn whole(&self) -> &KubeCluster {
-        &self.cluster
+impl Cluster for ShardedCluster {
+    type Pages = SharedPages;
+    type Events = SharedEvents;
+
+    async fn uid(&self) -> Result<String, ApiError> {
+        self.cluster.uid().await
     }
 
-    /// Lists the objects of a kind in the namespaces of the shard, from the newest state, page by page. A watch of the kind that is open is
-    /// void.
-    #[must_use]
-    pub fn list(&self, kind: Kind) -> SharedPages {
+    /// Lists the objects in the namespaces of the shard. A watch of the kind that is open is void.
+    fn list(&self, kind: Kind) -> SharedPages {
         let reader = self.member.readers.of(kind);
         let id = reader.join(self.member.shard);
-        self.member.places()[kind as usize] = Some(id);
+        self.member.queues()[kind as usize] = Some(id);
         SharedPages {
             reader: Arc::clone(reader),
             id,
         }
     }
 
-    /// Reads the newest version of a kind, in a request that shards share which ask at about the same time.
-    ///
-    /// # Errors
-    /// As the API server says.
-    pub async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
+    /// Shards that ask at about the same time share a request.
+    async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
         self.member.readers.of(kind).newest_version().await
     }
 
-    /// Watches a kind from a version on, which its newest list or its watch has shown.
-    ///
-    /// # Errors
-    /// As the API server says; 410 where events after this version are not kept.
-    pub async fn watch(&self, kind: Kind, from: &str) -> Result<SharedEvents, ApiError> {
+    /// Watches a kind from a version on, which its newest list or its watch has shown: 410 where events after this version are not kept.
+    async fn watch(&self, kind: Kind, from: String) -> Result<SharedEvents, ApiError> {
         let reader = self.member.readers.of(kind);
-        let place = self.member.places()[kind as usize];
-        let Some(id) = place else {
+        let queue = self.member.queues()[kind as usize];
+        let Some(id) = queue else {
             return Err(ApiError {
                 code: Some(410),
                 ..ApiError::no_answer("the shard has listed nothing")
             });
         };
-        reader.subscribe(id, from).await?;
+        reader.subscribe(id, &from).await?;
         Ok(SharedEvents {
             reader: Arc::clone(reader),
             id,
             has_ended: false,
         })
     }
+
+    fn calls_max(&self) -> usize {
+        self.cluster.calls_max()
+    }
+
+    async fn record(&self, event: Event) -> Result<(), ApiError> {
+        self.cluster.record(event).await
+    }
+
+    fn call(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
+        self.cluster.call(request, trace)
+    }
 }
 
 // === impl Member ===
 
 impl Member {
-    fn places(&self) -> std::sync::MutexGuard<'_, [Option<PlaceId>; 2]> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queues(&self) -> std::sync::MutexGuard<'_, [Option<QueueId>; 2]> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let places = *self.places();
-        for (kind, place) in Kind::ALL.into_iter().zip(places) {
-            if let Some(id) = place {
+        let queues = *self.queues();
+        for (kind, queue) in Kind::ALL.into_iter().zip(queues) {
+            if let Some(id) = queue {
                 self.readers.of(kind).leave(id);
             }
         }
@@ -168,9 +180,8 @@ impl Drop for Member {
 
 // === impl SharedPages ===
 
-impl SharedPages {
-    /// Returns the next page; `None` after the last, or after an error.
-    pub async fn next(&mut self) -> Option<Result<List, ApiError>> {
+impl PageStream for SharedPages {
+    async fn next(&mut self) -> Option<Result<List, ApiError>> {
         self.reader.next_page(self.id).await
     }
 }
@@ -186,9 +197,8 @@ impl fmt::Debug for SharedPages {
 
 // === impl SharedEvents ===
 
-impl SharedEvents {
-    /// Returns the next events that have come; `None` once the watch has ended.
-    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+impl EventStream for SharedEvents {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         let events = self.reader.next_events(self.id).await;
         self.has_ended = events.is_none();
         events

@@ -46,7 +46,6 @@ impl Transport {
         }
     }
 
-    /// Returns the connections.
     pub(crate) const fn lanes(&self) -> &Lanes {
         &self.lanes
     }
@@ -56,7 +55,6 @@ impl Transport {
         Arc::clone(&self.refused)
     }
 
-    /// Returns the metrics of what is sent.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -65,8 +63,8 @@ impl Transport {
     pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
         let mut exchange = self.metrics.begin(request.method());
         let answer = async {
-            let place = self.lanes.enter();
-            let response = self.accepted(place.client(), request, &mut exchange);
+            let permit = self.lanes.enter();
+            let response = self.accepted(permit.client(), request, &mut exchange);
             let response = response.await?;
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
             let body = body.collect().await;
@@ -76,11 +74,11 @@ impl Transport {
         timeout(ANSWER_MAX, answer).await.unwrap_or_else(|_| late())
     }
 
-    /// Sends a request whose answer has no end. It takes a place until the answer begins.
+    /// Sends a request whose answer has no end. It counts as in flight until the answer begins.
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin_watch(request.method());
-        let place = self.lanes.enter();
-        let answer = self.accepted(place.client(), request, &mut exchange);
+        let permit = self.lanes.enter();
+        let answer = self.accepted(permit.client(), request, &mut exchange);
         let answer = timeout(ANSWER_MAX, answer).await;
         Ok(answer.unwrap_or_else(|_| late())?.into_body())
     }
@@ -103,7 +101,7 @@ impl Transport {
         let (head, body) = response.into_parts();
         let retry_after = head.headers.get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
-        // Without its body a refusal still is one.
+        // If the body cannot be read, the status code is enough.
         let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         Err(codec::refusal(head.status.as_u16(), retry_after, &body))

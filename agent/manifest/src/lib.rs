@@ -21,7 +21,7 @@ const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "P
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Where it was read.
-    pub place: Place,
+    pub place: Location,
     /// The object.
     pub object: Value,
 }
@@ -29,7 +29,7 @@ pub struct Document {
 /// Where an object was read.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{}: document {document}{}", file.display(), item.map(|item| format!(": items[{item}]")).unwrap_or_default())]
-pub struct Place {
+pub struct Location {
     /// The file; `-` for standard input.
     pub file: PathBuf,
     /// The document in it, from 1.
@@ -60,7 +60,7 @@ pub enum ManifestError {
     #[error("{place}: {detail}")]
     Syntax {
         /// Where.
-        place: Place,
+        place: Location,
         /// What is wrong.
         detail: String,
     },
@@ -68,7 +68,7 @@ pub enum ManifestError {
     #[error("{place}: {field}: {detail}")]
     Field {
         /// Where.
-        place: Place,
+        place: Location,
         /// The path of the field.
         field: String,
         /// What is wrong.
@@ -78,7 +78,7 @@ pub enum ManifestError {
     #[error("{place}: {refusal}")]
     Refused {
         /// Where.
-        place: Place,
+        place: Location,
         /// The cluster's words, which name object and field.
         refusal: Box<agent_fake::ApiError>,
     },
@@ -183,9 +183,9 @@ pub fn install(
 fn placed(
     file: &Path,
     values: impl Iterator<Item = Result<Value, String>>,
-) -> Result<Vec<(Place, Value)>, ManifestError> {
+) -> Result<Vec<(Location, Value)>, ManifestError> {
     let place = |(index, value)| {
-        let place = Place {
+        let place = Location {
             file: file.to_owned(),
             document: index + 1,
             item: None,
@@ -254,7 +254,7 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
                 .entry("kind")
                 .or_insert_with(|| element.clone().into());
         }
-        let place = Place {
+        let place = Location {
             item: Some(index),
             ..place.clone()
         };
@@ -288,7 +288,7 @@ fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
     }
 }
 
-fn wrong(place: &Place, field: &str, detail: impl Into<String>) -> ManifestError {
+fn wrong(place: &Location, field: &str, detail: impl Into<String>) -> ManifestError {
     ManifestError::Field {
         place: place.clone(),
         field: field.to_owned(),

@@ -132,7 +132,7 @@ fn exported() -> String {
 
 #[test]
 fn exported_pods_keep_their_owner() {
-    let mut model = agent_fake::Cluster::new(agent_fake::Config::default());
+    let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
     install(&mut model, parse_text(&exported()).expect("valid")).expect("the cluster takes them");
     let web = model
         .peek(agent_fake::Kind::ReplicaSet, "default", "web")
@@ -147,7 +147,7 @@ fn exported_pods_keep_their_owner() {
 
 #[test]
 fn namespaces_come_first_and_those_that_are_there_are_kept() {
-    let mut model = agent_fake::Cluster::new(agent_fake::Config::default());
+    let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
     let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: prod}\nspec: {containers: [{name: c, image: i}]}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: default}\n";
     install(&mut model, parse_text(text).expect("valid")).expect("the cluster takes them");
     assert!(model.peek(agent_fake::Kind::Pod, "prod", "a").is_some());
@@ -155,7 +155,7 @@ fn namespaces_come_first_and_those_that_are_there_are_kept() {
 
 #[test]
 fn refusal_of_the_cluster_names_the_place_and_the_object() {
-    let mut model = agent_fake::Cluster::new(agent_fake::Config::default());
+    let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
     let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: nowhere}\nspec: {containers: [{name: c, image: i}]}\n";
     let refused = install(&mut model, parse_text(text).expect("valid")).expect_err("no namespace");
     assert!(

@@ -1,6 +1,6 @@
 //! The flags of the budget: how many pods may be created and deleted in a minute.
 
-use agent_core::budget::{Action, Config, Limit, Limits};
+use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
 use clap::{Args, ValueEnum};
 
 /// How much may be created and deleted in a minute.
@@ -61,7 +61,7 @@ pub struct BudgetArgs {
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET_REPLICASET",
-        default_value_t = Config::default().creates.replica_set,
+        default_value_t = BudgetConfig::default().creates.replica_set,
         value_name = "LIMIT"
     )]
     pub create_budget_replicaset: Limit,
@@ -81,7 +81,7 @@ pub struct BudgetArgs {
     #[arg(
         long,
         env = "DECREE_CREATE_BUDGET_CLUSTER",
-        default_value_t = Config::default().creates.cluster,
+        default_value_t = BudgetConfig::default().creates.cluster,
         value_name = "LIMIT"
     )]
     pub create_budget_cluster: Limit,
@@ -102,7 +102,7 @@ pub enum BudgetAction {
 impl BudgetArgs {
     /// Returns what the flags make of the budget.
     #[must_use]
-    pub const fn config(&self) -> Config {
+    pub const fn config(&self) -> BudgetConfig {
         let Self {
             budget_action,
             other_controller,
@@ -114,7 +114,7 @@ impl BudgetArgs {
             create_budget_namespace,
             create_budget_cluster,
         } = self;
-        Config {
+        BudgetConfig {
             action: budget_action.to_action(),
             other_controller: other_controller.to_action(),
             floor: *budget_floor,

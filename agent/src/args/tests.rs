@@ -40,7 +40,7 @@ fn every_flag_has_its_variable() {
 fn defaults_are_those_of_the_machines() {
     let args = parse(&[]).expect("no flag is required");
     let config = args.agent_config("i".into(), 1);
-    let defaults = agent_core::agent::Config::default();
+    let defaults = agent_core::agent::AgentConfig::default();
     assert_eq!(
         (config.calls_max, config.mode),
         (defaults.calls_max, defaults.mode)
@@ -183,7 +183,7 @@ fn resource_is_kubernetes_own_unless_another_is_named() {
 
 #[test]
 fn budget_is_set_limit_by_limit() {
-    use agent_core::budget::{Action, Config, Limit, Limits};
+    use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
     let args = parse(&[
         "--budget-action=hold",
         "--other-controller=warn",
@@ -193,13 +193,13 @@ fn budget_is_set_limit_by_limit() {
         "--create-budget-namespace=500",
     ]);
     let config = args.expect("each flag is valid").budget.config();
-    let expected = Config {
+    let expected = BudgetConfig {
         action: Action::Hold,
         other_controller: Action::Warn,
         floor: 7,
         creates: Limits {
             namespace: Limit::Count(500),
-            ..Config::default().creates
+            ..BudgetConfig::default().creates
         },
         deletes: Limits {
             replica_set: Limit::Percent(30),

@@ -12,6 +12,7 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
+    cluster::{Cluster, EventStream, PageStream},
     watch::{List, WatchEvent},
 };
 use agent_fake::{WatchId, WatchPoll};
@@ -24,7 +25,6 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::calls::{kind_of, refused};
-use super::{Cluster, Events, Pages};
 use agent_kube::Clock;
 use manifest::ManifestError;
 
@@ -38,12 +38,12 @@ const POLL_EVERY: Duration = Duration::from_secs(5);
 /// A handle to an embedded cluster. The cluster lives as long as one of its handles.
 #[derive(Clone, Debug)]
 pub struct FakeCluster {
-    shared: Arc<Shared>,
+    shared: Arc<FakeState>,
     _stop: Arc<DropGuard>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct FakeState {
     model: Mutex<agent_fake::Cluster>,
     clock: Clock,
     changed: watch::Sender<()>,
@@ -57,13 +57,13 @@ impl FakeCluster {
     /// # Errors
     /// Names the first object that the cluster refuses.
     pub fn start(
-        config: agent_fake::Config,
+        config: agent_fake::ClusterConfig,
         manifests: Vec<manifest::Document>,
     ) -> Result<Self, ManifestError> {
         let clock = Clock::starting_at(config.start);
         let mut model = agent_fake::Cluster::new(config);
         manifest::install(&mut model, manifests)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FakeState {
             model: Mutex::new(model),
             clock,
             changed: watch::Sender::new(()),
@@ -93,9 +93,13 @@ impl FakeCluster {
     }
 }
 
-impl Events for mpsc::Receiver<Vec<WatchEvent>> {
+/// A watch of the embedded cluster.
+#[derive(Debug)]
+pub struct FakeEvents(mpsc::Receiver<Vec<WatchEvent>>);
+
+impl EventStream for FakeEvents {
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        self.recv().await
+        self.0.recv().await
     }
 }
 
@@ -103,7 +107,7 @@ impl Events for mpsc::Receiver<Vec<WatchEvent>> {
 #[derive(Debug)]
 pub struct OnePage(Option<(FakeCluster, Kind)>);
 
-impl Pages for OnePage {
+impl PageStream for OnePage {
     async fn next(&mut self) -> Option<Result<List, ApiError>> {
         let (cluster, kind) = self.0.take()?;
         let (list, late) = cluster.with(|model| (calls::list(model, kind), model.take_latency()));
@@ -114,7 +118,7 @@ impl Pages for OnePage {
 
 impl Cluster for FakeCluster {
     type Pages = OnePage;
-    type Events = mpsc::Receiver<Vec<WatchEvent>>;
+    type Events = FakeEvents;
 
     async fn uid(&self) -> Result<String, ApiError> {
         let kind = agent_fake::Kind::Namespace;
@@ -144,7 +148,7 @@ impl Cluster for FakeCluster {
             .with(|model| model.watch(kind_of(kind), from))
             .map_err(refused)?;
         tokio::spawn(Arc::clone(&self.shared).deliver(id, sender));
-        Ok(events)
+        Ok(FakeEvents(events))
     }
 
     /// Acts at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.
@@ -161,9 +165,9 @@ impl Cluster for FakeCluster {
     }
 }
 
-// === impl Shared ===
+// === impl FakeState ===
 
-impl Shared {
+impl FakeState {
     fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {
         let mut model = self.lock();
         let before = model.version();

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent_kube::Source;
+use agent_kube::CredentialSource;
 use axum::{
     Json, Router,
     extract::State,
@@ -106,8 +106,8 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
     });
     let file = env::temp_dir().join(format!("decree-lease-{}.kubeconfig", process::id()));
     fs::write(&file, kubeconfig.to_string()).expect("there is room");
-    let config = agent_kube::Config {
-        source: Source {
+    let config = agent_kube::KubeClusterConfig {
+        source: CredentialSource {
             kubeconfig: Some(file.clone()),
             context: None,
         },
@@ -127,7 +127,7 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
 async fn lease_is_given_back_although_a_renewal_is_under_way() {
     let api = Arc::new(ApiServer::default());
     let (cluster, _serving) = connect(&api).await;
-    let election = Election::new(Config {
+    let keeper = LeaseKeeper::new(LeaseConfig {
         identity: "agent-a".to_owned(),
         namespace: "decree-system".to_owned(),
         name: "decree-agent".to_owned(),
@@ -142,7 +142,7 @@ async fn lease_is_given_back_although_a_renewal_is_under_way() {
         held.ended.notify_one();
         Ok::<_, Infallible>(())
     };
-    let led = lead(election, cluster, CancellationToken::new(), act).await;
+    let led = hold_lease(keeper, cluster, CancellationToken::new(), act).await;
     assert!(matches!(led, Ok(Some(Ok(())))), "{led:?}");
     assert_eq!([api.version(), api.holder()], ["3", ""]);
 }

@@ -26,12 +26,12 @@ impl Running {
     fn start(url: &str) -> Self {
         let file = std::path::Path::new("web.json");
         let manifests = manifest::parse(file, &replica_set().to_string()).expect("it is valid");
-        let fake = agent_fake::Config {
+        let fake = agent_fake::ClusterConfig {
             kubelet: agent_fake::Kubelet::idle(),
-            ..agent_fake::Config::default()
+            ..agent_fake::ClusterConfig::default()
         };
         let cluster = FakeCluster::start(fake, manifests).expect("the cluster takes it");
-        let mut config = Config::new(connector(url));
+        let mut config = ShellConfig::new(connector(url));
         config.agent.backoff_min = Duration::from_millis(1);
         config.agent.backoff_max = Duration::from_millis(4);
         let (shutdown, readiness) = (CancellationToken::new(), config.readiness.clone());

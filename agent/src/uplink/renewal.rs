@@ -25,7 +25,6 @@ impl Proof {
         token.transpose().map(Self)
     }
 
-    /// Returns a request that carries it.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let token = self.0.as_ref().map(|(_, token)| token);
         request(message, token)

@@ -14,7 +14,6 @@ type Requirement<'a> = (&'a str, &'static str, Vec<&'a str>);
 // === impl LabelFilter ===
 
 impl LabelFilter {
-    /// Returns whether labels satisfy it.
     pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let labels: Labels = labels
             .iter()

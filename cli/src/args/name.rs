@@ -26,7 +26,7 @@ pub(crate) struct Named {
 
 /// A name as it was written: `NAME`, `rs/NAME`, or `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct NameArg {
     namespace: Option<String>,
     name: String,
 }
@@ -51,9 +51,9 @@ impl Named {
     }
 }
 
-// === impl Written ===
+// === impl NameArg ===
 
-impl FromStr for Written {
+impl FromStr for NameArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -82,7 +82,7 @@ impl NamespaceArgs {
     }
 
     /// Returns which ReplicaSets are meant, each once, in the order in which they are written.
-    pub(crate) fn resolve(&self, names: &[Written]) -> Result<Vec<Named>, Failure> {
+    pub(crate) fn resolve(&self, names: &[NameArg]) -> Result<Vec<Named>, Failure> {
         let mut named = Vec::new();
         for written in names {
             let one = self.resolve_one(written)?;
@@ -94,8 +94,8 @@ impl NamespaceArgs {
     }
 
     /// Returns which ReplicaSet is meant.
-    pub(crate) fn resolve_one(&self, written: &Written) -> Result<Named, Failure> {
-        let Written { namespace, name } = written.clone();
+    pub(crate) fn resolve_one(&self, written: &NameArg) -> Result<Named, Failure> {
+        let NameArg { namespace, name } = written.clone();
         let named = |namespace| Named { namespace, name };
         match (namespace, &self.namespace) {
             (Some(own), Some(flag)) if own != *flag => {
@@ -123,7 +123,7 @@ mod tests {
             namespace: namespace.map(str::to_owned),
             all_namespaces: false,
         };
-        let written = text.parse::<Written>()?;
+        let written = text.parse::<NameArg>()?;
         let named = args
             .resolve_one(&written)
             .map_err(|failure| failure.cause)?;

@@ -6,7 +6,7 @@ use clap::{Args as Group, ValueEnum};
 
 use super::{
     labels::LabelFilter,
-    name::{KINDS, Named, NamespaceArgs, Written},
+    name::{KINDS, NameArg, Named, NamespaceArgs},
     number,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct SimulateArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
     #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<Written>,
+    pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet
@@ -64,7 +64,7 @@ pub(crate) enum Wanted {
 pub(crate) struct ExplainArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
     #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<Written>,
+    pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// Show why this pod went, or where it stands in the order of deletion
@@ -142,7 +142,7 @@ pub(crate) struct SysdumpArgs {
 pub(crate) struct ScopeArgs {
     /// Only those of these ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
     #[arg(value_name = "NAME")]
-    names: Vec<Written>,
+    names: Vec<NameArg>,
     #[command(flatten)]
     namespace: NamespaceArgs,
 }
@@ -208,7 +208,7 @@ impl GetArgs {
 
     fn replica_sets(&self, names: &[String]) -> Result<Wanted, Failure> {
         let names = names.iter().map(|name| {
-            let written = name.parse::<Written>();
+            let written = name.parse::<NameArg>();
             written.map_err(|error| Failure::new(Exit::Usage, format!("{name:?} {error}")))
         });
         let names: Vec<_> = names.collect::<Result<_, _>>()?;
@@ -290,7 +290,6 @@ impl Scope {
         }
     }
 
-    /// Returns the ReplicaSets that were named.
     pub(crate) fn named(&self) -> &[Named] {
         &self.only
     }

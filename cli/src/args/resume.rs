@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as Group;
 
-use super::name::{Named, NamespaceArgs, Written};
+use super::name::{NameArg, Named, NamespaceArgs};
 use crate::exit::Failure;
 
 pub(super) const HELP: &str = "\
@@ -21,7 +21,7 @@ Exit codes:
 pub(crate) struct ExtentArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAME")]
-    replica_set: Option<Written>,
+    replica_set: Option<NameArg>,
     /// The namespace of the ReplicaSet; without one, the namespace with all ReplicaSets in it
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
@@ -54,7 +54,6 @@ pub(crate) struct ResumeArgs {
 // === impl ExtentArgs ===
 
 impl ExtentArgs {
-    /// Returns the ReplicaSet, if one is meant.
     pub(crate) fn replica_set(&self) -> Result<Option<Named>, Failure> {
         let namespaces = NamespaceArgs {
             namespace: self.namespace.clone(),

@@ -7,7 +7,7 @@ use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-use super::{name::Written, number};
+use super::{name::NameArg, number};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
@@ -136,7 +136,7 @@ pub(crate) enum DemoCommand {
     Scale {
         /// The ReplicaSet: NAME, rs/NAME or NAMESPACE/NAME
         #[arg(value_name = "NAME")]
-        replica_set: Written,
+        replica_set: NameArg,
         /// How many pods are wanted
         #[arg(value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
         replicas: i32,
@@ -146,7 +146,7 @@ pub(crate) enum DemoCommand {
     /// Delete a pod of the running embedded cluster
     Delete {
         /// The pod: NAME or NAMESPACE/NAME
-        pod: Written,
+        pod: NameArg,
         #[command(flatten)]
         running: RunningArgs,
     },
@@ -175,7 +175,7 @@ pub(crate) enum DemoCommand {
     /// Set the deletion cost of a pod of the running embedded cluster
     Cost {
         /// The pod: NAME or NAMESPACE/NAME
-        pod: Written,
+        pod: NameArg,
         /// The cost: pods of lower cost go first
         #[arg(value_name = "NUMBER")]
         cost: i32,

@@ -1,9 +1,9 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
 use agent_core::lease::Command;
-use agent_kube::{BUILT_IN, Config, KubeCluster, Source};
+use agent_kube::{BUILT_IN, CredentialSource, KubeCluster, KubeClusterConfig};
 use decree::v1;
-use decree_agent::Mode;
+use decree_agent::{Cluster as _, Mode};
 use jiff::Timestamp;
 use runtime::failure::chain;
 use server_core::wording::count;
@@ -68,9 +68,9 @@ fn lease_namespace<'a>(args: &'a CheckArgs, cluster: &'a KubeCluster) -> &'a str
         .unwrap_or("kube-system")
 }
 
-fn config(args: &CheckArgs) -> Config {
-    Config {
-        source: Source {
+fn config(args: &CheckArgs) -> KubeClusterConfig {
+    KubeClusterConfig {
+        source: CredentialSource {
             kubeconfig: args.kubeconfig.clone(),
             context: args.context.clone(),
         },

@@ -83,7 +83,6 @@ fn needed<'a>(
     needed
 }
 
-/// Returns what is wrong with a permission.
 async fn permission(
     cluster: &KubeCluster,
     namespace: Option<&str>,

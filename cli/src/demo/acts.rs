@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::budget::{Action, Config, Limit};
+use agent_core::budget::{Action, BudgetConfig, Limit};
 use agent_fake::{Cluster, Fault, Kind, Verb};
 use decree_agent::resume::ResumeRequest;
 
@@ -35,10 +35,10 @@ const KILLED_AT: usize = 7;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the budget of the demo's agent.
-pub(super) fn budget() -> Config {
-    let mut budget = Config {
+pub(super) fn budget() -> BudgetConfig {
+    let mut budget = BudgetConfig {
         action: Action::Hold,
-        ..Config::default()
+        ..BudgetConfig::default()
     };
     budget.deletes.replica_set = Limit::Count(DELETES_MAX);
     budget

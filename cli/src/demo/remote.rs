@@ -6,7 +6,7 @@ use http_body_util::Full;
 use serde_json::Value;
 
 use crate::{
-    args::{DemoCommand, NamespaceArgs, RunningArgs, Written},
+    args::{DemoCommand, NameArg, NamespaceArgs, RunningArgs},
     exit::{Exit, Failure},
     http::exchange,
     input,
@@ -74,7 +74,7 @@ fn act<'a>(command: &'a DemoCommand, io: &mut Io<'_>) -> Result<(Act, &'a Runnin
     })
 }
 
-fn named(written: &Written, running: &RunningArgs) -> Result<(String, String), Failure> {
+fn named(written: &NameArg, running: &RunningArgs) -> Result<(String, String), Failure> {
     let namespaces = NamespaceArgs {
         namespace: (running.namespace != "default").then(|| running.namespace.clone()),
         all_namespaces: false,

@@ -56,7 +56,7 @@ impl Shadowed {
             agent_admin: ListenAddr::Off,
             seed,
             otlp: otlp::OtlpArgs::default(),
-            budget: agent_core::budget::Config::default(),
+            budget: agent_core::budget::BudgetConfig::default(),
             is_killable: false,
         };
         let sandbox = Sandbox::open(settings, Mode::Shadow, Vec::new(), beginning::install).await?;

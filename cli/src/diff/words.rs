@@ -69,7 +69,6 @@ pub(super) fn share(agreement: &v1::Agreement) -> String {
     }
 }
 
-/// Returns all agreements as one.
 pub(super) fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
     let sum = |of: fn(&v1::Agreement) -> u64| agreements.iter().map(of).sum();
     v1::Agreement {

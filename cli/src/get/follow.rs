@@ -15,7 +15,7 @@ use crate::{
     proto_json,
     server::Server,
     streams::Io,
-    table::Stream,
+    table::TableStream,
 };
 
 /// How often the list is asked for.
@@ -32,7 +32,7 @@ pub(super) async fn run(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let layout = replica_sets::Layout::of(&first.replica_sets, args.print.output.is_wide());
-    let mut stream = Stream::new(
+    let mut stream = TableStream::new(
         layout
             .headers()
             .iter()

@@ -76,7 +76,6 @@ fn basic_cells(set: &v1::ReplicaSetSummary) -> [String; 7] {
     ]
 }
 
-/// Returns the name of a ReplicaSet.
 pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
     set.replica_set.as_ref().map_or("", |object| &object.name)
 }

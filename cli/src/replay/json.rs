@@ -21,7 +21,6 @@ impl Lines {
         }
     }
 
-    /// Returns the line of a difference.
     pub(super) fn difference(&self, file: &str, difference: &Difference) -> Result<Value, Failure> {
         let (now, recorded, decided, after) = match difference {
             Difference::Frame {
@@ -64,7 +63,6 @@ impl Lines {
     }
 }
 
-/// Returns the line of a file.
 pub(super) fn summary(
     file: &str,
     identity: &server_session::SessionIdentity,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     act::Act,
-    missing::{self, Names, Refusal, missing},
+    missing::{self, ActRefusal, Names, missing},
 };
 
 /// Where acts are posted.
@@ -31,7 +31,6 @@ const ACT_BYTES_MAX: usize = 256 << 20;
 /// Says that a request was made for this machine. It is taken from the head alone: of other requests no body is read.
 struct Local;
 
-/// Returns the route.
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
     Router::new()
         .route(PATH, post(act))
@@ -49,7 +48,7 @@ async fn act(
         Some(refusal) => Err(refusal),
         None => act
             .perform(model)
-            .map_err(|error| Refusal { error, hint: None }),
+            .map_err(|error| ActRefusal { error, hint: None }),
     });
     match done {
         Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),

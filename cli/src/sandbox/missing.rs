@@ -13,7 +13,7 @@ const NAMED_MAX: usize = 5;
 
 /// Why an act was not done, and what can be done about it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
+pub(crate) struct ActRefusal {
     pub(crate) error: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Names {
 }
 
 /// Returns what is said of an act whose object is not there.
-pub(crate) fn missing(act: &Act, cluster: &Cluster) -> Option<Refusal> {
+pub(crate) fn missing(act: &Act, cluster: &Cluster) -> Option<ActRefusal> {
     match act {
         Act::Scale {
             namespace, name, ..
@@ -43,7 +43,7 @@ pub(crate) fn missing(act: &Act, cluster: &Cluster) -> Option<Refusal> {
     }
 }
 
-fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Option<Refusal> {
+fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Option<ActRefusal> {
     if cluster.peek(kind, namespace, name).is_some() {
         return None;
     }
@@ -57,13 +57,13 @@ fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Op
     } else {
         "pod"
     };
-    Some(Refusal {
+    Some(ActRefusal {
         error: format!("{noun} {} not found", missing.path()),
         hint: not_found::hint(&missing, &known),
     })
 }
 
-fn missing_node(cluster: &Cluster, node: &str) -> Option<Refusal> {
+fn missing_node(cluster: &Cluster, node: &str) -> Option<ActRefusal> {
     if cluster.peek(Kind::Node, "", node).is_some() {
         return None;
     }
@@ -75,7 +75,7 @@ fn missing_node(cluster: &Cluster, node: &str) -> Option<Refusal> {
             format!("the nodes are {}", shown.join(", "))
         }
     };
-    Some(Refusal {
+    Some(ActRefusal {
         error: format!("node {node} not found"),
         hint: Some(hint),
     })

@@ -14,7 +14,7 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Where traces of both go.
     pub(crate) otlp: OtlpArgs,
-    pub(crate) budget: agent_core::budget::Config,
+    pub(crate) budget: agent_core::budget::BudgetConfig,
     /// Whether the server can be killed, and started again.
     pub(crate) is_killable: bool,
 }

@@ -14,16 +14,16 @@ use crate::args::Named;
 const COMMON_LENGTH: usize = 57;
 
 /// Namespace and name.
-type Place<'a> = (&'a str, &'a str);
+type SetKey<'a> = (&'a str, &'a str);
 
 /// The objects of a snapshot, by what a decision looks for. A decision on each of many ReplicaSets takes time for all objects once.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
-    sets: BTreeMap<Place<'a>, &'a ReplicaSet>,
+    sets: BTreeMap<SetKey<'a>, &'a ReplicaSet>,
     /// ReplicaSets by their uid, and by that of their controller.
     by_uid: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     siblings: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
-    pods: BTreeMap<Place<'a>, &'a Pod>,
+    pods: BTreeMap<SetKey<'a>, &'a Pod>,
     /// Pods by the uid of their controller, and by namespace and each of their labels.
     owned: HashMap<&'a Uid, Vec<&'a Pod>>,
     labelled: HashMap<(&'a str, &'a str, &'a str), Vec<&'a Pod>>,
@@ -128,7 +128,7 @@ fn demanded(selector: &Selector) -> Option<(&str, &[Arc<str>])> {
         })
 }
 
-fn place(set: &ReplicaSet) -> Place<'_> {
+fn place(set: &ReplicaSet) -> SetKey<'_> {
     (&set.key.namespace, &set.key.name)
 }
 
@@ -205,7 +205,7 @@ mod tests {
         Snapshot::build(documents).expect("a state of a cluster")
     }
 
-    fn decide_in(view: (Vec<ReplicaSet>, Vec<Pod>), (namespace, name): Place<'_>) -> Decision {
+    fn decide_in(view: (Vec<ReplicaSet>, Vec<Pod>), (namespace, name): SetKey<'_>) -> Decision {
         let (sets, pods) = view;
         let decision = decide(
             Timestamp(0),
@@ -221,7 +221,7 @@ mod tests {
         (snapshot.replica_sets.clone(), snapshot.pods.clone())
     }
 
-    fn around(snapshot: &Snapshot, (namespace, name): Place<'_>) -> (Vec<ReplicaSet>, Vec<Pod>) {
+    fn around(snapshot: &Snapshot, (namespace, name): SetKey<'_>) -> (Vec<ReplicaSet>, Vec<Pod>) {
         Scopes::of(snapshot).around(&Named {
             namespace: namespace.to_owned(),
             name: name.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use agent_core::budget::{Action, Config, Limit, Limits};
+use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
 use agent_fake::{ApiError, Fault, Kind, Verb};
 use serde_json::Value;
 
@@ -155,10 +155,10 @@ fn what_is_held_back_is_told_with_what_ends_it() {
         replica_set: Limit::Count(1),
         ..Limits::default()
     };
-    let budget = Config {
+    let budget = BudgetConfig {
         action: Action::Hold,
         deletes: one_delete,
-        ..Config::default()
+        ..BudgetConfig::default()
     };
     let system = System::start_within(budget, &["demo"]);
     let scale = |replicas| {

@@ -53,11 +53,11 @@ impl Write for Announcing {
 impl System {
     /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent; returns once all is at rest.
     pub(super) fn start(names: &[&str]) -> Self {
-        Self::start_within(agent_core::budget::Config::default(), names)
+        Self::start_within(agent_core::budget::BudgetConfig::default(), names)
     }
 
     /// Starts the same with agents that have this budget.
-    pub(super) fn start_within(budget: agent_core::budget::Config, names: &[&str]) -> Self {
+    pub(super) fn start_within(budget: agent_core::budget::BudgetConfig, names: &[&str]) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -82,17 +82,17 @@ impl System {
         system
     }
 
-    fn add(&mut self, name: &str, budget: agent_core::budget::Config) {
+    fn add(&mut self, name: &str, budget: agent_core::budget::BudgetConfig) {
         let objects = manifest::read(&[path("docs/examples/web.yaml").into()]).expect("valid");
         let seed = self.clusters.len() as u64;
-        let config = agent_fake::Config {
+        let config = agent_fake::ClusterConfig {
             seed,
             start: jiff::Timestamp::now(),
-            ..agent_fake::Config::default()
+            ..agent_fake::ClusterConfig::default()
         };
         let _context = self.runtime.enter();
         let cluster = FakeCluster::start(config, objects).expect("the cluster takes them");
-        let mut config = decree_agent::Config::new(self.connector.clone());
+        let mut config = decree_agent::ShellConfig::new(self.connector.clone());
         config.agent.instance = format!("agent-{name}");
         config.agent.cluster_name = name.to_owned();
         config.agent.budget = budget;

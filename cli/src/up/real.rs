@@ -3,7 +3,7 @@
 use agent_kube::KubeCluster;
 use clap::Parser as _;
 use decree::v1;
-use decree_agent::{AgentArgs, Mode};
+use decree_agent::{AgentArgs, Cluster as _, Mode};
 use runtime::failure::chain;
 use server_core::wording::count;
 use tokio::time::{Duration, timeout};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::{
-    agent::{Agent, Config},
+    agent::{Agent, AgentConfig},
     budget,
     creates::CreateLimits,
     link::hello,
@@ -67,7 +67,7 @@ pub struct Process {
     /// What it does then that the protocol forbids.
     pub manner: Option<Manner>,
     /// How much it creates and deletes in a minute.
-    pub budget: budget::Config,
+    pub budget: budget::BudgetConfig,
     /// Whether it does what it is asked without rules of its own.
     pub is_lenient: bool,
 }
@@ -132,7 +132,13 @@ impl AgentActor {
 
     /// Returns an agent that begins to act for a part of the cluster.
     #[must_use]
-    pub fn of_part(now: Timestamp, life: u64, clock: Clock, config: Config, part: Part) -> Self {
+    pub fn of_part(
+        now: Timestamp,
+        life: u64,
+        clock: Clock,
+        config: AgentConfig,
+        part: Part,
+    ) -> Self {
         let epoch = config.epoch;
         let agent = Machine::Ours(Box::new(Agent::new(config)));
         Self {
@@ -179,11 +185,11 @@ impl AgentActor {
 fn ours(
     hello: v1::Hello,
     creates: CreateLimits,
-    budget: budget::Config,
+    budget: budget::BudgetConfig,
     seed: u64,
     lenient: bool,
 ) -> Agent {
-    Agent::new(Config {
+    Agent::new(AgentConfig {
         instance: hello.agent_instance,
         cluster_uid: hello.cluster_uid,
         cluster_name: hello.cluster_name,
@@ -193,13 +199,13 @@ fn ours(
         events_max: if seed.is_multiple_of(2) {
             0
         } else {
-            Config::default().events_max
+            AgentConfig::default().events_max
         },
         creates,
         budget,
         seed,
         lenient,
-        ..Config::default()
+        ..AgentConfig::default()
     })
 }
 

@@ -5,7 +5,7 @@
 //! live object.
 
 use agent_core::{
-    agent::Effect,
+    agent::AgentCommand,
     api::{ApiError, Call, CallId, Kind, Reply},
     creates::CreateLimits,
     link::Disconnect,
@@ -203,7 +203,7 @@ impl ForeignAgent {
 
 impl ForeignAgent {
     /// Returns the next thing to do.
-    pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
+    pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
         self.polled = now;
         let mut call = self.calls.pop();
         // Of a list without a version the server cannot tell which writes it shows: none is under way while it is made.
@@ -211,14 +211,14 @@ impl ForeignAgent {
             call = self.work.poll_call(now, &self.feed.sets);
         }
         if let Some(call) = call {
-            return Some(Effect::Call(call));
+            return Some(AgentCommand::Call(call));
         }
         let (settled, done) = (self.work.is_settled(now), self.work.is_done());
         if let Some(command) = self.channel.poll_command(now, settled, done) {
-            return Some(Effect::Link(command));
+            return Some(AgentCommand::Link(command));
         }
         let (kind, command) = self.feed.poll_command()?;
-        Some(Effect::Watch(kind, command))
+        Some(AgentCommand::Watch(kind, command))
     }
 
     /// Returns the next frame to send.

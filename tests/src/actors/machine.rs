@@ -1,7 +1,7 @@
 //! The machine of an agent: ours, or that of an agent of another make.
 
 use agent_core::{
-    agent::{Agent, Effect},
+    agent::{Agent, AgentCommand},
     api::{ApiError, CallId, Kind, Reply},
     history::VersionId,
     link::Disconnect,
@@ -128,8 +128,8 @@ impl Machine {
     }
 
     /// Returns the next thing to do.
-    pub fn poll_effect(&mut self, now: Timestamp) -> Option<Effect> {
-        either!(self, it => it.poll_effect(now))
+    pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
+        either!(self, it => it.poll_command(now))
     }
 
     /// Returns the next frame to send.

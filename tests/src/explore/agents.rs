@@ -3,7 +3,7 @@
 use std::{collections::HashMap, rc::Rc, time::Duration};
 
 use agent_core::{
-    agent::{Agent, Config, Effect},
+    agent::{Agent, AgentCommand, AgentConfig},
     api::{CallId, Kind},
     link::LinkCommand,
     watch::{WatchCommand, WatchId},
@@ -96,7 +96,7 @@ impl Agents {
         if self.mutant == Some(Mutant::SkipBarrier) {
             creates.margin = Duration::ZERO;
         }
-        self.states.intern(Agent::new(Config {
+        self.states.intern(Agent::new(AgentConfig {
             ask_version_every: None,
             instance,
             cluster_uid: "cluster".to_owned(),
@@ -105,7 +105,7 @@ impl Agents {
             creates,
             seed,
             lenient: self.mutant.is_some(),
-            ..Config::default()
+            ..AgentConfig::default()
         }))
     }
 
@@ -133,7 +133,7 @@ impl Agents {
         let mut outputs = Vec::new();
         let mut room = at.room;
         loop {
-            while let Some(effect) = agent.poll_effect(at.now) {
+            while let Some(effect) = agent.poll_command(at.now) {
                 outputs.extend(output(effect, messages));
             }
             let before = outputs.len();
@@ -204,15 +204,15 @@ fn feed(agent: &mut Agent, messages: &Messages, input: Input, now: Timestamp) {
     }
 }
 
-fn output(effect: Effect, messages: &mut Messages) -> Option<Output> {
+fn output(effect: AgentCommand, messages: &mut Messages) -> Option<Output> {
     Some(match effect {
-        Effect::Call(call) => Output::Call(call.id, messages.requests.intern(call.request)),
-        Effect::Watch(kind, WatchCommand::List(id)) => Output::List(kind, id),
-        Effect::Watch(kind, WatchCommand::Watch { id, .. }) => Output::Watch(kind, id),
-        Effect::Watch(kind, WatchCommand::Stop) => Output::StopWatch(kind),
+        AgentCommand::Call(call) => Output::Call(call.id, messages.requests.intern(call.request)),
+        AgentCommand::Watch(kind, WatchCommand::List(id)) => Output::List(kind, id),
+        AgentCommand::Watch(kind, WatchCommand::Watch { id, .. }) => Output::Watch(kind, id),
+        AgentCommand::Watch(kind, WatchCommand::Stop) => Output::StopWatch(kind),
         // The configuration asks for none.
-        Effect::AskVersion(..) => return None,
-        Effect::Link(LinkCommand::Connect) => Output::Connect,
-        Effect::Link(LinkCommand::Close | LinkCommand::Abort) => Output::Disconnect,
+        AgentCommand::AskVersion(..) => return None,
+        AgentCommand::Link(LinkCommand::Connect) => Output::Connect,
+        AgentCommand::Link(LinkCommand::Close | LinkCommand::Abort) => Output::Disconnect,
     })
 }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lead, Lease, Record},
+    lease::{Command, Lead, Lease, LeaseConfig, Record},
 };
 use jiff::Timestamp;
 
@@ -51,7 +51,7 @@ impl Leases {
         } else {
             create_limits().margin
         };
-        self.states.intern(Lease::new(Config {
+        self.states.intern(Lease::new(LeaseConfig {
             identity,
             namespace: "kube-system".to_owned(),
             name: "decree-agent".to_owned(),

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use agent_core::{
-    agent::Config,
+    agent::AgentConfig,
     api::ApiError,
     assignment::Assignment,
     lease::{Command, Lease, Record},
@@ -196,7 +196,7 @@ impl Shared {
             };
             Shard::new(number, count)
         });
-        let config = Config {
+        let config = AgentConfig {
             instance: format!("agent-{life}"),
             cluster_uid: "shared".into(),
             cluster_name: "shared".into(),
@@ -206,7 +206,7 @@ impl Shared {
             calls_max: 16,
             creates: self.creates,
             seed: self.rng.next_u64(),
-            ..Config::default()
+            ..AgentConfig::default()
         };
         let part = Part {
             namespaces: namespaces_of(shard),

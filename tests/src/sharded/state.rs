@@ -87,7 +87,7 @@ pub struct Shared {
 pub(super) struct Process {
     /// `None` for one that serves the whole cluster.
     pub(super) shards: Option<NonZeroU16>,
-    pub(super) names: assignment::Config,
+    pub(super) names: assignment::AssignmentConfig,
     /// The Lease of the number of shards, or that of the whole cluster.
     pub(super) base: Held,
     pub(super) member: Option<Held>,
@@ -258,14 +258,18 @@ impl Shared {
     }
 
     /// Returns what the Leases of a process are named after.
-    pub(super) fn names(&self, life: u64, shards: Option<NonZeroU16>) -> assignment::Config {
+    pub(super) fn names(
+        &self,
+        life: u64,
+        shards: Option<NonZeroU16>,
+    ) -> assignment::AssignmentConfig {
         let margin = if self.is_mutant(Mutant::IgnoreMargin) {
             Duration::ZERO
         } else {
             self.creates.margin
         };
-        assignment::Config {
-            lease: lease::Config {
+        assignment::AssignmentConfig {
+            lease: lease::LeaseConfig {
                 identity: format!("agent-{life}"),
                 namespace: "decree".into(),
                 name: "decree-agent".into(),

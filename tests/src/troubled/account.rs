@@ -415,15 +415,14 @@ impl Account {
             self.expected.pods_do_not_last(now, number(&id));
         }
         let since = session.first.unwrap_or(now);
-        let bound = match self.is_partial {
-            false => {
-                // Where more pods have lasted than end, the count begins anew, once.
-                let anew = if lasted > ENDED_MAX { ENDED_MAX } else { 0 };
-                let trials = trials(now.duration_since(since));
-                self.wanted + ENDED_MAX + anew + TRIAL_PODS * trials
-            }
+        let bound = if self.is_partial {
             // Creates open again and again where a trial happens to last.
-            true => 3 * self.wanted + 4 * ENDED_MAX,
+            3 * self.wanted + 4 * ENDED_MAX
+        } else {
+            // Where more pods have lasted than end, the count begins anew, once.
+            let anew = if lasted > ENDED_MAX { ENDED_MAX } else { 0 };
+            let trials = trials(now.duration_since(since));
+            self.wanted + ENDED_MAX + anew + TRIAL_PODS * trials
         };
         let ended = if self.is_partial {
             session.ended.len()

@@ -26,7 +26,7 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
     let mut story = Story {
         replicas,
         chaos: Chaos::calm(),
-        budget: budget::Config::default(),
+        budget: budget::BudgetConfig::default(),
         troubles: vec![stretch],
     };
     if stretch.trouble == Trouble::OtherController {

@@ -33,7 +33,7 @@ pub struct Story {
     /// How rough it is.
     pub chaos: Chaos,
     /// The budget of agents.
-    pub budget: budget::Config,
+    pub budget: budget::BudgetConfig,
     /// What goes wrong.
     pub troubles: Vec<Stretch>,
 }
@@ -131,7 +131,7 @@ impl Story {
         let mut story = Self {
             replicas,
             chaos,
-            budget: budget::Config::default(),
+            budget: budget::BudgetConfig::default(),
             troubles,
         };
         story.settle();

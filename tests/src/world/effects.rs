@@ -1,7 +1,7 @@
 //! What the machines hear and what they want: news is handed to them, and their effects go on their way.
 
 use agent_core::{
-    agent::Effect,
+    agent::AgentCommand,
     budget::{Cause, Change, Hold},
     link::{Disconnect, LinkCommand},
     report::Report,
@@ -130,7 +130,7 @@ impl World {
         let Some((now, actor)) = self.living_at(life) else {
             return false;
         };
-        if let Some(effect) = actor.agent.poll_effect(now) {
+        if let Some(effect) = actor.agent.poll_command(now) {
             self.obey(life, effect);
             return true;
         }
@@ -233,21 +233,21 @@ impl World {
         true
     }
 
-    fn obey(&mut self, life: u64, effect: Effect) {
+    fn obey(&mut self, life: u64, effect: AgentCommand) {
         match effect {
-            Effect::Link(LinkCommand::Connect) => {
+            AgentCommand::Link(LinkCommand::Connect) => {
                 self.facts.push(Fact::Dialed { life });
                 self.dial(life);
             }
-            Effect::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
-            Effect::Link(LinkCommand::Abort) => self.hang_up(life, None),
-            Effect::Watch(kind, command) => {
+            AgentCommand::Link(LinkCommand::Close) => self.hang_up(life, Some(Disconnect::Ended)),
+            AgentCommand::Link(LinkCommand::Abort) => self.hang_up(life, None),
+            AgentCommand::Watch(kind, command) => {
                 if matches!(command, WatchCommand::List(_)) {
                     self.facts.push(Fact::ListBegan { life, kind });
                 }
                 self.obey_watch(life, kind, command);
             }
-            Effect::AskVersion(kind, id) => {
+            AgentCommand::AskVersion(kind, id) => {
                 let version = self.listed_version();
                 let version = self.mutate_version(Mutant::RaiseAskedVersions, version);
                 let version = Ok(version.to_string());
@@ -255,7 +255,7 @@ impl World {
                     actor.agent.handle_version(now, kind, id, &version);
                 }
             }
-            Effect::Call(call) => {
+            AgentCommand::Call(call) => {
                 let verb = call.request.verb();
                 self.pass(verb, Moment::Checked, Party::Life(life));
                 if self.agents.contains_key(&life) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     api::ApiError,
-    lease::{Command, Config, Lease, Record},
+    lease::{Command, Lease, LeaseConfig, Record},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -59,7 +59,7 @@ impl Leadership {
 
     /// Lets a process contend for the Lease.
     pub(super) fn contend(&mut self, life: u64, clock: Clock, by_wall_clock: bool) {
-        let lease = Lease::new(Config {
+        let lease = Lease::new(LeaseConfig {
             identity: format!("agent-{life}"),
             namespace: "kube-system".to_owned(),
             name: "decree-agent".to_owned(),

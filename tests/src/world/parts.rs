@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::{
-    agent::Config,
+    agent::AgentConfig,
     api::{Call, Request},
     lease::CREATE_TIMEOUT_MIN,
 };
@@ -29,7 +29,7 @@ impl World {
     }
 
     /// Lets an agent act for a part of the cluster. Returns its life.
-    pub fn begin_part(&mut self, config: Config, part: Part) -> u64 {
+    pub fn begin_part(&mut self, config: AgentConfig, part: Part) -> u64 {
         self.lives += 1;
         let clock = Clock::new(self.now(), SignedDuration::ZERO, 0);
         let actor = AgentActor::of_part(self.now(), self.lives, clock, config, part);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{api, budget, creates::CreateLimits, watch::Items};
-use agent_fake::{Cluster, Config, Kind};
+use agent_fake::{Cluster, ClusterConfig, Kind};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -51,7 +51,7 @@ pub struct World {
     /// Whether servers that start are malicious, and how.
     pub(super) malice: Option<Malice>,
     /// The budget of agents that start.
-    pub(super) budget: budget::Config,
+    pub(super) budget: budget::BudgetConfig,
     /// Where a create has a timeout of its own: how much later than that it may take effect at most.
     pub creates: Option<CreateLimits>,
     /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
@@ -123,7 +123,7 @@ impl World {
         chaos: Chaos,
         mutant: Option<Mutant>,
     ) -> Self {
-        let config = Config {
+        let config = ClusterConfig {
             seed,
             ..crate::workloads::cluster()
         };
@@ -159,7 +159,7 @@ impl World {
             trace: Trace::default(),
             mutant,
             malice: None,
-            budget: budget::Config::default(),
+            budget: budget::BudgetConfig::default(),
             creates: None,
             first_lists: BTreeMap::new(),
             newest_told: 0,
@@ -184,7 +184,7 @@ impl World {
 
     /// Gives agents another budget than they have by default.
     #[must_use]
-    pub const fn with_budget(mut self, budget: budget::Config) -> Self {
+    pub const fn with_budget(mut self, budget: budget::BudgetConfig) -> Self {
         self.budget = budget;
         self
     }
@@ -329,7 +329,7 @@ impl World {
 }
 
 /// Returns a cluster with what concerns nobody.
-fn populated(config: Config, bad_object: bool) -> Cluster {
+fn populated(config: ClusterConfig, bad_object: bool) -> Cluster {
     let mut cluster = Cluster::new(config);
     let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
     cluster.create(bystander).expect("nothing refuses it");

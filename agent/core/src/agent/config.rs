@@ -8,7 +8,7 @@ use crate::{budget, creates::CreateLimits, guard::Guard, link, shard::Shard, tem
 
 /// What an agent is and may do. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct AgentConfig {
     /// This process, unique.
     pub instance: String,
     /// The uid of the namespace kube-system.
@@ -37,7 +37,7 @@ pub struct Config {
     /// How long a create may take, and how much later it may still take effect.
     pub creates: CreateLimits,
     /// How much may be created and deleted in a minute.
-    pub budget: budget::Config,
+    pub budget: budget::BudgetConfig,
     /// How often the newest version of each kind is asked for at most, to notice that the cluster went back; never without.
     pub ask_version_every: Option<Duration>,
     /// The shortest wait before reconnecting.
@@ -50,10 +50,10 @@ pub struct Config {
     pub lenient: bool,
 }
 
-// === impl Config ===
+// === impl AgentConfig ===
 
-impl Config {
-    pub(super) fn link(&self) -> link::Config {
+impl AgentConfig {
+    pub(super) fn link(&self) -> link::LinkConfig {
         let hello = v1::Hello {
             agent_instance: self.instance.clone(),
             cluster_uid: self.cluster_uid.clone(),
@@ -64,7 +64,7 @@ impl Config {
             options: Some(self.options),
             ..link::hello()
         };
-        link::Config {
+        link::LinkConfig {
             hello,
             backoff_min: self.backoff_min,
             backoff_max: self.backoff_max,
@@ -83,7 +83,7 @@ impl Config {
     }
 }
 
-impl Default for Config {
+impl Default for AgentConfig {
     fn default() -> Self {
         Self {
             instance: "agent".into(),
@@ -99,7 +99,7 @@ impl Default for Config {
             calls_max: 256,
             events_max: 4_096,
             creates: CreateLimits::default(),
-            budget: budget::Config::default(),
+            budget: budget::BudgetConfig::default(),
             ask_version_every: Some(Duration::from_secs(30)),
             backoff_min: Duration::from_millis(100),
             backoff_max: Duration::from_secs(2),

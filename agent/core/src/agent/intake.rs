@@ -54,7 +54,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Takes an event, and its place in a trace. An object that cannot be read is left out, and harms no other.
+    /// Takes an event, and its trace context. An object that cannot be read is left out, and harms no other.
     pub(super) fn handle_event(
         &mut self,
         now: Timestamp,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::effect::Effect;
+use super::command::AgentCommand;
 use crate::{
     api::{ApiError, Call, CallId, Kind, Reply, Request, leaves_effect_open, parse_version},
     doubts::Doubts,
@@ -190,7 +190,7 @@ impl Reading {
         kind: Kind,
         own_write: Option<u64>,
         next_call: impl FnOnce() -> CallId,
-    ) -> Option<Effect> {
+    ) -> Option<AgentCommand> {
         let watch = &mut self.watches[kind as usize];
         let command = watch.poll_command();
         if matches!(command, Some(WatchCommand::List(_))) {
@@ -198,13 +198,13 @@ impl Reading {
         }
         self.history.set_watched(now, kind, watch.is_watching());
         if let Some(command) = command {
-            return Some(Effect::Watch(kind, command));
+            return Some(AgentCommand::Watch(kind, command));
         }
         if let Some((id, request)) = self.doubts.poll_read(next_call) {
-            return Some(Effect::Call(Call { id, request }));
+            return Some(AgentCommand::Call(Call { id, request }));
         }
         let id = self.history.poll_question(now, kind, own_write)?;
-        Some(Effect::AskVersion(kind, id))
+        Some(AgentCommand::AskVersion(kind, id))
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) or [`poll`](Self::poll) is due.

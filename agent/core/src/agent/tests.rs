@@ -32,8 +32,8 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: Config) -> Self {
-        let agent = Agent::new(Config {
+    fn new(config: AgentConfig) -> Self {
+        let agent = Agent::new(AgentConfig {
             epoch: EPOCH,
             lenient: true,
             ..config
@@ -54,7 +54,7 @@ impl Rig {
 
     /// An agent in a session that has sent its lists: default/web at version 10, and these pods.
     fn open(pods: &[v1::Pod]) -> Self {
-        let mut rig = Self::new(Config::default());
+        let mut rig = Self::new(AgentConfig::default());
         rig.connect();
         rig.answer_lists("10", pods);
         rig.frames();
@@ -97,16 +97,18 @@ impl Rig {
     }
 
     fn effects(&mut self) {
-        while let Some(effect) = self.agent.poll_effect(self.now) {
-            match effect {
-                Effect::Call(call) => self.calls.push(call),
-                Effect::Link(command) => self.links.push(command),
-                Effect::Watch(kind, WatchCommand::List(id)) => drop(self.lists.insert(kind, id)),
-                Effect::Watch(kind, WatchCommand::Watch { id, from }) => {
+        while let Some(command) = self.agent.poll_command(self.now) {
+            match command {
+                AgentCommand::Call(call) => self.calls.push(call),
+                AgentCommand::Link(command) => self.links.push(command),
+                AgentCommand::Watch(kind, WatchCommand::List(id)) => {
+                    self.lists.insert(kind, id);
+                }
+                AgentCommand::Watch(kind, WatchCommand::Watch { id, from }) => {
                     self.watches.insert(kind, (id, from));
                 }
-                Effect::Watch(kind, WatchCommand::Stop) => drop(self.watches.remove(&kind)),
-                Effect::AskVersion(kind, id) => drop(self.questions.insert(kind, id)),
+                AgentCommand::Watch(kind, WatchCommand::Stop) => drop(self.watches.remove(&kind)),
+                AgentCommand::AskVersion(kind, id) => drop(self.questions.insert(kind, id)),
             }
         }
     }
@@ -314,9 +316,9 @@ fn batch_that_names_another_place_than_its_replica_set_has_makes_no_call() {
 #[test]
 fn shadow_and_dry_run_execute_nothing() {
     for mode in [v1::Mode::Shadow, v1::Mode::DryRun] {
-        let mut rig = Rig::new(Config {
+        let mut rig = Rig::new(AgentConfig {
             mode,
-            ..Config::default()
+            ..AgentConfig::default()
         });
         rig.connect();
         rig.answer_lists("10", &[]);
@@ -333,9 +335,9 @@ fn shadow_and_dry_run_execute_nothing() {
 #[test]
 fn namespace_off_the_allow_list_is_neither_sent_nor_touched() {
     let namespaces = ["prod".to_owned()].into();
-    let mut rig = Rig::new(Config {
+    let mut rig = Rig::new(AgentConfig {
         namespaces,
-        ..Config::default()
+        ..AgentConfig::default()
     });
     rig.connect();
     rig.answer_lists("10", &[pod("a", 5)]);

@@ -29,9 +29,9 @@ struct World {
     moves: usize,
 }
 
-fn config(identity: &str, shards: u16) -> Config {
-    Config {
-        lease: lease::Config {
+fn config(identity: &str, shards: u16) -> AssignmentConfig {
+    AssignmentConfig {
+        lease: lease::LeaseConfig {
             identity: identity.into(),
             namespace: "decree".into(),
             name: "decree-agent".into(),

@@ -25,7 +25,11 @@ struct Rig {
 impl Rig {
     fn new(pods: &[v1::Pod]) -> Self {
         let (batches, calls) = (
-            Batches::new(256, CreateLimits::default(), budget::Config::default()),
+            Batches::new(
+                256,
+                CreateLimits::default(),
+                budget::BudgetConfig::default(),
+            ),
             BTreeMap::new(),
         );
         Self {

@@ -27,7 +27,7 @@ pub(super) enum Weight {
     /// A few creates or deletes, which somebody waits for.
     Light,
     /// Claims and a status, which belong to any ReplicaSet, also to one that scales far: they say nothing about others.
-    Aside,
+    Neutral,
 }
 
 /// The batches with something to do, in the order of their turns.
@@ -51,7 +51,7 @@ impl Weight {
         } else if counts_pods {
             Self::Light
         } else {
-            Self::Aside
+            Self::Neutral
         }
     }
 }
@@ -63,7 +63,7 @@ impl Turns {
     pub(super) fn push(&mut self, batch: u64, weight: Weight) {
         match weight {
             Weight::Heavy => self.heavy.push_back(batch),
-            Weight::Light | Weight::Aside => self.light.push_back(batch),
+            Weight::Light | Weight::Neutral => self.light.push_back(batch),
         }
     }
 
@@ -94,7 +94,7 @@ impl Turns {
                 self.yields = self.yields.saturating_sub(1);
             }
             Weight::Light => self.yields = YIELDED_CALLS,
-            Weight::Aside => {}
+            Weight::Neutral => {}
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn heavy_batch_has_all_calls_where_it_is_alone() {
         let mut turns = Turns::default();
-        turns.note_call(Weight::Aside);
+        turns.note_call(Weight::Neutral);
         assert_eq!(fill(&mut turns), CALLS_MAX - 1);
     }
 
@@ -185,7 +185,7 @@ mod tests {
             turns.note_answer(Weight::Heavy);
             assert_eq!(turns.pop(CALLS_MAX), None, "{} in flight", turns.calls);
         }
-        turns.push(LIGHT, Weight::Aside);
+        turns.push(LIGHT, Weight::Neutral);
         assert_eq!(turns.pop(CALLS_MAX), Some(LIGHT));
         turns.note_answer(Weight::Heavy);
         assert_eq!(fill(&mut turns), CALLS_MAX);

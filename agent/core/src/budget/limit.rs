@@ -4,10 +4,10 @@ use std::{fmt, num::NonZeroU16, str::FromStr};
 
 use thiserror::Error;
 
-/// The default of [`Config::floor`].
+/// The default of [`BudgetConfig::floor`].
 const FLOOR: u32 = 20;
 
-/// The default of [`Config::creates`]. A ReplicaSet that is scaled up and down and up again creates twice what it wants, and one whose creates
+/// The default of [`BudgetConfig::creates`]. A ReplicaSet that is scaled up and down and up again creates twice what it wants, and one whose creates
 /// are refused tries some fifteen times in the first minute; all of a cluster together try 700 times.
 const CREATES: Limits = Limits {
     replica_set: Limit::Times(3, 20),
@@ -53,7 +53,7 @@ pub struct Limits {
 /// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster, and of creates of several times what
 /// ReplicaSets want, and holds a ReplicaSet of which another controller creates pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct BudgetConfig {
     /// What happens where a limit is exceeded.
     pub action: Action,
     /// What happens to a ReplicaSet of which another controller creates pods.
@@ -133,13 +133,13 @@ impl fmt::Display for Limit {
     }
 }
 
-// === impl Config ===
+// === impl BudgetConfig ===
 
-impl Config {
+impl BudgetConfig {
     /// Returns the budget of one of so many shards: a number for the cluster is divided among them, rounded up. A percentage or a multiple is one
     /// of the shard's own pods.
     #[must_use]
-    pub fn of_shard(self, shards: NonZeroU16) -> Self {
+    pub fn divided_among(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {
             cluster: match limits.cluster {
                 Limit::Count(count) => Limit::Count(count.div_ceil(shards.get().into())),
@@ -155,7 +155,7 @@ impl Config {
     }
 }
 
-impl Default for Config {
+impl Default for BudgetConfig {
     fn default() -> Self {
         let deletes = Limits {
             cluster: Limit::Percent(50),
@@ -210,20 +210,20 @@ mod tests {
 
     #[test]
     fn number_for_the_cluster_is_divided_among_shards() {
-        let budget = Config {
+        let budget = BudgetConfig {
             creates: Limits {
                 replica_set: Limit::Count(10),
                 namespace: Limit::Count(50),
                 cluster: Limit::Count(101),
             },
-            ..Config::default()
+            ..BudgetConfig::default()
         };
-        let shard = budget.of_shard(NonZeroU16::new(4).expect("not 0"));
+        let shard = budget.divided_among(NonZeroU16::new(4).expect("not 0"));
         let creates = Limits {
             cluster: Limit::Count(26),
             ..budget.creates
         };
-        assert_eq!(shard, Config { creates, ..budget });
+        assert_eq!(shard, BudgetConfig { creates, ..budget });
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn set(namespace: &str, name: &str) -> v1::ObjectRef {
 
 /// A budget that holds what exceeds these limits of deletes, without a floor.
 fn holding(deletes: Limits) -> Budget {
-    Budget::new(Config {
+    Budget::new(BudgetConfig {
         action: Action::Hold,
         other_controller: Action::Hold,
         floor: 0,
@@ -287,29 +287,29 @@ fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usiz
 
 #[test]
 fn ordinary_work_exceeds_no_default() {
-    let mut scaled = Budget::new(Config::default());
+    let mut scaled = Budget::new(BudgetConfig::default());
     for (second, wanted) in [(0, 1_000), (20, 1_000), (40, 1_000)] {
         // It is scaled to 0 in between, and creates all anew.
         assert_eq!(creates(&mut scaled, at(second), wanted, wanted), 0);
     }
-    let mut lost = Budget::new(Config::default());
+    let mut lost = Budget::new(BudgetConfig::default());
     // All nodes are lost, and while they come back twice more.
     for second in [0, 10, 20] {
         assert_eq!(creates(&mut lost, at(second), 30, 30), 0);
     }
-    let mut rolled = Budget::new(Config::default());
+    let mut rolled = Budget::new(BudgetConfig::default());
     // A rollout raises what is wanted bit by bit, and creates that much.
     for wanted in 1..=50 {
         assert_eq!(creates(&mut rolled, at(0), wanted, 1), 0);
     }
-    let mut refused = Budget::new(Config::default());
+    let mut refused = Budget::new(BudgetConfig::default());
     // The backoff of refused creates doubles from 5 ms to 30 s.
     assert_eq!(creates(&mut refused, at(0), 1, 15), 0);
 }
 
 #[test]
 fn pods_that_do_not_last_exceed_the_default_of_their_replica_set() {
-    let mut budget = Budget::new(Config::default());
+    let mut budget = Budget::new(BudgetConfig::default());
     assert_eq!(creates(&mut budget, at(0), 3, 29), 0);
     assert_eq!(creates(&mut budget, at(10), 3, 100), 1, "and once a minute");
     let note = budget.poll_note().expect("people are told");
@@ -323,7 +323,7 @@ fn pods_that_do_not_last_exceed_the_default_of_their_replica_set() {
 
 #[test]
 fn multiple_is_of_the_most_that_was_wanted_in_the_minute() {
-    let mut budget = Budget::new(Config::default());
+    let mut budget = Budget::new(BudgetConfig::default());
     assert_eq!(creates(&mut budget, at(0), 100, 100), 0);
     // Scaled down to 1, and pods of before are replaced meanwhile.
     assert_eq!(creates(&mut budget, at(1), 1, 200), 0);
@@ -337,7 +337,7 @@ fn multiple_is_of_the_most_that_was_wanted_in_the_minute() {
 
 #[test]
 fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
-    let mut budget = Budget::new(Config::default());
+    let mut budget = Budget::new(BudgetConfig::default());
     let mut warned = Vec::new();
     for number in 0..60 {
         let set = set("a", &format!("web-{number}"));
@@ -376,7 +376,7 @@ fn other(budget: &mut Budget, now: Timestamp, of: &v1::ObjectRef) {
 
 #[test]
 fn third_pod_of_another_controller_within_a_minute_holds_its_replica_set() {
-    let mut budget = Budget::new(Config::default());
+    let mut budget = Budget::new(BudgetConfig::default());
     let (web, api) = (set("default", "web"), set("default", "api"));
     for second in [0, 10, 61, 71] {
         other(&mut budget, at(second), &web);
@@ -403,7 +403,7 @@ fn third_pod_of_another_controller_within_a_minute_holds_its_replica_set() {
 
 #[test]
 fn hold_of_another_controller_ends_as_any_other_and_counting_begins_anew() {
-    let mut budget = Budget::new(Config::default());
+    let mut budget = Budget::new(BudgetConfig::default());
     let web = set("default", "web");
     (0..3).for_each(|second| other(&mut budget, at(second), &web));
     assert_eq!(budget.holds().count(), 2);
@@ -418,10 +418,10 @@ fn hold_of_another_controller_ends_as_any_other_and_counting_begins_anew() {
 
 #[test]
 fn replica_set_is_left_alone_for_a_minute_after_a_pod_of_another_controller() {
-    let mut budget = Budget::new(Config {
+    let mut budget = Budget::new(BudgetConfig {
         creates: Limits::default(),
         deletes: Limits::default(),
-        ..Config::default()
+        ..BudgetConfig::default()
     });
     let (web, api) = (set("default", "web"), set("default", "api"));
     other(&mut budget, at(10), &web);
@@ -437,9 +437,9 @@ fn replica_set_is_left_alone_for_a_minute_after_a_pod_of_another_controller() {
 
 #[test]
 fn another_controller_is_reported_once_a_minute_where_nothing_is_held() {
-    let mut budget = Budget::new(Config {
+    let mut budget = Budget::new(BudgetConfig {
         other_controller: Action::Warn,
-        ..Config::default()
+        ..BudgetConfig::default()
     });
     let web = set("default", "web");
     for second in 0..130 {

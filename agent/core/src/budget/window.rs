@@ -9,16 +9,16 @@ use crate::backoff::{after, since};
 /// For how long an operation counts at least, and for how long a scope is not warned of again.
 pub(super) const SPAN: Duration = Duration::from_secs(60);
 /// How much longer it counts at most: operations that start within that time are counted together.
-pub(super) const STEP: Duration = Duration::from_secs(5);
+pub(super) const BUCKET: Duration = Duration::from_secs(5);
 
-/// A window that ends now and slides by steps, so that it is of bounded size however much happens in it.
+/// A window that ends now and slides by buckets, so that it is of bounded size however much happens in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
-    steps: VecDeque<Step>,
+    buckets: VecDeque<Bucket>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Bucket {
     begins: Timestamp,
     operations: u32,
     pods_min: u32,
@@ -41,15 +41,15 @@ impl Window {
     /// Counts an operation that starts in a scope of these sizes.
     pub(super) fn count(&mut self, now: Timestamp, sizes: Sizes) {
         let Sizes { pods, wanted } = sizes;
-        let is_open = |step: &&mut Step| since(now, step.begins) < STEP;
-        match self.steps.back_mut().filter(is_open) {
+        let is_open = |step: &&mut Bucket| since(now, step.begins) < BUCKET;
+        match self.buckets.back_mut().filter(is_open) {
             Some(step) => {
                 step.operations = step.operations.saturating_add(1);
                 step.pods_min = step.pods_min.min(pods);
                 step.pods_max = step.pods_max.max(pods);
                 step.wanted_max = step.wanted_max.max(wanted);
             }
-            None => self.steps.push_back(Step {
+            None => self.buckets.push_back(Bucket {
                 begins: now,
                 operations: 1,
                 pods_min: pods,
@@ -61,25 +61,24 @@ impl Window {
 
     /// Forgets what is older than the window.
     pub(super) fn slide(&mut self, now: Timestamp) {
-        let is_past = |step: &Step| after(step.begins, STEP + SPAN) <= now;
-        while self.steps.front().is_some_and(is_past) {
-            self.steps.pop_front();
+        let is_past = |step: &Bucket| after(step.begins, BUCKET + SPAN) <= now;
+        while self.buckets.front().is_some_and(is_past) {
+            self.buckets.pop_front();
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.buckets.is_empty()
     }
 
-    /// Returns how many operations were counted.
     pub(super) fn operations(&self) -> u32 {
-        let operations = self.steps.iter().map(|step| step.operations);
+        let operations = self.buckets.iter().map(|step| step.operations);
         operations.fold(0, u32::saturating_add)
     }
 
     /// Returns the fewest pods that there were when an operation started, `pods` being those of now.
     pub(super) fn pods_min(&self, pods: u32) -> u32 {
-        self.steps
+        self.buckets
             .iter()
             .map(|step| step.pods_min)
             .fold(pods, u32::min)
@@ -87,7 +86,7 @@ impl Window {
 
     /// Returns the most pods likewise.
     pub(super) fn pods_max(&self, pods: u32) -> u32 {
-        self.steps
+        self.buckets
             .iter()
             .map(|step| step.pods_max)
             .fold(pods, u32::max)
@@ -95,7 +94,7 @@ impl Window {
 
     /// Returns the most pods that were wanted likewise.
     pub(super) fn wanted_max(&self, wanted: u32) -> u32 {
-        self.steps
+        self.buckets
             .iter()
             .map(|step| step.wanted_max)
             .fold(wanted, u32::max)
@@ -137,7 +136,11 @@ mod tests {
             window.slide(now);
             window.count(now, sizes(5));
         }
-        assert!(window.steps.len() <= 14, "{} steps", window.steps.len());
+        assert!(
+            window.buckets.len() <= 14,
+            "{} buckets",
+            window.buckets.len()
+        );
         assert!(window.operations() >= 60_000, "{}", window.operations());
     }
 

@@ -52,7 +52,7 @@ impl Store {
 }
 
 fn lease(identity: &str) -> Lease {
-    Lease::new(Config {
+    Lease::new(LeaseConfig {
         identity: identity.into(),
         namespace: "kube-system".into(),
         name: "decree-agent".into(),
@@ -292,7 +292,7 @@ fn restarted_process_does_not_take_the_lease_of_its_predecessor_for_its_own() {
 
 #[test]
 fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
-    let config = |duration: u64, margin: u64| Config {
+    let config = |duration: u64, margin: u64| LeaseConfig {
         shared: false,
         identity: "one".into(),
         namespace: "kube-system".into(),
@@ -321,7 +321,7 @@ fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
 fn lead_by_what_another_renewed_lasts_from_when_it_was_last_looked_at() {
     let shared = || {
         let lease = lease("both");
-        Lease::new(Config {
+        Lease::new(LeaseConfig {
             shared: true,
             ..lease.config
         })
@@ -342,7 +342,7 @@ fn lead_by_what_another_renewed_lasts_from_when_it_was_last_looked_at() {
 
 #[test]
 fn conflict_of_a_shared_lease_is_looked_at_at_once() {
-    let config = Config {
+    let config = LeaseConfig {
         shared: true,
         ..lease("both").config
     };
@@ -456,7 +456,7 @@ fn version_that_goes_back_is_told_once() {
 fn older_state_of_a_shared_lease_is_no_renewal() {
     let shared = |identity| {
         let lease = lease(identity);
-        Lease::new(Config {
+        Lease::new(LeaseConfig {
             shared: true,
             ..lease.config
         })

@@ -5,8 +5,8 @@ use super::*;
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-fn config() -> Config {
-    Config {
+fn config() -> LinkConfig {
+    LinkConfig {
         hello: v1::Hello {
             cluster_name: "c".into(),
             ..hello()

@@ -11,7 +11,7 @@ fn owner() -> v1::ObjectRef {
     }
 }
 
-fn steps() -> Vec<Step> {
+fn steps() -> Vec<Stage> {
     let pod = v1::ObjectRef {
         name: "a".to_owned(),
         uid: "uid-a".to_owned(),
@@ -20,28 +20,28 @@ fn steps() -> Vec<Step> {
     let write_failure = failure(FailureClass::Timeout, "no answer");
     let (name, status) = (pod.name.clone(), v1::ReplicaSetStatus::default());
     vec![
-        Step::Create { name: name.clone() },
-        Step::ReadCreated {
+        Stage::Create { name: name.clone() },
+        Stage::ReadCreated {
             name,
             write_failure: write_failure.clone(),
         },
-        Step::Delete { pod: pod.clone() },
-        Step::ReadDeleted {
+        Stage::Delete { pod: pod.clone() },
+        Stage::ReadDeleted {
             pod: pod.clone(),
             write_failure: write_failure.clone(),
         },
-        Step::Adopt { pod: pod.clone() },
-        Step::ReadAdopted {
+        Stage::Adopt { pod: pod.clone() },
+        Stage::ReadAdopted {
             pod: pod.clone(),
             write_failure: write_failure.clone(),
         },
-        Step::Release { pod: pod.clone() },
-        Step::ReadReleased { pod, write_failure },
-        Step::WriteStatus {
+        Stage::Release { pod: pod.clone() },
+        Stage::ReadReleased { pod, write_failure },
+        Stage::WriteStatus {
             status: status.clone(),
         },
-        Step::RereadForStatus { status },
-        Step::WriteStatusAgain,
+        Stage::RereadForStatus { status },
+        Stage::WriteStatusAgain,
     ]
 }
 
@@ -76,7 +76,7 @@ fn each_success_carries_its_object() {
     for step in steps() {
         for answer in answers() {
             let case = format!("{step:?} answered by {answer:?}");
-            if let Next::Report(Kind::Done(done)) = step.clone().handle_answer(&owner(), answer) {
+            if let Next::Finish(Kind::Done(done)) = step.clone().handle_answer(&owner(), answer) {
                 assert!(done.object.is_some(), "{case}");
                 successes += 1;
             }

@@ -128,7 +128,7 @@ fn empty(kind: Kind, part: Part, version: &str) -> List {
     }
 }
 
-/// Returns the namespace of an object that cannot be read, where it can be told.
+/// Returns the namespace of an object that cannot be read, where it can be read.
 fn namespace_of(object: &InvalidObject) -> Option<&str> {
     let (_, name) = object.object.split_once(' ')?;
     let (namespace, _) = name.split_once('/')?;

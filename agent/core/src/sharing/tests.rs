@@ -58,22 +58,22 @@ fn list(sharing: &mut Sharing, version: &str, pods: &[v1::Pod]) {
 }
 
 /// Two shards that have listed at version 10, and a watch that is open.
-fn watching() -> (Sharing, [PlaceId; 2], WatchId) {
+fn watching() -> (Sharing, [QueueId; 2], WatchId) {
     let mut sharing = Sharing::new(Kind::Pod, TWO, 1);
-    let places = [0, 1].map(|index| sharing.join(shard(index).0));
+    let queues = [0, 1].map(|index| sharing.join(shard(index).0));
     list(&mut sharing, "10", &[]);
-    for id in places {
+    for id in queues {
         assert!(matches!(sharing.poll_page(id), Next::Ready(Ok(_))));
         assert_eq!(sharing.subscribe(id, "10"), Subscribed::Pending);
     }
     let (watch, from) = sharing.poll_watch(START).expect("it is to open");
     assert_eq!(from, "10");
     sharing.handle_opened(watch);
-    assert!(places.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
-    (sharing, places, watch)
+    assert!(queues.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
+    (sharing, queues, watch)
 }
 
-fn events(sharing: &mut Sharing, id: PlaceId) -> Vec<WatchEvent> {
+fn events(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
     match sharing.poll_events(id) {
         Next::Ready(events) => events,
         Next::Pending => Vec::new(),
@@ -81,16 +81,16 @@ fn events(sharing: &mut Sharing, id: PlaceId) -> Vec<WatchEvent> {
     }
 }
 
-/// Asserts that a shard is told to list anew, and of nothing after that.
-fn lists_anew(sharing: &mut Sharing, id: PlaceId) -> Vec<WatchEvent> {
-    let mut told = events(sharing, id);
-    let last = told.pop().expect("it is told");
+/// Asserts that a shard is told to list anew, and nothing after that.
+fn lists_anew(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
+    let mut notified = events(sharing, id);
+    let last = notified.pop().expect("it is notified");
     assert!(
         matches!(&last, WatchEvent::Error(error) if error.is_gone()),
         "{last:?}"
     );
     assert_eq!(sharing.poll_events(id), Next::End);
-    told
+    notified
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn list_serves_who_asked_before_it_began() {
 
 #[test]
 fn events_reach_the_shard_that_has_the_namespace() {
-    let (mut sharing, places, watch) = watching();
+    let (mut sharing, queues, watch) = watching();
     let namespaces = [0, 1].map(|index| shard(index).1);
     let odd = |namespace: &str, version: &str| WatchEvent::Invalid {
         error: InvalidObject {
@@ -147,27 +147,27 @@ fn events_reach_the_shard_that_has_the_namespace() {
         WatchEvent::Bookmark("15".into()),
     ];
     sharing.handle_events(START, watch, chunk.clone());
-    let of = |places: &[usize]| {
-        places
+    let of = |queues: &[usize]| {
+        queues
             .iter()
             .map(|at| chunk[*at].clone())
             .collect::<Vec<_>>()
     };
-    assert_eq!(events(&mut sharing, places[0]), of(&[0, 3, 4]));
-    assert_eq!(events(&mut sharing, places[1]), of(&[1, 2, 3, 4]));
+    assert_eq!(events(&mut sharing, queues[0]), of(&[0, 3, 4]));
+    assert_eq!(events(&mut sharing, queues[1]), of(&[1, 2, 3, 4]));
     assert_eq!(sharing.position(), Some("15"));
-    assert_eq!(sharing.poll_events(places[0]), Next::Pending);
+    assert_eq!(sharing.poll_events(queues[0]), Next::Pending);
 }
 
 #[test]
 fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
-    let (mut sharing, places, watch) = watching();
+    let (mut sharing, queues, watch) = watching();
     let (one, namespace) = shard(0);
     let again = sharing.join(one);
     assert_eq!(
-        sharing.poll_events(places[0]),
+        sharing.poll_events(queues[0]),
         Next::End,
-        "its place is void"
+        "its queue is void"
     );
     assert!(sharing.begin_list(START));
     sharing.handle_events(START, watch, vec![applied(&namespace, "a", 11)]);
@@ -180,13 +180,13 @@ fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
         expected,
         "the first is older than the list"
     );
-    sharing.leave(places[0]);
+    sharing.leave(queues[0]);
     sharing.handle_events(START, watch, vec![applied(&namespace, "c", 13)]);
     let left = events(&mut sharing, again);
     assert_eq!(
         left.len(),
         1,
-        "who leaves a place that is void takes nothing from the next"
+        "who leaves a queue that is void takes nothing from the next"
     );
 }
 
@@ -231,12 +231,12 @@ fn watch_that_ends_goes_on_where_it_was_and_shards_hear_of_errors_alone() {
 
 #[test]
 fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
-    let (mut sharing, places, watch) = watching();
+    let (mut sharing, queues, watch) = watching();
     let listing = sharing.join(shard(0).0);
     assert!(sharing.begin_list(START));
     let expired = WatchEvent::Error(gone("expired"));
     sharing.handle_events(START, watch, vec![expired]);
-    assert_eq!(lists_anew(&mut sharing, places[1]), []);
+    assert_eq!(lists_anew(&mut sharing, queues[1]), []);
     assert!(!sharing.is_current(watch) && sharing.poll_watch(START).is_none());
     sharing.handle_page(START, page(Part::Whole, "20", &[]));
     assert!(matches!(sharing.poll_page(listing), Next::Ready(Ok(_))));
@@ -249,7 +249,7 @@ fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
 #[test]
 fn shards_are_told_of_versions_that_went_back() {
     for by_list in [true, false] {
-        let (mut sharing, places, watch) = watching();
+        let (mut sharing, queues, watch) = watching();
         sharing.handle_events(START, watch, vec![WatchEvent::Bookmark("30".into())]);
         if by_list {
             sharing.join(shard(0).0);
@@ -260,8 +260,8 @@ fn shards_are_told_of_versions_that_went_back() {
             assert!(sharing.is_current(watch), "it is newer");
             sharing.check_version(before.as_deref(), "12");
         }
-        let told = lists_anew(&mut sharing, places[1]);
-        assert_eq!(told, [WatchEvent::Elsewhere("30".into())]);
+        let notified = lists_anew(&mut sharing, queues[1]);
+        assert_eq!(notified, [WatchEvent::Elsewhere("30".into())]);
         let expected = by_list.then_some("12");
         assert_eq!(sharing.position(), expected);
     }

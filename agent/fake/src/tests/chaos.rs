@@ -17,19 +17,19 @@ fn watches_agree_with_lists_after_any_sequence_of_calls() {
     for seed in 0..30 {
         let mut random = Random::new(seed);
         let mut cluster = cluster();
-        let mut told = BTreeMap::new();
+        let mut delivered = BTreeMap::new();
         let watch = cluster
             .watch(Kind::Pod, cluster.version())
             .expect("the version is the newest");
         for _ in 0..STEPS {
             step(&mut cluster, &mut random);
-            follow(&mut cluster, watch, &mut told);
+            follow(&mut cluster, watch, &mut delivered);
         }
         let stored: BTreeMap<_, _> = cluster
             .objects(Kind::Pod)
             .map(|pod| (name(pod), Value::clone(pod)))
             .collect();
-        assert_eq!(told, stored, "seed {seed}");
+        assert_eq!(delivered, stored, "seed {seed}");
     }
 }
 
@@ -94,19 +94,19 @@ fn newcomer(cluster: &Cluster, random: &mut Random, name: &str) -> Value {
 
 /// Replaces one value somewhere in an object by something odd.
 fn spoiled(mut object: Value, random: &mut Random) -> Value {
-    let mut place = &mut object;
+    let mut key = &mut object;
     for _ in 0..=random.below(4) {
-        let count = place.as_object().map_or(0, serde_json::Map::len);
+        let count = key.as_object().map_or(0, serde_json::Map::len);
         if count == 0 {
             break;
         }
         let chosen = random.below(count as u64) as usize;
-        place = place
+        key = key
             .as_object_mut()
             .and_then(|it| it.values_mut().nth(chosen))
             .expect("below the count");
     }
-    *place = odd_value(random);
+    *key = odd_value(random);
     object
 }
 
@@ -157,13 +157,13 @@ fn any_deletion(random: &mut Random) -> DeleteOptions {
     }
 }
 
-fn follow(cluster: &mut Cluster, watch: WatchId, told: &mut BTreeMap<String, Value>) {
+fn follow(cluster: &mut Cluster, watch: WatchId, delivered: &mut BTreeMap<String, Value>) {
     while let WatchPoll::Event(event) = cluster.poll_watch(watch) {
         let (name, object) = (name(&event.object), Value::clone(&event.object));
         match event.kind {
-            EventKind::Added => assert!(told.insert(name, object).is_none()),
-            EventKind::Modified => assert!(told.insert(name, object).is_some()),
-            EventKind::Deleted => assert!(told.remove(&name).is_some()),
+            EventKind::Added => assert!(delivered.insert(name, object).is_none()),
+            EventKind::Modified => assert!(delivered.insert(name, object).is_some()),
+            EventKind::Deleted => assert!(delivered.remove(&name).is_some()),
             EventKind::Bookmark => {}
             EventKind::Error => panic!("the log is long enough"),
         }

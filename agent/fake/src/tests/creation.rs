@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Story, cluster, owned, pod, refusal, replica_set};
-use crate::{Cluster, Config, Kind, NAMESPACE_TERMINATING};
+use crate::{Cluster, ClusterConfig, Kind, NAMESPACE_TERMINATING};
 
 #[test]
 fn replica_set_is_born_with_what_the_server_fills_in() {
@@ -45,9 +45,9 @@ fn unknown_fields_of_a_pod_stay_as_written() {
 #[test]
 fn uids_and_made_up_names_come_from_the_seed() {
     let birth = |seed| {
-        let mut cluster = Cluster::new(Config {
+        let mut cluster = Cluster::new(ClusterConfig {
             seed,
-            ..Config::default()
+            ..ClusterConfig::default()
         });
         let mut written = pod("");
         written["metadata"] = json!({"generateName": "web-"});

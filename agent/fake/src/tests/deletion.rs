@@ -17,7 +17,7 @@ fn pod_without_a_node_goes_at_once_with_one_event() {
         .expect("it is there");
     assert!(deletion.gone);
     let WatchPoll::Event(event) = cluster.poll_watch(watch) else {
-        panic!("the deletion is told")
+        panic!("the deletion is delivered")
     };
     assert_eq!(event.kind, EventKind::Deleted);
     assert!(event.object["metadata"]["deletionTimestamp"].is_null());
@@ -103,14 +103,14 @@ fn stopped_pod_shows_its_end_before_it_goes() {
         .expect("the version is the newest");
     cluster.settle();
     let WatchPoll::Event(last) = cluster.poll_watch(watch) else {
-        panic!("the last status is told")
+        panic!("the last status is delivered")
     };
     assert_eq!(
         (last.kind, &last.object["status"]["phase"]),
         (EventKind::Modified, &json!("Succeeded"))
     );
     let WatchPoll::Event(gone) = cluster.poll_watch(watch) else {
-        panic!("the deletion is told")
+        panic!("the deletion is delivered")
     };
     assert_eq!(gone.kind, EventKind::Deleted);
 }

@@ -101,16 +101,16 @@ fn silent_watches_tell_nothing_until_the_store_gets_past_what_it_had_reached() {
             assert_eq!(cluster.poll_watch(opened), WatchPoll::Pending);
         }
     }
-    cluster.created(pod("told"));
+    cluster.created(pod("delivered"));
     for watch in [open, opened] {
-        let told = std::iter::from_fn(|| match cluster.poll_watch(watch) {
+        let delivered = std::iter::from_fn(|| match cluster.poll_watch(watch) {
             WatchPoll::Event(event) => Some(event),
             WatchPoll::Pending | WatchPoll::Closed => None,
         });
-        let told: Vec<_> = told
+        let delivered: Vec<_> = delivered
             .filter(|event| event.kind == EventKind::Added)
             .collect();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].object["metadata"]["name"], "told");
+        assert_eq!(delivered.len(), 1);
+        assert_eq!(delivered[0].object["metadata"]["name"], "delivered");
     }
 }

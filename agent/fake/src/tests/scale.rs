@@ -15,7 +15,7 @@ fn ten_thousand_pods_are_created_and_told_without_a_copy() {
         cluster.created(owned(pod(&format!("web-{number}")), &set));
     }
     let WatchPoll::Event(first) = cluster.poll_watch(watch) else {
-        panic!("the first pod is told")
+        panic!("the first pod is delivered")
     };
     let stored = cluster.pod("web-0").expect("it is there");
     assert!(std::sync::Arc::ptr_eq(stored, &first.object));

@@ -1,11 +1,9 @@
-//! Watches: order, versions, lag, drops, compaction.
-
-use std::time::Duration;
+//! Watches: order, versions, drops, compaction.
 
 use serde_json::json;
 
 use super::{Story, cluster, pod, refusal, replica_set};
-use crate::{Cluster, Config, DeleteOptions, EventKind, Kind, WatchId, WatchPoll};
+use crate::{Cluster, ClusterConfig, DeleteOptions, EventKind, Kind, WatchId, WatchPoll};
 
 #[test]
 fn watch_tells_what_comes_after_its_version_in_order() {
@@ -26,7 +24,7 @@ fn watch_tells_what_comes_after_its_version_in_order() {
         .drop_pod("a", &DeleteOptions::default())
         .expect("it is there");
     assert_eq!(
-        told(&mut cluster, watch),
+        delivered(&mut cluster, watch),
         [
             (EventKind::Added, "a".to_owned()),
             (EventKind::Modified, "a".to_owned()),
@@ -51,43 +49,11 @@ fn watch_from_zero_begins_with_what_is_there() {
     cluster.created(pod("a"));
     let watch = cluster.watch(Kind::Pod, 0).expect("0 is always good");
     cluster.created(pod("c"));
-    let names: Vec<_> = told(&mut cluster, watch)
+    let names: Vec<_> = delivered(&mut cluster, watch)
         .into_iter()
         .map(|(_, name)| name)
         .collect();
     assert_eq!(names, ["a", "b", "c"]);
-}
-
-#[test]
-fn lagging_watch_tells_later() {
-    let mut cluster = cluster();
-    let watch = watch_pods(&mut cluster);
-    cluster
-        .faults_mut()
-        .lag_watches(Kind::Pod, Duration::from_secs(2));
-    cluster.created(pod("a"));
-    cluster.pass(1000);
-    assert_eq!(told(&mut cluster, watch), []);
-    let due = cluster.next_due().expect("the lag is known");
-    assert_eq!(due, cluster.now() + Duration::from_secs(1));
-    cluster.advance(due);
-    assert_eq!(told(&mut cluster, watch).len(), 1);
-}
-
-#[test]
-fn held_watch_tells_when_it_is_released() {
-    let mut cluster = cluster();
-    let watch = watch_pods(&mut cluster);
-    cluster.faults_mut().hold_watches(Kind::Pod);
-    cluster.created(pod("a"));
-    cluster.settle();
-    assert_eq!(told(&mut cluster, watch), []);
-    cluster.faults_mut().release_watches(Kind::Pod);
-    assert_eq!(
-        told(&mut cluster, watch).len(),
-        4,
-        "added, assigned, running, ready"
-    );
 }
 
 #[test]
@@ -101,7 +67,7 @@ fn dropped_watch_goes_on_from_where_it_was() {
     let again = cluster
         .watch(Kind::Pod, from)
         .expect("nothing is compacted");
-    assert_eq!(told(&mut cluster, again).len(), 1);
+    assert_eq!(delivered(&mut cluster, again).len(), 1);
 }
 
 #[test]
@@ -112,7 +78,7 @@ fn dropping_pods_leaves_replica_sets_watched() {
         .expect("0 is always good");
     cluster.faults_mut().drop_watches(Kind::Pod);
     cluster.created(replica_set("web", 1));
-    assert_eq!(told(&mut cluster, sets).len(), 1);
+    assert_eq!(delivered(&mut cluster, sets).len(), 1);
 }
 
 #[test]
@@ -125,7 +91,7 @@ fn compacted_version_is_gone_for_new_and_for_slow_watches() {
     cluster.created(pod("b"));
     assert_eq!(refusal(cluster.watch(Kind::Pod, from)).0, 410);
     let WatchPoll::Event(event) = cluster.poll_watch(slow) else {
-        panic!("the watch is told why it ends")
+        panic!("the watch says why it ends")
     };
     assert_eq!(
         (event.kind, &event.object["code"]),
@@ -136,16 +102,16 @@ fn compacted_version_is_gone_for_new_and_for_slow_watches() {
 
 #[test]
 fn watch_that_is_too_slow_for_the_log_ends_with_410() {
-    let mut cluster = Cluster::new(Config {
+    let mut cluster = Cluster::new(ClusterConfig {
         watch_log_max: 3,
-        ..Config::default()
+        ..ClusterConfig::default()
     });
     let slow = watch_pods(&mut cluster);
     for name in ["a", "b", "c", "d"] {
         cluster.created(pod(name));
     }
     let WatchPoll::Event(event) = cluster.poll_watch(slow) else {
-        panic!("the watch is told why it ends")
+        panic!("the watch says why it ends")
     };
     assert_eq!(event.kind, EventKind::Error);
 }
@@ -166,16 +132,16 @@ fn bookmark_comes_when_all_is_told() {
     cluster.created(pod("a"));
     cluster.created(replica_set("web", 1));
     cluster.send_bookmarks();
-    let events = told(&mut cluster, watch);
+    let events = delivered(&mut cluster, watch);
     assert_eq!(
         events.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
         [EventKind::Added, EventKind::Bookmark]
     );
     cluster.pass(59_000);
-    told(&mut cluster, watch);
+    delivered(&mut cluster, watch);
     cluster.pass(1000);
     assert_eq!(
-        told(&mut cluster, watch).len(),
+        delivered(&mut cluster, watch).len(),
         1,
         "a quiet watch gets one each minute"
     );
@@ -189,29 +155,6 @@ fn closed_watch_says_so() {
     assert_eq!(cluster.poll_watch(watch), WatchPoll::Closed);
 }
 
-#[test]
-fn frozen_list_is_stale_until_thawed() {
-    let mut cluster = cluster();
-    cluster.created(pod("a"));
-    cluster.faults_mut().freeze_lists(Kind::Pod);
-    let version = cluster.version();
-    cluster.created(pod("b"));
-    let stale = cluster.list(Kind::Pod).expect("no refusal is on");
-    assert_eq!(
-        (stale.names().collect::<Vec<_>>(), stale.version),
-        (vec!["a"], version)
-    );
-    cluster.faults_mut().thaw_lists(Kind::Pod);
-    assert_eq!(
-        cluster
-            .list(Kind::Pod)
-            .expect("no refusal is on")
-            .items
-            .len(),
-        2
-    );
-}
-
 fn watch_pods(cluster: &mut Cluster) -> WatchId {
     let version = cluster.version();
     cluster
@@ -219,7 +162,7 @@ fn watch_pods(cluster: &mut Cluster) -> WatchId {
         .expect("the version is the newest")
 }
 
-fn told(cluster: &mut Cluster, watch: WatchId) -> Vec<(EventKind, String)> {
+fn delivered(cluster: &mut Cluster, watch: WatchId) -> Vec<(EventKind, String)> {
     let mut events = Vec::new();
     while let WatchPoll::Event(event) = cluster.poll_watch(watch) {
         let name = event.object["metadata"]["name"]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use agent_core::{
     api::{CreatePod, Object, Template},
+    cluster::{EventStream as _, PageStream as _},
     lease::Command,
     watch::{Items, List, Part, WatchEvent},
 };
@@ -411,7 +412,7 @@ async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
 async fn calls_that_wait_for_a_lease_take_no_place_from_those_of_other_shards() {
     let server = Server::start(vec![Answer::text(403, "")]).await;
     let (_lease, lead) = watch::channel(None);
-    let fence = Fence::of_lease(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));
+    let fence = Fence::new(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));
     let fenced = server.cluster.clone().fenced(&fence);
     let waiting: Vec<_> = (0..server.cluster.calls_max())
         .map(|_| {

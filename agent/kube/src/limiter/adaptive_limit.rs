@@ -124,7 +124,7 @@ impl AdaptiveLimit {
         let worked_on = worked_on + (part - worked_on) * AVERAGE_OF;
         self.worked_on = Some(worked_on);
         if in_flight.saturating_mul(2) < self.limit() {
-            // A limit that is not reached teaches nothing.
+            // Below half the limit, latency says nothing about it.
             return;
         }
         let waiting = self.limit * (1.0 - worked_on).max(0.0);

@@ -193,7 +193,6 @@ fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
     })
 }
 
-/// Returns whether a condition is there and true.
 fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
     let mut conditions = conditions.iter();
     conditions.any(|it| it.r#type == kind && it.status == "True")

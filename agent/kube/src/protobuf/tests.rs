@@ -271,7 +271,7 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     });
     let managed = managed.collect::<Vec<_>>().concat();
     let metadata = [named, field(13, &owner), managed].concat();
-    let event = Event {
+    let event = WatchFrame {
         r#type: "ADDED".to_owned(),
         object: Some(RawExtension {
             raw: document("Pod", field(1, &metadata)),

@@ -1,18 +1,21 @@
 //! How far a list is followed.
 
-use agent_core::watch::{Items, Part};
+use agent_core::{
+    cluster::Cluster as _,
+    watch::{Items, Part},
+};
 
 use super::*;
 use crate::{
-    cluster::{Config, KubeCluster},
-    connect::Source,
+    cluster::{KubeCluster, KubeClusterConfig},
+    connect::CredentialSource,
     resource::Resource,
 };
 
 fn pages() -> Pages {
     let credentials = kube::Config::new("http://localhost".parse().expect("it is a URL"));
-    let config = Config {
-        source: Source::default(),
+    let config = KubeClusterConfig {
+        source: CredentialSource::default(),
         namespace: None,
         resource: Resource::default(),
         label_selector: None,

@@ -9,8 +9,9 @@ use std::{
 
 use agent_core::{
     api::{ApiError, Kind},
+    cluster::{Cluster as _, EventStream as _, PageStream as _},
     shard::Shard,
-    sharing::{Next, PlaceId, Sharing, Subscribed},
+    sharing::{Next, QueueId, Sharing, Subscribed},
     watch::{List, WatchEvent, WatchId},
 };
 use jiff::Timestamp;
@@ -30,12 +31,12 @@ type Version = Result<String, ApiError>;
 /// A reader whose tasks end with it.
 #[derive(Debug)]
 pub(super) struct SharedReader {
-    reader: Arc<Reader>,
+    reader: Arc<KindReader>,
     tasks: [JoinHandle<()>; 2],
 }
 
 /// What is read of one kind, for all shards.
-pub(super) struct Reader {
+pub(super) struct KindReader {
     cluster: KubeCluster,
     kind: Kind,
     clock: Clock,
@@ -52,7 +53,7 @@ pub(super) struct Reader {
 
 impl SharedReader {
     pub(super) fn start(cluster: &KubeCluster, kind: Kind, shards: NonZeroU16) -> Self {
-        let reader = Arc::new(Reader {
+        let reader = Arc::new(KindReader {
             cluster: cluster.clone(),
             kind,
             clock: Clock::starting_at(Timestamp::now()),
@@ -69,7 +70,7 @@ impl SharedReader {
         }
     }
 
-    pub(super) const fn reader(&self) -> &Arc<Reader> {
+    pub(super) const fn reader(&self) -> &Arc<KindReader> {
         &self.reader
     }
 }
@@ -80,27 +81,27 @@ impl Drop for SharedReader {
     }
 }
 
-// === impl Reader ===
+// === impl KindReader ===
 
-impl Reader {
-    pub(super) fn join(&self, shard: Shard) -> PlaceId {
+impl KindReader {
+    pub(super) fn join(&self, shard: Shard) -> QueueId {
         self.change(|sharing, _| sharing.join(shard))
     }
 
-    pub(super) fn leave(&self, id: PlaceId) {
+    pub(super) fn leave(&self, id: QueueId) {
         self.change(|sharing, _| sharing.leave(id));
     }
 
-    pub(super) async fn next_page(&self, id: PlaceId) -> Option<Result<List, ApiError>> {
+    pub(super) async fn next_page(&self, id: QueueId) -> Option<Result<List, ApiError>> {
         self.next(id, |sharing| sharing.poll_page(id)).await
     }
 
-    pub(super) async fn next_events(&self, id: PlaceId) -> Option<Vec<WatchEvent>> {
+    pub(super) async fn next_events(&self, id: QueueId) -> Option<Vec<WatchEvent>> {
         self.next(id, |sharing| sharing.poll_events(id)).await
     }
 
     /// Waits until the watch is open, or is refused.
-    pub(super) async fn subscribe(&self, id: PlaceId, from: &str) -> Result<(), ApiError> {
+    pub(super) async fn subscribe(&self, id: QueueId, from: &str) -> Result<(), ApiError> {
         let subscribe = |sharing: &mut Sharing| match sharing.subscribe(id, from) {
             Subscribed::Ready => Next::Ready(Ok(())),
             Subscribed::Pending => Next::Pending,
@@ -208,7 +209,7 @@ impl Reader {
     }
 
     /// Waits until there is something for a shard.
-    async fn next<T>(&self, id: PlaceId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
+    async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
         let news = &self.news[usize::from(id.shard())];
         loop {
             let news = news.notified();
@@ -247,10 +248,10 @@ impl Reader {
     }
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for KindReader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Reader")
+            .debug_struct("KindReader")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }

@@ -4,14 +4,14 @@ use agent_core::{
     api::{CreatePod, Object, Template},
     watch::WatchEvent,
 };
-use agent_fake::{Config, Fault, Kubelet};
+use agent_fake::{ClusterConfig, Fault, Kubelet};
 use decree::v1;
 use serde_json::json;
 
 use super::*;
 
 /// Starts a cluster with default/web in it, which owns the pods that are created: others are garbage.
-fn start(config: Config) -> FakeCluster {
+fn start(config: ClusterConfig) -> FakeCluster {
     let cluster = FakeCluster::start(config, Vec::new()).expect("an empty cluster starts");
     let labels = json!({"app": "web"});
     let containers = json!([{"name": "c", "image": "i"}]);
@@ -62,7 +62,7 @@ async fn create(cluster: &FakeCluster, name: &str) -> v1::Pod {
     *pod
 }
 
-async fn watch_pods(cluster: &FakeCluster) -> mpsc::Receiver<Vec<WatchEvent>> {
+async fn watch_pods(cluster: &FakeCluster) -> FakeEvents {
     let list = list(cluster).await;
     cluster
         .watch(Kind::Pod, list.resource_version)
@@ -72,12 +72,12 @@ async fn watch_pods(cluster: &FakeCluster) -> mpsc::Receiver<Vec<WatchEvent>> {
 
 #[tokio::test(start_paused = true)]
 async fn time_passes_by_itself_and_pods_become_ready() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let mut events = watch_pods(&cluster).await;
     create(&cluster, "a").await;
     let mut seen = Vec::new();
     while seen.last() != Some(&true) {
-        for event in events.recv().await.expect("the watch lives") {
+        for event in events.next().await.expect("the watch lives") {
             let WatchEvent::Applied(Object::Pod(pod)) = event else {
                 continue;
             };
@@ -86,7 +86,7 @@ async fn time_passes_by_itself_and_pods_become_ready() {
     }
     let elapsed = cluster
         .with(|model| model.now())
-        .duration_since(Config::default().start);
+        .duration_since(ClusterConfig::default().start);
     let Kubelet {
         schedule_after,
         start_after,
@@ -101,22 +101,22 @@ async fn time_passes_by_itself_and_pods_become_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn changes_that_wait_come_in_one_chunk() {
-    let cluster = start(Config {
+    let cluster = start(ClusterConfig {
         kubelet: Kubelet::idle(),
-        ..Config::default()
+        ..ClusterConfig::default()
     });
     let mut events = watch_pods(&cluster).await;
     for name in ["a", "b", "c"] {
         create(&cluster, name).await;
     }
-    assert_eq!(events.recv().await.expect("the watch lives").len(), 3);
+    assert_eq!(events.next().await.expect("the watch lives").len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_reader_loses_nothing() {
-    let cluster = start(Config {
+    let cluster = start(ClusterConfig {
         kubelet: Kubelet::idle(),
-        ..Config::default()
+        ..ClusterConfig::default()
     });
     let mut events = watch_pods(&cluster).await;
     let count = CHUNK_MAX * (CHUNKS_MAX + 4);
@@ -125,22 +125,22 @@ async fn slow_reader_loses_nothing() {
     }
     let mut received = 0;
     while received < count {
-        received += events.recv().await.expect("the watch lives").len();
+        received += events.next().await.expect("the watch lives").len();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn watch_that_is_dropped_ends() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let mut events = watch_pods(&cluster).await;
     cluster.with(|model| model.faults_mut().drop_watches(agent_fake::Kind::Pod));
     create(&cluster, "a").await;
-    while events.recv().await.is_some() {}
+    while events.next().await.is_some() {}
 }
 
 #[tokio::test(start_paused = true)]
 async fn watch_from_a_version_that_is_too_old_is_refused() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let list = list(&cluster).await;
     create(&cluster, "a").await;
     cluster.with(|model| model.faults_mut().compact(agent_fake::Kind::Pod));
@@ -159,17 +159,17 @@ async fn watch_from_a_version_that_is_too_old_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn quiet_watch_gets_its_bookmarks() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let mut events = watch_pods(&cluster).await;
-    let chunk = events.recv().await.expect("the watch lives");
+    let chunk = events.next().await.expect("the watch lives");
     assert!(matches!(chunk[0], WatchEvent::Bookmark(_)), "{chunk:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn reply_that_is_late_is_late_for_its_caller_alone() {
-    let cluster = start(Config {
+    let cluster = start(ClusterConfig {
         kubelet: Kubelet::idle(),
-        ..Config::default()
+        ..ClusterConfig::default()
     });
     let late = Fault::delay(Duration::from_secs(9)).on(agent_fake::Verb::Create);
     cluster.with(|model| model.faults_mut().add(late));
@@ -180,9 +180,9 @@ async fn reply_that_is_late_is_late_for_its_caller_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_says_whether_the_pod_is_gone() {
-    let cluster = start(Config {
+    let cluster = start(ClusterConfig {
         kubelet: Kubelet::idle(),
-        ..Config::default()
+        ..ClusterConfig::default()
     });
     let delete = |uid: &str| Request::DeletePod {
         pod: v1::ObjectRef {
@@ -207,7 +207,7 @@ async fn deletion_says_whether_the_pod_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn cluster_ends_with_its_last_handle() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let model = Arc::downgrade(&cluster.shared);
     drop(cluster);
     while model.strong_count() > 0 {
@@ -217,7 +217,7 @@ async fn cluster_ends_with_its_last_handle() {
 
 #[tokio::test(start_paused = true)]
 async fn create_that_takes_longer_than_it_may_has_no_effect() {
-    let cluster = start(Config::default());
+    let cluster = start(ClusterConfig::default());
     let slow = Fault::delay(Duration::from_secs(3)).on(agent_fake::Verb::Create);
     cluster.with(|model| model.faults_mut().add(slow));
     let begun = tokio::time::Instant::now();

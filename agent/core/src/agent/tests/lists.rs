@@ -5,7 +5,7 @@ use crate::watch::Part;
 
 #[test]
 fn session_begins_with_lists_of_both_kinds() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::new(AgentConfig::default());
     rig.connect();
     assert_eq!(rig.lists.len(), 2);
     assert!(rig.watches.is_empty(), "a watch begins where a list ended");
@@ -30,7 +30,7 @@ fn session_begins_with_lists_of_both_kinds() {
 
 #[test]
 fn nothing_starts_while_the_pages_of_the_first_list_come() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::new(AgentConfig::default());
     rig.connect();
     let pods = rig.lists.remove(&Kind::Pod).expect("it is asked for");
     rig.answer_lists("10", &[]);

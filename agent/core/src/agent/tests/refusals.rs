@@ -36,13 +36,13 @@ fn held(pods: &[v1::Pod]) -> Rig {
         namespace: Limit::Count(1),
         ..Limits::default()
     };
-    let mut rig = Rig::new(Config {
-        budget: budget::Config {
+    let mut rig = Rig::new(AgentConfig {
+        budget: budget::BudgetConfig {
             action: Action::Hold,
             deletes,
-            ..budget::Config::default()
+            ..budget::BudgetConfig::default()
         },
-        ..Config::default()
+        ..AgentConfig::default()
     });
     rig.connect();
     rig.answer_lists("10", pods);

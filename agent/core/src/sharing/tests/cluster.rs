@@ -28,7 +28,7 @@ struct World {
 struct Reader {
     shard: Shard,
     watch: Watch,
-    place: Option<PlaceId>,
+    queue: Option<QueueId>,
     listing: Option<WatchId>,
     watching: Option<WatchId>,
     pods: BTreeMap<String, u64>,
@@ -44,7 +44,7 @@ impl World {
             Reader {
                 shard,
                 watch,
-                place: None,
+                queue: None,
                 listing: None,
                 watching: None,
                 pods: BTreeMap::new(),
@@ -177,12 +177,12 @@ impl Reader {
         self.watch.handle_timeout(now);
         match self.watch.poll_command() {
             Some(WatchCommand::List(id)) => {
-                self.place = Some(sharing.join(self.shard));
+                self.queue = Some(sharing.join(self.shard));
                 (self.listing, self.watching) = (Some(id), None);
             }
             Some(WatchCommand::Watch { id, from }) => {
-                let place = self.place.expect("it has listed");
-                match sharing.subscribe(place, &from) {
+                let queue = self.queue.expect("it has listed");
+                match sharing.subscribe(queue, &from) {
                     Subscribed::Ready | Subscribed::Pending => self.watching = Some(id),
                     Subscribed::Refused(error) => {
                         self.watch.handle_closed(now, id, Some(&error));
@@ -191,17 +191,17 @@ impl Reader {
             }
             Some(WatchCommand::Stop) | None => {}
         }
-        let Some(place) = self.place else {
+        let Some(queue) = self.queue else {
             return;
         };
         if let Some(id) = self.listing
-            && let Next::Ready(page) = sharing.poll_page(place)
+            && let Next::Ready(page) = sharing.poll_page(queue)
             && let Some(list) = self.watch.handle_listed(now, id, page, None)
         {
             self.take(list);
         }
         if let Some(id) = self.watching {
-            self.follow(now, id, sharing.poll_events(place));
+            self.follow(now, id, sharing.poll_events(queue));
         }
     }
 

@@ -108,8 +108,8 @@ async fn renewed(kept: Kept) {
     let folder = TempDir::new().expect("there is room");
     let api = Api::start("one").await;
     kept.write(folder.path(), &api.url, "one");
-    let config = Config {
-        source: Source {
+    let config = KubeClusterConfig {
+        source: CredentialSource {
             kubeconfig: Some(folder.path().join("kubeconfig")),
             context: None,
         },

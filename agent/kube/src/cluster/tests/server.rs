@@ -17,8 +17,8 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::{
-    cluster::{Config, KubeCluster},
-    connect::{self, Source},
+    cluster::{KubeCluster, KubeClusterConfig},
+    connect::{self, CredentialSource},
     resource::Resource,
 };
 
@@ -137,8 +137,8 @@ pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> Kube
     let mut credentials = kube::Config::new(url.parse().expect("it is a URL"));
     connect::identify(&mut credentials);
     set(&mut credentials);
-    let config = Config {
-        source: Source::default(),
+    let config = KubeClusterConfig {
+        source: CredentialSource::default(),
         namespace: None,
         resource: Resource::default(),
         label_selector: None,

@@ -73,7 +73,7 @@ impl Api {
         let readers = ShardReaders::start(&self.cluster, SHARDS);
         let shards = Shard::all(SHARDS);
         shards
-            .map(|shard| readers.of_shard(self.cluster.clone(), shard))
+            .map(|shard| readers.shard(self.cluster.clone(), shard))
             .collect()
     }
 
@@ -151,7 +151,7 @@ async fn list_all(shards: &[ShardedCluster]) {
 async fn watch_all(shards: &[ShardedCluster]) -> Vec<SharedEvents> {
     let mut watches = Vec::new();
     for shard in shards {
-        let events = timeout(PATIENCE, shard.watch(Kind::Pod, "7")).await;
+        let events = timeout(PATIENCE, shard.watch(Kind::Pod, "7".into())).await;
         watches.push(events.expect("it opens").expect("it is accepted"));
     }
     watches
@@ -234,6 +234,6 @@ async fn newest_version_is_asked_for_once_for_shards_that_ask_together() {
 async fn shard_that_has_listed_nothing_is_told_to() {
     let api = Api::start().await;
     let shards = api.shards();
-    let refused = shards[0].watch(Kind::Pod, "7").await;
+    let refused = shards[0].watch(Kind::Pod, "7".into()).await;
     assert!(refused.expect_err("it knows nothing").is_gone());
 }

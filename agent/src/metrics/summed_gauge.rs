@@ -9,21 +9,21 @@ use prometheus_client::metrics::gauge::Gauge;
 
 /// What one agent adds to a gauge. Clones are the same share, which is taken back when the last of them is dropped.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share(Arc<Part>);
+pub(super) struct SummedGauge(Arc<Summand>);
 
 #[derive(Debug, Default)]
-struct Part {
+struct Summand {
     total: Gauge,
     added: AtomicI64,
 }
 
-// === impl Share ===
+// === impl SummedGauge ===
 
-impl Share {
+impl SummedGauge {
     /// Returns a share of this gauge that is 0.
     pub(super) fn of(total: Gauge) -> Self {
         let added = AtomicI64::new(0);
-        Self(Arc::new(Part { total, added }))
+        Self(Arc::new(Summand { total, added }))
     }
 
     /// Returns another share of the same gauge.
@@ -31,7 +31,6 @@ impl Share {
         Self::of(self.gauge())
     }
 
-    /// Returns the gauge.
     pub(super) fn gauge(&self) -> Gauge {
         self.0.total.clone()
     }
@@ -42,9 +41,9 @@ impl Share {
     }
 }
 
-// === impl Part ===
+// === impl Summand ===
 
-impl Part {
+impl Summand {
     fn set(&self, value: i64) {
         // The gauge tells no other memory than its own.
         let before = self.added.swap(value, Ordering::Relaxed);
@@ -52,7 +51,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for Summand {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -64,7 +63,7 @@ mod tests {
 
     #[test]
     fn gauge_is_the_sum_of_its_shares_until_they_are_dropped() {
-        let one = Share::default();
+        let one = SummedGauge::default();
         let other = one.another();
         one.set(3);
         other.set(4);

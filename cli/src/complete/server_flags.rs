@@ -27,7 +27,7 @@ pub(super) const FLAGS: [&str; 9] = [
 const SWITCHES: [&str; 1] = ["--insecure"];
 /// What a half-written command says of where and what to ask.
 #[derive(Debug, Parser)]
-pub(super) struct Way {
+pub(super) struct ServerFlags {
     #[command(flatten)]
     server: ServerArgs,
     #[arg(long, default_value = "")]
@@ -40,17 +40,17 @@ pub(super) struct Way {
 
 /// Asks the server of the half-written command. One that is away, slow or refuses has no answer.
 pub(super) fn ask(
-    question: impl AsyncFnOnce(&Server, &Way) -> Result<Vec<String>, Failure>,
+    question: impl AsyncFnOnce(&Server, &ServerFlags) -> Result<Vec<String>, Failure>,
 ) -> Vec<String> {
     let words: Vec<_> = env::args().collect();
-    let Some(mut way) = Way::of(&words) else {
+    let Some(mut flags) = ServerFlags::of(&words) else {
         return Vec::new();
     };
-    way.server.timeout = PATIENCE;
+    flags.server.timeout = PATIENCE;
     let asked = server::block_on(async {
         let asked = async {
-            let server = Server::connect(&way.server).await?;
-            question(&server, &way).await
+            let server = Server::connect(&flags.server).await?;
+            question(&server, &flags).await
         };
         let asked = tokio::time::timeout(PATIENCE_FOR_ALL, asked).await;
         asked.unwrap_or_else(|_| Ok(Vec::new()))
@@ -59,29 +59,29 @@ pub(super) fn ask(
 }
 
 /// Returns a command line with those words of another that a question depends on. A flag whose value is not written yet is left out.
-fn way(words: &[String]) -> Vec<&str> {
-    let mut way = vec!["decree"];
+fn relevant(words: &[String]) -> Vec<&str> {
+    let mut kept = vec!["decree"];
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         let flag = word.split('=').next().unwrap_or(word);
         let is_short = word.starts_with("-n") && word.len() > 2;
         if SWITCHES.contains(&word) || is_short || (flag != word && FLAGS.contains(&flag)) {
-            way.push(word);
+            kept.push(word);
         } else if FLAGS.contains(&word)
             && let Some(value) = words.next().filter(|value| !value.is_empty())
         {
-            way.extend([word, value]);
+            kept.extend([word, value]);
         }
     }
-    way
+    kept
 }
 
-// === impl Way ===
+// === impl ServerFlags ===
 
-impl Way {
+impl ServerFlags {
     /// Reads the words of a half-written command; `None` where what is written of them is wrong.
     pub(super) fn of(words: &[String]) -> Option<Self> {
-        Self::try_parse_from(way(words)).ok()
+        Self::try_parse_from(relevant(words)).ok()
     }
 }
 
@@ -103,6 +103,6 @@ mod tests {
             "--tls-ca=ca",
             "--insecure",
         ];
-        assert_eq!(way(&words), expected);
+        assert_eq!(relevant(&words), expected);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 
 /// What the shell is to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
+pub enum AgentCommand {
     /// Something with the connection to the server.
     Link(LinkCommand),
     /// Something with the list and watch of a kind.

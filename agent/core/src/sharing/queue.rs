@@ -21,9 +21,9 @@ pub enum Next<T> {
     End,
 }
 
-/// The place of one list of a shard. Owned and changed by one [`Sharing`](super::Sharing).
+/// The queue of one list of a shard. Owned and changed by one [`Sharing`](super::Sharing).
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ShardQueue {
     pub(super) number: u64,
     pub(super) state: State,
     pages: VecDeque<Result<List, ApiError>>,
@@ -43,9 +43,9 @@ pub(super) enum State {
     Lost,
 }
 
-// === impl Place ===
+// === impl ShardQueue ===
 
-impl Place {
+impl ShardQueue {
     pub(super) const fn new(number: u64) -> Self {
         Self {
             number,
@@ -61,7 +61,6 @@ impl Place {
         matches!(self.state, State::Listing | State::Listed)
     }
 
-    /// Returns how many events wait.
     pub(super) fn waiting(&self) -> usize {
         self.events.len()
     }
@@ -85,7 +84,7 @@ impl Place {
         self.state = State::Lost;
     }
 
-    /// Adds an event. Returns whether it was taken. A bookmark takes the place of one that waits.
+    /// Adds an event. Returns whether it was taken. A bookmark replaces one that waits.
     pub(super) fn push_event(&mut self, event: WatchEvent) -> bool {
         if !self.is_fed() {
             return false;
@@ -100,7 +99,7 @@ impl Place {
         true
     }
 
-    /// Has the shard list anew, after it is told of a version that the cluster had reached. A list that is under way contains what is lost:
+    /// Has the shard list anew, after it was told a version that the cluster had reached. A list that is under way contains what is lost:
     /// it needs none of the events that wait.
     pub(super) fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
         self.events.clear();
