@@ -9,7 +9,7 @@ use super::{
     listener::Listener,
     notes::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     opening::{expect_names, opened, sum_up},
-    peer::{INTERVAL, Misnumber, PATIENCE, Peer},
+    peer::{ConnectedAgent, INTERVAL, Misnumber, PATIENCE},
     subject::Running,
 };
 
@@ -39,7 +39,7 @@ async fn stays_away(listener: &mut Listener, since: Instant) -> Result<Verdict, 
 
 /// Sends a frame under a number that is not its own, and cuts the stream if the agent does not end it.
 pub(super) async fn misnumber(
-    mut peer: Peer,
+    mut peer: ConnectedAgent,
     rule: &'static str,
     how: Misnumber,
     notes: &mut Notes,
@@ -57,10 +57,10 @@ fn still_open() -> String {
 
 /// Leaves outcomes unread, first for a while and then for good.
 pub(super) async fn unread(
-    mut peer: Peer,
+    mut peer: ConnectedAgent,
     listener: &mut Listener,
     notes: &mut Notes,
-) -> Result<Peer, String> {
+) -> Result<ConnectedAgent, String> {
     let set = peer.only_set()?;
     let absent = batch(&set, peer.guard(), adopt_absent(&set, MANY));
     let id = peer.start(absent.clone()).await;
@@ -79,7 +79,7 @@ pub(super) async fn unread(
 }
 
 /// Ends a session for another one, and waits whether the agent comes back, which would end the session of the other.
-pub(super) async fn supersede(peer: Peer, listener: &mut Listener, notes: &mut Notes) {
+pub(super) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, notes: &mut Notes) {
     peer.supersede().await;
     let back = timeout(5 * INTERVAL, listener.await_next()).await;
     notes.hold(SUPERSEDED, !matches!(back, Ok(Ok(()))), || {
@@ -89,11 +89,11 @@ pub(super) async fn supersede(peer: Peer, listener: &mut Listener, notes: &mut N
 
 /// Asks for pods that are there, and drains before each is answered. Accepts the next session.
 pub(super) async fn drain(
-    mut peer: Peer,
+    mut peer: ConnectedAgent,
     listener: &mut Listener,
     names: &[String],
     notes: &mut Notes,
-) -> Result<Peer, String> {
+) -> Result<ConnectedAgent, String> {
     let set = peer.only_set()?;
     let batch = peer.start(batch(&set, peer.guard(), create(names))).await;
     let reconnect_after = DELAY.try_into().ok();
@@ -120,13 +120,13 @@ pub(super) async fn drain(
 }
 
 /// Expects that the agent closes its stream.
-async fn closes(peer: &mut Peer) -> Verdict {
+async fn closes(peer: &mut ConnectedAgent) -> Verdict {
     let closed = timeout(4 * INTERVAL, peer.closed_in_order()).await;
     closed.unwrap_or_else(|_| Err(still_open()))
 }
 
 /// Stops the agent, and waits until it has ended.
-pub(super) async fn stop(mut peer: Peer, agent: &mut impl Running, notes: &mut Notes) {
+pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, notes: &mut Notes) {
     let stopped = agent.stop();
     notes.add(STOP, stopped.map_err(|error| error.to_string()));
     notes.add(STOP, closes(&mut peer).await);
@@ -142,7 +142,7 @@ pub(super) async fn stop(mut peer: Peer, agent: &mut impl Running, notes: &mut N
 }
 
 /// Falls silent until the agent leaves.
-pub(super) async fn silence(peer: &mut Peer, notes: &mut Notes) {
+pub(super) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
     peer.fall_silent(Duration::from_secs(3600)).await;
     let left = timeout(8 * INTERVAL, peer.closed()).await;
     notes.add(

@@ -14,7 +14,7 @@ use tokio_stream::{
 };
 use tonic::{Request, Response, Status, Streaming, transport};
 
-use super::peer::{PATIENCE, Peer};
+use super::peer::{ConnectedAgent, PATIENCE};
 
 /// How much of a stream is taken unread: less than the outcomes of an agent that is not read.
 const WINDOW: u32 = 2 << 10;
@@ -53,10 +53,10 @@ impl Listener {
     }
 
     /// Waits until the agent opens a stream.
-    pub(super) async fn accept(&mut self) -> Result<Peer, String> {
+    pub(super) async fn accept(&mut self) -> Result<ConnectedAgent, String> {
         self.await_next().await?;
         let stream = self.next.take().ok_or("no stream is there")?;
-        Ok(Peer::new(stream.frames, stream.answers))
+        Ok(ConnectedAgent::new(stream.frames, stream.answers))
     }
 
     /// Forgets the stream that was waited for, whose agent has been killed.

@@ -3,11 +3,14 @@
 use super::{
     listener::Listener,
     notes::{HELLO, LISTS, NOT_BACK, NUMBERS, Notes, ONE_EACH, ORDER, PROTOCOL},
-    peer::Peer,
+    peer::ConnectedAgent,
 };
 
 /// Accepts a session and verifies how it begins.
-pub(super) async fn opened(listener: &mut Listener, notes: &mut Notes) -> Result<Peer, String> {
+pub(super) async fn opened(
+    listener: &mut Listener,
+    notes: &mut Notes,
+) -> Result<ConnectedAgent, String> {
     let mut peer = listener.accept().await?;
     let open = peer.open().await;
     notes.hold(HELLO, peer.hello.is_some(), || format!("{open:?}"));
@@ -22,7 +25,7 @@ pub(super) async fn opened(listener: &mut Listener, notes: &mut Notes) -> Result
 }
 
 /// Notes what holds for all frames of a session.
-pub(super) fn sum_up(peer: &Peer, notes: &mut Notes) {
+pub(super) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
     let verdict = |fault: &Option<String>| fault.clone().map_or(Ok(()), Err);
     notes.add(HELLO, verdict(&peer.second_hello));
     notes.add(NUMBERS, verdict(&peer.misnumbered));
@@ -32,7 +35,12 @@ pub(super) fn sum_up(peer: &Peer, notes: &mut Notes) {
     notes.add(NOT_BACK, verdict(&peer.went_back));
 }
 
-pub(super) fn expect_names(rule: &'static str, peer: &Peer, names: &[String], notes: &mut Notes) {
+pub(super) fn expect_names(
+    rule: &'static str,
+    peer: &ConnectedAgent,
+    names: &[String],
+    notes: &mut Notes,
+) {
     let there = peer.names();
     notes.hold(rule, there == names, || {
         format!("{there:?} in place of {names:?}")

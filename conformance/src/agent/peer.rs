@@ -44,7 +44,7 @@ pub(super) enum Misnumber {
 }
 
 /// A session with the agent.
-pub(super) struct Peer {
+pub(super) struct ConnectedAgent {
     pub(super) id: String,
     pub(super) pods: BTreeMap<String, Pod>,
     pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
@@ -110,9 +110,9 @@ async fn pump(
     }
 }
 
-// === impl Peer ===
+// === impl ConnectedAgent ===
 
-impl Peer {
+impl ConnectedAgent {
     /// Begins a session on a stream.
     pub(super) fn new(
         frames: Streaming<ReconcileRequest>,
@@ -217,12 +217,10 @@ impl Peer {
         self.end(status).await;
     }
 
-    /// Returns the epoch of the Hello.
     pub(super) fn epoch(&self) -> i64 {
         self.hello.as_ref().map_or(0, |hello| hello.epoch)
     }
 
-    /// Returns the guard of this session's batches.
     pub(super) fn guard(&self) -> Guard {
         Guard {
             session_id: self.id.clone(),
@@ -230,7 +228,6 @@ impl Peer {
         }
     }
 
-    /// Returns the names of the pods, sorted.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.pods.values().map(|pod| pod.name.clone()).collect();
         names.sort();
@@ -482,7 +479,6 @@ impl Peer {
         }
     }
 
-    /// Returns the one ReplicaSet of the agent.
     pub(super) fn only_set(&self) -> Result<ReplicaSet, String> {
         let mut sets = self.replica_sets.values();
         match (sets.next(), sets.next()) {

@@ -16,7 +16,7 @@ use super::{
         TRACE, UID, UNKNOWN, Verdict,
     },
     opening::{expect_names, opened, sum_up},
-    peer::{INTERVAL, Misnumber, Peer},
+    peer::{ConnectedAgent, INTERVAL, Misnumber},
     subject::Subject,
 };
 
@@ -83,7 +83,10 @@ pub(super) async fn play(
 }
 
 /// Makes a pod, after each kind of batch that must have no effect, and begins to make the others. Returns the names of all.
-async fn first_session(peer: &mut Peer, notes: &mut Notes) -> Result<Vec<String>, String> {
+async fn first_session(
+    peer: &mut ConnectedAgent,
+    notes: &mut Notes,
+) -> Result<Vec<String>, String> {
     let set = peer.only_set()?;
     if set.replicas != i32::try_from(WANTED).ok() || !peer.pods.is_empty() {
         return Err(format!(
@@ -114,7 +117,7 @@ async fn first_session(peer: &mut Peer, notes: &mut Notes) -> Result<Vec<String>
 }
 
 /// Sends batches of another session, of another epoch and of another ReplicaSet.
-async fn refused(peer: &mut Peer, set: &ReplicaSet, names: &[String], notes: &mut Notes) {
+async fn refused(peer: &mut ConnectedAgent, set: &ReplicaSet, names: &[String], notes: &mut Notes) {
     let guard = peer.guard();
     let session = Guard {
         session_id: "another session".to_owned(),
@@ -144,7 +147,7 @@ async fn refused(peer: &mut Peer, set: &ReplicaSet, names: &[String], notes: &mu
 }
 
 /// Has a pod adopted that is not there.
-async fn absent(peer: &mut Peer, set: &ReplicaSet, notes: &mut Notes) {
+async fn absent(peer: &mut ConnectedAgent, set: &ReplicaSet, notes: &mut Notes) {
     let adopt = batch(set, peer.guard(), adopt_absent(set, 1));
     let outcomes = peer.execute(adopt, 1).await;
     notes.add(ONE_EACH, outcomes.as_ref().map(drop).map_err(Clone::clone));
@@ -152,7 +155,7 @@ async fn absent(peer: &mut Peer, set: &ReplicaSet, notes: &mut Notes) {
 }
 
 /// Verifies what the lists show of a batch that the cut has met, and has the rest of it made.
-async fn after_cut(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verdict {
+async fn after_cut(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let listed = peer.names();
     let is_known = listed.iter().all(|name| names.contains(name));
@@ -180,7 +183,7 @@ async fn after_cut(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verd
 }
 
 /// Sends a batch of the session before.
-async fn stale(peer: &mut Peer, earlier: Guard, notes: &mut Notes) -> Verdict {
+async fn stale(peer: &mut ConnectedAgent, earlier: Guard, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let names = [format!("{}-fghjk", set.name)];
     let stale = batch(&set, earlier, create(&names));
@@ -190,7 +193,7 @@ async fn stale(peer: &mut Peer, earlier: Guard, notes: &mut Notes) -> Verdict {
 }
 
 /// Deletes a pod by its name and another uid, and has both kinds listed.
-async fn lists(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verdict {
+async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let known = peer.pods.values().next().cloned().unwrap_or_default();
     let other = Pod {
@@ -215,7 +218,7 @@ async fn lists(peer: &mut Peer, names: &[String], notes: &mut Notes) -> Verdict 
 }
 
 /// Says nothing for more than two intervals, and then has a status written.
-async fn pause(peer: &mut Peer, notes: &mut Notes) -> Verdict {
+async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let pause = 5 * INTERVAL / 2;
     peer.fall_silent(pause).await;
@@ -228,7 +231,7 @@ async fn pause(peer: &mut Peer, notes: &mut Notes) -> Verdict {
 }
 
 /// Has statuses written by batches with a trace, and with one that is not valid.
-async fn traces(peer: &mut Peer, notes: &mut Notes) -> Verdict {
+async fn traces(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let write = batch(&set, peer.guard(), status(&set, 3));
     let traced = Batch {
@@ -253,7 +256,7 @@ async fn traces(peer: &mut Peer, notes: &mut Notes) -> Verdict {
 }
 
 /// Takes a surplus pod away, and has a status written.
-async fn surplus(peer: &mut Peer, notes: &mut Notes) -> Verdict {
+async fn surplus(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let guard = peer.guard();
     let victim = peer.pods.values().next().cloned();

@@ -6,78 +6,30 @@ use decree::v1::{
 };
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, done, failed, guarded, holds, wrong},
     objects::{gone, pod, replica_set},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "batches-and-outcomes",
-        "missing pods are created, and the status follows",
-        creates
-    ),
-    case!(
-        "batches-and-outcomes",
-        "surplus pods are deleted by uid, with reasons",
-        deletes
-    ),
-    case!(
-        "batches-and-outcomes",
-        "orphans that match are adopted, and pods that do not are released",
-        claims
-    ),
-    case!(
-        "batches-and-outcomes",
-        "no second batch leaves while one is in flight",
-        one_in_flight
-    ),
-    case!(
-        "batches-and-outcomes",
-        "outcomes of unknown batches are ignored",
-        unknown_batch
-    ),
-    case!(
-        "batches-and-outcomes",
-        "an outcome that comes twice counts once",
-        twice
-    ),
-    case!(
-        "batches-and-outcomes",
-        "an outcome that comes after the event creates nothing twice",
-        late_outcome
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a Done without its object waits for a list that the server asks for",
-        without_object
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a create that failed is repeated under its name",
-        same_name
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a lost pod is replaced under a name that no pod had",
-        other_name
-    ),
-    case!(
-        "batches-and-outcomes",
-        "the server retries an operation that a guard refused without an event",
-        refused
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a Rejection precedes what is decided on its frame, and names every bad object",
-        rejection
-    ),
-];
+cases! {
+    "batches-and-outcomes" {
+        "missing pods are created, and the status follows" => creates,
+        "surplus pods are deleted by uid, with reasons" => deletes,
+        "orphans that match are adopted, and pods that do not are released" => claims,
+        "no second batch leaves while one is in flight" => one_in_flight,
+        "outcomes of unknown batches are ignored" => unknown_batch,
+        "an outcome that comes twice counts once" => twice,
+        "an outcome that comes after the event creates nothing twice" => late_outcome,
+        "a Done without its object waits for a list that the server asks for" => without_object,
+        "a create that failed is repeated under its name" => same_name,
+        "a lost pod is replaced under a name that no pod had" => other_name,
+        "the server retries an operation that a guard refused without an event" => refused,
+        "a Rejection precedes what is decided on its frame, and names every bad object" => rejection,
+    }
+}
 
 async fn creates(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 2)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 2)).await?;
     let (batch, names) = link.creates().await?;
     if names.len() != 2 || names[0] == names[1] {
         return Err(wrong("two names", &batch));
@@ -118,7 +70,7 @@ async fn deletes(server: Server) -> Verdict {
         ..pod("b", "web")
     };
     let pods = vec![pod("a", "web"), pending, pod("c", "web")];
-    let (mut link, _) = server.open_with(vec![replica_set("web", 2)], pods).await?;
+    let mut link = server.open_with(vec![replica_set("web", 2)], pods).await?;
     match link.batch().await?.action {
         Some(Action::Delete(delete)) if delete.victims.len() == 1 => {
             let victim = &delete.victims[0];
@@ -140,7 +92,7 @@ async fn claims(server: Server) -> Verdict {
         labels: [].into(),
         ..pod("relabelled", "web")
     };
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![replica_set("web", 1)], vec![orphan, relabelled])
         .await?;
     match link.batch().await?.action {
@@ -156,9 +108,7 @@ async fn claims(server: Server) -> Verdict {
 }
 
 async fn one_in_flight(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     link.creates().await?;
     let scaled = ReplicaSet {
         resource_version: "110".to_owned(),
@@ -170,9 +120,7 @@ async fn one_in_flight(server: Server) -> Verdict {
 }
 
 async fn unknown_batch(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.report(batch.id + 1_000, 0, failed(FailureClass::Forbidden))
         .await;
@@ -182,9 +130,7 @@ async fn unknown_batch(server: Server) -> Verdict {
 }
 
 async fn twice(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 2)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 2)).await?;
     let (batch, names) = link.creates().await?;
     let made = Pod {
         resource_version: "150".to_owned(),
@@ -196,9 +142,7 @@ async fn twice(server: Server) -> Verdict {
 }
 
 async fn late_outcome(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     let made = Pod {
         resource_version: "150".to_owned(),
@@ -214,9 +158,7 @@ async fn late_outcome(server: Server) -> Verdict {
 }
 
 async fn without_object(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     let bare = decree::v1::Done {
         resource_version: "150".to_owned(),
@@ -241,9 +183,7 @@ async fn without_object(server: Server) -> Verdict {
 }
 
 async fn same_name(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, failed(FailureClass::Timeout))
         .await;
@@ -252,9 +192,7 @@ async fn same_name(server: Server) -> Verdict {
 }
 
 async fn other_name(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
     link.event(gone(&names[0], "160")).await;
@@ -267,9 +205,7 @@ async fn other_name(server: Server) -> Verdict {
 }
 
 async fn refused(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, _) = link.creates().await?;
     link.report(batch.id, 0, guarded()).await;
     link.creates_after_statuses(&replica_set("web", 1))
@@ -278,7 +214,7 @@ async fn refused(server: Server) -> Verdict {
 }
 
 async fn rejection(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(vec![replica_set("web", 2)]).await;
     let bad = |name: &str| Pod {
         namespace: "Bad Namespace".to_owned(),

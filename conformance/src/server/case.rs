@@ -14,14 +14,14 @@ pub(super) struct Case {
     pub(super) verify: fn(Server) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
 }
 
-/// Makes a [`Case`] of an `async fn`.
-macro_rules! case {
-    ($section:literal, $rule:literal, $verify:path) => {
-        Case {
+/// Makes the cases of a file: the rules of each section of docs/protocol.md, and the `async fn` that verifies each.
+macro_rules! cases {
+    ($($section:literal { $($rule:literal => $verify:path,)* })*) => {
+        pub(super) const CASES: &[super::case::Case] = &[$($(super::case::Case {
             section: $section,
             rule: $rule,
             verify: |server| Box::pin($verify(server)),
-        }
+        },)*)*];
     };
 }
-pub(super) use case;
+pub(super) use cases;

@@ -11,7 +11,7 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, holds, interval_of, wrong},
     objects::{gone, gone_set, pod, replica_set},
 };
@@ -19,44 +19,22 @@ use super::{
 /// The deadline of a stream: long enough for the Welcome on a busy machine. Before it, the client would end the call by itself.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "an idle server sends heartbeats with the last sequence",
-        heartbeats
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "a silent agent is given up after four intervals",
-        silence
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "what was decided is sent before a closed stream ends with OK",
-        closed
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "a deadline that the agent sets ends the stream",
-        deadline
-    ),
-    case!(
-        "isolation",
-        "a session that fails leaves its neighbour alone",
-        neighbour
-    ),
-    case!(
-        "isolation",
-        "sessions do not see each other's objects",
-        clusters
-    ),
-    case!("refusals", "a refusal says which fields are wrong", fields),
-    case!(
-        "refusals",
-        "Decide answers with the victims in order",
-        decide
-    ),
-];
+cases! {
+    "heartbeats-and-the-end-of-a-session" {
+        "an idle server sends heartbeats with the last sequence" => heartbeats,
+        "a silent agent is given up after four intervals" => silence,
+        "what was decided is sent before a closed stream ends with OK" => closed,
+        "a deadline that the agent sets ends the stream" => deadline,
+    }
+    "isolation" {
+        "a session that fails leaves its neighbour alone" => neighbour,
+        "sessions do not see each other's objects" => clusters,
+    }
+    "refusals" {
+        "a refusal says which fields are wrong" => fields,
+        "Decide answers with the victims in order" => decide,
+    }
+}
 
 async fn heartbeats(server: Server) -> Verdict {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
@@ -88,9 +66,7 @@ async fn silence(server: Server) -> Verdict {
 }
 
 async fn closed(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     link.close();
     link.creates().await?;
     link.expect_ok().await
@@ -114,31 +90,21 @@ async fn deadline(server: Server) -> Verdict {
 }
 
 async fn neighbour(server: Server) -> Verdict {
-    let shard = |name: &str| decree::v1::Hello {
-        shard: name.to_owned(),
-        ..server.hello()
-    };
-    let (mut good, _) = server.open_as(shard("good")).await?;
-    let (mut bad, _) = server.open_as(shard("bad")).await?;
+    let (mut good, _) = server.open_shard("good").await?;
+    let (mut bad, _) = server.open_shard("bad").await?;
     bad.send(Frame::Hello(server.hello())).await;
     bad.expect_end(Code::FailedPrecondition, "HELLO_REPEATED")
         .await?;
-    good.list_sets(vec![replica_set("web", 1)]).await;
-    good.list_pods(Vec::new()).await;
+    good.list(vec![replica_set("web", 1)], Vec::new()).await;
     good.creates().await.map(drop)
 }
 
 async fn clusters(server: Server) -> Verdict {
-    let shard = |name: &str| decree::v1::Hello {
-        shard: name.to_owned(),
-        ..server.hello()
-    };
-    let (mut one, _) = server.open_as(shard("one")).await?;
-    one.list_sets(vec![replica_set("web", 1)]).await;
-    one.list_pods(vec![pod("a", "web")]).await;
-    let (mut other, _) = server.open_as(shard("other")).await?;
-    other.list_sets(vec![replica_set("web", 1)]).await;
-    other.list_pods(Vec::new()).await;
+    let (mut one, _) = server.open_shard("one").await?;
+    one.list(vec![replica_set("web", 1)], vec![pod("a", "web")])
+        .await;
+    let (mut other, _) = server.open_shard("other").await?;
+    other.list(vec![replica_set("web", 1)], Vec::new()).await;
     let (batch, names) = other.creates().await?;
     one.event(gone_set("web", "110")).await;
     other.created(&batch, &names, 150).await;

@@ -12,58 +12,28 @@ use tonic::{Request, client::Grpc, codegen::http::uri::PathAndQuery};
 use tonic_prost::ProstCodec;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, done, failed, holds, wrong},
     objects::{gone, pod, replica_set, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "frames",
-        "fields of a later version are ignored",
-        later_fields
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a batch names the newest version of the pods that was received",
-        version
-    ),
-    case!(
-        "batches-and-outcomes",
-        "outcomes of a batch may come in any order",
-        reordered
-    ),
-    case!(
-        "batches-and-outcomes",
-        "operations in flight are bounded by the Welcome",
-        bounded
-    ),
-    case!(
-        "batches-and-outcomes",
-        "one list is asked for, however many ReplicaSets wait for it",
-        one_resync
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a name that was taken is not used again",
-        taken
-    ),
-    case!(
-        "batches-and-outcomes",
-        "an adoption that meets another pod is retried",
-        adoption
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "after a cut, the lists of the next session count and nothing else",
-        cut
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "an agent that pauses for less than four intervals keeps its session",
-        pause
-    ),
-];
+cases! {
+    "frames" {
+        "fields of a later version are ignored" => later_fields,
+    }
+    "batches-and-outcomes" {
+        "a batch names the newest version of the pods that was received" => version,
+        "outcomes of a batch may come in any order" => reordered,
+        "operations in flight are bounded by the Welcome" => bounded,
+        "one list is asked for, however many ReplicaSets wait for it" => one_resync,
+        "a name that was taken is not used again" => taken,
+        "an adoption that meets another pod is retried" => adoption,
+    }
+    "heartbeats-and-the-end-of-a-session" {
+        "after a cut, the lists of the next session count and nothing else" => cut,
+        "an agent that pauses for less than four intervals keeps its session" => pause,
+    }
+}
 
 /// A frame with a Hello, as a later version may have it.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -125,7 +95,7 @@ async fn later_fields(server: Server) -> Verdict {
 }
 
 async fn version(server: Server) -> Verdict {
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
         .await?;
     link.event(gone("a", "170")).await;
@@ -134,9 +104,7 @@ async fn version(server: Server) -> Verdict {
 }
 
 async fn reordered(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 2)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 2)).await?;
     let (batch, names) = link.creates().await?;
     let [first, second] = &names[..] else {
         return Err(wrong("two names", &names));
@@ -159,8 +127,7 @@ async fn bounded(server: Server) -> Verdict {
     let limit = usize::try_from(limits.max_operations_in_flight).unwrap_or(0);
     let burst = 500;
     let sets = (0..=limit / burst).map(|number| replica_set(&format!("web-{number}"), 500));
-    link.list_sets(sets.collect()).await;
-    link.list_pods(Vec::new()).await;
+    link.list(sets.collect(), Vec::new()).await;
     let mut in_flight = 0;
     // A server that has something to send sends no heartbeat.
     loop {
@@ -188,7 +155,7 @@ fn creates_of(batch: &Batch) -> usize {
 
 async fn one_resync(server: Server) -> Verdict {
     let sets = vec![replica_set("api", 1), replica_set("web", 1)];
-    let (mut link, _) = server.open_with(sets, Vec::new()).await?;
+    let mut link = server.open_with(sets, Vec::new()).await?;
     let batches = link.batches(2).await?;
     for batch in batches.keys() {
         let bare = Done {
@@ -202,9 +169,7 @@ async fn one_resync(server: Server) -> Verdict {
 }
 
 async fn taken(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, failed(FailureClass::NameTaken))
         .await;
@@ -217,7 +182,7 @@ async fn adoption(server: Server) -> Verdict {
         controller: None,
         ..pod("orphan", "web")
     };
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![replica_set("web", 1)], vec![orphan])
         .await?;
     for _ in 0..2 {
@@ -235,14 +200,14 @@ async fn adoption(server: Server) -> Verdict {
 /// Cuts the stream amid a batch of which one create is reported and one is not, though both have taken effect.
 async fn cut(server: Server) -> Verdict {
     let sets = || vec![replica_set("web", 3)];
-    let (mut link, _) = server.open_with(sets(), Vec::new()).await?;
+    let mut link = server.open_with(sets(), Vec::new()).await?;
     let (batch, names) = link.creates().await?;
     let made: Vec<_> = names.iter().take(2).map(|name| pod(name, "web")).collect();
     let first = made.first().cloned().unwrap_or_default();
     link.report(batch.id, 0, done(at("150", first))).await;
     drop(link);
     let listed = made.into_iter().map(|pod| at("160", pod)).collect();
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(sets()).await;
     link.list_pods_at(listed, "170").await;
     let (_, others) = link.creates().await?;
@@ -265,8 +230,7 @@ async fn pause(server: Server) -> Verdict {
     if let Ok(ended) = timeout(5 * interval / 2, ended).await {
         return ended;
     }
-    link.list_sets(vec![replica_set("web", 1)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 1)], Vec::new()).await;
     link.creates().await.map(drop)
 }
 

@@ -3,42 +3,24 @@
 use decree::v1::{FailureClass, NotStarted, NotStartedCause, batch::Action, outcome};
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, failed, holds, wrong},
     objects::{pod, replica_set, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "outcome-by-state-found",
-        "a deletion that finds no pod takes it out of the view",
-        absent_victim
-    ),
-    case!(
-        "outcome-by-state-found",
-        "a deletion that finds another pod is decided again",
-        other_victim
-    ),
-    case!(
-        "outcome-by-state-found",
-        "a create in a namespace that is being deleted is no failure and is not repeated",
-        terminating
-    ),
-    case!(
-        "outcome-by-state-found",
-        "a create that slow start left out is decided again, under another name or the same",
-        left_out
-    ),
-    case!(
-        "outcome-by-state-found",
-        "a status that was not written is decided again",
-        status
-    ),
-];
+cases! {
+    "outcome-by-state-found" {
+        "a deletion that finds no pod takes it out of the view" => absent_victim,
+        "a deletion that finds another pod is decided again" => other_victim,
+        "a create in a namespace that is being deleted is no failure and is not repeated" => terminating,
+        "a create that slow start left out is decided again, under another name or the same" => left_out,
+        "a status that was not written is decided again" => status,
+    }
+}
 
 async fn absent_victim(server: Server) -> Verdict {
     let pods = vec![pod("a", "web"), pod("b", "web")];
-    let (mut link, _) = server.open_with(vec![settled("web", 1)], pods).await?;
+    let mut link = server.open_with(vec![settled("web", 1)], pods).await?;
     let batch = link.batch().await?;
     if !matches!(&batch.action, Some(Action::Delete(delete)) if delete.victims.len() == 1) {
         return Err(wrong("one deletion", &batch.action));
@@ -51,7 +33,7 @@ async fn absent_victim(server: Server) -> Verdict {
 
 async fn other_victim(server: Server) -> Verdict {
     let pods = vec![pod("a", "web"), pod("b", "web")];
-    let (mut link, _) = server.open_with(vec![settled("web", 1)], pods).await?;
+    let mut link = server.open_with(vec![settled("web", 1)], pods).await?;
     let first = link.batch().await?;
     link.report(first.id, 0, failed(FailureClass::Precondition))
         .await;
@@ -69,7 +51,7 @@ async fn other_victim(server: Server) -> Verdict {
 
 async fn terminating(server: Server) -> Verdict {
     let set = replica_set("web", 1);
-    let (mut link, _) = server.open_with(vec![set.clone()], Vec::new()).await?;
+    let mut link = server.open_set(set.clone()).await?;
     let (batch, _) = link.creates().await?;
     link.report(batch.id, 0, failed(FailureClass::NamespaceTerminating))
         .await;
@@ -88,9 +70,7 @@ async fn terminating(server: Server) -> Verdict {
 }
 
 async fn left_out(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 2)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 2)).await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names[..1], 150).await;
     let skipped = outcome::Outcome::NotStarted(NotStarted {
@@ -104,7 +84,7 @@ async fn left_out(server: Server) -> Verdict {
 
 async fn status(server: Server) -> Verdict {
     let set = replica_set("web", 0);
-    let (mut link, _) = server.open_with(vec![set.clone()], Vec::new()).await?;
+    let mut link = server.open_set(set.clone()).await?;
     let classes = [
         FailureClass::NotFound,
         FailureClass::Precondition,

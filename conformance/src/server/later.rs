@@ -3,38 +3,22 @@
 use decree::v1::{Failed, NotStarted, Pod, outcome::Outcome};
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, holds},
     objects::{gone, pod, replica_set, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "traces",
-        "a batch carries the trace of the change that led to it, or none",
-        trace
-    ),
-    case!(
-        "traces",
-        "a trace that is not valid is ignored",
-        invalid_trace
-    ),
-    case!(
-        "compatibility",
-        "an unknown class of failure is taken as one that may pass",
-        failure_class
-    ),
-    case!(
-        "compatibility",
-        "an operation that was not started for an unknown cause is decided again",
-        cause
-    ),
-    case!(
-        "compatibility",
-        "a pod of an unknown phase counts as active",
-        phase
-    ),
-];
+cases! {
+    "traces" {
+        "a batch carries the trace of the change that led to it, or none" => trace,
+        "a trace that is not valid is ignored" => invalid_trace,
+    }
+    "compatibility" {
+        "an unknown class of failure is taken as one that may pass" => failure_class,
+        "an operation that was not started for an unknown cause is decided again" => cause,
+        "a pod of an unknown phase counts as active" => phase,
+    }
+}
 
 /// A value that no version knows.
 const UNKNOWN: i32 = 77;
@@ -54,7 +38,7 @@ async fn invalid_trace(server: Server) -> Verdict {
 
 /// Returns the trace of a batch that an event with this trace leads to.
 async fn trace_after(server: &Server, traceparent: &str) -> Result<String, String> {
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
         .await?;
     link.traced_event(gone("a", "110"), traceparent).await;
@@ -83,9 +67,7 @@ async fn cause(server: Server) -> Verdict {
 
 /// Reports this outcome of a create. Returns the names of that and of the next create.
 async fn after(server: &Server, outcome: Outcome) -> Result<(Vec<String>, Vec<String>), String> {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.report(batch.id, 0, outcome).await;
     let (_, again) = link.creates_after_statuses(&replica_set("web", 1)).await?;
@@ -97,6 +79,6 @@ async fn phase(server: Server) -> Verdict {
         phase: UNKNOWN,
         ..pod("a", "web")
     };
-    let (mut link, _) = server.open_with(vec![settled("web", 1)], vec![pod]).await?;
+    let mut link = server.open_with(vec![settled("web", 1)], vec![pod]).await?;
     link.expect_nothing().await
 }

@@ -107,16 +107,34 @@ impl Server {
         Ok((link, welcome))
     }
 
+    /// Opens a session.
+    pub(super) async fn open(&self) -> Result<Link, String> {
+        self.open_as(self.hello()).await.map(|(link, _)| link)
+    }
+
+    /// Opens a session of a shard of the cluster.
+    pub(super) async fn open_shard(&self, name: &str) -> Result<(Link, Welcome), String> {
+        self.open_as(Hello {
+            shard: name.to_owned(),
+            ..self.hello()
+        })
+        .await
+    }
+
     /// Opens a session whose lists are these objects.
     pub(super) async fn open_with(
         &self,
         sets: Vec<ReplicaSet>,
         pods: Vec<Pod>,
-    ) -> Result<(Link, Welcome), String> {
-        let (mut link, welcome) = self.open_as(self.hello()).await?;
-        link.list_sets(sets).await;
-        link.list_pods(pods).await;
-        Ok((link, welcome))
+    ) -> Result<Link, String> {
+        let mut link = self.open().await?;
+        link.list(sets, pods).await;
+        Ok(link)
+    }
+
+    /// Opens a session whose lists are this ReplicaSet and no pods.
+    pub(super) async fn open_set(&self, set: ReplicaSet) -> Result<Link, String> {
+        self.open_with(vec![set], Vec::new()).await
     }
 }
 
@@ -187,6 +205,11 @@ impl Link {
                 return is_right.then_some(status).ok_or(found);
             }
         }
+    }
+
+    /// Expects that the session ends so; what else the status says does not matter.
+    pub(super) async fn ends_with(&mut self, code: Code, reason: &str) -> Result<(), String> {
+        self.expect_end(code, reason).await.map(drop)
     }
 
     /// Expects a batch, which comes alone.
@@ -347,6 +370,12 @@ impl Link {
         self.send(Frame::SnapshotObjects(objects)).await;
     }
 
+    /// Sends both lists.
+    pub(super) async fn list(&mut self, sets: Vec<ReplicaSet>, pods: Vec<Pod>) {
+        self.list_sets(sets).await;
+        self.list_pods(pods).await;
+    }
+
     pub(super) async fn list_pods(&mut self, pods: Vec<Pod>) {
         self.list_pods_at(pods, "100").await;
     }
@@ -444,7 +473,6 @@ pub(super) fn expect_facts(status: &Status, facts: &[(&str, &str)]) -> Result<()
     holds(facts.iter().all(states), &format!("{facts:?}"), &stated)
 }
 
-/// Returns the heartbeat interval of a session.
 pub(super) fn interval_of(welcome: &Welcome) -> Duration {
     let given = welcome.heartbeat_interval;
     let given = given.and_then(|given| Duration::try_from(given).ok());

@@ -5,86 +5,32 @@ use prost_types::Timestamp;
 use tonic::Code;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, done, expect_facts, holds},
     objects::{gone, pod, replica_set, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "lists-and-changes",
-        "nothing is decided before both lists are complete",
-        partial_view
-    ),
-    case!(
-        "lists-and-changes",
-        "nothing is decided while a later list is open",
-        later_list
-    ),
-    case!(
-        "lists-and-changes",
-        "objects without an open list end the session",
-        objects_without_list
-    ),
-    case!(
-        "lists-and-changes",
-        "an end without a begin ends the session",
-        end_without_begin
-    ),
-    case!(
-        "lists-and-changes",
-        "a count that differs ends the session",
-        wrong_count
-    ),
-    case!(
-        "lists-and-changes",
-        "a new begin discards the open list",
-        begin_again
-    ),
-    case!(
-        "lists-and-changes",
-        "an event before any list ends the session",
-        early_event
-    ),
-    case!(
-        "lists-and-changes",
-        "an event inside an open list is applied on top",
-        event_inside
-    ),
-    case!(
-        "lists-and-changes",
-        "what a complete list does not name is gone",
-        absent_object
-    ),
-    case!(
-        "lists-and-changes",
-        "a pod newer than the list survives it",
-        newer_pod
-    ),
-    case!(
-        "lists-and-changes",
-        "a list older than a reported write is not used",
-        old_list
-    ),
-    case!(
-        "lists-and-changes",
-        "changes that come as one lead where they lead one by one",
-        merged
-    ),
-    case!(
-        "lists-and-changes",
-        "a change that comes twice, or late, changes nothing",
-        reordered
-    ),
-    case!(
-        "lists-and-changes",
-        "without versions the last state counts",
-        unversioned
-    ),
-];
+cases! {
+    "lists-and-changes" {
+        "nothing is decided before both lists are complete" => partial_view,
+        "nothing is decided while a later list is open" => later_list,
+        "objects without an open list end the session" => objects_without_list,
+        "an end without a begin ends the session" => end_without_begin,
+        "a count that differs ends the session" => wrong_count,
+        "a new begin discards the open list" => begin_again,
+        "an event before any list ends the session" => early_event,
+        "an event inside an open list is applied on top" => event_inside,
+        "what a complete list does not name is gone" => absent_object,
+        "a pod newer than the list survives it" => newer_pod,
+        "a list older than a reported write is not used" => old_list,
+        "changes that come as one lead where they lead one by one" => merged,
+        "a change that comes twice, or late, changes nothing" => reordered,
+        "without versions the last state counts" => unversioned,
+    }
+}
 
 async fn partial_view(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(vec![replica_set("web", 2)]).await;
     link.begin(Kind::Pod).await;
     link.expect_nothing().await?;
@@ -93,9 +39,8 @@ async fn partial_view(server: Server) -> Verdict {
 }
 
 async fn later_list(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
-    link.list_sets(vec![settled("web", 0)]).await;
-    link.list_pods(Vec::new()).await;
+    let mut link = server.open().await?;
+    link.list(vec![settled("web", 0)], Vec::new()).await;
     link.begin(Kind::Pod).await;
     link.event(Event::ReplicaSetApplied(changed(
         replica_set("web", 1),
@@ -108,7 +53,7 @@ async fn later_list(server: Server) -> Verdict {
 }
 
 async fn objects_without_list(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.begin(Kind::ReplicaSet).await;
     let pods = vec![pod("a", "web")];
     link.send(Frame::SnapshotObjects(SnapshotObjects {
@@ -116,21 +61,19 @@ async fn objects_without_list(server: Server) -> Verdict {
         ..SnapshotObjects::default()
     }))
     .await;
-    link.expect_end(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
+    link.ends_with(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
         .await
-        .map(drop)
 }
 
 async fn end_without_begin(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.end(Kind::Pod, 0, "100").await;
-    link.expect_end(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
+    link.ends_with(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
         .await
-        .map(drop)
 }
 
 async fn wrong_count(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.begin(Kind::Pod).await;
     link.pods(vec![pod("a", "web")]).await;
     link.end(Kind::Pod, 2, "100").await;
@@ -141,7 +84,7 @@ async fn wrong_count(server: Server) -> Verdict {
 }
 
 async fn begin_again(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(vec![replica_set("web", 2)]).await;
     link.begin(Kind::Pod).await;
     link.pods(vec![pod("a", "web")]).await;
@@ -151,15 +94,14 @@ async fn begin_again(server: Server) -> Verdict {
 }
 
 async fn early_event(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.event(Event::PodApplied(pod("a", "web"))).await;
-    link.expect_end(Code::FailedPrecondition, "EVENT_BEFORE_SNAPSHOT")
+    link.ends_with(Code::FailedPrecondition, "EVENT_BEFORE_SNAPSHOT")
         .await
-        .map(drop)
 }
 
 async fn event_inside(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(vec![replica_set("web", 3)]).await;
     link.begin(Kind::Pod).await;
     link.event(Event::PodApplied(versioned(pod("a", "web"), "101")))
@@ -171,7 +113,7 @@ async fn event_inside(server: Server) -> Verdict {
 }
 
 async fn absent_object(server: Server) -> Verdict {
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
         .await?;
     link.list_pods_at(Vec::new(), "200").await;
@@ -179,9 +121,7 @@ async fn absent_object(server: Server) -> Verdict {
 }
 
 async fn newer_pod(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
     link.settles(&settled("web", 1)).await?;
@@ -195,9 +135,7 @@ async fn newer_pod(server: Server) -> Verdict {
 }
 
 async fn old_list(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.created(&batch, &names, 150).await;
     link.settles(&settled("web", 1)).await?;
@@ -207,7 +145,7 @@ async fn old_list(server: Server) -> Verdict {
 
 /// A pod that loses its owner and is then deleted, as one change: upstream's own handler would miss the loss.
 async fn merged(server: Server) -> Verdict {
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
         .await?;
     let merged = Pod {
@@ -223,7 +161,7 @@ async fn merged(server: Server) -> Verdict {
 }
 
 async fn reordered(server: Server) -> Verdict {
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
         .await?;
     link.event(Event::PodApplied(versioned(pod("a", "web"), "120")))
@@ -245,7 +183,7 @@ async fn unversioned(server: Server) -> Verdict {
         resource_version: String::new(),
         ..settled("web", 1)
     };
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.list_sets(vec![set.clone()]).await;
     link.list_pods_at(vec![unversioned(pod("a", "web"))], "")
         .await;

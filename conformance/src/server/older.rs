@@ -4,53 +4,29 @@ use decree::v1::{Kind, Pod, ReplicaSet, event::Event, reconcile_response::Frame 
 use tonic::Code;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Link, Server, expect_facts, holds, wrong},
     objects::{gone, gone_set, pod, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "lists-and-changes",
-        "a list older than events brings no pod back that is gone",
-        no_pod_back
-    ),
-    case!(
-        "lists-and-changes",
-        "a list older than events brings no ReplicaSet back that is gone",
-        no_set_back
-    ),
-    case!(
-        "lists-and-changes",
-        "changes that come again after an older list change nothing",
-        repeated
-    ),
-    case!(
-        "lists-and-changes",
-        "a list older than the last one of its kind ends the session",
-        went_back
-    ),
-    case!(
-        "lists-and-changes",
-        "a created pod that later changes have passed waits for a list",
-        passed
-    ),
-    case!(
-        "lists-and-changes",
-        "a created pod whose deletion came first is replaced without a list",
-        came_and_went
-    ),
-    case!(
-        "batches-and-outcomes",
-        "no list is asked for while one is open",
-        no_request
-    ),
-];
+cases! {
+    "lists-and-changes" {
+        "a list older than events brings no pod back that is gone" => no_pod_back,
+        "a list older than events brings no ReplicaSet back that is gone" => no_set_back,
+        "changes that come again after an older list change nothing" => repeated,
+        "a list older than the last one of its kind ends the session" => went_back,
+        "a created pod that later changes have passed waits for a list" => passed,
+        "a created pod whose deletion came first is replaced without a list" => came_and_went,
+    }
+    "batches-and-outcomes" {
+        "no list is asked for while one is open" => no_request,
+    }
+}
 
 /// Opens a session whose ReplicaSet has two pods, of which the first goes, and has its replacement made after an older list.
 async fn after_older_list(server: &Server) -> Result<(Link, String), String> {
     let pods = || vec![at("90", pod("a", "web")), at("91", pod("b", "web"))];
-    let (mut link, _) = server.open_with(vec![settled("web", 2)], pods()).await?;
+    let mut link = server.open_with(vec![settled("web", 2)], pods()).await?;
     link.event(gone("a", "160")).await;
     let (batch, names) = link.creates().await?;
     link.list_pods_at(pods(), "140").await;
@@ -65,9 +41,7 @@ async fn no_pod_back(server: Server) -> Verdict {
 }
 
 async fn no_set_back(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 0)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 0)).await?;
     link.event(gone_set("web", "160")).await;
     let wants_more = ReplicaSet {
         replicas: Some(1),
@@ -92,18 +66,14 @@ async fn repeated(server: Server) -> Verdict {
 }
 
 async fn went_back(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 0)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 0)).await?;
     link.list_pods_at(Vec::new(), "99").await;
     let end = link.expect_end(Code::Aborted, "VERSIONS_WENT_BACK").await?;
     expect_facts(&end, &[("last", "100"), ("got", "99")])
 }
 
 async fn passed(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     let other = at("160", pod("other", "none"));
     link.event(Event::PodApplied(other.clone())).await;
@@ -117,9 +87,7 @@ async fn passed(server: Server) -> Verdict {
 }
 
 async fn came_and_went(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.event(gone(&names[0], "155")).await;
     link.event(Event::PodApplied(at("160", pod("other", "none"))))
@@ -131,9 +99,7 @@ async fn came_and_went(server: Server) -> Verdict {
 
 /// A list begins amid an older one that the server cannot use.
 async fn no_request(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![settled("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
     link.begin(Kind::Pod).await;
     link.created(&batch, &names, 150).await;

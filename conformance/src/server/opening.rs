@@ -5,87 +5,54 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, expect_facts, holds},
     objects::{pod, replica_set},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!("opening", "the first frame must be a Hello", first_frame),
-    case!("opening", "the Hello must arrive in time", late_hello),
-    case!("opening", "a stream has exactly one Hello", second_hello),
-    case!(
-        "opening",
-        "the range of versions must contain one that the server supports",
-        protocol
-    ),
-    case!(
-        "opening",
-        "unknown capabilities are refused by name",
-        capability
-    ),
-    case!(
-        "opening",
-        "the first frame of the server is a Welcome with the session and its limits",
-        welcome
-    ),
-    case!("opening", "lists may precede the Welcome", lists_at_once),
-    case!(
-        "one-writer",
-        "an equal epoch ends the older session",
-        equal_epoch
-    ),
-    case!(
-        "one-writer",
-        "a lower epoch is refused while a newer session lives",
-        lower_epoch
-    ),
-    case!(
-        "one-writer",
-        "shards of a cluster stand side by side",
-        shards
-    ),
-    case!("one-writer", "each batch carries session and epoch", guard),
-    case!("frames", "a gap in the numbers ends the session", gap),
-    case!(
-        "frames",
-        "a number that comes twice ends the session",
-        repeated_number
-    ),
-    case!("frames", "frames may be unnumbered", unnumbered),
-    case!(
-        "frames",
-        "the frames of the server are numbered from 1 without gaps",
-        numbered
-    ),
-    case!(
-        "frames",
-        "a frame over the limit ends the session",
-        large_frame
-    ),
-];
+cases! {
+    "opening" {
+        "the first frame must be a Hello" => first_frame,
+        "the Hello must arrive in time" => late_hello,
+        "a stream has exactly one Hello" => second_hello,
+        "the range of versions must contain one that the server supports" => protocol,
+        "unknown capabilities are refused by name" => capability,
+        "the first frame of the server is a Welcome with the session and its limits" => welcome,
+        "lists may precede the Welcome" => lists_at_once,
+    }
+    "one-writer" {
+        "an equal epoch ends the older session" => equal_epoch,
+        "a lower epoch is refused while a newer session lives" => lower_epoch,
+        "shards of a cluster stand side by side" => shards,
+        "each batch carries session and epoch" => guard,
+    }
+    "frames" {
+        "a gap in the numbers ends the session" => gap,
+        "a number that comes twice ends the session" => repeated_number,
+        "frames may be unnumbered" => unnumbered,
+        "the frames of the server are numbered from 1 without gaps" => numbered,
+        "a frame over the limit ends the session" => large_frame,
+    }
+}
 
 async fn first_frame(server: Server) -> Verdict {
     let mut link = server.connect().await?;
     link.begin(Kind::Pod).await;
-    link.expect_end(Code::FailedPrecondition, "HELLO_EXPECTED")
+    link.ends_with(Code::FailedPrecondition, "HELLO_EXPECTED")
         .await
-        .map(drop)
 }
 
 async fn late_hello(server: Server) -> Verdict {
     let mut link = server.connect().await?;
-    link.expect_end(Code::DeadlineExceeded, "HELLO_TIMEOUT")
+    link.ends_with(Code::DeadlineExceeded, "HELLO_TIMEOUT")
         .await
-        .map(drop)
 }
 
 async fn second_hello(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.send(Frame::Hello(server.hello())).await;
-    link.expect_end(Code::FailedPrecondition, "HELLO_REPEATED")
+    link.ends_with(Code::FailedPrecondition, "HELLO_REPEATED")
         .await
-        .map(drop)
 }
 
 async fn protocol(server: Server) -> Verdict {
@@ -149,19 +116,15 @@ async fn welcome(server: Server) -> Verdict {
 async fn lists_at_once(server: Server) -> Verdict {
     let mut link = server.connect().await?;
     link.send(Frame::Hello(server.hello())).await;
-    link.list_sets(vec![replica_set("web", 1)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 1)], Vec::new()).await;
     link.expect_welcome().await?;
     link.creates().await.map(drop)
 }
 
 async fn equal_epoch(server: Server) -> Verdict {
-    let (mut older, _) = server.open_as(server.hello()).await?;
-    let (_newer, _) = server.open_as(server.hello()).await?;
-    older
-        .expect_end(Code::Aborted, "SESSION_SUPERSEDED")
-        .await
-        .map(drop)
+    let mut older = server.open().await?;
+    let _newer = server.open().await?;
+    older.ends_with(Code::Aborted, "SESSION_SUPERSEDED").await
 }
 
 async fn lower_epoch(server: Server) -> Verdict {
@@ -178,26 +141,20 @@ async fn lower_epoch(server: Server) -> Verdict {
         }))
         .await;
     older
-        .expect_end(Code::FailedPrecondition, "EPOCH_TOO_OLD")
+        .ends_with(Code::FailedPrecondition, "EPOCH_TOO_OLD")
         .await
-        .map(drop)
 }
 
 async fn shards(server: Server) -> Verdict {
-    let shard = |name: &str| Hello {
-        shard: name.to_owned(),
-        ..server.hello()
-    };
-    let (mut one, first) = server.open_as(shard("one")).await?;
-    let (mut other, second) = server.open_as(shard("other")).await?;
+    let (mut one, first) = server.open_shard("one").await?;
+    let (mut other, second) = server.open_shard("other").await?;
     holds(
         first.session_id != second.session_id,
         "another session",
         &second,
     )?;
     for link in [&mut one, &mut other] {
-        link.list_sets(vec![replica_set("web", 1)]).await;
-        link.list_pods(Vec::new()).await;
+        link.list(vec![replica_set("web", 1)], Vec::new()).await;
         link.creates().await?;
     }
     Ok(())
@@ -210,29 +167,24 @@ async fn guard(server: Server) -> Verdict {
             ..server.hello()
         })
         .await?;
-    link.list_sets(vec![replica_set("web", 1)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 1)], Vec::new()).await;
     let guard = link.batch().await?.guard.unwrap_or_default();
     let is_right = guard.session_id == welcome.session_id && guard.epoch == 3;
     holds(is_right, "the session and epoch 3", &guard)
 }
 
 async fn gap(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.send_as(3, Frame::Heartbeat(Heartbeat::default()))
         .await;
-    link.expect_end(Code::Aborted, "SEQUENCE_GAP")
-        .await
-        .map(drop)
+    link.ends_with(Code::Aborted, "SEQUENCE_GAP").await
 }
 
 async fn repeated_number(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.send_as(1, Frame::Heartbeat(Heartbeat::default()))
         .await;
-    link.expect_end(Code::Aborted, "SEQUENCE_GAP")
-        .await
-        .map(drop)
+    link.ends_with(Code::Aborted, "SEQUENCE_GAP").await
 }
 
 async fn unnumbered(server: Server) -> Verdict {
@@ -247,9 +199,7 @@ async fn unnumbered(server: Server) -> Verdict {
 
 /// Each frame that is read is held against its number.
 async fn numbered(server: Server) -> Verdict {
-    let (mut link, _) = server
-        .open_with(vec![replica_set("web", 1)], Vec::new())
-        .await?;
+    let mut link = server.open_set(replica_set("web", 1)).await?;
     link.creates().await.map(drop)
 }
 

@@ -5,35 +5,23 @@ use tonic::Code;
 use tonic_types::StatusExt as _;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, expect_facts, holds, wrong},
     objects::{pod, replica_set, settled},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!("opening", "unknown modes are refused", unknown_mode),
-    case!(
-        "opening",
-        "the fields of a Hello that are out of range are all named",
-        fields_out_of_range
-    ),
-    case!(
-        "opening",
-        "the burst and the slow start of the Hello rule the batches",
-        burst
-    ),
-    case!(
-        "opening",
-        "a Hello that asks for deletion by version gets the versions",
-        delete_by_version
-    ),
-    case!("refusals", "a refusal states its facts", facts),
-    case!(
-        "refusals",
-        "a refusal carries the details that belong to its code",
-        details
-    ),
-];
+cases! {
+    "opening" {
+        "unknown modes are refused" => unknown_mode,
+        "the fields of a Hello that are out of range are all named" => fields_out_of_range,
+        "the burst and the slow start of the Hello rule the batches" => burst,
+        "a Hello that asks for deletion by version gets the versions" => delete_by_version,
+    }
+    "refusals" {
+        "a refusal states its facts" => facts,
+        "a refusal carries the details that belong to its code" => details,
+    }
+}
 
 async fn unknown_mode(server: Server) -> Verdict {
     let mut link = server.connect().await?;
@@ -42,9 +30,8 @@ async fn unknown_mode(server: Server) -> Verdict {
         ..server.hello()
     };
     link.send(Frame::Hello(hello)).await;
-    link.expect_end(Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED")
+    link.ends_with(Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED")
         .await
-        .map(drop)
 }
 
 async fn fields_out_of_range(server: Server) -> Verdict {
@@ -97,8 +84,7 @@ async fn burst(server: Server) -> Verdict {
         ..Options::default()
     };
     let (mut link, _) = server.open_as(with(&server, options)).await?;
-    link.list_sets(vec![replica_set("web", 5)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 5)], Vec::new()).await;
     match link.batch().await?.action {
         Some(Action::Create(create)) => holds(
             create.names.len() == 2 && create.slow_start_initial == 3,
@@ -115,8 +101,8 @@ async fn delete_by_version(server: Server) -> Verdict {
         ..Options::default()
     };
     let (mut link, _) = server.open_as(with(&server, options)).await?;
-    link.list_sets(vec![settled("web", 0)]).await;
-    link.list_pods(vec![pod("a", "web")]).await;
+    link.list(vec![settled("web", 0)], vec![pod("a", "web")])
+        .await;
     match link.batch().await?.action {
         Some(Action::Delete(delete)) => {
             let versions: Vec<_> = delete
@@ -131,7 +117,7 @@ async fn delete_by_version(server: Server) -> Verdict {
 }
 
 async fn facts(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     link.send_as(5, Frame::Heartbeat(decree::v1::Heartbeat::default()))
         .await;
     let status = link.expect_end(Code::Aborted, "SEQUENCE_GAP").await?;

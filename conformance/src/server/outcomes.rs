@@ -5,35 +5,25 @@ use decree::v1::{
 };
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Server, failed, holds, wrong},
     objects::{pod, replica_set},
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "batches-and-outcomes",
-        "a release that meets another pod does not fail the sync",
-        release
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a Done without its object holds up no other ReplicaSet",
-        others_go_on
-    ),
-    case!(
-        "batches-and-outcomes",
-        "a Rejection names the first 100 violations and counts the others",
-        many_violations
-    ),
-];
+cases! {
+    "batches-and-outcomes" {
+        "a release that meets another pod does not fail the sync" => release,
+        "a Done without its object holds up no other ReplicaSet" => others_go_on,
+        "a Rejection names the first 100 violations and counts the others" => many_violations,
+    }
+}
 
 async fn release(server: Server) -> Verdict {
     let relabelled = Pod {
         labels: [].into(),
         ..pod("relabelled", "web")
     };
-    let (mut link, _) = server
+    let mut link = server
         .open_with(vec![replica_set("web", 1)], vec![relabelled])
         .await?;
     let batch = link.batch().await?;
@@ -48,7 +38,7 @@ async fn release(server: Server) -> Verdict {
 
 async fn others_go_on(server: Server) -> Verdict {
     let sets = vec![replica_set("api", 1), replica_set("web", 1)];
-    let (mut link, _) = server.open_with(sets, Vec::new()).await?;
+    let mut link = server.open_with(sets, Vec::new()).await?;
     let batches = link.batches(2).await?;
     let of = |name: &str| {
         let mut batches = batches.values();
@@ -81,7 +71,7 @@ async fn others_go_on(server: Server) -> Verdict {
 }
 
 async fn many_violations(server: Server) -> Verdict {
-    let (mut link, _) = server.open_as(server.hello()).await?;
+    let mut link = server.open().await?;
     let bad = (0..150).map(|number| Pod {
         namespace: "Bad Namespace".to_owned(),
         ..pod(&format!("pod-{number}"), "web")

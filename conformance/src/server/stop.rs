@@ -6,8 +6,7 @@ use std::{
 };
 
 use decree::v1::{
-    Drain, Heartbeat, Hello, event::Event, reconcile_request::Frame,
-    reconcile_response::Frame as Answer,
+    Drain, Heartbeat, event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
 };
 use tokio::time::timeout;
 use tonic::{Code, Status};
@@ -55,16 +54,11 @@ pub(super) async fn verify(server: Server, command: String) -> Vec<(&'static str
 }
 
 async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdict); 5], String> {
-    let shard = |name: &str| Hello {
-        shard: name.to_owned(),
-        ..server.hello()
-    };
-    let (mut idle, welcome) = server.open_as(shard("idle")).await?;
-    idle.list_sets(Vec::new()).await;
-    idle.list_pods(Vec::new()).await;
-    let (busy, _) = server.open_as(shard("busy")).await?;
+    let (mut idle, welcome) = server.open_shard("idle").await?;
+    idle.list(Vec::new(), Vec::new()).await;
+    let (busy, _) = server.open_shard("busy").await?;
     let (busy, batch, names) = at_work(busy).await?;
-    let (stuck, _) = server.open_as(shard("stuck")).await?;
+    let (stuck, _) = server.open_shard("stuck").await?;
     let (stuck, ..) = at_work(stuck).await?;
     run(command).await?;
     let (mut idle, mut busy) = (Witness::new(idle).await, Witness::new(busy).await);
@@ -94,8 +88,7 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
 
 /// Has a session asked for a create.
 async fn at_work(mut link: Link) -> Result<(Link, decree::v1::Batch, Vec<String>), String> {
-    link.list_sets(vec![replica_set("web", 1)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 1)], Vec::new()).await;
     let (batch, names) = link.creates().await?;
     Ok((link, batch, names))
 }

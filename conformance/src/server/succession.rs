@@ -4,33 +4,19 @@ use decree::v1::{Hello, Mode, Options, reconcile_request::Frame};
 use tonic::Code;
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Link, Server, expect_facts, holds},
     objects::replica_set,
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "one-writer",
-        "a higher epoch ends the older session, and the refusal names the newer one",
-        higher_epoch
-    ),
-    case!(
-        "one-writer",
-        "a session that is refused for its epoch leaves the newer one alone",
-        undisturbed
-    ),
-    case!(
-        "one-writer",
-        "a lower epoch is accepted once no session with a higher one is live",
-        vacant
-    ),
-    case!(
-        "one-writer",
-        "a session of an equal epoch may have another mode and other options",
-        other_options
-    ),
-];
+cases! {
+    "one-writer" {
+        "a higher epoch ends the older session, and the refusal names the newer one" => higher_epoch,
+        "a session that is refused for its epoch leaves the newer one alone" => undisturbed,
+        "a lower epoch is accepted once no session with a higher one is live" => vacant,
+        "a session of an equal epoch may have another mode and other options" => other_options,
+    }
+}
 
 fn at(server: &Server, epoch: i64) -> Hello {
     Hello {
@@ -91,15 +77,13 @@ async fn other_options(server: Server) -> Verdict {
     older
         .expect_end(Code::Aborted, "SESSION_SUPERSEDED")
         .await?;
-    newer.list_sets(vec![replica_set("web", 7)]).await;
-    newer.list_pods(Vec::new()).await;
+    newer.list(vec![replica_set("web", 7)], Vec::new()).await;
     let (_, names) = newer.creates().await?;
     holds(names.len() == 2, "two creates", &names)
 }
 
 /// Lists a ReplicaSet without pods, and expects that one is created.
 async fn expect_served(link: &mut Link) -> Verdict {
-    link.list_sets(vec![replica_set("web", 1)]).await;
-    link.list_pods(Vec::new()).await;
+    link.list(vec![replica_set("web", 1)], Vec::new()).await;
     link.creates().await.map(drop)
 }

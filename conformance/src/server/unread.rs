@@ -10,23 +10,17 @@ use tokio::time::{Instant, sleep};
 use tonic::{Code, transport::Endpoint};
 
 use super::{
-    case::{Case, Verdict, case},
+    case::{Verdict, cases},
     link::{Link, Server, holds, interval_of, wrong},
     objects::replica_set,
 };
 
-pub(super) const CASES: &[Case] = &[
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "an agent that reads late gets each batch, once",
-        late
-    ),
-    case!(
-        "heartbeats-and-the-end-of-a-session",
-        "an agent that does not read is given up after four intervals, and holds up no other",
-        never
-    ),
-];
+cases! {
+    "heartbeats-and-the-end-of-a-session" {
+        "an agent that reads late gets each batch, once" => late,
+        "an agent that does not read is given up after four intervals, and holds up no other" => never,
+    }
+}
 
 /// How much of a stream is taken unread: less than the batches below, and more than any other case leaves unread.
 const WINDOW: u32 = 16 << 10;
@@ -45,8 +39,7 @@ pub fn narrow(endpoint: Endpoint) -> Endpoint {
 async fn opened(server: &Server) -> Result<(Link, Duration, usize), String> {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
     let sets = (0..SETS).map(|number| replica_set(&format!("web-{number}"), 500));
-    link.list_sets(sets.collect()).await;
-    link.list_pods(Vec::new()).await;
+    link.list(sets.collect(), Vec::new()).await;
     let creates = BURST * (limit(&welcome) / BURST).clamp(1, SETS);
     Ok((link, interval_of(&welcome), creates))
 }
@@ -98,12 +91,12 @@ async fn never(server: Server) -> Verdict {
         ..server.hello()
     };
     let (mut neighbour, _) = server.open_as(neighbour).await?;
-    neighbour.list_sets(vec![replica_set("web", 1)]).await;
-    neighbour.list_pods(Vec::new()).await;
+    neighbour
+        .list(vec![replica_set("web", 1)], Vec::new())
+        .await;
     neighbour.creates().await?;
     // The first frame that is left unread may be one of the heartbeats that follow the batches: HTTP/2 may take some of them.
     beat(&mut link, interval, 8 * interval).await;
-    link.expect_end(Code::DeadlineExceeded, "AGENT_NOT_READING")
+    link.ends_with(Code::DeadlineExceeded, "AGENT_NOT_READING")
         .await
-        .map(drop)
 }
