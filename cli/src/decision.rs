@@ -33,13 +33,7 @@ fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Ta
     let mut table = Table::new(["REPLICASET", "ACTION", "POD", "RULE", "DETAIL"]);
     for decision in decisions {
         let set = path(decision.replica_set.as_ref());
-        for Line {
-            action,
-            pod,
-            rule,
-            detail,
-        } in lines(&decision)
-        {
+        for (action, pod, rule, detail) in lines(&decision) {
             table.row([
                 set.clone(),
                 action.into(),
@@ -111,68 +105,38 @@ fn span(wait: &prost_types::Duration) -> Duration {
     Duration::try_from(*wait).unwrap_or_default()
 }
 
-/// One line of the table.
-struct Line<'a> {
-    action: &'static str,
-    pod: &'a str,
-    rule: Rule,
-    detail: String,
-}
+/// One line of the table: the action, the pod, the rule and its detail.
+type Line<'a> = (&'static str, &'a str, Rule, String);
 
 /// Returns what a decision does, and where it does nothing, why.
 fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
-    let mut lines = each(
-        "adopt",
-        names(&decision.adopts),
-        Rule::OrphanMatches,
-        decision,
-    );
-    lines.extend(each(
-        "release",
-        names(&decision.releases),
-        Rule::NoLongerMatches,
-        decision,
-    ));
-    lines.extend(each(
-        "create",
-        sorted(&decision.creates),
-        Rule::TooFewReplicas,
-        decision,
-    ));
-    lines.extend(decision.deletes.iter().map(victim_line));
+    let detail = |rule| {
+        let reason = decision.reasons.iter().find(|it| it.rule() == rule);
+        reason.map_or_else(String::new, |it| it.detail.clone())
+    };
+    let operations = [
+        ("adopt", names(&decision.adopts), Rule::OrphanMatches),
+        ("release", names(&decision.releases), Rule::NoLongerMatches),
+        ("create", sorted(&decision.creates), Rule::TooFewReplicas),
+    ];
+    let mut lines = Vec::new();
+    for (action, pods, rule) in operations {
+        lines.extend(
+            pods.into_iter()
+                .map(|pod| (action, pod, rule, detail(rule))),
+        );
+    }
+    lines.extend(decision.deletes.iter().map(|victim| {
+        let (rule, detail) = because(victim.reason.as_ref());
+        ("delete", name(victim.pod.as_ref()), rule, detail.to_owned())
+    }));
     lines.extend(decision.status.as_ref().map(status_line));
-    lines.extend(decision.requeue_after.as_ref().map(wait_line));
+    lines.extend(decision.requeue_after.as_ref().map(|wait| {
+        let detail = format!("looks again in {}", age::human(span(wait)));
+        ("wait", NONE, Rule::AvailabilityCheck, detail)
+    }));
     lines.extend(decision.reasons.iter().filter_map(remark));
     lines
-}
-
-/// Returns a line for each pod of one action; the detail is that of the decision's reason.
-fn each<'a>(
-    action: &'static str,
-    pods: Vec<&'a str>,
-    rule: Rule,
-    decision: &v1::Decision,
-) -> Vec<Line<'a>> {
-    let reason = decision.reasons.iter().find(|reason| reason.rule() == rule);
-    let detail = reason.map_or("", |reason| &reason.detail);
-    pods.into_iter()
-        .map(|pod| Line {
-            action,
-            pod,
-            rule,
-            detail: detail.to_owned(),
-        })
-        .collect()
-}
-
-fn victim_line(victim: &v1::Victim) -> Line<'_> {
-    let (rule, detail) = because(victim.reason.as_ref());
-    Line {
-        action: "delete",
-        pod: name(victim.pod.as_ref()),
-        rule,
-        detail: detail.to_owned(),
-    }
 }
 
 fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
@@ -184,22 +148,7 @@ fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
         status.ready_replicas,
         status.available_replicas,
     );
-    Line {
-        action: "status",
-        pod: NONE,
-        rule: Rule::StatusDiffers,
-        detail,
-    }
-}
-
-fn wait_line(wait: &prost_types::Duration) -> Line<'_> {
-    let detail = format!("looks again in {}", age::human(span(wait)));
-    Line {
-        action: "wait",
-        pod: NONE,
-        rule: Rule::AvailabilityCheck,
-        detail,
-    }
+    ("status", NONE, Rule::StatusDiffers, detail)
 }
 
 /// Returns a line for a reason that no operation shows.
@@ -214,13 +163,7 @@ fn remark(reason: &v1::Reason) -> Option<Line<'_>> {
             | Rule::StatusDiffers
             | Rule::AvailabilityCheck
     );
-    let line = Line {
-        action: "none",
-        pod: NONE,
-        rule,
-        detail: reason.detail.clone(),
-    };
-    (!shown).then_some(line)
+    (!shown).then(|| ("none", NONE, rule, reason.detail.clone()))
 }
 
 fn because(reason: Option<&v1::Reason>) -> (Rule, &str) {

@@ -1,213 +1,108 @@
 //! The examples of each command, which stand first in its help.
 
-/// A command line without the name of the program, and what it does.
-type Example = (&'static str, &'static str);
+/// The examples by command, whose name stands in brackets; the program itself has the empty name. An example is a command line without
+/// the name of the program, and what it does.
+const EXAMPLES: &str = "\
+[]
+demo # see it at work, without a cluster
+up --cluster kubernetes # compare with your cluster
+explain shop/web # why a ReplicaSet is not ready
+[get]
+get rs -n shop # ReplicaSets of a namespace
+get rs web api -o wide # two of them, in full
+get sessions # connected agents
+[explain]
+explain shop/web # state and cause
+explain shop/web --why web-7qz9m # why a pod was deleted
+explain shop/web --all # with the timeline
+[simulate]
+simulate shop/web --replicas 3 # which pods would go
+simulate web api --replicas 0 -o json
+[watch]
+watch # all decisions
+watch shop/web --count 1 # wait for the next decision
+[top]
+top # the busiest, until interrupted
+top --once --sort-by unconverged # the longest unconverged
+[diff]
+diff --unexplained # what needs a look
+diff --markdown > report.md # a report for others
+[up]
+up # a demo cluster in this process
+up --cluster kubernetes # your cluster, read-only
+up --context prod -n shop --mode shadow
+[check]
+check # before and after an installation
+check --mode shadow --context prod # before a trial
+check --only server # without cluster credentials
+[resume]
+resume shop/web # holds of a ReplicaSet
+resume -n shop # holds of a namespace
+resume --all --agent http://127.0.0.1:8081 # a demo cluster
+[pki]
+pki dev --out certs # certificates for a trial
+[pki dev]
+pki dev --out certs # certificates for a trial
+pki dev --host decree.example --days 30
+[demo]
+demo # the story, in two minutes
+demo --fast # without pauses
+demo scale web 3 # change a running `decree up`
+[demo scale]
+demo scale web 3
+demo scale shop/web 0 # in another namespace
+[demo delete]
+demo delete web-7qz9m # as a user would
+[demo fail]
+demo fail node-b # its pods become Unknown
+[demo restore]
+demo restore node-b # it answers again
+[demo quota]
+demo quota 10 -n shop # at most 10 pods in a namespace
+[demo cost]
+demo cost web-7qz9m -10 # deleted before the others
+[demo apply]
+demo apply -f web.yaml
+demo apply -f - # from standard input
+[decide]
+decide -f state.json # kubectl get rs,pods -o json > state.json
+decide -f state.json --replica-set web --replicas 3
+decide -f - -o json # from standard input
+[sysdump]
+sysdump # writes decree-sysdump.tar.gz
+sysdump --out - --names | tar tz # what is in it
+[replay]
+replay session.recording # does this version agree?
+replay --explain *.recording # what came before
+[completion]
+completion bash > ~/.local/share/bash-completion/completions/decree
+completion zsh > ~/.zfunc/_decree
+completion fish > ~/.config/fish/completions/decree.fish
+[man]
+man ~/.local/share/man/man1 # then: man decree-get
+[version]
+version # for a bug report
+[connection]
+get rs --server https://decree.example:50051 --tls-ca ca.crt
+get rs --server unix:/run/decree.sock
+get rs --token-file token # a server that asks for a token";
 
-/// The examples by command; the program itself has the empty name.
-const EXAMPLES: &[(&str, &[Example])] = &[
-    (
-        "",
-        &[
-            ("demo", "see it at work, without a cluster"),
-            ("up --cluster kubernetes", "compare with your cluster"),
-            ("explain shop/web", "why a ReplicaSet is not ready"),
-        ],
-    ),
-    (
-        "get",
-        &[
-            ("get rs -n shop", "ReplicaSets of a namespace"),
-            ("get rs web api -o wide", "two of them, in full"),
-            ("get sessions", "connected agents"),
-        ],
-    ),
-    (
-        "explain",
-        &[
-            ("explain shop/web", "state and cause"),
-            ("explain shop/web --why web-7qz9m", "why a pod was deleted"),
-            ("explain shop/web --all", "with the timeline"),
-        ],
-    ),
-    (
-        "simulate",
-        &[
-            ("simulate shop/web --replicas 3", "which pods would go"),
-            ("simulate web api --replicas 0 -o json", ""),
-        ],
-    ),
-    (
-        "watch",
-        &[
-            ("watch", "all decisions"),
-            ("watch shop/web --count 1", "wait for the next decision"),
-        ],
-    ),
-    (
-        "top",
-        &[
-            ("top", "the busiest, until interrupted"),
-            (
-                "top --once --sort-by unconverged",
-                "the longest unconverged",
-            ),
-        ],
-    ),
-    (
-        "diff",
-        &[
-            ("diff --unexplained", "what needs a look"),
-            ("diff --markdown > report.md", "a report for others"),
-        ],
-    ),
-    (
-        "up",
-        &[
-            ("up", "a demo cluster in this process"),
-            ("up --cluster kubernetes", "your cluster, read-only"),
-            ("up --context prod -n shop --mode shadow", ""),
-        ],
-    ),
-    (
-        "check",
-        &[
-            ("check", "before and after an installation"),
-            ("check --mode shadow --context prod", "before a trial"),
-            ("check --only server", "without cluster credentials"),
-        ],
-    ),
-    (
-        "resume",
-        &[
-            ("resume shop/web", "holds of a ReplicaSet"),
-            ("resume -n shop", "holds of a namespace"),
-            (
-                "resume --all --agent http://127.0.0.1:8081",
-                "a demo cluster",
-            ),
-        ],
-    ),
-    (
-        "pki",
-        &[("pki dev --out certs", "certificates for a trial")],
-    ),
-    (
-        "pki dev",
-        &[
-            ("pki dev --out certs", "certificates for a trial"),
-            ("pki dev --host decree.example --days 30", ""),
-        ],
-    ),
-    (
-        "demo",
-        &[
-            ("demo", "the story, in two minutes"),
-            ("demo --fast", "without pauses"),
-            ("demo scale web 3", "change a running `decree up`"),
-        ],
-    ),
-    (
-        "demo scale",
-        &[
-            ("demo scale web 3", ""),
-            ("demo scale shop/web 0", "in another namespace"),
-        ],
-    ),
-    (
-        "demo delete",
-        &[("demo delete web-7qz9m", "as a user would")],
-    ),
-    (
-        "demo fail",
-        &[("demo fail node-b", "its pods become Unknown")],
-    ),
-    (
-        "demo restore",
-        &[("demo restore node-b", "it answers again")],
-    ),
-    (
-        "demo quota",
-        &[("demo quota 10 -n shop", "at most 10 pods in a namespace")],
-    ),
-    (
-        "demo cost",
-        &[("demo cost web-7qz9m -10", "deleted before the others")],
-    ),
-    (
-        "demo apply",
-        &[
-            ("demo apply -f web.yaml", ""),
-            ("demo apply -f -", "from standard input"),
-        ],
-    ),
-    (
-        "decide",
-        &[
-            (
-                "decide -f state.json",
-                "kubectl get rs,pods -o json > state.json",
-            ),
-            ("decide -f state.json --replica-set web --replicas 3", ""),
-            ("decide -f - -o json", "from standard input"),
-        ],
-    ),
-    (
-        "sysdump",
-        &[
-            ("sysdump", "writes decree-sysdump.tar.gz"),
-            ("sysdump --out - --names | tar tz", "what is in it"),
-        ],
-    ),
-    (
-        "replay",
-        &[
-            ("replay session.recording", "does this version agree?"),
-            ("replay --explain *.recording", "what came before"),
-        ],
-    ),
-    (
-        "completion",
-        &[
-            (
-                "completion bash > ~/.local/share/bash-completion/completions/decree",
-                "",
-            ),
-            ("completion zsh > ~/.zfunc/_decree", ""),
-            (
-                "completion fish > ~/.config/fish/completions/decree.fish",
-                "",
-            ),
-        ],
-    ),
-    (
-        "man",
-        &[("man ~/.local/share/man/man1", "then: man decree-get")],
-    ),
-    ("version", &[("version", "for a bug report")]),
-    (
-        "connection",
-        &[
-            (
-                "get rs --server https://decree.example:50051 --tls-ca ca.crt",
-                "",
-            ),
-            ("get rs --server unix:/run/decree.sock", ""),
-            (
-                "get rs --token-file token",
-                "a server that asks for a token",
-            ),
-        ],
-    ),
-];
+/// Returns the commands, each with its examples: the command line, and what it does or nothing.
+fn sections() -> impl Iterator<Item = (&'static str, Vec<(&'static str, &'static str)>)> {
+    let sections = EXAMPLES.split('[').skip(1);
+    sections.filter_map(|section| {
+        let (command, lines) = section.split_once("]\n")?;
+        let example = |line: &'static str| line.split_once(" # ").unwrap_or((line, ""));
+        Some((command, lines.lines().map(example).collect()))
+    })
+}
 
 /// Returns the examples of a command under their heading, for a program of this name; `None` for one that has none.
 pub(super) fn text(path: &str, program: &str) -> Option<String> {
-    let (_, examples) = EXAMPLES.iter().find(|(of, _)| *of == path)?;
-    let width = |(line, said): &Example| match *said {
-        "" => 0,
-        _ => line.chars().count(),
-    };
-    let width = examples.iter().map(width).max().unwrap_or(0);
+    let (_, examples) = sections().find(|(command, _)| *command == path)?;
+    let explained = examples.iter().filter(|(_, said)| !said.is_empty());
+    let width = explained.map(|(line, _)| line.chars().count()).max();
+    let width = width.unwrap_or(0);
     let lines = examples.iter().map(|(line, said)| match *said {
         "" => format!("  {program} {line}"),
         said => format!("  {program} {line:<width$}   # {said}"),
@@ -248,9 +143,8 @@ mod tests {
         let without: Vec<_> = paths.iter().filter(|path| has_none(path)).collect();
         assert_eq!(without, Vec::<&String>::new());
         let known = |of: &&str| paths.iter().any(|path| path == of);
-        let of_none: Vec<_> = EXAMPLES
-            .iter()
-            .map(|(of, _)| *of)
+        let of_none: Vec<_> = sections()
+            .map(|(of, _)| of)
             .filter(|of| !known(of))
             .collect();
         assert_eq!(of_none, Vec::<&str>::new());
@@ -258,13 +152,13 @@ mod tests {
 
     #[test]
     fn examples_are_command_lines_of_their_command() {
-        for (of, examples) in EXAMPLES {
-            for (line, _) in *examples {
+        for (of, examples) in sections() {
+            for (line, _) in examples {
                 let words = words(line);
                 let words = ["decree"].into_iter().chain(words);
                 let parsed = parse(words.map(OsString::from));
                 assert!(parsed.is_ok(), "decree {line}: {:?}", parsed.err());
-                let is_own = *of == "connection" || line.starts_with(of);
+                let is_own = of == "connection" || line.starts_with(of);
                 assert!(is_own, "{line} is no example of {of:?}");
             }
         }
@@ -272,7 +166,7 @@ mod tests {
 
     #[test]
     fn examples_fit_a_terminal() {
-        for (of, _) in EXAMPLES {
+        for (of, _) in sections() {
             let text = text(of, "decree").unwrap_or_default();
             let long = text.lines().find(|line| line.chars().count() > 80);
             assert_eq!(long, None, "{of}");

@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+const DOCUMENTS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/");
+
 /// A group of checks, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Section {
@@ -55,33 +57,16 @@ impl Section {
         }
     }
 
-    /// Returns where the documents speak of it.
-    pub(super) const fn link(self) -> &'static str {
-        match self {
-            Self::Server => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/cli.md#querying-a-server"
-            ),
-            Self::Cluster => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#choose-the-cluster"
-            ),
-            Self::Permissions => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#on-a-cluster"
-            ),
-            Self::Agent => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#starting"
-            ),
-            Self::History => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/safeguards.md#after-a-restore-of-etcd"
-            ),
-            Self::Others => concat!(
-                env!("CARGO_PKG_REPOSITORY"),
-                "/blob/main/docs/operations.md#migrating-and-back"
-            ),
-        }
+    /// Returns the address of the documentation.
+    pub(super) fn link(self) -> String {
+        let page = match self {
+            Self::Server => "cli.md#querying-a-server",
+            Self::Cluster => "operations.md#choose-the-cluster",
+            Self::Permissions => "operations.md#on-a-cluster",
+            Self::Agent => "operations.md#starting",
+            Self::History => "safeguards.md#after-a-restore-of-etcd",
+            Self::Others => "operations.md#migrating-and-back",
+        };
+        format!("{DOCUMENTS}{page}")
     }
 }
