@@ -45,12 +45,9 @@ pub struct RollbackObserver {
 /// A Lease with the cluster in which it is, and those who depend on it.
 #[derive(Debug)]
 struct KeptLease {
-    lease: Lease,
-    config: LeaseConfig,
+    keeper: LeaseKeeper,
     cluster: KubeCluster,
-    clock: Clock,
     lead: watch::Sender<Option<Lead>>,
-    rollback_observer: Option<RollbackObserver>,
 }
 
 /// Waits for the Lease, then runs `act` with the epoch and a cluster that can be written only while the Lease lasts. The Lease
@@ -71,21 +68,14 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let (lead, leading) = watch::channel(None);
-    let LeaseKeeper {
-        config,
-        lease,
-        clock,
-        rollback_observer,
-    } = keeper;
+    let clock = keeper.clock;
     let mut kept = KeptLease {
-        lease,
-        config,
+        keeper,
         cluster: cluster.clone(),
-        clock,
         lead,
-        rollback_observer,
     };
-    let (identity, name) = (kept.config.identity.clone(), kept.config.name.clone());
+    let config = &kept.keeper.config;
+    let (identity, name) = (config.identity.clone(), config.name.clone());
     info!(%identity, lease = %name, "waiting for the lease");
     let Some(epoch) = kept.take(&shutdown).await else {
         return Ok(None);
@@ -170,7 +160,7 @@ impl KeptLease {
         loop {
             shutdown.run_until_cancelled(self.due()).await?;
             self.ask_next().await;
-            if let Some(lead) = self.lease.lead(self.clock.now()) {
+            if let Some(lead) = self.keeper.lease.lead(self.keeper.clock.now()) {
                 return Some(lead.epoch);
             }
         }
@@ -179,7 +169,7 @@ impl KeptLease {
     /// Renews the Lease until it is lost, or what it is for has ended. What is asked is answered first: a renewal that took effect unseen
     /// makes another version of the Lease, and the API server refuses to give back the version that is known.
     async fn keep(&mut self, ended: &CancellationToken) {
-        while !self.lease.is_lost(self.clock.now()) {
+        while !self.keeper.lease.is_lost(self.keeper.clock.now()) {
             if ended.run_until_cancelled(self.due()).await.is_none() {
                 return;
             }
@@ -189,37 +179,39 @@ impl KeptLease {
     }
 
     async fn due(&self) {
-        self.clock
-            .sleep_until(Some(self.lease.poll_timeout()))
+        self.keeper
+            .clock
+            .sleep_until(Some(self.keeper.lease.poll_timeout()))
             .await;
     }
 
     async fn ask_next(&mut self) {
-        let Some(command) = self.lease.poll_command(self.clock.now()) else {
+        let Some(command) = self.keeper.lease.poll_command(self.keeper.clock.now()) else {
             return;
         };
         let answer = self.ask(&command).await;
         if let Err(error) = &answer
             && !matches!((&command, error.code), (Command::Read, Some(404)))
         {
-            warn!(%error, lease = %self.config.name, "the lease could not be renewed");
+            warn!(%error, lease = %self.keeper.config.name, "the lease could not be renewed");
         }
-        let now = self.clock.now();
-        self.lease.handle_answer(now, answer);
-        if let (Some(went_back), Some(rollback_observer)) =
-            (self.lease.poll_went_back(), &self.rollback_observer)
-        {
-            rollback_observer.tell(&self.config.name, went_back);
+        let now = self.keeper.clock.now();
+        self.keeper.lease.handle_answer(now, answer);
+        if let (Some(went_back), Some(rollback_observer)) = (
+            self.keeper.lease.poll_went_back(),
+            &self.keeper.rollback_observer,
+        ) {
+            rollback_observer.tell(&self.keeper.config.name, went_back);
         }
-        self.lead.send_replace(self.lease.lead(now));
+        self.lead.send_replace(self.keeper.lease.lead(now));
     }
 
     async fn release(&mut self) {
         self.lead.send_replace(None);
-        let Some(record) = self.lease.release(self.clock.now()) else {
+        let Some(record) = self.keeper.lease.release(self.keeper.clock.now()) else {
             return;
         };
-        let lease = &self.config.name;
+        let lease = &self.keeper.config.name;
         match self.ask(&Command::Replace(record)).await {
             Ok(_) => info!(%lease, "the lease is given back"),
             Err(error) => warn!(%error, %lease, "the lease was not given back"),
@@ -232,7 +224,7 @@ impl KeptLease {
             name,
             duration,
             ..
-        } = &self.config;
+        } = &self.keeper.config;
         let answer = self.cluster.leases().send(namespace, name, command);
         let answer = timeout(*duration / 3, answer).await;
         answer.unwrap_or_else(|_| Err(ApiError::no_answer("the lease took too long")))

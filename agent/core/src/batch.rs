@@ -268,10 +268,10 @@ impl ActiveBatch {
         } else {
             VecDeque::new()
         };
-        let mut outcomes = self.report(operation, outcome);
+        let mut outcomes = self.record(operation, outcome);
         for operation in skipped.into_iter().chain(rest) {
             let text = "slow start stopped at a failure";
-            outcomes.extend(self.report(operation, unstarted(NotStartedCause::SlowStart, text)));
+            outcomes.extend(self.record(operation, unstarted(NotStartedCause::SlowStart, text)));
         }
         outcomes
     }
@@ -287,7 +287,7 @@ impl ActiveBatch {
         unstarted_operations
             .collect::<Vec<_>>()
             .into_iter()
-            .flat_map(|operation| self.report(operation, unstarted(cause, text)))
+            .flat_map(|operation| self.record(operation, unstarted(cause, text)))
             .collect()
     }
 
@@ -298,7 +298,7 @@ impl ActiveBatch {
     }
 
     /// Wraps an outcome; a second one for the same operation is dropped.
-    fn report(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
+    fn record(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
         let Some(reported) = self
             .reported
             .get_mut(operation as usize)

@@ -185,7 +185,7 @@ impl Batches {
     pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) {
         let active = self.active.values_mut();
         let outcomes: Vec<_> = active.flat_map(|active| active.stop(cause, text)).collect();
-        self.report(outcomes);
+        self.push_outcomes(outcomes);
         for id in self.active.keys().copied().collect::<Vec<_>>() {
             self.settle(id);
         }
@@ -322,7 +322,7 @@ impl Batches {
         for operation in 0..active.adopt_count() {
             outcomes.extend(active.finish(operation, OutcomeKind::Failed(failed.clone())));
         }
-        self.report(outcomes);
+        self.push_outcomes(outcomes);
     }
 
     fn follow(&mut self, batch: u64, operation: u32, next: Next) {
@@ -335,14 +335,14 @@ impl Batches {
             Next::Finish(outcome) => {
                 if let Some(active) = self.active.get_mut(&batch) {
                     let outcomes = active.finish(operation, outcome);
-                    self.report(outcomes);
+                    self.push_outcomes(outcomes);
                 }
             }
         }
     }
 
     /// Queues outcomes of batches in flight, which frees as many places under `max_operations_in_flight`.
-    fn report(&mut self, outcomes: Vec<v1::Outcome>) {
+    fn push_outcomes(&mut self, outcomes: Vec<v1::Outcome>) {
         self.operations -= outcomes.len();
         self.outcomes.extend(outcomes);
     }
