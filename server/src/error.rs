@@ -76,7 +76,6 @@ pub(crate) enum Limit {
     Calls,
     ReceivedBytes,
     DecideObjects,
-    ConsoleStreams,
 }
 
 // === impl Limit ===
@@ -98,7 +97,6 @@ impl fmt::Display for Limit {
             Self::Calls => "calls",
             Self::ReceivedBytes => "received bytes",
             Self::DecideObjects => "objects of a decision",
-            Self::ConsoleStreams => "streams of the console",
         })
     }
 }
@@ -119,11 +117,6 @@ impl Refusal {
     /// Returns the word for programs: `ErrorInfo.reason`.
     pub(crate) fn reason(&self) -> &'static str {
         self.nature().1
-    }
-
-    /// Returns the code of gRPC.
-    pub(crate) fn code(&self) -> Code {
-        self.nature().0
     }
 
     /// Returns the words for people, cut to what a status may carry.

@@ -21,7 +21,7 @@ mod args;
 mod capacity;
 mod clock;
 mod codec;
-mod console;
+mod console_backend;
 mod decide;
 mod error;
 mod exposure;

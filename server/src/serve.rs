@@ -24,7 +24,7 @@ use crate::{
     access::{Access, AccessError, Authorize},
     args::Config,
     capacity::Places,
-    console,
+    console_backend,
     exposure::{self, ExposureError},
     incoming::{self, Connection, Patience, Terms},
     inspection::Inspection,
@@ -200,7 +200,7 @@ impl Server {
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
             let router = admin::router(readiness.clone(), Arc::new(registry)).merge(admin_routes);
-            let router = console::add(router, &shared);
+            let router = console_backend::add(router, &shared);
             let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
             beside.spawn(admin::serve(listener, router, stop, max));
         }

@@ -3,23 +3,28 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
 };
 
 use bytes::Bytes;
 use decree::v1;
 use prost::Message;
 use serde_json::json;
+use server_core::Timestamp;
 
-use super::{console_state::ConsoleState, event::event, reader::Reader};
-use crate::{access::Caller, clock, error::Refusal, inspection::Inspection};
+use crate::{
+    answer::Refused,
+    backend::Caller,
+    console_state::ConsoleState,
+    event::{event, seconds},
+    reader::Reader,
+};
 
 /// How many ReplicaSets a session is asked for at a time, and how many rows an event has at most.
 const PAGE: i32 = 500;
 
 /// What was sent of the board: a hash of each row, by cluster and uid. The rows themselves are the sessions'.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(crate) struct Board {
     sent: HashMap<String, u64>,
 }
 
@@ -27,13 +32,12 @@ pub(super) struct Board {
 
 impl Board {
     /// Sends the rows that have changed, page by page, and then how it stands.
-    pub(super) async fn poll(
+    pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
         reader: &mut Reader,
-    ) -> Result<(), Refusal> {
-        let inspection = Inspection(Arc::clone(&state.shared));
+    ) -> Result<(), Refused> {
         let mut seen = HashSet::with_capacity(self.sent.len());
         let mut page_token = String::new();
         loop {
@@ -42,7 +46,7 @@ impl Board {
                 page_token,
                 ..v1::ListReplicaSetsRequest::default()
             };
-            let page = inspection.list(caller.clone(), request).await?;
+            let page = state.server.list_replica_sets(caller, request).await?;
             let mut rows = Vec::new();
             for mut summary in page.replica_sets {
                 summary.template_labels.clear();
@@ -63,8 +67,10 @@ impl Board {
         let gone = self.sent.keys().filter(|key| !seen.contains(*key));
         let gone: Vec<_> = gone.cloned().collect();
         self.sent.retain(|key, _| seen.contains(key));
-        let sessions = inspection.sessions(caller.clone()).await;
-        reader.send(standing(&gone, &sessions)).await;
+        let sessions = state.server.list_sessions(caller).await;
+        reader
+            .send(standing(state.server.now(), &gone, &sessions))
+            .await;
         Ok(())
     }
 
@@ -87,10 +93,10 @@ fn as_event(rows: &[String]) -> Bytes {
 }
 
 /// Says that the board is as it stands now, which rows are gone, and of how many sessions it is.
-fn standing(gone: &[String], sessions: &[v1::SessionSummary]) -> Bytes {
+fn standing(now: Timestamp, gone: &[String], sessions: &[v1::SessionSummary]) -> Bytes {
     let synced = sessions.iter().filter(|session| session.synced);
     let data = json!({
-        "seconds": clock::seconds(),
+        "seconds": seconds(now),
         "gone": gone,
         "sessions": sessions.len(),
         "synced": synced.count(),

@@ -1,7 +1,9 @@
 //! Pods as a page shows them: what the order of deletion reads of each.
 
 use serde_json::{Value, json};
-use server_core::{Phase, Pod, ReplicaSet, Surroundings, Timestamp};
+use server_core::{Phase, Pod, ReplicaSet, Surroundings};
+
+use crate::event::seconds;
 
 /// How many pods of a ReplicaSet are shown.
 const SHOWN_MAX: usize = 2_000;
@@ -9,7 +11,7 @@ const SHOWN_MAX: usize = 2_000;
 const SIBLINGS_MAX: usize = 100;
 
 /// Returns the pods by name, the first [`SHOWN_MAX`] of them, how many there are, and who else has their ReplicaSet's owner.
-pub(super) fn pods(gathered: &[Surroundings]) -> Value {
+pub(crate) fn pods(gathered: &[Surroundings]) -> Value {
     let mut pods: Vec<_> = gathered.iter().flat_map(Surroundings::owned).collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
     let shown: Vec<_> = pods.iter().take(SHOWN_MAX).map(|one| pod(one)).collect();
@@ -59,8 +61,4 @@ const fn phase(phase: Phase) -> &'static str {
         Phase::Succeeded => "Succeeded",
         Phase::Failed => "Failed",
     }
-}
-
-const fn seconds(time: Timestamp) -> i64 {
-    time.0.div_euclid(1_000_000_000)
 }

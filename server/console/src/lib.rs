@@ -1,9 +1,16 @@
 //! The console: pages for a browser on the admin port, and the data behind them, which is what inspection shows.
 //!
-//! Reads only. The pages are files of the folder `console/`, embedded as they are and the same for everyone; data is what
-//! [`Access`](crate::access::Access) lets the caller see. [`gate`] stands before all of it. Data is followed as server-sent events, by a
-//! bounded number of [`stream`]s whose connections do not count among those of the admin port, so that `/metrics` and the probes
-//! always get through.
+//! # Theory of operation
+//!
+//! [`add`] adds the routes of the console to those of the admin port. The pages are files of the folder `console/`, embedded as they are and
+//! the same for everyone; data is what the [`Backend`] lets the caller see. The module `gate` checks each request first. Data is followed as
+//! server-sent events, by a bounded number of streams whose connections do not count among those of the admin port, so that `/metrics` and
+//! the probes always get through.
+//!
+//! **Invariant:** it reads only.
+//! **Invariant:** nothing is shown that the same caller would not be told over gRPC.
+//!
+//! Deliberately outside: sessions, proof and policy. The [`Backend`] knows them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,16 +23,19 @@ use axum::{
     routing::get,
 };
 use decree::v1;
-use prost::Message as _;
 use runtime::admin::AdminPeer;
-use server_session::wire::{Fault, Violation};
-use tokio::time::Instant;
 
 use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::View};
-use crate::{access::Caller, error::Refusal, service::Decisions, shared::Shared};
+pub use self::{
+    backend::{
+        Attempt, Backend, Caller, Decisions, Reading, ReplicaSetName, SessionUsage, StreamEnd,
+    },
+    console_state::{Config, Limits},
+};
 
 mod answer;
 mod assets;
+mod backend;
 mod board;
 mod console_state;
 mod differences;
@@ -41,11 +51,11 @@ mod stream;
 mod view;
 
 /// Adds the console to the routes of the admin port, unless it is turned off.
-pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
-    if shared.config.limits.console_streams_max == 0 {
+pub fn add(router: Router, server: Arc<dyn Backend>, config: Config) -> Router {
+    if config.streams_max == 0 {
         return router;
     }
-    let state = Arc::new(ConsoleState::new(Arc::clone(shared)));
+    let state = Arc::new(ConsoleState::new(server, config));
     let data = Router::new()
         .route("/console/api/stream", get(follow))
         .route("/console/api/simulate", get(simulate))
@@ -87,9 +97,8 @@ async fn follow(
     Extension(caller): Extension<Caller>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
 ) -> Result<Response, Refused> {
-    state.shared.check_draining()?;
     let view = View::parse(&query)?;
-    Ok(stream::open(&state, caller, &peer, view)?)
+    stream::open(&state, caller, &peer, view).await
 }
 
 /// Answers what would happen with another number of replicas.
@@ -98,7 +107,6 @@ async fn simulate(
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    state.shared.check_draining()?;
     let replicas = replicas(&mut query)?;
     let mut field = |name: &str| query.remove(name).unwrap_or_default();
     let request = v1::SimulateRequest {
@@ -107,10 +115,7 @@ async fn simulate(
         name: field("name"),
         replicas: Some(replicas),
     };
-    let until = Instant::now() + state.shared.config.deadline;
-    let decisions = Decisions(Arc::clone(&state.shared));
-    let answer = decisions.imagine(caller, request, until).await?;
-    let answer = v1::SimulateResponse::decode(answer).expect("it is ours");
+    let answer = state.server.simulate(&caller, request).await?;
     Ok(answer::json(state.json.text("SimulateResponse", &answer)))
 }
 
@@ -120,26 +125,28 @@ async fn rescue(
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    state.shared.check_draining()?;
     let replicas = replicas(&mut query)?;
     let mut field = |name: &str| query.remove(name).unwrap_or_default();
-    let (cluster, namespace, name) = (field("cluster"), field("namespace"), field("name"));
-    let pod = field("pod");
-    let until = Instant::now() + state.shared.config.deadline;
-    let of = (&*cluster, &*namespace, &*name);
-    let decisions = Decisions(Arc::clone(&state.shared));
-    let answer = decisions.about(&caller, of, until, move |around, go_on| {
-        rescue::rescue(&around, replicas, &pod, go_on)
+    let subject = ReplicaSetName {
+        cluster: field("cluster"),
+        namespace: field("namespace"),
+        name: field("name"),
+    };
+    let (pod, now) = (field("pod"), state.server.now());
+    let attempt: Attempt = Arc::new(move |around, go_on| {
+        let answer = rescue::rescue(around, replicas, &pod, now, go_on)?;
+        Ok(answer.map(|answer| answer.to_string()))
     });
-    Ok(answer::json(answer.await?.to_string()))
+    let answer = state.server.attempt(&caller, &subject, attempt).await?;
+    Ok(answer::json(answer))
 }
 
 /// Takes the number of replicas out of a query.
-fn replicas(query: &mut HashMap<String, String>) -> Result<i32, Refusal> {
+fn replicas(query: &mut HashMap<String, String>) -> Result<i32, Refused> {
     let text = query.remove("replicas").unwrap_or_default();
     let parsed = text.parse().ok().filter(|number| *number >= 0);
     parsed.ok_or_else(|| {
         let description = format!("{text:?} must be a number from 0 to 2147483647");
-        Refusal::field(Violation::new("replicas", Fault::Range, description))
+        Refused::field("replicas", &description)
     })
 }

@@ -12,11 +12,11 @@ use tokio::{
 const QUEUE: usize = 4;
 
 /// What leads to the reader; the stream ends when all clones of it are dropped.
-pub(super) type Queue = mpsc::Sender<Result<Bytes, Infallible>>;
+pub(crate) type Queue = mpsc::Sender<Result<Bytes, Infallible>>;
 
 /// The reader of one stream.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     queue: Queue,
     said: Instant,
 }
@@ -25,25 +25,25 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Returns a reader, and what it reads.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
         let (queue, events) = mpsc::channel(QUEUE);
         let said = Instant::now();
         (Self { queue, said }, events)
     }
 
     /// Returns what leads to the reader, to tell it the last event and to notice when it is gone.
-    pub(super) fn queue(&self) -> Queue {
+    pub(crate) fn queue(&self) -> Queue {
         self.queue.clone()
     }
 
     /// Sends an event when there is room for it. One that is gone is noticed by its [`Queue`].
-    pub(super) async fn send(&mut self, event: Bytes) {
+    pub(crate) async fn send(&mut self, event: Bytes) {
         let _ = self.queue.send(Ok(event)).await;
         self.said = Instant::now();
     }
 
     /// Returns for how long nothing was sent.
-    pub(super) fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         self.said.elapsed()
     }
 }

@@ -12,12 +12,9 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::Extensions;
 use runtime::admin::AdminPeer;
-use server_session::wire::{Fault, Violation};
 
-use super::{answer::Refused, console_state::ConsoleState};
-use crate::error::Refusal;
+use crate::{answer::Refused, console_state::ConsoleState};
 
 /// Nothing but the console's own files, and nowhere inside another page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -50,13 +47,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const METHOD: &str = "/decree.v1.InspectionService/ListReplicaSets";
 
 /// Lets requests through that come from where the console may be shown, and says how browsers are to treat the answers.
-pub(super) async fn admit(
+pub(crate) async fn admit(
     State(state): State<Arc<ConsoleState>>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
     request: Request,
     next: Next,
 ) -> Response {
-    let insecure = state.shared.config.tls.insecure;
+    let insecure = state.config.insecure;
     let checked = check(peer.address.ip(), insecure, request.headers());
     let mut response = match checked {
         Ok(()) => next.run(request).await,
@@ -73,7 +70,7 @@ pub(super) async fn admit(
 }
 
 /// Lets callers through who may look at something, and leaves with the request who they are.
-pub(super) async fn authorize(
+pub(crate) async fn authorize(
     State(state): State<Arc<ConsoleState>>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
     mut request: Request,
@@ -82,17 +79,12 @@ pub(super) async fn authorize(
     let query = request.uri().query().unwrap_or_default().len();
     if query > QUERY_BYTES_MAX {
         let description = format!("has {query} bytes, and may have {QUERY_BYTES_MAX}");
-        Err(Refusal::field(Violation::new(
-            "query",
-            Fault::Text,
-            description,
-        )))?;
+        return Err(Refused::field("query", &description));
     }
-    let mut connection = Extensions::new();
-    connection.insert(crate::peer::Peer::of_admin(peer.address));
-    let access = &state.shared.access;
-    let caller = access.authorize(METHOD, request.headers(), &connection);
-    let caller = caller.await?;
+    let authorized = state
+        .server
+        .authorize(METHOD, request.headers(), peer.address);
+    let caller = authorized.await?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

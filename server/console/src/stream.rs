@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use admission::Rank;
+use admission::{Place, Rank};
 use axum::{
     body::Body,
     http::header,
@@ -18,12 +18,13 @@ use runtime::admin::{AdminPeer, Kept};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
-use super::{console_state::ConsoleState, event, reader::Reader, view::View};
 use crate::{
-    access::{Caller, OpenStream},
-    capacity::{EndSignal, Place},
-    error::{Limit, Refusal},
-    watchers::{Viewer, Watch},
+    answer::Refused,
+    backend::{Caller, Decisions, StreamEnd},
+    console_state::ConsoleState,
+    event,
+    reader::Reader,
+    view::View,
 };
 
 /// How often a page is looked at, at most.
@@ -41,11 +42,10 @@ struct Stream {
     caller: Caller,
     view: View,
     reader: Reader,
-    place: Place,
+    place: Place<()>,
     kept: Kept,
-    end_signal: EndSignal,
-    watch: Option<Watch>,
-    _open: OpenStream,
+    end: StreamEnd,
+    decisions: Option<Decisions>,
     _counted: Counted,
 }
 
@@ -53,27 +53,22 @@ struct Stream {
 struct Counted(Arc<ConsoleState>);
 
 /// Opens a stream. Where there are too many, the oldest gives way.
-pub(super) fn open(
+pub(crate) async fn open(
     state: &Arc<ConsoleState>,
     caller: Caller,
     peer: &AdminPeer,
     view: View,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Refused> {
     let place = state.places.take(peer.address.ip().into(), Rank::Settled);
-    let place = place.map_err(|_| Refusal::Exhausted {
-        what: Limit::ConsoleStreams,
-        max: state.places.max(),
-    })?;
-    let watch = match view.subject() {
+    let place = place.map_err(|_| Refused::too_many_streams(state.places.max()))?;
+    let decisions = match view.subject() {
         Some(subject) => {
-            let (viewer, _) = viewer(state, &caller);
-            let last_word = state.shared.drain_refusal();
-            let watchers = Arc::clone(&state.shared.watchers);
-            Some(watchers.watch(subject.watch(), viewer, last_word)?)
+            let watch = state.server.watch_decisions(&caller, subject.watch());
+            Some(watch.await?)
         }
         None => None,
     };
-    let (viewer, end_signal) = viewer(state, &caller);
+    let end = state.server.follow(&caller);
     let (reader, events) = Reader::new();
     let stream = Stream {
         state: Arc::clone(state),
@@ -82,9 +77,8 @@ pub(super) fn open(
         reader,
         place,
         kept: peer.keep(),
-        end_signal,
-        watch,
-        _open: viewer.open,
+        end,
+        decisions,
         _counted: Counted::new(state),
     };
     tokio::spawn(stream.run());
@@ -94,17 +88,6 @@ pub(super) fn open(
     ];
     let body = Body::from_stream(ReceiverStream::new(events));
     Ok((headers, body).into_response())
-}
-
-/// Follows whether the caller may still look.
-fn viewer(state: &ConsoleState, caller: &Caller) -> (Viewer, EndSignal) {
-    let end_signal = EndSignal::default();
-    let viewer = Viewer {
-        caller: caller.clone(),
-        end_signal: end_signal.clone(),
-        open: state.shared.access.open_watch(caller, &end_signal),
-    };
-    (viewer, end_signal)
 }
 
 // === impl Counted ===
@@ -128,14 +111,13 @@ impl Drop for Counted {
 impl Stream {
     /// Runs until the reader is gone or may look no more, or the place goes to another.
     async fn run(mut self) {
-        let draining = self.state.shared.draining.clone();
-        let (end_signal, taken) = (self.end_signal.clone(), self.place.wait_taken());
-        let queue = self.reader.queue();
+        let never: StreamEnd = Box::pin(std::future::pending());
+        let end = std::mem::replace(&mut self.end, never);
+        let (taken, queue) = (self.place.wait_taken(), self.reader.queue());
         let last = tokio::select! {
             biased;
             () = queue.closed() => return,
-            () = draining.cancelled() => event::end(&self.state.shared.drain_refusal()),
-            why = end_signal.wait() => event::end(&why),
+            why = end => event::end(&why.into()),
             () = taken => event::displaced(),
             why = self.follow() => event::end(&why),
         };
@@ -148,7 +130,7 @@ impl Stream {
     }
 
     /// Sends what is new, again and again, and returns what went wrong.
-    async fn follow(&mut self) -> Refusal {
+    async fn follow(&mut self) -> Refused {
         loop {
             let began = Instant::now();
             let looked = self.view.poll(&self.state, &self.caller, &mut self.reader);
@@ -168,23 +150,23 @@ impl Stream {
             let silent = PING.saturating_sub(self.reader.silence());
             self.pass_decisions(end.min(Instant::now() + silent)).await;
             if self.reader.silence() >= PING {
-                self.reader.send(event::ping()).await;
+                self.reader.send(event::ping(self.state.server.now())).await;
             }
         }
     }
 
     async fn pass_decisions(&mut self, until: Instant) {
-        while let Some(watch) = &mut self.watch {
+        while let Some(decisions) = &mut self.decisions {
             tokio::select! {
                 biased;
                 () = sleep_until(until) => return,
-                decision = watch.next() => match decision {
+                decision = decisions.next() => match decision {
                     Some(Ok(decision)) => {
                         let text = self.state.json.text("WatchDecisionsResponse", &decision);
                         self.reader.send(event::event("decision", &text)).await;
                     }
                     // Whoever ends the watch ends the stream, with the reason.
-                    Some(Err(_)) | None => self.watch = None,
+                    Some(Err(_)) | None => self.decisions = None,
                 },
             }
         }

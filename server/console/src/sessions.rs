@@ -2,15 +2,16 @@
 
 use serde_json::json;
 
-use super::{console_state::ConsoleState, event::event, reader::Reader};
 use crate::{
-    access::Caller,
-    inspection::{ask_if_there, visible},
+    backend::{Caller, SessionUsage},
+    console_state::ConsoleState,
+    event::event,
+    reader::Reader,
 };
 
 /// What was sent of the sessions.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     sent: String,
 }
 
@@ -18,7 +19,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Sends the sessions, if anything about them changed.
-    pub(super) async fn poll(
+    pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
@@ -33,21 +34,21 @@ impl Sessions {
 }
 
 async fn describe(state: &ConsoleState, caller: &Caller) -> String {
-    let shared = &state.shared;
-    let limits = &shared.config.limits;
+    let limits = &state.config.limits;
     let mut sessions = Vec::new();
-    for one in visible(shared, caller) {
-        let asked = ask_if_there(&one, |session, _| {
-            (session.summarize(), session.stats().sizes)
-        });
-        let Some((summary, sizes)) = asked.await else {
-            continue;
-        };
+    for one in state.server.usage(caller).await {
+        let SessionUsage {
+            summary,
+            identity,
+            bytes,
+            quarantined,
+            queued,
+        } = one;
         let beside = json!({
-            "identity": shared.access.identity_of(&summary.session_id),
-            "bytes": sizes.bytes,
-            "quarantined": sizes.quarantined,
-            "queued": sizes.queued,
+            "identity": identity,
+            "bytes": bytes,
+            "quarantined": quarantined,
+            "queued": queued,
         });
         let summary = state.json.text("SessionSummary", &summary);
         sessions.push(format!("{{\"session\":{summary},\"beside\":{beside}}}"));

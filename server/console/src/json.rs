@@ -4,13 +4,13 @@ use prost::Message;
 
 /// Writes messages of the contract.
 #[derive(Debug, Default)]
-pub(super) struct Json(decree::json::Json);
+pub(crate) struct Json(decree::json::Json);
 
 // === impl Json ===
 
 impl Json {
     /// Returns a message by its name in `decree.v1`. What JSON cannot say, such as a time after the year 9999, makes it `null`.
-    pub(super) fn text(&self, name: &str, message: &impl Message) -> String {
+    pub(crate) fn text(&self, name: &str, message: &impl Message) -> String {
         let text = self.0.text(name, message);
         text.unwrap_or_else(|_| "null".to_owned())
     }

@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 
-use server_session::wire::{Fault, Violation};
-
-use super::{
-    board::Board, console_state::ConsoleState, differences::Differences, reader::Reader,
-    replica_set::ReplicaSet, sessions::Sessions,
+use crate::{
+    answer::Refused,
+    backend::{Caller, ReplicaSetName},
+    board::Board,
+    console_state::ConsoleState,
+    differences::Differences,
+    reader::Reader,
+    replica_set::ReplicaSet,
+    sessions::Sessions,
 };
-use crate::{access::Caller, error::Refusal};
 
 /// A page as its reader has it: what was sent of it.
 #[derive(Debug)]
-pub(super) enum View {
+pub(crate) enum View {
     Board(Board),
     ReplicaSet(ReplicaSet),
     Sessions(Sessions),
@@ -23,31 +26,27 @@ pub(super) enum View {
 
 impl View {
     /// Reads what a request asks for; nothing of it was sent.
-    pub(super) fn parse(query: &HashMap<String, String>) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &HashMap<String, String>) -> Result<Self, Refused> {
         let field = |name: &str| query.get(name).cloned().unwrap_or_default();
         match &*field("view") {
             "board" => Ok(Self::Board(Board::default())),
-            "replicaset" => Ok(Self::ReplicaSet(ReplicaSet::of(
-                field("cluster"),
-                field("namespace"),
-                field("name"),
-            ))),
+            "replicaset" => Ok(Self::ReplicaSet(ReplicaSet::of(ReplicaSetName {
+                cluster: field("cluster"),
+                namespace: field("namespace"),
+                name: field("name"),
+            }))),
             "sessions" => Ok(Self::Sessions(Sessions::default())),
             "differences" => Ok(Self::Differences(Differences::default())),
             other => {
                 let views = "board, replicaset, sessions or differences";
                 let description = format!("{other:?} must be {views}");
-                Err(Refusal::field(Violation::new(
-                    "view",
-                    Fault::Enum,
-                    description,
-                )))
+                Err(Refused::field("view", &description))
             }
         }
     }
 
     /// Returns the ReplicaSet whose decisions are followed as they are made, if the page shows one.
-    pub(super) const fn subject(&self) -> Option<&ReplicaSet> {
+    pub(crate) const fn subject(&self) -> Option<&ReplicaSet> {
         match self {
             Self::ReplicaSet(subject) => Some(subject),
             Self::Board(_) | Self::Sessions(_) | Self::Differences(_) => None,
@@ -55,12 +54,12 @@ impl View {
     }
 
     /// Sends what changed since it was asked last.
-    pub(super) async fn poll(
+    pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
         reader: &mut Reader,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Refused> {
         match self {
             Self::Board(board) => board.poll(state, caller, reader).await,
             Self::ReplicaSet(replica_set) => replica_set.poll(state, caller, reader).await,

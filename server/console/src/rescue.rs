@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings};
-
-use crate::{clock, error::Refusal};
+use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, Timestamp};
 
 /// How many nodes are tried: those with the fewest pods of the ReplicaSet.
 const NODES_MAX: usize = 3;
@@ -15,17 +13,19 @@ struct Question<'a> {
     around: &'a Surroundings,
     replicas: i32,
     pod: &'a str,
+    now: Timestamp,
     go_on: &'a dyn Fn() -> bool,
 }
 
 /// Returns whether the pod would be deleted, and the changes of which each alone keeps it. Where more pods are surplus than a decision deletes, a
 /// pod that is spared now may be deleted by the next one, so nothing is said then. `None` where the ReplicaSet is not known.
-pub(super) fn rescue(
+pub(crate) fn rescue(
     around: &Surroundings,
     replicas: i32,
     pod: &str,
+    now: Timestamp,
     go_on: &dyn Fn() -> bool,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Value>, Interrupted> {
     if around.replica_sets().is_empty() {
         return Ok(None);
     }
@@ -33,6 +33,7 @@ pub(super) fn rescue(
         around,
         replicas,
         pod,
+        now,
         go_on,
     };
     let own = around.owned().find(|owned| &*owned.name == pod);
@@ -58,10 +59,10 @@ pub(super) fn rescue(
 // === impl Question ===
 
 impl Question<'_> {
-    fn changes(&self, own: &Pod) -> Result<Vec<Value>, Refusal> {
+    fn changes(&self, own: &Pod) -> Result<Vec<Value>, Interrupted> {
         let mut changes = Vec::new();
         let may_be_ready = own.state.phase == Phase::Running && !own.state.ready.ready;
-        if may_be_ready && self.keeps(become_ready)? {
+        if may_be_ready && self.keeps(|pod| become_ready(pod, self.now))? {
             changes.push(json!({"change": "ready"}));
         }
         if let Some(cost) = self.least_cost(own.state.deletion_cost)? {
@@ -77,7 +78,7 @@ impl Question<'_> {
 
     /// Returns the least cost with which the pod stays. The higher its cost, the later it is in the order of deletion; so it stays with each
     /// cost above one that keeps it, and only a cost that another pod has, or one more, makes a difference.
-    fn least_cost(&self, own: i32) -> Result<Option<i32>, Refusal> {
+    fn least_cost(&self, own: i32) -> Result<Option<i32>, Interrupted> {
         let costs = self.around.owned().map(|pod| pod.state.deletion_cost);
         let costs: BTreeSet<_> = costs
             .flat_map(|cost| [cost, cost.saturating_add(1)])
@@ -97,7 +98,7 @@ impl Question<'_> {
     }
 
     /// Returns a node on which the pod stays.
-    fn node(&self, own: &Pod) -> Result<Option<String>, Refusal> {
+    fn node(&self, own: &Pod) -> Result<Option<String>, Interrupted> {
         let mut nodes = BTreeMap::new();
         for pod in self.around.owned().filter(|pod| pod.state.is_active()) {
             if pod.node.is_some() && pod.node != own.node {
@@ -115,18 +116,17 @@ impl Question<'_> {
     }
 
     /// Returns whether the pod stays if it is changed.
-    fn keeps(&self, change: impl FnOnce(&mut Pod)) -> Result<bool, Refusal> {
+    fn keeps(&self, change: impl FnOnce(&mut Pod)) -> Result<bool, Interrupted> {
         let decision = self.decide(change)?;
         Ok(decision.is_some_and(|decision| !self.is_among(&decision)))
     }
 
-    fn decide(&self, change: impl FnOnce(&mut Pod)) -> Result<Option<Decision>, Refusal> {
+    fn decide(&self, change: impl FnOnce(&mut Pod)) -> Result<Option<Decision>, Interrupted> {
         let mut around = self.around.clone();
         if let Some(pod) = around.pod_mut(self.pod) {
             change(pod);
         }
-        let decided = around.decide(Some(self.replicas), self.go_on);
-        decided.map_err(|Interrupted| Refusal::DeadlineExceeded)
+        around.decide(Some(self.replicas), self.go_on)
     }
 
     fn is_among(&self, decision: &Decision) -> bool {
@@ -135,9 +135,9 @@ impl Question<'_> {
     }
 }
 
-fn become_ready(pod: &mut Pod) {
+fn become_ready(pod: &mut Pod, now: Timestamp) {
     pod.state.ready = Ready {
         ready: true,
-        since: Some(clock::now()),
+        since: Some(now),
     };
 }

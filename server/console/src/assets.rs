@@ -2,10 +2,10 @@
 
 /// A file, and how a browser is to take it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asset {
+pub(crate) struct Asset {
     name: &'static str,
-    pub(super) content_type: &'static str,
-    pub(super) content: &'static str,
+    pub(crate) content_type: &'static str,
+    pub(crate) content: &'static str,
 }
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -58,7 +58,7 @@ const ALL: &[Asset] = embedded! {
 };
 
 /// Returns a file by its name.
-pub(super) fn find(name: &str) -> Option<&'static Asset> {
+pub(crate) fn find(name: &str) -> Option<&'static Asset> {
     ALL.iter().find(|asset| asset.name == name)
 }
 

@@ -1,0 +1,101 @@
+//! Answers over plain HTTP: JSON, and refusals with the same reasons as over gRPC.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+/// The reasons for which a ReplicaSet that is followed is shown as absent: it may come.
+const ABSENT: [&str; 3] = ["REPLICA_SET_UNKNOWN", "CLUSTER_UNKNOWN", "SESSION_ENDED"];
+
+/// A refusal as an answer: `{"reason": …, "message": …}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    code: Code,
+    reason: String,
+    message: String,
+}
+
+/// Returns an answer of JSON, which nobody keeps.
+pub(crate) fn json(text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, text).into_response()
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// Returns the refusal of a field of a query.
+    pub(crate) fn field(field: &str, description: &str) -> Self {
+        Self {
+            code: Code::InvalidArgument,
+            reason: "INVALID_FIELD".to_owned(),
+            message: format!("{field}: {description}"),
+        }
+    }
+
+    /// Returns the refusal of a stream where there are `max`.
+    pub(crate) fn too_many_streams(max: usize) -> Self {
+        Self {
+            code: Code::ResourceExhausted,
+            reason: "LIMIT_REACHED".to_owned(),
+            message: format!("limit of {max} streams of the console reached"),
+        }
+    }
+
+    /// Returns whether it says that a ReplicaSet is not there at present.
+    pub(crate) fn is_absence(&self) -> bool {
+        ABSENT.contains(&&*self.reason)
+    }
+
+    /// Returns what it says, for programs and for people.
+    pub(crate) fn text(&self) -> String {
+        json!({"reason": self.reason, "message": self.message}).to_string()
+    }
+}
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        let info = status.get_details_error_info();
+        Self {
+            code: status.code(),
+            reason: info.map(|info| info.reason).unwrap_or_default(),
+            message: status.message().to_owned(),
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (status(self.code), json(self.text())).into_response()
+    }
+}
+
+/// Returns the status of HTTP that stands for a code of gRPC.
+fn status(code: Code) -> StatusCode {
+    match code {
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition => {
+            StatusCode::BAD_REQUEST
+        }
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::AlreadyExists
+        | Code::Aborted
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}

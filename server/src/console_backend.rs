@@ -1,0 +1,238 @@
+//! This server as the console asks it: `InspectionService` without gRPC, and what it does not say yet.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::Router;
+use decree::v1;
+use http::{Extensions, HeaderMap};
+use prost::Message as _;
+use server_console::{
+    Attempt, Backend, Caller as ConsoleCaller, Reading, ReplicaSetName, SessionUsage, StreamEnd,
+};
+use server_core::{Interrupted, Timestamp};
+use tokio::time::Instant;
+use tonic::Status;
+
+use crate::{
+    access::{Caller, OpenStream},
+    args::Config,
+    capacity::EndSignal,
+    clock,
+    error::{Limit, Refusal},
+    inspection::{Inspection, ask_if_there, find, visible},
+    peer::Peer,
+    service::Decisions,
+    shared::Shared,
+};
+
+/// A server as its console knows it.
+#[derive(Debug)]
+struct ConsoleBackend(Arc<Shared>);
+
+/// Adds the console to the routes of the admin port, unless it is turned off.
+pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
+    let Config { limits, tls, .. } = &shared.config;
+    let config = server_console::Config {
+        streams_max: limits.console_streams_max,
+        insecure: tls.insecure,
+        limits: server_console::Limits {
+            sessions_max: limits.sessions_max,
+            memory_max: limits.memory_max,
+            session_memory_max: limits.session_memory_max,
+            objects_max: limits.objects_max,
+        },
+    };
+    let backend = Arc::new(ConsoleBackend(Arc::clone(shared)));
+    server_console::add(router, backend, config)
+}
+
+// === impl ConsoleBackend ===
+
+impl ConsoleBackend {
+    fn inspection(&self) -> Inspection {
+        Inspection(Arc::clone(&self.0))
+    }
+
+    fn decisions(&self) -> Decisions {
+        Decisions(Arc::clone(&self.0))
+    }
+
+    /// Returns when an answer that is asked for now is due.
+    fn until(&self) -> Instant {
+        Instant::now() + self.0.config.deadline
+    }
+
+    /// Follows a stream of the caller, which has to end when the signal is sent.
+    fn open(&self, caller: &Caller) -> (OpenStream, EndSignal) {
+        let end_signal = EndSignal::default();
+        let open = self.0.access.open_watch(caller, &end_signal);
+        (open, end_signal)
+    }
+}
+
+fn caller(caller: &ConsoleCaller) -> Caller {
+    Caller::of(&caller.0)
+}
+
+#[tonic::async_trait]
+impl Backend for ConsoleBackend {
+    async fn authorize(
+        &self,
+        method: &str,
+        headers: &HeaderMap,
+        peer: SocketAddr,
+    ) -> Result<ConsoleCaller, Status> {
+        let mut extensions = Extensions::new();
+        extensions.insert(Peer::of_admin(peer));
+        let caller = self
+            .0
+            .access
+            .authorize(method, headers, &extensions)
+            .await?;
+        self.0.check_draining()?;
+        extensions.insert(caller);
+        Ok(ConsoleCaller(extensions))
+    }
+
+    fn follow(&self, viewer: &ConsoleCaller) -> StreamEnd {
+        let shared = Arc::clone(&self.0);
+        let (open, end_signal) = self.open(&caller(viewer));
+        Box::pin(async move {
+            let _open = open;
+            let why = tokio::select! {
+                biased;
+                () = shared.draining.cancelled() => shared.drain_refusal(),
+                why = end_signal.wait() => why,
+            };
+            why.into()
+        })
+    }
+
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    async fn list_replica_sets(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::ListReplicaSetsRequest,
+    ) -> Result<v1::ListReplicaSetsResponse, Status> {
+        Ok(self.inspection().list(caller(viewer), request).await?)
+    }
+
+    async fn get_replica_set(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::GetReplicaSetRequest,
+    ) -> Result<v1::GetReplicaSetResponse, Status> {
+        Ok(self.inspection().describe(caller(viewer), request).await?)
+    }
+
+    async fn watch_decisions(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::WatchDecisionsRequest,
+    ) -> Result<server_console::Decisions, Status> {
+        let watch = self.inspection().watch(caller(viewer), request)?;
+        Ok(Box::pin(watch))
+    }
+
+    async fn list_sessions(&self, viewer: &ConsoleCaller) -> Vec<v1::SessionSummary> {
+        self.inspection().sessions(caller(viewer)).await
+    }
+
+    async fn list_differences(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::ListDifferencesRequest,
+    ) -> Result<v1::ListDifferencesResponse, Status> {
+        let inspection = self.inspection();
+        Ok(inspection.differences(caller(viewer), request).await?)
+    }
+
+    async fn simulate(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::SimulateRequest,
+    ) -> Result<v1::SimulateResponse, Status> {
+        let decisions = self.decisions();
+        let answer = decisions.imagine(caller(viewer), request, self.until());
+        let answer = v1::SimulateResponse::decode(answer.await?);
+        Ok(answer.map_err(Refusal::from)?)
+    }
+
+    async fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
+        let mut sessions = Vec::new();
+        for one in visible(&self.0, &caller(viewer)) {
+            let asked = ask_if_there(&one, |session, _| {
+                (session.summarize(), session.stats().sizes)
+            });
+            let Some((summary, sizes)) = asked.await else {
+                continue;
+            };
+            sessions.push(SessionUsage {
+                identity: self.0.access.identity_of(&summary.session_id),
+                bytes: sizes.bytes,
+                quarantined: sizes.quarantined,
+                queued: sizes.queued,
+                summary,
+            });
+        }
+        sessions
+    }
+
+    async fn attempt(
+        &self,
+        viewer: &ConsoleCaller,
+        subject: &ReplicaSetName,
+        attempt: Attempt,
+    ) -> Result<String, Status> {
+        let (decisions, caller) = (self.decisions(), caller(viewer));
+        let answer = decisions.about(
+            &caller,
+            parts(subject),
+            self.until(),
+            move |around, go_on| {
+                attempt(&around, go_on).map_err(|Interrupted| Refusal::DeadlineExceeded)
+            },
+        );
+        Ok(answer.await?)
+    }
+
+    async fn read(
+        &self,
+        viewer: &ConsoleCaller,
+        subject: &ReplicaSetName,
+        read: Reading,
+    ) -> Result<Option<String>, Status> {
+        let (decisions, caller) = (self.decisions(), caller(viewer));
+        let (cluster, namespace, name) = parts(subject);
+        let until = self.until();
+        let permit = decisions.permit(&caller).await;
+        let mut gathered = Vec::new();
+        for one in find(&self.0, &caller, cluster, namespace, name)? {
+            match decisions.surroundings(&one.handle, namespace, name).await {
+                Ok(around) => gathered.push(around),
+                Err(
+                    Refusal::SessionEnded
+                    | Refusal::Exhausted {
+                        what: Limit::DecideObjects,
+                        ..
+                    },
+                ) => return Ok(None),
+                Err(other) => return Err(other.into()),
+            }
+        }
+        let computed = decisions.beside(permit, until, move |_| Ok(Some(read(&gathered))));
+        Ok(computed.await?)
+    }
+}
+
+fn parts(subject: &ReplicaSetName) -> (&str, &str, &str) {
+    let ReplicaSetName {
+        cluster,
+        namespace,
+        name,
+    } = subject;
+    (cluster, namespace, name)
+}
