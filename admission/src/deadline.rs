@@ -11,16 +11,16 @@ const DIGITS_MAX: usize = 8;
 
 /// When nobody waits for the answer of a call any more; among the extensions of its request.
 #[derive(Clone, Copy, Debug)]
-pub struct Until(pub Instant);
+pub struct CallDeadline(pub Instant);
 
 /// Returns the deadline that the caller set; one that cannot be read is none.
-pub fn asked(headers: &HeaderMap) -> Option<Duration> {
+pub fn requested(headers: &HeaderMap) -> Option<Duration> {
     parse(headers.get(HEADER)?.to_str().ok()?)
 }
 
 /// Returns how long a unary call may take: what the caller says, up to `most`.
 pub fn limit(headers: &HeaderMap, most: Duration) -> Duration {
-    asked(headers).map_or(most, |asked| asked.min(most))
+    requested(headers).map_or(most, |requested| requested.min(most))
 }
 
 fn parse(text: &str) -> Option<Duration> {

@@ -10,12 +10,12 @@ use tokio::{sync::oneshot, task::yield_now};
 
 /// The queue. Clones are the same queue.
 #[derive(Clone, Debug)]
-pub struct FairQueue(Arc<Queue>);
+pub struct FairQueue(Arc<QueueState>);
 
 /// The requests of one peer in a queue.
 #[derive(Clone, Debug)]
 pub struct PeerQueue {
-    queue: Arc<Queue>,
+    queue: Arc<QueueState>,
     /// A hash of the peer.
     peer: u64,
 }
@@ -25,7 +25,7 @@ pub struct PeerQueue {
 pub struct Permit(Option<PeerQueue>);
 
 #[derive(Debug)]
-struct Queue {
+struct QueueState {
     hasher: RandomState,
     permits_max: usize,
     permits_of_a_peer_max: usize,
@@ -36,13 +36,13 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Requests {
     held: usize,
-    by_peer: HashMap<u64, OfPeer>,
+    by_peer: HashMap<u64, PeerRequests>,
     /// The peers with a waiting request, in the order in which they are served.
     order: VecDeque<u64>,
 }
 
 #[derive(Debug, Default)]
-struct OfPeer {
+struct PeerRequests {
     held: usize,
     waiting: VecDeque<oneshot::Sender<Permit>>,
 }
@@ -61,7 +61,7 @@ impl FairQueue {
     }
 
     fn new(permits_max: usize, permits_of_a_peer_max: usize) -> Self {
-        Self(Arc::new(Queue {
+        Self(Arc::new(QueueState {
             hasher: RandomState::default(),
             permits_max,
             permits_of_a_peer_max,
@@ -97,9 +97,9 @@ impl PeerQueue {
     }
 }
 
-// === impl Queue ===
+// === impl QueueState ===
 
-impl Queue {
+impl QueueState {
     fn lock(&self) -> MutexGuard<'_, Requests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,7 +109,7 @@ impl Queue {
 
 impl Requests {
     /// Takes a permit if there is one; otherwise returns what delivers it.
-    fn ask(&mut self, limits: &Queue, peer: u64) -> Option<oneshot::Receiver<Permit>> {
+    fn ask(&mut self, limits: &QueueState, peer: u64) -> Option<oneshot::Receiver<Permit>> {
         let of_peer = self.by_peer.entry(peer).or_default();
         // Requests that were given up must not accumulate while others hold permits for long.
         let is_given_up = |sender: &oneshot::Sender<_>| sender.is_closed();
@@ -140,7 +140,7 @@ impl Requests {
     }
 
     /// Takes a permit for the next request, if there is one. The next request of the same peer comes after one of each other peer.
-    fn next(&mut self, limits: &Queue) -> Option<(u64, oneshot::Sender<Permit>)> {
+    fn next(&mut self, limits: &QueueState) -> Option<(u64, oneshot::Sender<Permit>)> {
         for _ in 0..self.order.len() {
             let peer = self.order.pop_front()?;
             let Some(of_peer) = self.by_peer.get_mut(&peer) else {

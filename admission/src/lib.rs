@@ -1,14 +1,14 @@
-//! Who is let in where there is room for few: bounds on connections, calls, bytes, memory and time, fair between peers.
+//! Admission: bounds on connections, calls, bytes, memory and time, fair between peers.
 //!
 //! # Theory of operation
 //!
 //! What may be taken from a holder without harm, such as an idle connection, is held as a [`Place`]: a newcomer displaces the oldest of the
 //! peer that holds most. What a holder keeps for long, such as a session, is held as a [`Share`]: it is taken only from an owner with at
-//! least two more than the newcomer. [`Memory`] does the same for bytes. Whoever has to end is told by an [`EndSignal`]. What is computed
+//! least two more than the newcomer. [`Memory`] does the same for bytes. An [`EndSignal`] tells a holder to end. What is computed
 //! waits in a [`FairQueue`], in which peers alternate, and [`SessionPacer`] and [`ConnectionPacer`] make a busy peer wait there.
 //! [`Received`] counts the bytes of a call that has not arrived, and [`deadline`] reads how long its caller waits.
 //!
-//! **Invariant:** nobody keeps others out by having come first, or with many.
+//! **Invariant:** a peer that came first, or with many, does not keep others out.
 //! **Invariant:** what is held is given back when its value is dropped.
 //!
 //! Deliberately outside: sockets, who a peer is, and the words of a refusal. They are types of the owner.

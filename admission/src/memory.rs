@@ -1,8 +1,8 @@
-//! The account of what all sessions hold, in bytes. Where they exceed the bound, the largest session of the owner that holds most is ended,
-//! and the one that grew waits until that has given back what it held: it is refused only where it is the largest itself.
+//! The account of the bytes that all sessions hold. Beyond the bound, the largest session of the owner that holds most is ended. The
+//! session that grew waits until those bytes are given back; it is refused only if it is the largest itself.
 //!
-//! A session that was ended comes back and holds nothing at first. It counts as large as it was, so that it does not take the place of the
-//! next largest, and so on in turns.
+//! A session that was ended comes back empty. It counts with its former size, so that it does not cause the end of the next largest, and
+//! that of another one.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -28,7 +28,7 @@ pub struct Memory<R> {
     /// What those are told who are to end.
     refusal: R,
     entries: Mutex<Entries<R>>,
-    /// Tells who waits that something was given back.
+    /// Notified when bytes are given back.
     given_back: Notify,
     hasher: RandomState,
 }
@@ -36,13 +36,13 @@ pub struct Memory<R> {
 #[derive(Debug)]
 struct Entries<R> {
     next: u64,
-    by_id: BTreeMap<u64, Entry<R>>,
+    by_id: BTreeMap<u64, MemoryEntry<R>>,
     /// What sessions held that were ended for it, by a hash of whose and of what cluster they are; the latest last.
     ended: VecDeque<(u64, usize)>,
 }
 
 #[derive(Debug)]
-struct Entry<R> {
+struct MemoryEntry<R> {
     /// A hash of whose session it is.
     owner: u64,
     /// A hash of whose and of what cluster it is.
@@ -93,7 +93,7 @@ impl<R: Clone> Memory<R> {
         let held = Arc::<AtomicUsize>::default();
         let session = self.hasher.hash_one((owner, cluster));
         let mut entries = self.entries();
-        let entry = Entry {
+        let entry = MemoryEntry {
             owner: self.hasher.hash_one(owner),
             session,
             held: Arc::clone(&held),
@@ -149,7 +149,7 @@ impl<R> Entries<R> {
         for entry in self.by_id.values() {
             *by_owner.entry(entry.owner).or_default() += entry.size();
         }
-        let rank = |(id, entry): &(&u64, &Entry<R>)| {
+        let rank = |(id, entry): &(&u64, &MemoryEntry<R>)| {
             let of_owner = by_owner.get(&entry.owner).copied();
             (of_owner, entry.size(), **id == grower, u64::MAX - **id)
         };
@@ -173,9 +173,9 @@ impl<R> Entries<R> {
     }
 }
 
-// === impl Entry ===
+// === impl MemoryEntry ===
 
-impl<R> Entry<R> {
+impl<R> MemoryEntry<R> {
     fn size(&self) -> usize {
         self.held.load(Ordering::Relaxed).max(self.held_before)
     }

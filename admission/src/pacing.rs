@@ -17,15 +17,15 @@ use crate::fair_queue::{PeerQueue, Permit};
 
 /// How long a session keeps a permit while it has steps to run: much longer than it takes to hand the permit on.
 const SLICE: Duration = Duration::from_millis(1);
-/// How much of late makes a session or a connection busy. A peer can begin with as much on each that it opens.
+/// The recent work that makes a session or a connection busy. A peer can do this much on each one that it opens.
 const BUSY: Duration = Duration::from_micros(250);
-/// The most that is counted, so that a session is not busy for long after a long step.
+/// The maximum of the recent work, so that a session is not busy for long after a long step.
 const USED_MAX: Duration = Duration::from_millis(1);
-/// As how much a step of a session counts at most. The kernel has interrupted a step that takes longer.
+/// Most time counted for one step of a session. If a step takes longer, the kernel was running something else.
 const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
-/// As how much a step of a connection counts at most, from one read to the next.
+/// Most time counted for one step of a connection, from one read to the next.
 const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
-/// Rest gives back this part of its time, so a session that works for a smaller part of the time is never busy.
+/// One part in this many of the time at rest is credited, so a session that works less than that is never busy.
 const RECOVERY: u32 = 4;
 
 /// Paces one session.
@@ -46,7 +46,7 @@ pub struct ConnectionPacer {
     passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// How much time something has used of late.
+/// The recent work of a session or a connection.
 #[derive(Debug)]
 struct Usage {
     time: Duration,

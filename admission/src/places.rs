@@ -1,10 +1,9 @@
 //! Places of which there are few: connections, streams without a Hello, sessions, calls, and bytes that have been received.
 //!
-//! Each kind is bounded in all and by peer address. When none is left, a place is taken from a holder of a lower [`Rank`] than the
-//! newcomer bids: one at its own address if that has used up its share, of the identity that would hold most, or of the address for peers
-//! that have proved nothing, and of these the one that has held it longest. So a newcomer gets in however many hold places and do
-//! nothing, however many of them another identity holds, and one that does something has a
-//! higher rank long before its turn comes.
+//! Each kind is bounded in total and by peer address. When all are taken, a newcomer evicts a holder of a lower [`Rank`] than it bids: one
+//! at its own address, if that has used up its share, or else one of the identity that would hold most. Peers without an identity are
+//! counted by address. Of several such holders, the one that has held its place longest is evicted. So idle holders cannot lock newcomers
+//! out, and an active holder has a higher rank before it could be evicted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -68,7 +67,7 @@ pub struct PlaceHandle<I> {
     id: u64,
 }
 
-/// Keeps a place from being taken until it is dropped.
+/// Keeps a place from being taken until this is dropped.
 #[derive(Debug)]
 pub struct SettledPlace<I: PeerIdentity>(PlaceHandle<I>);
 
@@ -215,7 +214,7 @@ impl<I: PeerIdentity> Holders<I> {
         }
     }
 
-    /// Returns who gives way next to a newcomer that takes `weight`, among those below a rank, at its own address or at all.
+    /// Returns the holder that a newcomer of this weight evicts, among those below a rank, at its own address or at any.
     fn least(
         &self,
         newcomer: &PlaceOwner<I>,
@@ -226,7 +225,7 @@ impl<I: PeerIdentity> Holders<I> {
         let below = self.all.iter().filter(|(_, holder)| {
             holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
         });
-        // What the newcomer takes counts, so that whoever has as many as another takes none from it.
+        // The newcomer's weight counts, so that a peer takes nothing from another that holds as much.
         let would_hold = |owner: &PlaceOwner<I>| match owner.is_of_one_peer_with(newcomer) {
             true => self.held(owner) + weight,
             false => self.held(owner),

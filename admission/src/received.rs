@@ -1,5 +1,5 @@
-//! The body of a request, with its bytes counted while they can be of no use: those of a message that has not arrived completely,
-//! and all of a call that has one message.
+//! A request body that charges its bytes to the peer until they form a complete message. A call of one message is charged until it is
+//! answered.
 
 use std::{
     pin::Pin,
@@ -215,7 +215,7 @@ where
             && !body.is_end_stream()
         {
             let rest = async move { while let Some(Ok(_)) = body.frame().await {} };
-            // A peer that goes on is reset.
+            // A peer that continues is reset.
             runtime.spawn(async { drop(timeout(LINGER, rest).await) });
         }
     }

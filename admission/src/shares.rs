@@ -1,8 +1,8 @@
-//! What identities hold of something that is bounded in all, such as sessions: nobody who came first, or with many, keeps others out.
+//! The shares of identities in something bounded, such as sessions: an identity that came first, or with many, does not keep others out.
 //!
-//! When all is held, a newcomer takes from a peer that has proven nothing if it has proven who it is itself, and else from the owner
-//! that holds most, if that holds at least two more than the newcomer. The holder that came last gives way, so that what an owner has
-//! had for long goes on; its client comes back, and is refused, since its owner holds most.
+//! When all are held, a newcomer with an identity evicts a peer without one. Otherwise it evicts from the owner that holds most, if that
+//! holds at least two more than the newcomer. The newest share of that owner is evicted, so that old sessions continue. Its client comes
+//! back and is refused, because its owner holds most.
 
 use std::{
     collections::{BTreeMap, HashMap},

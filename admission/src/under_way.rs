@@ -1,4 +1,4 @@
-//! What a call holds from its beginning until the last of its response has been taken.
+//! What a call holds from its beginning until its response has been sent.
 
 use std::task::{Context, Poll};
 
@@ -30,12 +30,12 @@ impl<I: PeerIdentity> UnderWay<I> {
         self.place.as_ref().map(Place::handle)
     }
 
-    /// Waits until the call must give way to another; for ever where it need not.
+    /// Waits until the place of the call is taken; for ever if it has none.
     pub async fn wait_taken(&mut self) {
         std::future::poll_fn(|cx| self.poll_taken(cx)).await;
     }
 
-    /// Is ready once the call must give way to another.
+    /// Is ready once the place of the call is taken.
     pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.place {
             Some(place) => place.poll_taken(cx),

@@ -16,8 +16,8 @@ use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use self::connections::{AdminConnection, AdminConnections};
 pub use self::connections::{AdminPeer, Kept};
-use self::connections::{Connection, Connections};
 use crate::exposition::Exposition;
 
 mod connections;
@@ -40,8 +40,8 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 ///
 /// A request is refused if the `Host` that it names could be a name of the internet: a page there may have had its own name lead here.
 ///
-/// There are at most `connections_max` connections, of which a new one displaces the oldest of the peer with most: whoever holds them all
-/// keeps no probe out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](AdminPeer::keep) its connection: it then lasts for as long as
+/// There are at most `connections_max` connections, of which a new one displaces the oldest of the peer with most, so that
+/// a peer with many does not keep probes out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](AdminPeer::keep) its connection: it then lasts for as long as
 /// its peer reads, and counts no more.
 pub async fn serve(
     listener: TcpListener,
@@ -50,7 +50,7 @@ pub async fn serve(
     connections_max: usize,
 ) {
     let router = router.layer(from_fn(check_host));
-    let connections = Connections::new(listener, connections_max);
+    let connections = AdminConnections::new(listener, connections_max);
     let mut served = JoinSet::new();
     loop {
         tokio::select! {
@@ -65,7 +65,7 @@ pub async fn serve(
     }
 }
 
-async fn answer(connection: Connection, router: Router) {
+async fn answer(connection: AdminConnection, router: Router) {
     let service = TowerToHyperService::new(router);
     // How a connection ends concerns its peer alone.
     let _ = http1::Builder::new()

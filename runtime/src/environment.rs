@@ -152,7 +152,7 @@ const WRONG_OF_TEN: usize = 3;
 
 /// A variable that begins like those of the programs, and that none of them reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownVariable {
     name: String,
     /// The known name that is the most like it, if one is.
     nearest: Option<&'static str>,
@@ -160,7 +160,7 @@ pub struct Unknown {
 
 /// Returns the variables of this process that no program reads.
 #[must_use]
-pub fn unknown() -> Vec<Unknown> {
+pub fn unknown() -> Vec<UnknownVariable> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     unknown_among(names)
 }
@@ -172,7 +172,7 @@ pub fn warn_of_unknown() {
     }
 }
 
-fn unknown_among(names: impl Iterator<Item = String>) -> Vec<Unknown> {
+fn unknown_among(names: impl Iterator<Item = String>) -> Vec<UnknownVariable> {
     let unknown = names.filter_map(|name| {
         let own = name.strip_prefix(PREFIX)?;
         let is_known = OF_PROGRAMS.contains(&own) || OF_BUILDS_AND_TESTS.contains(&own);
@@ -180,7 +180,7 @@ fn unknown_among(names: impl Iterator<Item = String>) -> Vec<Unknown> {
             return None;
         }
         let nearest = nearest(own);
-        Some(Unknown { name, nearest })
+        Some(UnknownVariable { name, nearest })
     });
     let mut unknown: Vec<_> = unknown.collect();
     unknown.sort_by(|left, right| left.name.cmp(&right.name));
@@ -224,9 +224,9 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-// === impl Unknown ===
+// === impl UnknownVariable ===
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, nearest } = self;
         write!(
@@ -248,7 +248,7 @@ mod tests {
     fn said(names: &[&str]) -> Vec<String> {
         let names = names.iter().map(|name| (*name).to_owned());
         let unknown = unknown_among(names);
-        unknown.iter().map(Unknown::to_string).collect()
+        unknown.iter().map(UnknownVariable::to_string).collect()
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tracing_subscriber::{
 
 use self::{
     fields::Fields,
-    line::{Line, Shape},
+    line::{Line, LineStyle},
 };
 pub use self::{
     filter::{Filter, FilterError},
@@ -64,7 +64,7 @@ pub enum Format {
 pub struct LogError(#[source] TryInitError);
 
 /// Writes a line for each event, with the fields of the spans that it happened in.
-struct Lines(Shape);
+struct Lines(LineStyle);
 
 // === impl LogArgs ===
 
@@ -84,12 +84,12 @@ impl LogArgs {
         Ok(())
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> LineStyle {
         let terminal = io::stderr().is_terminal();
         match self.log_format {
-            Format::Auto if !terminal => Shape::Json,
-            Format::Auto | Format::Pretty => Shape::Pretty { color: terminal },
-            Format::Json => Shape::Json,
+            Format::Auto if !terminal => LineStyle::Json,
+            Format::Auto | Format::Pretty => LineStyle::Pretty { color: terminal },
+            Format::Json => LineStyle::Json,
         }
     }
 }
@@ -121,7 +121,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             }
         }
         let line = Line::of(event, around).written(self.0);
-        // Whoever read the log has gone, and there is no better place to say so.
+        // If the log cannot be written, there is no better place to report it.
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }

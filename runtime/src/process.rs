@@ -48,7 +48,7 @@ pub fn raise_file_limit(needed: u64) {
 }
 
 /// Asks for short time slices for this thread and those that it starts: they are served sooner, and have no more of the processor in all
-/// (docs/decisions/0040). Where the system grants none, all goes on as without.
+/// (docs/decisions/0040). If the system grants none, nothing changes.
 pub fn shorten_time_slice() {
     if let Err(error) = time_slice::request(TIME_SLICE) {
         tracing::debug!(%error, "no shorter time slice is granted");

@@ -66,7 +66,7 @@ async fn late(within: Option<Duration>) -> Duration {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever signals twice wants no destructor to run, and what hangs would not end by one"
+    reason = "a second signal asks for the end at once, and a destructor could hang"
 )]
 fn end_at_once(code: i32) -> ! {
     std::process::exit(code)

@@ -26,9 +26,9 @@ pub(crate) use self::{
 };
 use self::{
     args::PublicServices,
-    caller::Peer,
+    caller::CallPeer,
     policy_file::PolicyFile,
-    streams::{Stream, Streams},
+    streams::{StreamEntry, Streams},
     tokens::Tokens,
 };
 use crate::{capacity::EndSignal, clock, error::Refusal, metrics::Metrics};
@@ -92,7 +92,7 @@ impl Access {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Caller, Refusal> {
-        let peer = Peer::of(extensions);
+        let peer = CallPeer::of(extensions);
         let need = method::need(path);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(peer.address));
@@ -113,7 +113,7 @@ impl Access {
     /// Returns who calls: whom the token names if there is one and this server takes them, else whom the connection has proven.
     async fn identify(
         &self,
-        peer: &Peer,
+        peer: &CallPeer,
         headers: &HeaderMap,
     ) -> Result<(Identity, Option<i64>), Denial> {
         if let (Some(tokens), Some(header)) = (&self.tokens, headers.get(header::AUTHORIZATION)) {
@@ -160,18 +160,19 @@ impl Access {
         session_id: &str,
         end_signal: &EndSignal,
     ) -> OpenStream {
-        let stream = Stream::session(&admitted, session_id, end_signal);
+        let stream = StreamEntry::session(&admitted, session_id, end_signal);
         let new = admitted.admission().clone();
         let open = self.streams.open(stream, Some(admitted));
-        // What has changed meanwhile counts for it too, and who has proven whose a word is shares it with no one else. Streams that have no word in
-        // common with it are left alone: many agents open a session at once.
+        // The policy may have changed since the Hello, and this session may now own its uid and its name exclusively. Streams that use neither
+        // are not checked: many agents open sessions at once.
         self.end_the_denied(|admission| admission.is_some_and(|it| it.shares_a_word_with(&new)));
         open
     }
 
     /// Follows a stream that is not a session, which ends when its caller may no more.
     pub(crate) fn open_watch(&self, caller: &Caller, end_signal: &EndSignal) -> OpenStream {
-        self.streams.open(Stream::watch(caller, end_signal), None)
+        self.streams
+            .open(StreamEntry::watch(caller, end_signal), None)
     }
 
     /// Returns who opened a session, as a policy names them.

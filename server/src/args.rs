@@ -21,9 +21,9 @@ const FILES_BESIDE: usize = 64;
 const MEMORY_MAX: usize = 288 << 20;
 /// About 400,000 pods, and less than all of it, so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
-/// With fewer threads, whoever works keeps all others waiting.
+/// With one thread, a busy session would keep all others waiting.
 const THREADS_MIN: usize = 2;
-/// More threads than any machine has use for.
+/// More threads than any machine can use.
 const THREADS_MAX: usize = 1024;
 
 /// Decides what is to be done so that ReplicaSets have the pods they want.
@@ -107,8 +107,8 @@ pub struct Config {
     #[command(flatten)]
     pub tls: transport::ServerArgs,
 
-    /// What ids of sessions, and with them names of pods, are drawn from: for demonstrations that two runs tell alike. By default
-    /// the system's randomness, as ids of different servers must never meet.
+    /// Seed for session ids, and so for pod names. Set it only where two runs must print the same: ids of different servers must never
+    /// be equal. By default, ids are random.
     #[arg(skip)]
     pub session_seed: Option<u64>,
 

@@ -20,7 +20,7 @@ use crate::{
     clock,
     error::{Limit, Refusal},
     inspection::{Inspection, ask_if_there, find, visible},
-    peer::Peer,
+    peer::ConnectionPeer,
     service::Decisions,
     shared::Shared,
 };
@@ -32,10 +32,10 @@ struct ConsoleBackend(Arc<Shared>);
 /// Adds the console to the routes of the admin port, unless it is turned off.
 pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
     let Config { limits, tls, .. } = &shared.config;
-    let config = server_console::Config {
+    let config = server_console::ConsoleConfig {
         streams_max: limits.console_streams_max,
         insecure: tls.insecure,
-        limits: server_console::Limits {
+        limits: server_console::SessionLimits {
             sessions_max: limits.sessions_max,
             memory_max: limits.memory_max,
             session_memory_max: limits.session_memory_max,
@@ -83,7 +83,7 @@ impl Backend for ConsoleBackend {
         peer: SocketAddr,
     ) -> Result<ConsoleCaller, Status> {
         let mut extensions = Extensions::new();
-        extensions.insert(Peer::of_admin(peer));
+        extensions.insert(ConnectionPeer::of_admin(peer));
         let caller = self
             .0
             .access
@@ -132,7 +132,7 @@ impl Backend for ConsoleBackend {
         &self,
         viewer: &ConsoleCaller,
         request: v1::WatchDecisionsRequest,
-    ) -> Result<server_console::Decisions, Status> {
+    ) -> Result<server_console::DecisionStream, Status> {
         let watch = self.inspection().watch(caller(viewer), request)?;
         Ok(Box::pin(watch))
     }
@@ -156,7 +156,7 @@ impl Backend for ConsoleBackend {
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status> {
         let decisions = self.decisions();
-        let answer = decisions.imagine(caller(viewer), request, self.until());
+        let answer = decisions.simulate_for(caller(viewer), request, self.until());
         let answer = v1::SimulateResponse::decode(answer.await?);
         Ok(answer.map_err(Refusal::from)?)
     }
@@ -223,7 +223,8 @@ impl Backend for ConsoleBackend {
                 Err(other) => return Err(other.into()),
             }
         }
-        let computed = decisions.beside(permit, until, move |_| Ok(Some(read(&gathered))));
+        let computed =
+            decisions.on_blocking_pool(permit, until, move |_| Ok(Some(read(&gathered))));
         Ok(computed.await?)
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a `Decide` is about, as far as it has been read.
-struct Question {
+struct DecideInput {
     objects_max: usize,
     subject: Option<v1::ReplicaSet>,
     /// How many bytes of it have come.
@@ -43,7 +43,7 @@ pub(crate) fn decide(
     limits: &Limits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Decision, Refusal> {
-    let mut question = Question::new(limits.decide_objects_max);
+    let mut question = DecideInput::new(limits.decide_objects_max);
     while !message.is_empty() {
         if !go_on() {
             return Err(Refusal::DeadlineExceeded);
@@ -79,9 +79,9 @@ impl From<DecodeError> for Refusal {
     }
 }
 
-// === impl Question ===
+// === impl DecideInput ===
 
-impl Question {
+impl DecideInput {
     fn new(objects_max: usize) -> Self {
         Self {
             objects_max,

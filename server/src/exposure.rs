@@ -18,7 +18,7 @@ use crate::{
 pub struct Exposed {
     /// The flag and its value.
     listen: String,
-    fault: Fault,
+    fault: ExposureFault,
     remedy: Remedy,
 }
 
@@ -35,7 +35,7 @@ pub enum ExposureError {
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum ExposureFault {
     /// Everyone may do everything.
     NothingIsAsked,
     /// Everyone with such a proof may do everything.
@@ -54,7 +54,7 @@ enum Proof {
 
 /// What to do about a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Remedy(Fault);
+struct Remedy(ExposureFault);
 
 /// Checks that a server that other machines reach asks who they are and knows what they may do. With `--insecure`, warns where it does
 /// not.
@@ -82,7 +82,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
     .into())
 }
 
-fn fault(config: &Config) -> Result<Option<Fault>, ExposureError> {
+fn fault(config: &Config) -> Result<Option<ExposureFault>, ExposureError> {
     let has_ca = config.tls.files.tls_ca.is_some();
     let proof = match (has_ca, config.access.token_keys.is_some()) {
         (true, true) => Some(Proof::Either),
@@ -93,17 +93,17 @@ fn fault(config: &Config) -> Result<Option<Fault>, ExposureError> {
     let policy = config.access.policy.as_deref();
     Ok(match (proof, policy) {
         (Some(_), Some(_)) => None,
-        (Some(proof), None) => Some(Fault::NoPolicy(proof)),
-        (None, None) => Some(Fault::NothingIsAsked),
+        (Some(proof), None) => Some(ExposureFault::NoPolicy(proof)),
+        (None, None) => Some(ExposureFault::NothingIsAsked),
         (None, Some(path)) => {
             let policy = access::read_policy(path)?;
             let anyone = policy.permissions(&Identity::Anonymous);
-            (!anyone.may_call(Some(Need::AnyRole))).then_some(Fault::NoProof)
+            (!anyone.may_call(Some(Need::AnyRole))).then_some(ExposureFault::NoProof)
         }
     })
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ExposureFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingIsAsked => formatter.write_str("everyone there may do everything"),
@@ -130,10 +130,10 @@ impl fmt::Display for Remedy {
         const CERTIFIED: &str = "spiffe://example.org/agent";
         const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
         let (before, identity) = match self.0 {
-            Fault::NothingIsAsked => ("give --tls-ca or --token-keys, and ", CERTIFIED),
-            Fault::NoPolicy(Proof::Certificate) => ("give ", CERTIFIED),
-            Fault::NoPolicy(Proof::Token | Proof::Either) => ("give ", ACCOUNT),
-            Fault::NoProof => {
+            ExposureFault::NothingIsAsked => ("give --tls-ca or --token-keys, and ", CERTIFIED),
+            ExposureFault::NoPolicy(Proof::Certificate) => ("give ", CERTIFIED),
+            ExposureFault::NoPolicy(Proof::Token | Proof::Either) => ("give ", ACCOUNT),
+            ExposureFault::NoProof => {
                 return formatter.write_str("give --tls-ca or --token-keys");
             }
         };

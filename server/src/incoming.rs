@@ -1,4 +1,4 @@
-//! The way in: accepts connections as long as there are places, and gives up those that do nothing.
+//! Accepts connections as long as there are places, and closes idle ones.
 //!
 //! hyper keeps a connection on which nothing happens, or whose peer reads nothing, for as long as the peer likes, and tonic has no
 //! way to close the connections that are left after a drain; all of this is done here, below HTTP/2.
@@ -21,13 +21,13 @@ use tokio::{
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
-use transport::{Acceptor, Ended, Listener, Socket, Stream};
+use transport::{Acceptor, ByteStream, Ended, Listener, Socket};
 
 use crate::{
     access::proven,
     capacity::{Place, Places},
     metrics::Metrics,
-    peer::Peer,
+    peer::ConnectionPeer,
 };
 
 /// How long to wait when the system has no room for another connection.
@@ -40,8 +40,8 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// A connection that ends when it is idle for too long, its peer reads nothing, its peer's certificate does not hold any more, its
 /// place goes to another, or the server is through.
 pub(crate) struct Connection {
-    stream: Stream,
-    peer: Peer,
+    stream: ByteStream,
+    peer: ConnectionPeer,
     patience: Patience,
     pacer: ConnectionPacer,
     queue: FairQueue,
@@ -89,8 +89,8 @@ pub(crate) struct Terms {
     pub(crate) stop: CancellationToken,
 }
 
-/// Accepts connections until `terms.stop`. Where all places are taken, the connection gives way that has done nothing for longest, or
-/// the new one is closed if none may.
+/// Accepts connections until `terms.stop`. When all places are taken, the idlest connection is evicted, or
+/// the new one is closed if none may be.
 pub(crate) fn accept(
     mut listener: Listener,
     acceptor: Acceptor,
@@ -167,7 +167,7 @@ impl Connection {
         if let Some(identity) = proven(&proved.credential) {
             open.place.handle().prove(&identity);
         }
-        let peer = Peer::new(proved.clone(), open.place.handle());
+        let peer = ConnectionPeer::new(proved.clone(), open.place.handle());
         Some(Self {
             stream,
             patience: terms.patience,
@@ -190,7 +190,7 @@ impl Connection {
             return Ok(());
         };
         self.greeted = true;
-        if *first == TLS_HANDSHAKE && !matches!(self.stream, Stream::Tls(_)) {
+        if *first == TLS_HANDSHAKE && !matches!(self.stream, ByteStream::Tls(_)) {
             let metrics = &self.open.metrics.tls;
             metrics.handshake_failed("tls_to_plain_text");
             return Err(io::ErrorKind::InvalidData.into());
@@ -311,9 +311,9 @@ impl AsyncWrite for Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Peer;
+    type ConnectInfo = ConnectionPeer;
 
-    fn connect_info(&self) -> Peer {
+    fn connect_info(&self) -> ConnectionPeer {
         self.peer.clone()
     }
 }

@@ -167,7 +167,7 @@ impl Inspection {
         watchers.watch(request, viewer, self.0.drain_refusal())
     }
 
-    /// Returns what other controllers did otherwise.
+    /// Returns what other controllers did differently.
     pub(crate) async fn differences(
         &self,
         caller: Caller,

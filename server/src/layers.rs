@@ -15,12 +15,12 @@ use tower::{Layer, Service};
 
 use self::{
     call_owner::CallOwner,
-    instrumented::{InstrumentedCall, Shape},
+    instrumented::{CallShape, InstrumentedCall},
 };
 use crate::{
     capacity::UnderWay,
     error::{Refusal, from_transport},
-    peer::Peer,
+    peer::ConnectionPeer,
     shared::Shared,
 };
 
@@ -76,32 +76,32 @@ where
         let shared = Arc::clone(&self.shared);
         let max = shared.config.limits.frame_bytes_max;
         let counted = InstrumentedCall::start(&shared, request.uri().path());
-        let (shape, peer) = (counted.shape(), Peer::of(request.extensions()));
+        let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
         let mut under_way = match begin(&shared, shape, &peer) {
             Ok(under_way) => under_way,
             Err(refusal) => return Box::pin(async { Ok(counted.refuse(refusal)) }),
         };
-        // From before the library's own timer, so that this one is the first to fire.
+        // Taken before tonic arms its timeout, so that this deadline passes first.
         let limit = deadline::limit(request.headers(), shared.config.deadline);
         let until = Instant::now() + limit;
-        // What a caller says bounds a stream too; a session ends by itself, with a frame about it.
-        let last = deadline::asked(request.headers()).filter(|_| shape != Shape::Session);
+        // The caller's deadline bounds streams too, except a session, which ends itself with a frame.
+        let last = deadline::requested(request.headers()).filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
         let mut request = request.map(|body| Received::new(body, CallOwner::new(&shared, &peer)));
         if let Some(place) = under_way.place() {
             request.extensions_mut().insert(place.clone());
         }
-        // The clone has not been polled to be ready; the one that has must be called.
+        // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            // Many may come at once, each with a proof to check: sessions are served between them.
+            // Many calls with proofs to check may come at once: sessions are served between them.
             peer.queue(&shared.beginning).pass().await;
             let response = match shape {
-                Shape::Single => {
+                CallShape::Single => {
                     single::answer(&shared, ready, request, until, &mut under_way).await?
                 }
-                Shape::Session | Shape::Other => ready.call(request.map(Body::new)).await?,
+                CallShape::Session | CallShape::Other => ready.call(request.map(Body::new)).await?,
             };
             Ok(counted.watch(with_details(response, max), under_way, peer.proved(), last))
         })
@@ -109,13 +109,13 @@ where
 }
 
 /// Takes a call's place. Sessions have places of their own.
-fn begin(shared: &Shared, shape: Shape, peer: &Peer) -> Result<UnderWay, Refusal> {
+fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<UnderWay, Refusal> {
     if let Some(ended) = peer.proved().has_ended() {
         return Err(Refusal::CertificateEnded(ended));
     }
     let place = match shape {
-        Shape::Session => None,
-        Shape::Single | Shape::Other => {
+        CallShape::Session => None,
+        CallShape::Single | CallShape::Other => {
             let place = peer.take(&shared.calls, Rank::Settled);
             Some(place.map_err(|_| shared.calls_refusal())?)
         }

@@ -4,7 +4,7 @@
 //!
 //! [`Server::bind`] opens the sockets, [`Server::serve`] serves them until its token is cancelled and then drains. A call of
 //! `Reconcile` becomes a session: one task that owns one `server_session::Session`, feeds it what the agent streams in and
-//! streams out what it decides. Whoever wants to know something of a session asks it by message; nobody else touches it, and so
+//! streams out what it decides. Other tasks query a session by messages; only its own task touches it, so
 //! there is no lock on it. `Decide` runs the same core on the snapshot in the request.
 //!
 //! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.

@@ -15,7 +15,7 @@ use server_core::Kind;
 use self::{newest::Newest, queue::UnfinishedWork};
 pub(crate) use self::{
     newest::{SessionLabels, UnconvergedLabels},
-    queue::Queue,
+    queue::QueueMetrics,
 };
 
 mod newest;
@@ -43,7 +43,7 @@ pub(crate) struct Metrics {
     pub(crate) view_age: Family<SessionLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     pub(crate) session_memory: Family<SessionLabels, Gauge>,
     pub(crate) unconverged: Family<UnconvergedLabels, Gauge>,
-    /// Who shows these three.
+    /// The session that shows these three.
     pub(crate) newest: Newest,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
@@ -71,7 +71,7 @@ pub(crate) struct Metrics {
     queue_wait: Histograms<1>,
     queue_work: Histograms<1>,
     pub(crate) unfinished: UnfinishedWork,
-    /// Registered by whoever loads the files of TLS.
+    /// Registered where the TLS files are loaded.
     pub(crate) tls: transport::Metrics,
 }
 
@@ -106,8 +106,8 @@ impl Metrics {
     }
 
     /// Returns the series of the work queue.
-    pub(crate) fn queue(&self) -> Queue {
-        Queue {
+    pub(crate) fn queue(&self) -> QueueMetrics {
+        QueueMetrics {
             depth: self.queue_depth.get_or_create_owned(&queue::NAME),
             adds: self.queue_adds.get_or_create_owned(&queue::NAME),
             retries: self.queue_retries.get_or_create_owned(&queue::NAME),

@@ -14,16 +14,16 @@ use crate::capacity::{Place, PlaceHandle, Places, SettledPlace};
 
 /// One connection. Clones are the same; none keeps it open.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct ConnectionPeer {
     address: IpAddr,
     proved: transport::Peer,
     place: Option<PlaceHandle>,
     activity: Activity,
 }
 
-// === impl Peer ===
+// === impl ConnectionPeer ===
 
-impl Peer {
+impl ConnectionPeer {
     /// Returns the peer of a connection that has just been accepted and holds `place`.
     pub(crate) fn new(proved: transport::Peer, place: &PlaceHandle) -> Self {
         Self::at(proved.address.ip(), proved, Some(place.clone()))
@@ -127,7 +127,7 @@ mod tests {
         );
         let place = place.expect("free");
         let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
-        let peer = Peer::new(proved, place.handle());
+        let peer = ConnectionPeer::new(proved, place.handle());
         let taken = |bid| places.take(PeerNetwork::from(IpAddr::from([127, 0, 0, 2])), bid);
         peer.prove(&Identity::Uid(7));
         assert!(taken(Rank::Proven).is_err());

@@ -20,7 +20,7 @@ use decree::v1;
 use server_core::Timestamp;
 use thiserror::Error;
 
-use self::{buffer::Command, ring::Ring, writer::Writer};
+use self::{buffer::WriterCommand, ring::Ring, writer::RecordingWriter};
 use crate::{args::Recording, metrics::Metrics};
 
 mod buffer;
@@ -55,14 +55,14 @@ pub enum RecordError {
 /// Begins recordings. Clones begin them in the same folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    commands: SyncSender<Command>,
+    commands: SyncSender<WriterCommand>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// The thread that writes.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
-    commands: SyncSender<Command>,
+    commands: SyncSender<WriterCommand>,
     /// Gets a word when all is written; closes without one if the thread panics.
     written: Receiver<()>,
     /// Held while the thread lives, so that no other server writes here.
@@ -91,7 +91,7 @@ impl Recorder {
         let lock = lock.ok_or_else(|| RecordError::Taken(folder.clone()))?;
         let ring = Ring::open(folder.clone(), recording.record_bytes_max).map_err(failed)?;
         let (commands, arriving) = sync_channel(BEGINNING_MAX);
-        let writer = Writer::new(ring, metrics);
+        let writer = RecordingWriter::new(ring, metrics);
         let (finished, written) = sync_channel(1);
         let run = move || {
             writer.run(&arriving);
@@ -123,7 +123,7 @@ impl Recorder {
     /// Begins to write a tape; a session that cannot be recorded goes unrecorded.
     pub(crate) fn begin(&self, tape: &Tape, started: Timestamp, session_id: &str) {
         let name = ring::name(started, session_id);
-        let begin = Command::Begin(name, tape.opening(), tape.buffer());
+        let begin = WriterCommand::Begin(name, tape.opening(), tape.buffer());
         if self.commands.try_send(begin).is_err() {
             tape.give_up();
             tracing::warn!("the session is not recorded: too many begin at once");
@@ -137,7 +137,7 @@ impl WriterThread {
     /// Ends all recordings and waits until they are written, for at most `within`.
     pub(crate) fn finish(self, within: Duration) {
         // Where the queue is full, the thread has not come to it for long; where it is gone, it has panicked.
-        let _ = self.commands.try_send(Command::Finish);
+        let _ = self.commands.try_send(WriterCommand::Finish);
         match self.written.recv_timeout(within) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => {

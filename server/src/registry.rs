@@ -8,18 +8,18 @@ use crate::{error::Refusal, session::SessionHandle};
 
 /// All live sessions of the server.
 #[derive(Debug, Default)]
-pub(crate) struct Registry(Mutex<SessionRegistry<SessionHandle>>);
+pub(crate) struct LiveSessions(Mutex<SessionRegistry<SessionHandle>>);
 
 /// A session's place in the registry, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
-    registry: Arc<Registry>,
+    registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
 }
 
-// === impl Registry ===
+// === impl LiveSessions ===
 
-impl Registry {
+impl LiveSessions {
     /// Registers a session. The one that it supersedes is told to end.
     pub(crate) fn register(
         self: Arc<Self>,

@@ -67,7 +67,7 @@ pub struct Addresses {
     pub probe: Option<SocketAddr>,
 }
 
-/// Why a server could not go on.
+/// Why a server could not start or continue.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// A socket could not be opened.
@@ -208,7 +208,7 @@ impl Server {
         let terms = Terms::of(&shared, &cut, &stop);
         if let Some(listener) = probe {
             let router = front(&shared).add_service(health_service.clone());
-            let incoming = probe_incoming(listener, &shared, terms.beside(&shared))?;
+            let incoming = probe_incoming(listener, &shared, terms.for_probes(&shared))?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
         let [v1, v1alpha] = [reflection(), reflection()];
@@ -304,7 +304,7 @@ fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// Tells everyone, waits for the sessions until the deadline, and ends those that are left.
+/// Tells all agents, waits for the sessions until the deadline, and ends the remaining ones.
 async fn drain(shared: &Shared) {
     tracing::info!(sessions = shared.tasks.len(), "draining");
     shared.watchers.close();
@@ -421,8 +421,9 @@ impl Terms {
         }
     }
 
-    /// Returns the terms of a port beside the main one: whoever holds all connections of that must not keep probes from seeing it.
-    fn beside(&self, shared: &Shared) -> Self {
+    /// Returns the terms of the probe port. Its connections are separate, so that peers that hold all connections of the main port do not
+    /// keep probes out.
+    fn for_probes(&self, shared: &Shared) -> Self {
         let max = shared.config.limits.admin_connections_max;
         Self {
             places: Places::new(max, max),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::{
     Permit, Rank,
-    deadline::{self, Until},
+    deadline::{self, CallDeadline},
 };
 use bytes::Bytes;
 use decree::v1;
@@ -25,7 +25,7 @@ use crate::{
     decide::decide,
     error::{Limit, Refusal},
     inspection::find,
-    peer::Peer,
+    peer::ConnectionPeer,
     session::{self, Arrival, SessionHandle},
     shared::Shared,
 };
@@ -54,9 +54,9 @@ impl DecisionService for Decisions {
     ) -> Result<Response<Self::ReconcileStream>, Status> {
         self.0.check_draining()?;
         let deadline =
-            deadline::asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
+            deadline::requested(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
         let caller = Caller::of(request.extensions());
-        let peer = Peer::of(request.extensions());
+        let peer = ConnectionPeer::of(request.extensions());
         let place = peer.take(&self.0.pending_sessions, Rank::Settled);
         let place = place.map_err(|_| self.0.pending_refusal())?;
         let arrival = Arrival {
@@ -74,7 +74,7 @@ impl DecisionService for Decisions {
         let (_, extensions, message) = request.into_parts();
         let limits = self.0.config.limits.clone();
         let permit = self.permit(&Caller::of(&extensions)).await;
-        let computed = self.beside(permit, self.until(&extensions), move |go_on| {
+        let computed = self.on_blocking_pool(permit, self.until(&extensions), move |go_on| {
             let decision = Some(encode::decision(decide(&message, &limits, go_on)?));
             Ok(v1::DecideResponse { decision }.encode_to_vec().into())
         });
@@ -87,7 +87,7 @@ impl DecisionService for Decisions {
         let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
         let until = self.until(&extensions);
         let caller = Caller::of(&extensions);
-        let response = self.imagine(caller, request, until).await?;
+        let response = self.simulate_for(caller, request, until).await?;
         Ok(Response::new(response))
     }
 
@@ -114,18 +114,18 @@ impl Decisions {
     }
 
     fn until(&self, extensions: &Extensions) -> Instant {
-        let until = extensions.get::<Until>().map(|until| until.0);
+        let until = extensions.get::<CallDeadline>().map(|until| until.0);
         until.unwrap_or_else(|| Instant::now() + self.0.config.deadline)
     }
 
-    /// Waits for the permission to compute, and to hold what that takes. Those who ask for much take turns with those who ask for little.
+    /// Waits for a permit to compute, and to hold what that takes. Owners alternate, however many requests each has.
     pub(crate) async fn permit(&self, caller: &Caller) -> Permit {
         self.0.decides.peer(caller.owner()).enter().await
     }
 
-    /// Computes something beside the threads that serve sessions, and with what they leave of the processor; a panic becomes a refusal.
-    /// It ends when nobody waits for it any more.
-    pub(crate) async fn beside<T: Send + 'static>(
+    /// Computes something on the blocking pool, at a lower priority than the threads that serve sessions; a panic becomes a refusal.
+    /// It stops when its caller no longer waits.
+    pub(crate) async fn on_blocking_pool<T: Send + 'static>(
         &self,
         permit: Permit,
         until: Instant,
@@ -145,7 +145,7 @@ impl Decisions {
     }
 
     /// Returns the decision that would be made with another number of replicas.
-    pub(crate) async fn imagine(
+    pub(crate) async fn simulate_for(
         &self,
         caller: Caller,
         request: v1::SimulateRequest,
@@ -193,7 +193,8 @@ impl Decisions {
             let permit = self.permit(caller).await;
             let around = self.surroundings(&found.handle, namespace, name).await?;
             let compute = compute.clone();
-            let computed = self.beside(permit, until, move |go_on| compute(around, go_on));
+            let computed =
+                self.on_blocking_pool(permit, until, move |go_on| compute(around, go_on));
             if let Some(computed) = computed.await? {
                 return Ok(computed);
             }

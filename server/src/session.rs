@@ -17,9 +17,9 @@ use tonic::Streaming;
 use tracing::Instrument;
 
 use self::{
-    end::End,
+    end::SessionEnd,
     handle::Query,
-    outbox::{LastWord, Outbox},
+    outbox::{FinalStatus, Outbox},
     telemetry::Telemetry,
     traces::Traces,
 };
@@ -29,7 +29,7 @@ use crate::{
     capacity::{EndSignal, MemoryShare, Place, SettledPlace, Share},
     clock::Clock,
     error::Refusal,
-    peer::Peer,
+    peer::ConnectionPeer,
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
@@ -82,7 +82,7 @@ struct SessionTask {
 /// Where a session's stream came from, and the place that it holds until its Hello.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    pub(crate) peer: Peer,
+    pub(crate) peer: ConnectionPeer,
     pub(crate) caller: Caller,
     pub(crate) place: Place,
     /// When the caller's deadline passes.
@@ -101,31 +101,31 @@ enum Input {
 
 /// Begins a session on a stream.
 pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arrival) -> Frames {
-    let (outbox, last_word, frames) = Outbox::new(shared.session_config().patience());
+    let (outbox, final_status, frames) = Outbox::new(shared.session_config().patience());
     let task = run(Arc::clone(shared), inbound, outbox, arrival);
     shared
         .tasks
-        .spawn(supervise(Arc::clone(shared), task, last_word));
+        .spawn(supervise(Arc::clone(shared), task, final_status));
     frames
 }
 
 /// Runs a session in a task of its own, so that a panic ends it and nothing else.
 async fn supervise(
     shared: Arc<Shared>,
-    session: impl Future<Output = End> + Send + 'static,
-    last_word: LastWord,
+    session: impl Future<Output = SessionEnd> + Send + 'static,
+    final_status: FinalStatus,
 ) {
     let end = tokio::spawn(session).await.unwrap_or_else(|_| {
         shared.metrics.panics.inc();
-        End::Refused(Refusal::Panicked)
+        SessionEnd::Refused(Refusal::Panicked)
     });
     shared
         .metrics
         .session_ends
         .get_or_create(&[("reason", end.reason())])
         .inc();
-    if let End::Refused(refusal) = end {
-        last_word.say(refusal);
+    if let SessionEnd::Refused(refusal) = end {
+        final_status.send(refusal);
     }
 }
 
@@ -134,7 +134,7 @@ async fn run(
     inbound: Streaming<Bytes>,
     outbox: Outbox,
     arrival: Arrival,
-) -> End {
+) -> SessionEnd {
     let (task, span) = match greet(shared, inbound, outbox, arrival).await {
         Ok(greeted) => greeted,
         Err(end) => {
@@ -160,7 +160,7 @@ async fn greet(
     mut inbound: Streaming<Bytes>,
     outbox: Outbox,
     arrival: Arrival,
-) -> Result<(SessionTask, tracing::Span), End> {
+) -> Result<(SessionTask, tracing::Span), SessionEnd> {
     let Arrival {
         peer,
         caller,
@@ -172,7 +172,7 @@ async fn greet(
     // A proxy brings many identities, and an identity may be that of many clusters.
     let owner = (caller.identity(), peer.source());
     let queue = shared.busy.peer(owner);
-    // Hundreds may begin at once.
+    // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
     let clock = Clock::start();
     let (now, session_id) = (clock.now(), shared.draw_session_id());
@@ -240,18 +240,18 @@ async fn first_frame(
     shared: &Shared,
     inbound: &mut Streaming<Bytes>,
     place: &Place,
-) -> Result<v1::ReconcileRequest, End> {
+) -> Result<v1::ReconcileRequest, SessionEnd> {
     let patience = shared.config.hello_deadline;
     let first = tokio::select! {
         biased;
-        () = shared.draining.cancelled() => return Err(End::Refused(shared.drain_refusal())),
+        () = shared.draining.cancelled() => return Err(SessionEnd::Refused(shared.drain_refusal())),
         () = place.wait_taken() => return Err(shared.pending_refusal().into()),
         first = timeout(patience, inbound.message()) => first,
     };
-    let first = first.map_err(|_| End::Refused(Refusal::HelloTimeout(patience)))?;
+    let first = first.map_err(|_| SessionEnd::Refused(Refusal::HelloTimeout(patience)))?;
     let first = first
-        .map_err(|status| End::broken(&status, shared))?
-        .ok_or(End::Closed)?;
+        .map_err(|status| SessionEnd::broken(&status, shared))?
+        .ok_or(SessionEnd::Closed)?;
     let first = IncomingFrame::from(first).to_message();
     first.map_err(|refusal| Refusal::from(refusal).into())
 }
@@ -278,7 +278,7 @@ fn admit(
 // === impl SessionTask ===
 
 impl SessionTask {
-    async fn live(&mut self) -> End {
+    async fn live(&mut self) -> SessionEnd {
         loop {
             if let Err(end) = self.step().await {
                 return end;
@@ -286,10 +286,10 @@ impl SessionTask {
         }
     }
 
-    async fn step(&mut self) -> Result<(), End> {
-        self.speak().await?;
+    async fn step(&mut self) -> Result<(), SessionEnd> {
+        self.send_frames().await?;
         let input = self.next().await?;
-        // However much comes in.
+        // Also under steady input.
         self.check_deadlines()?;
         match input {
             Input::Drain => {
@@ -300,7 +300,7 @@ impl SessionTask {
                 let is_large = self.session.stats().sizes.pods >= LARGE_VIEW;
                 let (session, now) = (&self.session, self.clock.now().wall);
                 self.pacer.step(is_large, || query(session, now)).await;
-                // However many ask, frames have their turn.
+                // Frames are served next, however many queries wait.
                 if !self.memory.is_short()
                     && let Some(frame) = self.next_arrived().await?
                 {
@@ -314,8 +314,8 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Sends what there is to say.
-    async fn speak(&mut self) -> Result<(), End> {
+    /// Sends the frames that the session has.
+    async fn send_frames(&mut self) -> Result<(), SessionEnd> {
         loop {
             let is_large = self.decides_much();
             let (session, clock) = (&mut self.session, &self.clock);
@@ -343,7 +343,7 @@ impl SessionTask {
         self.telemetry.measure(&self.session);
         match self.session.poll_end() {
             None => Ok(()),
-            Some(server_session::End::Closed) => Err(End::Closed),
+            Some(server_session::End::Closed) => Err(SessionEnd::Closed),
             Some(server_session::End::Refused(refusal)) => Err(Refusal::from(refusal).into()),
         }
     }
@@ -359,7 +359,7 @@ impl SessionTask {
         queued >= LARGE_QUEUE || (queued + syncing > 0 && largest_replica_set >= LARGE_REPLICA_SET)
     }
 
-    async fn next(&mut self) -> Result<Input, End> {
+    async fn next(&mut self) -> Result<Input, SessionEnd> {
         let wake = self.clock.instant(self.session.poll_timeout());
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
@@ -367,13 +367,13 @@ impl SessionTask {
         let input = async {
             tokio::select! {
                 biased;
-                refusal = self.end_signal.wait() => Err(End::Refused(refusal)),
+                refusal = self.end_signal.wait() => Err(SessionEnd::Refused(refusal)),
                 () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
                 Some(query) = self.queries.recv() => Ok(Input::Query(query)),
                 () = self.memory.room(), if is_short => Ok(Input::Room),
                 frame = self.inbound.message(), if !is_short => match frame {
                     Ok(frame) => Ok(Input::Frame(frame)),
-                    Err(status) => Err(End::broken(&status, &self.shared)),
+                    Err(status) => Err(SessionEnd::broken(&status, &self.shared)),
                 },
                 () = sleep_until(wake) => Ok(Input::Timer),
             }
@@ -382,7 +382,7 @@ impl SessionTask {
     }
 
     /// Takes a frame and those that have arrived behind it; `None` is the end of the stream.
-    async fn take(&mut self, mut frame: Option<Bytes>) -> Result<(), End> {
+    async fn take(&mut self, mut frame: Option<Bytes>) -> Result<(), SessionEnd> {
         self.arrived = Some(Instant::now());
         for taken in 1..=FRAMES_IN_A_ROW {
             match frame {
@@ -403,7 +403,7 @@ impl SessionTask {
         Ok(())
     }
 
-    async fn take_one(&mut self, frame: Bytes) -> Result<(), End> {
+    async fn take_one(&mut self, frame: Bytes) -> Result<(), SessionEnd> {
         let is_large = frame.len() >= LARGE_FRAME;
         let (session, clock) = (&mut self.session, &self.clock);
         let (traces, arrived) = (&self.traces, self.arrived);
@@ -418,29 +418,30 @@ impl SessionTask {
     }
 
     /// Returns the next frame if it has arrived.
-    async fn next_arrived(&mut self) -> Result<Option<Option<Bytes>>, End> {
+    async fn next_arrived(&mut self) -> Result<Option<Option<Bytes>>, SessionEnd> {
         tokio::select! {
             biased;
             next = self.inbound.message() => match next {
                 Ok(next) => Ok(Some(next)),
-                Err(status) => Err(End::broken(&status, &self.shared)),
+                Err(status) => Err(SessionEnd::broken(&status, &self.shared)),
             },
             () = std::future::ready(()) => Ok(None),
         }
     }
 
     /// Ends the session where its caller's deadline has passed, or the agent has not read for too long.
-    fn check_deadlines(&mut self) -> Result<(), End> {
+    fn check_deadlines(&mut self) -> Result<(), SessionEnd> {
         if self
             .deadline
             .is_some_and(|deadline| deadline <= Instant::now())
         {
-            return Err(End::Refused(Refusal::DeadlineExceeded));
+            return Err(SessionEnd::Refused(Refusal::DeadlineExceeded));
         }
         self.outbox.check_read()
     }
 
-    /// Gives back what the session holds: its place at once, and its memory as soon as another thread has freed it. It counts as held until then.
+    /// Gives back the registration of the session at once, and its memory when another thread has freed it. Until then, the memory counts as
+    /// held.
     fn leave(self) {
         let Self {
             session, memory, ..

@@ -19,7 +19,7 @@ use crate::{
     error::{Limit, Refusal},
     metrics::Metrics,
     recorder::Recorder,
-    registry::Registry,
+    registry::LiveSessions,
     watchers::Watchers,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) access: Arc<Access>,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Arc<LiveSessions>,
     pub(crate) watchers: Arc<Watchers>,
     /// Cancelled when the server begins to drain.
     pub(crate) draining: CancellationToken,

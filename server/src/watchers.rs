@@ -25,7 +25,7 @@ use crate::{
 /// All readers of the server.
 #[derive(Debug)]
 pub(crate) struct Watchers {
-    readers: RwLock<Vec<Reader>>,
+    readers: RwLock<Vec<Watcher>>,
     /// The length of `readers`, so that a decision that nobody watches takes no lock.
     count: AtomicUsize,
     shares: Arc<Shares>,
@@ -33,14 +33,14 @@ pub(crate) struct Watchers {
 }
 
 #[derive(Debug)]
-struct Reader {
+struct Watcher {
     filter: v1::WatchDecisionsRequest,
     caller: Caller,
     queue: mpsc::Sender<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
 }
 
-/// Who reads, and for how long they may.
+/// A reader of decisions, and the signal that ends its watch.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     pub(crate) caller: Caller,
@@ -53,7 +53,7 @@ pub(crate) struct Watch {
     queue: mpsc::Receiver<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
     watchers: Arc<Watchers>,
-    last_word: Option<Refusal>,
+    final_status: Option<Refusal>,
     /// Comes when the reader may read no more.
     denied: Pin<Box<dyn Future<Output = Refusal> + Send>>,
     _open: OpenStream,
@@ -78,7 +78,7 @@ impl Watchers {
         self: Arc<Self>,
         filter: v1::WatchDecisionsRequest,
         viewer: Viewer,
-        last_word: Refusal,
+        final_status: Refusal,
     ) -> Result<Watch, Refusal> {
         let Viewer {
             caller,
@@ -90,7 +90,7 @@ impl Watchers {
         readers.retain(|reader| !reader.queue.is_closed());
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
-        readers.push(Reader {
+        readers.push(Watcher {
             filter,
             caller,
             queue: sender,
@@ -102,7 +102,7 @@ impl Watchers {
             queue,
             missed,
             watchers: self,
-            last_word: Some(last_word),
+            final_status: Some(final_status),
             denied: Box::pin(async move { end_signal.wait().await }),
             _open: open,
             _share: share,
@@ -139,9 +139,9 @@ impl Watchers {
     }
 }
 
-// === impl Reader ===
+// === impl Watcher ===
 
-impl Reader {
+impl Watcher {
     fn wants(&self, identity: &SessionIdentity, record: &v1::DecisionRecord) -> bool {
         let v1::WatchDecisionsRequest {
             cluster,
@@ -178,10 +178,10 @@ impl Stream for Watch {
 
     /// Yields what is queued first, and then how many were missed since: they came after what was queued.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.last_word.is_some()
+        if self.final_status.is_some()
             && let Poll::Ready(refusal) = self.denied.as_mut().poll(cx)
         {
-            self.last_word = None;
+            self.final_status = None;
             self.queue.close();
             while self.queue.try_recv().is_ok() {}
             return Poll::Ready(Some(Err(refusal.into())));
@@ -198,7 +198,7 @@ impl Stream for Watch {
         }
         match ready!(self.queue.poll_recv(cx)) {
             Some(decision) => Poll::Ready(Some(Ok(decision))),
-            None => Poll::Ready(self.last_word.take().map(|refusal| Err(refusal.into()))),
+            None => Poll::Ready(self.final_status.take().map(|refusal| Err(refusal.into()))),
         }
     }
 }

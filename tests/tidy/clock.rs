@@ -32,7 +32,11 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ),
     ("cli/src/tests/system.rs", 1, "how soon to look again"),
     ("cli/src/tests/up.rs", 2, "held against a limit of minutes"),
-    ("server/src/peer.rs", 1, "the clock of the test is stopped"),
+    (
+        "admission/src/activity.rs",
+        1,
+        "the clock of the test is stopped",
+    ),
     ("tests/fuzz/driver.rs", 3, "how long a target is tried"),
     ("tests/fuzz/progress.rs", 2, "how often progress is printed"),
     (

@@ -22,7 +22,7 @@ use crate::{
     metrics::Metrics,
     peer::{Credential, Ended, Peer, PeerAddress},
     reload,
-    stream::Stream,
+    stream::ByteStream,
 };
 
 /// How long the clock is trusted to run on while an expiry is waited for: it may be set.
@@ -86,7 +86,7 @@ impl Acceptor {
         Ok(Self::plain(metrics))
     }
 
-    /// Returns one that speaks plain text with whoever comes: for probes, whose answers are no secret.
+    /// Returns an acceptor of plain text from any peer: for probes, whose answers are no secret.
     #[must_use]
     pub const fn plain(metrics: Metrics) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Acceptor {
     ///
     /// # Errors
     /// If the handshake fails or takes too long; it is counted.
-    pub async fn accept(&self, socket: Socket) -> Result<(Stream, Peer), HandshakeError> {
+    pub async fn accept(&self, socket: Socket) -> Result<(ByteStream, Peer), HandshakeError> {
         let at = socket.address();
         match (socket, &self.tls) {
             (Socket::Unix(stream), _) => {
@@ -118,13 +118,14 @@ impl Acceptor {
                     },
                     Err(_) => Credential::None,
                 };
-                Ok((Stream::Unix(stream), Peer::new(at, credential)))
+                Ok((ByteStream::Unix(stream), Peer::new(at, credential)))
             }
-            (Socket::InProcess(stream), _) => {
-                Ok((Stream::InProcess(stream), Peer::new(at, Credential::None)))
-            }
+            (Socket::InProcess(stream), _) => Ok((
+                ByteStream::InProcess(stream),
+                Peer::new(at, Credential::None),
+            )),
             (Socket::Tcp(stream, _), None) => {
-                Ok((Stream::Tcp(stream), Peer::new(at, Credential::None)))
+                Ok((ByteStream::Tcp(stream), Peer::new(at, Credential::None)))
             }
             (Socket::Tcp(stream, _), Some(tls)) => {
                 let accepted = timeout(self.handshake_max, handshake(stream, tls.clone())).await;
@@ -153,7 +154,7 @@ struct Proved {
 async fn handshake(
     stream: TcpStream,
     mut tls: watch::Receiver<Arc<ServerTls>>,
-) -> Result<(Stream, Proved), HandshakeError> {
+) -> Result<(ByteStream, Proved), HandshakeError> {
     let config = Arc::clone(&tls.borrow_and_update().config);
     let stream = TlsAcceptor::from(config).accept(stream).await?;
     let chain = stream.get_ref().1.peer_certificates();
@@ -165,7 +166,7 @@ async fn handshake(
             Some(Arc::new(read.ok_or(HandshakeError::Tls(unreadable))?))
         }
     };
-    let stream = Stream::Tls(Box::new(TlsStream::Server(stream)));
+    let stream = ByteStream::Tls(Box::new(TlsStream::Server(stream)));
     Ok((stream, Proved { certificate, tls }))
 }
 

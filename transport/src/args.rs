@@ -68,7 +68,7 @@ pub struct ClientArgs {
     #[arg(long, env = "DECREE_TLS_SERVER_NAME", value_name = "NAME")]
     pub tls_server_name: Option<String>,
 
-    /// Speak plain text with servers on other machines too: whoever is on the path can read and change everything
+    /// Speak plain text with servers on other machines too: anyone on the path can read and change everything
     #[arg(long, env = "DECREE_INSECURE", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub insecure: bool,
 }

@@ -27,7 +27,7 @@ use crate::{
     failure::{HandshakeError, SetupError},
     metrics::Metrics,
     reload,
-    stream::Stream,
+    stream::ByteStream,
 };
 
 /// How many bytes wait for their reader within this process, each way: as many as a Unix socket holds by default.
@@ -110,7 +110,7 @@ impl Connector {
         }
     }
 
-    /// Returns one for whoever takes the other ends of its connections from `ends`. Its name is the endpoint at which others find the
+    /// Returns a connector whose connections have their other ends in `ends`. Its name is the endpoint at which others find the
     /// same server.
     pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
         Self {
@@ -125,29 +125,29 @@ impl Connector {
         &self.endpoint
     }
 
-    /// Returns whether plain text leaves this machine, of which whoever starts the process is to be warned.
+    /// Returns whether plain text leaves this machine, of which the operator is to be warned.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.tls.is_none() && !self.endpoint.is_local()
     }
 
-    async fn connect(self) -> Result<Stream, ConnectError> {
+    async fn connect(self) -> Result<ByteStream, ConnectError> {
         if let Some(ends) = &self.in_process {
             let (own, other) = duplex(IN_PROCESS_BYTES);
             let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
             return ends
                 .send(other)
                 .await
-                .map(|()| Stream::InProcess(own))
+                .map(|()| ByteStream::InProcess(own))
                 .map_err(gone);
         }
         let reached = match &self.endpoint {
-            Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(Stream::Tcp),
-            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+            Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(ByteStream::Unix),
         };
         let stream = reached.map_err(ConnectError::Unreachable)?;
         match (self.tls, stream) {
-            (Some(tls), Stream::Tcp(stream)) => tls.connect(stream).await.map_err(|source| {
+            (Some(tls), ByteStream::Tcp(stream)) => tls.connect(stream).await.map_err(|source| {
                 self.metrics.handshake_failed(source.reason());
                 ConnectError::Handshake(source)
             }),
@@ -157,9 +157,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<ByteStream>;
     type Error = ConnectError;
-    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Stream>, ConnectError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<ByteStream>, ConnectError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         Poll::Ready(Ok(()))
@@ -204,11 +204,11 @@ impl Tls {
         })
     }
 
-    async fn connect(self, stream: TcpStream) -> Result<Stream, HandshakeError> {
+    async fn connect(self, stream: TcpStream) -> Result<ByteStream, HandshakeError> {
         let config = Arc::clone(&self.settings.borrow().config);
         let stream = TlsConnector::from(config)
             .connect(self.name, stream)
             .await?;
-        Ok(Stream::Tls(Box::new(TlsStream::Client(stream))))
+        Ok(ByteStream::Tls(Box::new(TlsStream::Client(stream))))
     }
 }

@@ -88,7 +88,7 @@ impl ServerTls {
             .with_single_cert(chain, key)
             .map_err(LoadError::Pair)?;
         config.alpn_protocols = vec![ALPN.to_vec()];
-        // Who comes back is checked like who comes first: its certificate may have been revoked since.
+        // No resumption: a certificate may have been revoked since the last handshake.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Self {

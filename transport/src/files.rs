@@ -28,7 +28,7 @@ pub(crate) struct Contents {
 /// What the files hold, parsed.
 pub(crate) struct Parsed {
     /// The process' own certificate and key, if both are given.
-    pub(crate) pair: Option<Pair>,
+    pub(crate) pair: Option<CertificateAndKey>,
     /// The CAs by which the other side is checked, if they are given.
     pub(crate) cas: Option<Vec<CertificateDer<'static>>>,
     /// Their revocation lists, if they are given.
@@ -36,7 +36,7 @@ pub(crate) struct Parsed {
 }
 
 /// A certificate with what leads to its CA, and its key.
-pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub(crate) type CertificateAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 // === impl Contents ===
 
@@ -72,7 +72,7 @@ impl Contents {
         })
     }
 
-    fn pair(&self, args: &TlsArgs) -> Result<Option<Pair>, LoadError> {
+    fn pair(&self, args: &TlsArgs) -> Result<Option<CertificateAndKey>, LoadError> {
         let (Some(cert), Some(key)) = (&self.cert, &self.key) else {
             return Ok(None);
         };

@@ -13,7 +13,7 @@
 //! counted, and the settings stay as they were.
 //!
 //! A peer with a certificate has it on probation: it is checked again whenever the files change and when it expires, and
-//! [`Peer::ended`] tells when it does not hold any more. Whoever serves that peer ends what it let in.
+//! [`Peer::ended`] tells when it does not hold any more. The server then ends the calls of that peer.
 //!
 //! **Invariant:** plain text leaves this machine only if `--insecure` says so.
 //! **Invariant:** TLS is version 1.3, with certificates checked on each handshake: no session is resumed.
@@ -44,4 +44,4 @@ pub use failure::{EXPOSED, HandshakeError, LoadError, SetupError};
 pub use listen::{BindError, Listener, Socket};
 pub use metrics::Metrics;
 pub use peer::{Credential, Ended, Peer, PeerAddress};
-pub use stream::Stream;
+pub use stream::ByteStream;

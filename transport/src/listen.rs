@@ -27,14 +27,14 @@ const IN_PROCESS_MAX: usize = 16;
 /// A socket that is listened on, and the way to it within this process. Dropping it closes both; the file of a Unix socket goes with it.
 #[derive(Debug)]
 pub struct Listener {
-    kind: Kind,
+    kind: ListenerKind,
     endpoint: ListenEndpoint,
     ends: mpsc::Sender<DuplexStream>,
     in_process: mpsc::Receiver<DuplexStream>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ListenerKind {
     Tcp(TcpListener),
     Unix(
         UnixListener,
@@ -109,19 +109,19 @@ impl Listener {
     pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
         let kind = match endpoint {
             ListenEndpoint::Tcp(address) => {
-                Kind::Tcp(runtime::listen("grpc", "--listen", *address).await?)
+                ListenerKind::Tcp(runtime::listen("grpc", "--listen", *address).await?)
             }
             ListenEndpoint::Unix(path) => {
                 let (listener, file) = bind_unix(path).await?;
                 tracing::info!(listener = "grpc", address = %endpoint, "listening");
-                Kind::Unix(listener, file)
+                ListenerKind::Unix(listener, file)
             }
         };
         let endpoint = match &kind {
-            Kind::Tcp(listener) => listener
+            ListenerKind::Tcp(listener) => listener
                 .local_addr()
                 .map_or_else(|_| endpoint.clone(), Into::into),
-            Kind::Unix(..) => endpoint.clone(),
+            ListenerKind::Unix(..) => endpoint.clone(),
         };
         Ok(Self::new(kind, endpoint))
     }
@@ -129,10 +129,10 @@ impl Listener {
     /// Wraps a TCP socket that is open.
     #[must_use]
     pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
-        Self::new(Kind::Tcp(listener), address.into())
+        Self::new(ListenerKind::Tcp(listener), address.into())
     }
 
-    fn new(kind: Kind, endpoint: ListenEndpoint) -> Self {
+    fn new(kind: ListenerKind, endpoint: ListenEndpoint) -> Self {
         let (ends, in_process) = mpsc::channel(IN_PROCESS_MAX);
         Self {
             kind,
@@ -148,7 +148,7 @@ impl Listener {
         &self.endpoint
     }
 
-    /// Returns the way to whoever accepts here, for the process itself: without a socket, and in plain text.
+    /// Returns a connector to this listener for the same process: without a socket, and in plain text.
     #[must_use]
     pub fn connector(&self) -> Connector {
         Connector::in_process(&self.endpoint, self.ends.clone())
@@ -167,9 +167,9 @@ impl Listener {
     }
 }
 
-// === impl Kind ===
+// === impl ListenerKind ===
 
-impl Kind {
+impl ListenerKind {
     async fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Tcp(listener) => {
@@ -224,7 +224,7 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError>
 }
 
 /// Opens the file beside a socket that is locked by the owner of the socket. A link in its place is not followed, and nothing is
-/// written to what is there: whoever may write the folder must not lead the server to another file.
+/// written to what is there: a user who may write the folder must not redirect the server to another file.
 fn open_lock(socket: &Path) -> io::Result<File> {
     let mut beside = socket.as_os_str().to_owned();
     beside.push(".lock");

@@ -107,7 +107,7 @@ impl Peer {
         };
         match ended {
             Some(ended) => ended,
-            // Who watched it is gone with the process' other tasks.
+            // The task that watched it has ended with the process.
             None => pending().await,
         }
     }
@@ -116,7 +116,7 @@ impl Peer {
 // === impl PeerAddress ===
 
 impl PeerAddress {
-    /// Returns the machine: whoever comes by a Unix socket or from this process is on this one.
+    /// Returns the machine of the peer; a peer on a Unix socket or in this process is on this machine.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {

@@ -23,7 +23,7 @@ pub(crate) trait Loaded: Send + Sync + 'static {
 }
 
 /// What the files are made into, and what they held last.
-struct Source<B> {
+struct ReloadedFiles<B> {
     args: TlsArgs,
     build: B,
     metrics: Metrics,
@@ -44,7 +44,7 @@ pub(crate) fn load<T: Loaded>(
     let first = build(&seen, args)?;
     metrics.set_expiries(first.expiries());
     let (sender, receiver) = watch::channel(Arc::new(first));
-    let source = Source {
+    let source = ReloadedFiles {
         args: args.clone(),
         build,
         metrics: metrics.clone(),
@@ -54,9 +54,9 @@ pub(crate) fn load<T: Loaded>(
     Ok(receiver)
 }
 
-// === impl Source ===
+// === impl ReloadedFiles ===
 
-impl<B> Source<B> {
+impl<B> ReloadedFiles<B> {
     async fn watch<T: Loaded>(mut self, sender: watch::Sender<Arc<T>>)
     where
         B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,

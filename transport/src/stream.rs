@@ -16,7 +16,7 @@ use crate::failure::explained;
 
 /// A connection over TCP, a Unix socket, TLS or within a process, at either end of it.
 #[derive(Debug)]
-pub enum Stream {
+pub enum ByteStream {
     /// Plain text over TCP.
     Tcp(TcpStream),
     /// Plain text over a Unix socket.
@@ -27,7 +27,7 @@ pub enum Stream {
     InProcess(DuplexStream),
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ByteStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -43,7 +43,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ByteStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

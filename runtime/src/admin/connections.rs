@@ -35,13 +35,13 @@ pub struct AdminPeer {
 
 /// Keeps a connection open beyond its age, and from giving way to others, until this is dropped.
 ///
-/// Whoever keeps connections bounds how many: they come on top of those that the endpoint bounds.
+/// The caller bounds how many it keeps: they come on top of those that the endpoint bounds.
 #[derive(Debug)]
 pub struct Kept(Arc<Open>);
 
 /// Accepts connections, of which a new one displaces the oldest of the peer with most where there are too many.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct AdminConnections {
     listener: TcpListener,
     places: Arc<Places<()>>,
 }
@@ -58,7 +58,7 @@ struct Open {
 
 /// A connection that ends when its time has come.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct AdminConnection {
     stream: TcpStream,
     age: Pin<Box<Sleep>>,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -66,22 +66,22 @@ pub(super) struct Connection {
     open: Arc<Open>,
 }
 
-// === impl Connections ===
+// === impl AdminConnections ===
 
-impl Connections {
+impl AdminConnections {
     pub(super) fn new(listener: TcpListener, max: usize) -> Self {
         let places = Places::new(max, max);
         Self { listener, places }
     }
 
     /// Waits for a connection, also where the system has no room for one at present.
-    pub(super) async fn accept(&self) -> (Connection, AdminPeer) {
+    pub(super) async fn accept(&self) -> (AdminConnection, AdminPeer) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     // There is none to be had only where there may be no connections at all.
                     if let Ok(place) = self.places.take(address.ip().into(), Rank::Settled) {
-                        let connection = Connection::new(stream, place);
+                        let connection = AdminConnection::new(stream, place);
                         let open = Arc::clone(&connection.open);
                         return (connection, AdminPeer { address, open });
                     }
@@ -127,7 +127,7 @@ impl AdminPeer {
 // === impl Kept ===
 
 impl Kept {
-    /// Ends the connection, however much its peer has left unread.
+    /// Ends the connection, also if its peer has left bytes unread.
     pub fn end(&self) {
         self.0.end.cancel();
     }
@@ -139,9 +139,9 @@ impl Drop for Kept {
     }
 }
 
-// === impl Connection ===
+// === impl AdminConnection ===
 
-impl Connection {
+impl AdminConnection {
     fn new(stream: TcpStream, place: Place<()>) -> Self {
         let end = CancellationToken::new();
         Self {
@@ -167,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// Lets a connection that is kept last on: its peer reads.
+    /// Restarts the age of a connection that is kept, because its peer reads.
     fn rejuvenate(&mut self) {
         if self.open.is_kept() {
             self.age.as_mut().reset(Instant::now() + AGE_MAX);
@@ -175,7 +175,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for AdminConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -188,7 +188,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for AdminConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -223,18 +223,18 @@ mod tests {
     use super::*;
 
     /// Returns a connection and its other end.
-    async fn pair(connections: &Connections) -> (Connection, TcpStream) {
+    async fn pair(connections: &AdminConnections) -> (AdminConnection, TcpStream) {
         let address = connections.listener.local_addr().expect("it listens");
         let peer = TcpStream::connect(address).await.expect("it listens");
         (connections.accept().await.0, peer)
     }
 
-    async fn connections(max: usize) -> Connections {
+    async fn connections(max: usize) -> AdminConnections {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        Connections::new(listener, max)
+        AdminConnections::new(listener, max)
     }
 
-    fn keep(connection: &Connection) -> Kept {
+    fn keep(connection: &AdminConnection) -> Kept {
         let peer = AdminPeer {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             open: Arc::clone(&connection.open),

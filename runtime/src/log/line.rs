@@ -13,7 +13,7 @@ const PLAIN: &str = "\u{1b}[0m";
 
 /// What lines look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum LineStyle {
     /// For people.
     Pretty {
         /// Whether the terminal shows colors.
@@ -91,10 +91,10 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the line with its end.
-    pub(super) fn written(self, shape: Shape) -> String {
+    pub(super) fn written(self, shape: LineStyle) -> String {
         match shape {
-            Shape::Pretty { color } => self.pretty(color),
-            Shape::Json => self.json(),
+            LineStyle::Pretty { color } => self.pretty(color),
+            LineStyle::Json => self.json(),
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn json_has_every_field_once_at_the_top_level() {
         assert_eq!(
-            line().written(Shape::Json),
+            line().written(LineStyle::Json),
             "{\"timestamp\":\"2026-05-01T12:00:00.123456Z\",\"level\":\"INFO\",\"target\":\"decree_server::session\",\
              \"message\":\"session\\u001b[2J opened\\n\",\"agent\":\"a b\",\"count\":3,\"epoch\":2,\"session\":\"s1\",\"shard\":\"\"}\n"
         );
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn pretty_line_begins_with_time_and_level_and_is_one_line_of_harmless_characters() {
         assert_eq!(
-            line().written(Shape::Pretty { color: false }),
+            line().written(LineStyle::Pretty { color: false }),
             "12:00:00.123Z  INFO session\\u{1b}[2J opened\\n agent=\"a b\" count=3 epoch=2 session=s1\n"
         );
     }

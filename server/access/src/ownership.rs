@@ -14,7 +14,7 @@ const KEPT_MAX: usize = 65_536;
 pub(crate) enum Ground {
     /// The policy names it for this identity.
     Named,
-    /// It was proven, and belongs to whoever is first.
+    /// It was proven, and belongs to the identity that asks first.
     First,
     /// Nothing was proven: it may be used while it belongs to nobody.
     Unproven,

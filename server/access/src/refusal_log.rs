@@ -10,15 +10,15 @@ const PEERS_MAX: usize = 1024;
 /// Remembers which peers' refusals were logged in the last minute. It holds at most 1,024 peers.
 #[derive(Clone, Debug, Default)]
 pub struct RefusalLog {
-    logged: BTreeMap<String, Line>,
+    logged: BTreeMap<String, PeerRefusals>,
     /// The line of the peers beyond those.
-    others: Line,
+    others: PeerRefusals,
     /// When the peers of earlier minutes were last forgotten.
     swept: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct PeerRefusals {
     at: Option<i64>,
     omitted: u64,
 }
@@ -42,9 +42,9 @@ impl RefusalLog {
     }
 }
 
-// === impl Line ===
+// === impl PeerRefusals ===
 
-impl Line {
+impl PeerRefusals {
     fn is_over(self, now: i64) -> bool {
         self.at.is_none_or(|at| !(at..at + SILENCE).contains(&now))
     }

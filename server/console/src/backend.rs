@@ -42,7 +42,8 @@ pub struct SessionUsage {
 pub type StreamEnd = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 /// Decisions as they are made.
-pub type Decisions = Pin<Box<dyn Stream<Item = Result<v1::WatchDecisionsResponse, Status>> + Send>>;
+pub type DecisionStream =
+    Pin<Box<dyn Stream<Item = Result<v1::WatchDecisionsResponse, Status>> + Send>>;
 
 /// Computes a JSON text from what a decision on a ReplicaSet reads, as long as the second argument returns true. `None` where the
 /// ReplicaSet is not known.
@@ -101,7 +102,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         caller: &Caller,
         request: v1::WatchDecisionsRequest,
-    ) -> Result<Decisions, Status>;
+    ) -> Result<DecisionStream, Status>;
 
     /// Answers as the method of the same name.
     async fn list_sessions(&self, caller: &Caller) -> Vec<v1::SessionSummary>;

@@ -16,7 +16,7 @@ use crate::{
     backend::Caller,
     console_state::ConsoleState,
     event::{event, seconds},
-    reader::Reader,
+    reader::PageReader,
 };
 
 /// How many ReplicaSets a session is asked for at a time, and how many rows an event has at most.
@@ -36,7 +36,7 @@ impl Board {
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
-        reader: &mut Reader,
+        reader: &mut PageReader,
     ) -> Result<(), Refused> {
         let mut seen = HashSet::with_capacity(self.sent.len());
         let mut page_token = String::new();

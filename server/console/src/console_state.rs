@@ -8,18 +8,18 @@ use crate::{backend::Backend, json::Json};
 
 /// What the console is told of its server's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config {
+pub struct ConsoleConfig {
     /// How many pages are followed at a time; 0 turns the console off.
     pub streams_max: u8,
     /// Whether other machines may be shown the console in plain text.
     pub insecure: bool,
     /// The limits that the page of sessions shows.
-    pub limits: Limits,
+    pub limits: SessionLimits,
 }
 
 /// What sessions may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// How many sessions there may be.
     pub sessions_max: usize,
     /// How many bytes they may hold together.
@@ -34,7 +34,7 @@ pub struct Limits {
 #[derive(Debug)]
 pub(crate) struct ConsoleState {
     pub(crate) server: Arc<dyn Backend>,
-    pub(crate) config: Config,
+    pub(crate) config: ConsoleConfig,
     pub(crate) json: Json,
     /// The places of streams; a newcomer displaces the oldest.
     pub(crate) places: Arc<Places<()>>,
@@ -45,7 +45,7 @@ pub(crate) struct ConsoleState {
 // === impl ConsoleState ===
 
 impl ConsoleState {
-    pub(crate) fn new(server: Arc<dyn Backend>, config: Config) -> Self {
+    pub(crate) fn new(server: Arc<dyn Backend>, config: ConsoleConfig) -> Self {
         let max = usize::from(config.streams_max);
         Self {
             server,

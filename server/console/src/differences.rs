@@ -3,7 +3,7 @@
 use decree::v1;
 
 use crate::{
-    answer::Refused, backend::Caller, console_state::ConsoleState, event::event, reader::Reader,
+    answer::Refused, backend::Caller, console_state::ConsoleState, event::event, reader::PageReader,
 };
 
 /// What was sent of the differences.
@@ -20,7 +20,7 @@ impl Differences {
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
-        reader: &mut Reader,
+        reader: &mut PageReader,
     ) -> Result<(), Refused> {
         let request = v1::ListDifferencesRequest::default();
         let found = state.server.list_differences(caller, request).await?;

@@ -25,12 +25,12 @@ use axum::{
 use decree::v1;
 use runtime::admin::AdminPeer;
 
-use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::View};
+use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::PageView};
 pub use self::{
     backend::{
-        Attempt, Backend, Caller, Decisions, Reading, ReplicaSetName, SessionUsage, StreamEnd,
+        Attempt, Backend, Caller, DecisionStream, Reading, ReplicaSetName, SessionUsage, StreamEnd,
     },
-    console_state::{Config, Limits},
+    console_state::{ConsoleConfig, SessionLimits},
 };
 
 mod answer;
@@ -51,7 +51,7 @@ mod stream;
 mod view;
 
 /// Adds the console to the routes of the admin port, unless it is turned off.
-pub fn add(router: Router, server: Arc<dyn Backend>, config: Config) -> Router {
+pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> Router {
     if config.streams_max == 0 {
         return router;
     }
@@ -97,7 +97,7 @@ async fn follow(
     Extension(caller): Extension<Caller>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
 ) -> Result<Response, Refused> {
-    let view = View::parse(&query)?;
+    let view = PageView::parse(&query)?;
     stream::open(&state, caller, &peer, view).await
 }
 

@@ -12,18 +12,18 @@ use tokio::{
 const QUEUE: usize = 4;
 
 /// What leads to the reader; the stream ends when all clones of it are dropped.
-pub(crate) type Queue = mpsc::Sender<Result<Bytes, Infallible>>;
+pub(crate) type EventQueue = mpsc::Sender<Result<Bytes, Infallible>>;
 
 /// The reader of one stream.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    queue: Queue,
+pub(crate) struct PageReader {
+    queue: EventQueue,
     said: Instant,
 }
 
-// === impl Reader ===
+// === impl PageReader ===
 
-impl Reader {
+impl PageReader {
     /// Returns a reader, and what it reads.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
         let (queue, events) = mpsc::channel(QUEUE);
@@ -32,11 +32,11 @@ impl Reader {
     }
 
     /// Returns what leads to the reader, to tell it the last event and to notice when it is gone.
-    pub(crate) fn queue(&self) -> Queue {
+    pub(crate) fn queue(&self) -> EventQueue {
         self.queue.clone()
     }
 
-    /// Sends an event when there is room for it. One that is gone is noticed by its [`Queue`].
+    /// Sends an event when there is room for it. One that is gone is noticed by its [`EventQueue`].
     pub(crate) async fn send(&mut self, event: Bytes) {
         let _ = self.queue.send(Ok(event)).await;
         self.said = Instant::now();

@@ -8,20 +8,20 @@ use crate::{
     console_state::ConsoleState,
     event::event,
     pods::pods,
-    reader::Reader,
+    reader::PageReader,
 };
 
 /// Which ReplicaSet is followed, and what was sent of it.
 #[derive(Debug)]
-pub(crate) struct ReplicaSet {
+pub(crate) struct ReplicaSetView {
     subject: ReplicaSetName,
     standing: String,
     pods: String,
 }
 
-// === impl ReplicaSet ===
+// === impl ReplicaSetView ===
 
-impl ReplicaSet {
+impl ReplicaSetView {
     pub(crate) const fn of(subject: ReplicaSetName) -> Self {
         Self {
             subject,
@@ -49,7 +49,7 @@ impl ReplicaSet {
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
-        reader: &mut Reader,
+        reader: &mut PageReader,
     ) -> Result<(), Refused> {
         let ReplicaSetName {
             cluster,

@@ -9,7 +9,7 @@ use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, 
 const NODES_MAX: usize = 3;
 
 /// A pod of a scale-down that has not happened.
-struct Question<'a> {
+struct RescueQuestion<'a> {
     around: &'a Surroundings,
     replicas: i32,
     pod: &'a str,
@@ -29,7 +29,7 @@ pub(crate) fn rescue(
     if around.replica_sets().is_empty() {
         return Ok(None);
     }
-    let question = Question {
+    let question = RescueQuestion {
         around,
         replicas,
         pod,
@@ -56,9 +56,9 @@ pub(crate) fn rescue(
     Ok(Some(answer))
 }
 
-// === impl Question ===
+// === impl RescueQuestion ===
 
-impl Question<'_> {
+impl RescueQuestion<'_> {
     fn changes(&self, own: &Pod) -> Result<Vec<Value>, Interrupted> {
         let mut changes = Vec::new();
         let may_be_ready = own.state.phase == Phase::Running && !own.state.ready.ready;

@@ -6,7 +6,7 @@ use crate::{
     backend::{Caller, SessionUsage},
     console_state::ConsoleState,
     event::event,
-    reader::Reader,
+    reader::PageReader,
 };
 
 /// What was sent of the sessions.
@@ -23,7 +23,7 @@ impl Sessions {
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
-        reader: &mut Reader,
+        reader: &mut PageReader,
     ) {
         let text = describe(state, caller).await;
         if text != self.sent {

@@ -20,16 +20,16 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use crate::{
     answer::Refused,
-    backend::{Caller, Decisions, StreamEnd},
+    backend::{Caller, DecisionStream, StreamEnd},
     console_state::ConsoleState,
     event,
-    reader::Reader,
-    view::View,
+    reader::PageReader,
+    view::PageView,
 };
 
-/// How often a page is looked at, at most.
+/// How often the data of a page is polled, at most.
 const TICK: Duration = Duration::from_millis(500);
-/// The share of the time that looking may take, of all streams together: one in so much.
+/// All streams together may spend one part in this many of the time on polling.
 const SHARE: u32 = 4;
 /// How long a stream is silent at most.
 const PING: Duration = Duration::from_secs(5);
@@ -37,27 +37,27 @@ const PING: Duration = Duration::from_secs(5);
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// A stream to one reader.
-struct Stream {
+struct PageStream {
     state: Arc<ConsoleState>,
     caller: Caller,
-    view: View,
-    reader: Reader,
+    view: PageView,
+    reader: PageReader,
     place: Place<()>,
     kept: Kept,
     end: StreamEnd,
-    decisions: Option<Decisions>,
+    decisions: Option<DecisionStream>,
     _counted: Counted,
 }
 
 /// Counts a stream until it is dropped.
 struct Counted(Arc<ConsoleState>);
 
-/// Opens a stream. Where there are too many, the oldest gives way.
+/// Opens a stream. If there are too many, the oldest is evicted.
 pub(crate) async fn open(
     state: &Arc<ConsoleState>,
     caller: Caller,
     peer: &AdminPeer,
-    view: View,
+    view: PageView,
 ) -> Result<Response, Refused> {
     let place = state.places.take(peer.address.ip().into(), Rank::Settled);
     let place = place.map_err(|_| Refused::too_many_streams(state.places.max()))?;
@@ -69,8 +69,8 @@ pub(crate) async fn open(
         None => None,
     };
     let end = state.server.follow(&caller);
-    let (reader, events) = Reader::new();
-    let stream = Stream {
+    let (reader, events) = PageReader::new();
+    let stream = PageStream {
         state: Arc::clone(state),
         caller,
         view,
@@ -106,9 +106,9 @@ impl Drop for Counted {
     }
 }
 
-// === impl Stream ===
+// === impl PageStream ===
 
-impl Stream {
+impl PageStream {
     /// Runs until the reader is gone or may look no more, or the place goes to another.
     async fn run(mut self) {
         let never: StreamEnd = Box::pin(std::future::pending());
@@ -165,7 +165,7 @@ impl Stream {
                         let text = self.state.json.text("WatchDecisionsResponse", &decision);
                         self.reader.send(event::event("decision", &text)).await;
                     }
-                    // Whoever ends the watch ends the stream, with the reason.
+                    // What ends the watch also ends the stream, with the reason.
                     Some(Err(_)) | None => self.decisions = None,
                 },
             }

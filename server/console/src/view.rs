@@ -8,29 +8,29 @@ use crate::{
     board::Board,
     console_state::ConsoleState,
     differences::Differences,
-    reader::Reader,
-    replica_set::ReplicaSet,
+    reader::PageReader,
+    replica_set::ReplicaSetView,
     sessions::Sessions,
 };
 
 /// A page as its reader has it: what was sent of it.
 #[derive(Debug)]
-pub(crate) enum View {
+pub(crate) enum PageView {
     Board(Board),
-    ReplicaSet(ReplicaSet),
+    ReplicaSet(ReplicaSetView),
     Sessions(Sessions),
     Differences(Differences),
 }
 
-// === impl View ===
+// === impl PageView ===
 
-impl View {
+impl PageView {
     /// Reads what a request asks for; nothing of it was sent.
     pub(crate) fn parse(query: &HashMap<String, String>) -> Result<Self, Refused> {
         let field = |name: &str| query.get(name).cloned().unwrap_or_default();
         match &*field("view") {
             "board" => Ok(Self::Board(Board::default())),
-            "replicaset" => Ok(Self::ReplicaSet(ReplicaSet::of(ReplicaSetName {
+            "replicaset" => Ok(Self::ReplicaSet(ReplicaSetView::of(ReplicaSetName {
                 cluster: field("cluster"),
                 namespace: field("namespace"),
                 name: field("name"),
@@ -46,7 +46,7 @@ impl View {
     }
 
     /// Returns the ReplicaSet whose decisions are followed as they are made, if the page shows one.
-    pub(crate) const fn subject(&self) -> Option<&ReplicaSet> {
+    pub(crate) const fn subject(&self) -> Option<&ReplicaSetView> {
         match self {
             Self::ReplicaSet(subject) => Some(subject),
             Self::Board(_) | Self::Sessions(_) | Self::Differences(_) => None,
@@ -58,7 +58,7 @@ impl View {
         &mut self,
         state: &ConsoleState,
         caller: &Caller,
-        reader: &mut Reader,
+        reader: &mut PageReader,
     ) -> Result<(), Refused> {
         match self {
             Self::Board(board) => board.poll(state, caller, reader).await,

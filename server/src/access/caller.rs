@@ -19,7 +19,7 @@ pub(crate) struct Caller {
 }
 
 /// What a connection says of its peer.
-pub(super) struct Peer {
+pub(super) struct CallPeer {
     pub(super) address: String,
     pub(super) credential: Credential,
 }
@@ -114,11 +114,11 @@ impl Caller {
     }
 }
 
-// === impl Peer ===
+// === impl CallPeer ===
 
-impl Peer {
+impl CallPeer {
     pub(super) fn of(extensions: &Extensions) -> Self {
-        let connection = crate::peer::Peer::of(extensions);
+        let connection = crate::peer::ConnectionPeer::of(extensions);
         Self {
             // The port is left out: it is another one with each connection.
             address: connection.address().to_string(),

@@ -12,7 +12,7 @@ use tonic::{Status, body::Body};
 use tower::{Layer, Service};
 
 use super::Access;
-use crate::{capacity::PlaceHandle, peer::Peer};
+use crate::{capacity::PlaceHandle, peer::ConnectionPeer};
 
 /// Wraps a server's services, so that none is reached by those who may not.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // The service that was ready takes the call; the copy becomes ready for the next.
+        // Only the instance that was polled ready may be called; the clone becomes ready for the next call.
         let next = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, next);
         let access = Arc::clone(&self.access);
@@ -59,7 +59,7 @@ where
             match authorized.await {
                 Ok(caller) => {
                     if caller.is_proven() {
-                        Peer::of(request.extensions()).prove(caller.identity());
+                        ConnectionPeer::of(request.extensions()).prove(caller.identity());
                         if let Some(place) = request.extensions().get::<PlaceHandle>() {
                             place.prove(caller.identity());
                         }

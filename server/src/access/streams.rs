@@ -16,14 +16,14 @@ pub(super) struct Streams(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    open: BTreeMap<u64, Stream>,
+    open: BTreeMap<u64, StreamEntry>,
     /// Counts streams.
     next: u64,
 }
 
 /// One open stream.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct StreamEntry {
     caller: Caller,
     session: Option<(String, Admission)>,
     end_signal: EndSignal,
@@ -49,7 +49,11 @@ pub(crate) struct OpenStream {
 
 impl Streams {
     /// Adds a stream.
-    pub(super) fn open(self: &Arc<Self>, stream: Stream, admitted: Option<Admitted>) -> OpenStream {
+    pub(super) fn open(
+        self: &Arc<Self>,
+        stream: StreamEntry,
+        admitted: Option<Admitted>,
+    ) -> OpenStream {
         let mut table = self.lock();
         table.next += 1;
         let number = table.next;
@@ -110,9 +114,9 @@ impl Streams {
     }
 }
 
-// === impl Stream ===
+// === impl StreamEntry ===
 
-impl Stream {
+impl StreamEntry {
     /// Returns the stream of a session.
     pub(super) fn session(admitted: &Admitted, session_id: &str, end_signal: &EndSignal) -> Self {
         Self {

@@ -28,9 +28,9 @@ const RETRY_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Tokens {
     verifier: Verifier,
-    source: Source,
+    source: KeySource,
     keys: RwLock<Arc<Keys>>,
-    /// Who holds the lock reads keys and takes them; others wait for it, as what is read is told once.
+    /// Held while keys are read. Other callers wait for it, because a changed file is returned only once.
     looks: Mutex<Looks>,
 }
 
@@ -44,7 +44,7 @@ struct Looks {
 }
 
 #[derive(Debug)]
-enum Source {
+enum KeySource {
     File(Arc<WatchedFile>),
     Server(KeyServer),
 }
@@ -60,13 +60,13 @@ impl Tokens {
             (Some(_), None) => return Err(AccessError::NoIssuer),
             (Some(keys), Some(issuer)) => (keys, issuer),
         };
-        let (source, keys) = match (Source::server(keys), &args.token_keys_ca) {
+        let (source, keys) = match (KeySource::server(keys), &args.token_keys_ca) {
             (None, Some(_)) => return Err(AccessError::CaOfFile),
-            (None, None) => Source::file(Path::new(keys))?,
+            (None, None) => KeySource::file(Path::new(keys))?,
             (Some(_), None) => return Err(AccessError::NoCa),
             (Some(uri), Some(ca)) => {
                 let server = KeyServer::new(uri, ca.clone());
-                (Source::Server(server), Keys::default())
+                (KeySource::Server(server), Keys::default())
             }
         };
         Ok(Some(Self {
@@ -111,9 +111,9 @@ impl Tokens {
         let read = self.source.read().await;
         let is_well = read.is_none_or(|keys| self.set(keys));
         looks.due = match self.source {
-            Source::File(_) => None,
-            Source::Server(_) if is_well => Some(Instant::now() + FETCH_EVERY),
-            Source::Server(_) => Some(Instant::now() + RETRY_EVERY),
+            KeySource::File(_) => None,
+            KeySource::Server(_) if is_well => Some(Instant::now() + FETCH_EVERY),
+            KeySource::Server(_) => Some(Instant::now() + RETRY_EVERY),
         };
         is_well
     }
@@ -144,9 +144,9 @@ impl Tokens {
     }
 }
 
-// === impl Source ===
+// === impl KeySource ===
 
-impl Source {
+impl KeySource {
     /// Returns the URL that the flag names, if it is one.
     fn server(keys: &str) -> Option<Uri> {
         let uri: Uri = keys.parse().ok()?;

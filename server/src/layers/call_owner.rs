@@ -6,19 +6,19 @@ use admission::{BodyFault, BodyOwner, Full, Rank};
 use server_access::Identity;
 use tonic::Status;
 
-use crate::{capacity::Place, error::Refusal, peer::Peer, shared::Shared};
+use crate::{capacity::Place, error::Refusal, peer::ConnectionPeer, shared::Shared};
 
 /// The peer of a call.
 #[derive(Debug)]
 pub(super) struct CallOwner {
     shared: Arc<Shared>,
-    peer: Peer,
+    peer: ConnectionPeer,
 }
 
 // === impl CallOwner ===
 
 impl CallOwner {
-    pub(super) fn new(shared: &Arc<Shared>, peer: &Peer) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, peer: &ConnectionPeer) -> Self {
         Self {
             shared: Arc::clone(shared),
             peer: peer.clone(),

@@ -48,7 +48,7 @@ const OTHER: (&str, &str, &str) = ("unknown", "unknown", "unary");
 
 /// How a call's messages come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum CallShape {
     /// A session: messages for as long as it lives.
     Session,
     /// One message.
@@ -100,11 +100,11 @@ impl InstrumentedCall {
     }
 
     /// Returns how the call's messages come.
-    pub(super) fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> CallShape {
         match *self.method {
-            (_, "Reconcile", _) => Shape::Session,
-            ("unknown", ..) | (.., "bidi_stream") => Shape::Other,
-            _ => Shape::Single,
+            (_, "Reconcile", _) => CallShape::Session,
+            ("unknown", ..) | (.., "bidi_stream") => CallShape::Other,
+            _ => CallShape::Single,
         }
     }
 
@@ -125,7 +125,7 @@ impl InstrumentedCall {
         status.into_http()
     }
 
-    /// Watches a response until its status is known. It ends early when its call must give way, the caller waits no longer, or the
+    /// Watches a response until its status is known. It ends early when its place is taken, the deadline passes, or the
     /// peer's certificate does not hold any more.
     pub(super) fn watch(
         mut self,
@@ -183,7 +183,7 @@ impl Watched {
         }
     }
 
-    /// Ends the response. With the body goes whoever fills it: a session learns that nobody reads it.
+    /// Ends the response and drops its body, by which a session learns that its stream has ended.
     fn end(&mut self, refusal: Refusal) -> Polled {
         self.body = None;
         Poll::Ready(Some(Ok(self.call.end(refusal))))

@@ -1,6 +1,6 @@
 //! Calls of one message: it is received as a whole before it is read, within a deadline, and nothing may follow it.
 
-use admission::{Message, Received, deadline::Until};
+use admission::{Message, Received, deadline::CallDeadline};
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
@@ -59,7 +59,7 @@ where
         Some(held) => held.poll_taken(cx),
         None => std::task::Poll::Pending,
     });
-    head.extensions.insert(Until(until));
+    head.extensions.insert(CallDeadline(until));
     let body = Body::new(Full::new(bytes));
     tokio::select! {
         biased;

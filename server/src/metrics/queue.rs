@@ -28,7 +28,7 @@ type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// The series that every session adds to.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct QueueMetrics {
     pub(crate) depth: Gauge,
     pub(crate) adds: Counter,
     pub(crate) retries: Counter,

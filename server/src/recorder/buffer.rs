@@ -12,7 +12,7 @@ pub(super) const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// What the thread is to do.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum WriterCommand {
     /// Begin to write a file of this name with these bytes, and go on with what the buffer gets.
     Begin(String, Vec<u8>, Arc<Buffer>),
     /// Write what there is, and end.

@@ -222,7 +222,7 @@ fn full_disk_ends_a_recording_and_is_counted() {
     let folder = TempDir::new().expect("a folder");
     let metrics = Metrics::register(&mut Registry::default());
     let ring = Ring::open(folder.path().to_owned(), MIB).expect("it can be read");
-    let mut writer = Writer::new(ring, metrics.clone());
+    let mut writer = RecordingWriter::new(ring, metrics.clone());
     // Every write to this file fails with ENOSPC.
     let full = File::options().write(true).open("/dev/full");
     let buffer = Arc::new(Buffer::new(Arc::default()));

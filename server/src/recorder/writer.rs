@@ -14,7 +14,7 @@ use std::{
 use server_recording::EndReason;
 
 use super::{
-    buffer::{Buffer, Command},
+    buffer::{Buffer, WriterCommand},
     ring::Ring,
 };
 use crate::metrics::Metrics;
@@ -29,7 +29,7 @@ const SPARE_BYTES: usize = 1 << 20;
 
 /// All recordings that have not ended.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct RecordingWriter {
     ring: Ring,
     metrics: Metrics,
     open: Vec<OpenRecording>,
@@ -56,9 +56,9 @@ struct OpenRecording {
     spare: Vec<u8>,
 }
 
-// === impl Writer ===
+// === impl RecordingWriter ===
 
-impl Writer {
+impl RecordingWriter {
     pub(super) fn new(ring: Ring, metrics: Metrics) -> Self {
         Self {
             ring,
@@ -69,12 +69,14 @@ impl Writer {
     }
 
     /// Writes until the command to finish.
-    pub(super) fn run(mut self, commands: &Receiver<Command>) {
+    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         loop {
             match self.next(commands) {
-                Ok(Command::Begin(name, opening, buffer)) => self.begin(&name, &opening, buffer),
+                Ok(WriterCommand::Begin(name, opening, buffer)) => {
+                    self.begin(&name, &opening, buffer)
+                }
                 Err(RecvTimeoutError::Timeout) => self.write(),
-                Ok(Command::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(WriterCommand::Finish) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.write();
@@ -84,7 +86,7 @@ impl Writer {
     }
 
     /// Waits for a command, where recordings go on until they are to be written.
-    fn next(&self, commands: &Receiver<Command>) -> Result<Command, RecvTimeoutError> {
+    fn next(&self, commands: &Receiver<WriterCommand>) -> Result<WriterCommand, RecvTimeoutError> {
         if self.open.is_empty() {
             return commands.recv().map_err(RecvTimeoutError::from);
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{capacity::EndSignal, session::identity};
 
-fn register(registry: &Arc<Registry>, epoch: i64) -> (Registration, SessionHandle) {
+fn register(registry: &Arc<LiveSessions>, epoch: i64) -> (Registration, SessionHandle) {
     let (handle, _) = SessionHandle::new(EndSignal::default());
     let registration = Arc::clone(registry).register(Registered {
         identity: Arc::new(identity("c1", epoch)),
@@ -14,7 +14,7 @@ fn register(registry: &Arc<Registry>, epoch: i64) -> (Registration, SessionHandl
 
 #[tokio::test]
 async fn newer_session_signals_the_older_to_end() {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(LiveSessions::default());
     let (_older, handle) = register(&registry, 1);
     let (_newer, _) = register(&registry, 2);
     let why = handle.end_signal().wait().await;
@@ -23,7 +23,7 @@ async fn newer_session_signals_the_older_to_end() {
 
 #[test]
 fn session_that_ends_is_forgotten() {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(LiveSessions::default());
     let (older, _) = register(&registry, 1);
     let (newer, _) = register(&registry, 1);
     drop(older);

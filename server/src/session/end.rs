@@ -9,7 +9,7 @@ use crate::{
 
 /// How a session ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum SessionEnd {
     /// The agent closed its half of the stream.
     Closed,
     /// The agent is gone.
@@ -18,9 +18,9 @@ pub(crate) enum End {
     Refused(Refusal),
 }
 
-// === impl End ===
+// === impl SessionEnd ===
 
-impl End {
+impl SessionEnd {
     /// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
     pub(super) fn broken(status: &Status, shared: &Shared) -> Self {
         let bad = [
@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-impl From<Refusal> for End {
+impl From<Refusal> for SessionEnd {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }

@@ -4,7 +4,7 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
 use server_session::{SessionIdentity, Stats};
 
-use crate::metrics::{Metrics, Queue, SessionLabels, UnconvergedLabels};
+use crate::metrics::{Metrics, QueueMetrics, SessionLabels, UnconvergedLabels};
 
 /// Why ReplicaSets have not converged: they have too few or too many pods, or pods that are not available.
 const NUMBER: &str = "number";
@@ -14,7 +14,7 @@ const AVAILABILITY: &str = "availability";
 #[derive(Debug)]
 pub(crate) struct Gauges {
     metrics: Metrics,
-    queue: Queue,
+    queue: QueueMetrics,
     pod_events: Counter,
     replica_set_events: Counter,
     shown: Stats,

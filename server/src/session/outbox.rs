@@ -1,4 +1,4 @@
-//! The way out of a session: waits for a slow agent, but not for ever.
+//! The queue of frames to an agent. It waits for a slow agent, but not for ever.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::{
 };
 use tonic::Status;
 
-use super::end::End;
+use super::end::SessionEnd;
 use crate::{capacity::EndSignal, error::Refusal};
 
 /// The frames that wait for HTTP/2 to take them; beyond them a session stops reading until the agent reads.
@@ -32,7 +32,7 @@ pub(crate) struct Outbox {
 impl Outbox {
     /// Returns an outbox that waits as long as `patience` for the agent to read, a way to say how the session ended that does not need
     /// the outbox, and the end that the agent reads.
-    pub(crate) fn new(patience: Duration) -> (Self, LastWord, Frames) {
+    pub(crate) fn new(patience: Duration) -> (Self, FinalStatus, Frames) {
         let (queue, frames) = mpsc::channel(QUEUE + 1);
         let last = queue.clone().try_reserve_owned();
         let outbox = Self {
@@ -40,21 +40,29 @@ impl Outbox {
             patience,
             queued: VecDeque::with_capacity(QUEUE),
         };
-        (outbox, LastWord(last.expect("the queue is empty")), frames)
+        (
+            outbox,
+            FinalStatus(last.expect("the queue is empty")),
+            frames,
+        )
     }
 
     /// Sends a frame, unless the session is ended while it waits.
-    pub(crate) async fn send(&mut self, end_signal: &EndSignal, frame: Bytes) -> Result<(), End> {
+    pub(crate) async fn send(
+        &mut self,
+        end_signal: &EndSignal,
+        frame: Bytes,
+    ) -> Result<(), SessionEnd> {
         let deadline = self.give_up_at();
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.patience);
         let permit = tokio::select! {
             biased;
-            refusal = end_signal.wait() => return Err(End::Refused(refusal)),
+            refusal = end_signal.wait() => return Err(SessionEnd::Refused(refusal)),
             permit = timeout_at(deadline, self.queue.reserve()) => permit,
         };
         match permit {
             Ok(Ok(permit)) => permit.send(Ok(frame)),
-            Ok(Err(_)) => return Err(End::Gone),
+            Ok(Err(_)) => return Err(SessionEnd::Gone),
             Err(_) => return Err(self.not_read()),
         }
         self.queued.push_back(Instant::now());
@@ -70,27 +78,27 @@ impl Outbox {
     }
 
     /// Gives an agent up that has left a frame unread for too long.
-    pub(crate) fn check_read(&mut self) -> Result<(), End> {
+    pub(crate) fn check_read(&mut self) -> Result<(), SessionEnd> {
         match self.give_up_at() {
             Some(deadline) if deadline <= Instant::now() => Err(self.not_read()),
             Some(_) | None => Ok(()),
         }
     }
 
-    const fn not_read(&self) -> End {
-        End::Refused(Refusal::SlowReader(self.patience))
+    const fn not_read(&self) -> SessionEnd {
+        SessionEnd::Refused(Refusal::SlowReader(self.patience))
     }
 }
 
-/// Says how a session ended, in a place of the queue that is kept for it: an agent that has left all others unread must not take the end
-/// of the stream for one in order when it reads on.
+/// Sends why a session ended. One slot of the queue is reserved for it, so that an agent that stopped reading still learns the reason when
+/// it reads on.
 #[derive(Debug)]
-pub(crate) struct LastWord(mpsc::OwnedPermit<Result<Bytes, Status>>);
+pub(crate) struct FinalStatus(mpsc::OwnedPermit<Result<Bytes, Status>>);
 
-// === impl LastWord ===
+// === impl FinalStatus ===
 
-impl LastWord {
-    pub(crate) fn say(self, refusal: Refusal) {
+impl FinalStatus {
+    pub(crate) fn send(self, refusal: Refusal) {
         self.0.send(Err(refusal.into()));
     }
 }
@@ -112,18 +120,18 @@ mod tests {
             .start_paused(true)
             .build();
         runtime.expect("a runtime").block_on(async {
-            let (mut outbox, last_word, mut frames) = Outbox::new(Duration::from_secs(1));
+            let (mut outbox, final_status, mut frames) = Outbox::new(Duration::from_secs(1));
             let signal = EndSignal::default();
             for _ in 0..QUEUE {
                 let sent = outbox.send(&signal, frame());
                 sent.await.expect("there is room");
             }
             let refused = outbox.send(&signal, frame()).await;
-            let Err(End::Refused(refusal)) = refused else {
+            let Err(SessionEnd::Refused(refusal)) = refused else {
                 panic!("{refused:?}");
             };
             drop(outbox);
-            last_word.say(refusal);
+            final_status.send(refusal);
             for _ in 0..QUEUE {
                 let frame = frames.recv().await.expect("it is queued");
                 frame.expect("it is no end");

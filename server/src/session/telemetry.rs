@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{gauges::Gauges, traces::Spans};
 use crate::{
-    metrics::{Metrics, Queue},
+    metrics::{Metrics, QueueMetrics},
     recorder::RecordedSession,
     shared::Shared,
     watchers::Watchers,
@@ -30,7 +30,7 @@ pub(crate) struct Telemetry {
     metrics: Metrics,
     watchers: Arc<Watchers>,
     gauges: Gauges,
-    queue: Queue,
+    queue: QueueMetrics,
     /// When the syncs under way were last looked at.
     looked: Option<Instant>,
 }

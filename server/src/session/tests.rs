@@ -18,11 +18,11 @@ fn shared() -> Arc<Shared> {
 /// Supervises a session that is only its end, and returns what the agent reads last.
 async fn supervised(
     shared: &Arc<Shared>,
-    session: impl Future<Output = End> + Send + 'static,
+    session: impl Future<Output = SessionEnd> + Send + 'static,
 ) -> Option<Status> {
-    let (outbox, last_word, mut frames) = Outbox::new(Duration::from_secs(1));
+    let (outbox, final_status, mut frames) = Outbox::new(Duration::from_secs(1));
     drop(outbox);
-    supervise(Arc::clone(shared), session, last_word).await;
+    supervise(Arc::clone(shared), session, final_status).await;
     frames.recv().await.and_then(Result::err)
 }
 
@@ -44,6 +44,10 @@ async fn panic_ends_its_session_and_is_counted() {
 #[tokio::test]
 async fn session_that_its_agent_closed_ends_without_a_word() {
     let shared = shared();
-    assert!(supervised(&shared, async { End::Closed }).await.is_none());
+    assert!(
+        supervised(&shared, async { SessionEnd::Closed })
+            .await
+            .is_none()
+    );
     assert_eq!(shared.metrics.panics.get(), 0);
 }

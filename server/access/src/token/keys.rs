@@ -18,7 +18,7 @@ const COORDINATE_BYTES: usize = 32;
 
 /// The keys of an issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys(Vec<Key>);
+pub struct Keys(Vec<IssuerKey>);
 
 /// What is wrong with a set of keys.
 #[derive(Debug, Error)]
@@ -35,7 +35,7 @@ pub enum KeysError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Key {
+struct IssuerKey {
     id: Option<String>,
     public: Public,
 }
@@ -51,7 +51,7 @@ enum Public {
 }
 
 #[derive(Deserialize)]
-struct Set {
+struct JwkSet {
     keys: Vec<Jwk>,
 }
 
@@ -78,11 +78,11 @@ impl Keys {
     /// # Errors
     /// If it is none, or has no key that can be used.
     pub fn parse(json: &[u8]) -> Result<Self, KeysError> {
-        let Set { keys } = serde_json::from_slice(json).map_err(KeysError::Syntax)?;
+        let JwkSet { keys } = serde_json::from_slice(json).map_err(KeysError::Syntax)?;
         if keys.len() > KEYS_MAX {
             return Err(KeysError::TooMany);
         }
-        let keys: Vec<_> = keys.into_iter().filter_map(Key::read).collect();
+        let keys: Vec<_> = keys.into_iter().filter_map(IssuerKey::read).collect();
         if keys.is_empty() {
             Err(KeysError::NoKey)
         } else {
@@ -124,9 +124,9 @@ impl Keys {
     }
 }
 
-// === impl Key ===
+// === impl IssuerKey ===
 
-impl Key {
+impl IssuerKey {
     fn read(jwk: Jwk) -> Option<Self> {
         let Jwk {
             kty,
