@@ -17,7 +17,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::connections::{AdminConnection, AdminConnections};
-pub use self::connections::{AdminPeer, Kept};
+pub use self::connections::{AdminPeer, KeptConnection};
 use crate::exposition::Exposition;
 
 mod connections;

@@ -37,7 +37,7 @@ pub struct AdminPeer {
 ///
 /// The caller bounds how many it keeps: they come on top of those that the endpoint bounds.
 #[derive(Debug)]
-pub struct Kept(Arc<Open>);
+pub struct KeptConnection(Arc<Open>);
 
 /// Accepts connections, of which a new one displaces the oldest of the peer with most where there are too many.
 #[derive(Debug)]
@@ -116,24 +116,24 @@ impl Open {
 impl AdminPeer {
     /// Keeps the connection until what is returned is dropped. It counts no more from now on.
     #[must_use]
-    pub fn keep(&self) -> Kept {
+    pub fn keep(&self) -> KeptConnection {
         self.open.kept.fetch_add(1, Ordering::AcqRel);
         let place = self.open.place.lock();
         drop(place.unwrap_or_else(PoisonError::into_inner).take());
-        Kept(Arc::clone(&self.open))
+        KeptConnection(Arc::clone(&self.open))
     }
 }
 
-// === impl Kept ===
+// === impl KeptConnection ===
 
-impl Kept {
+impl KeptConnection {
     /// Ends the connection, also if its peer has left bytes unread.
     pub fn end(&self) {
         self.0.end.cancel();
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptConnection {
     fn drop(&mut self) {
         self.0.kept.fetch_sub(1, Ordering::AcqRel);
     }
@@ -234,7 +234,21 @@ mod tests {
         AdminConnections::new(listener, max)
     }
 
-    fn keep(connection: &AdminConnection) -> Kept {
+    /// Returns a connection from an address of the loopback network, and its other end.
+    #[cfg(target_os = "linux")]
+    async fn pair_from(
+        connections: &AdminConnections,
+        address: [u8; 4],
+    ) -> (AdminConnection, TcpStream) {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        let own = SocketAddr::from((address, 0));
+        socket.bind(own).expect("an address of this machine");
+        let there = connections.listener.local_addr().expect("it listens");
+        let peer = socket.connect(there).await.expect("it listens");
+        (connections.accept().await.0, peer)
+    }
+
+    fn keep(connection: &AdminConnection) -> KeptConnection {
         let peer = AdminPeer {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             open: Arc::clone(&connection.open),
@@ -264,6 +278,21 @@ mod tests {
         connection.write_all(b"x").await.expect("it is young");
         advance(AGE_MAX).await;
         connection.write_all(b"x").await.expect_err("it is over");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn address_with_most_connections_gives_way_and_not_the_oldest() {
+        let connections = connections(3).await;
+        let (few, many) = ([127, 0, 0, 2], [127, 0, 0, 1]);
+        let (mut scrape, _a) = pair_from(&connections, few).await;
+        let (mut first, _b) = pair_from(&connections, many).await;
+        let (mut second, _c) = pair_from(&connections, many).await;
+        let (mut third, _d) = pair_from(&connections, many).await;
+        first.write_all(b"x").await.expect_err("it gave way");
+        for connection in [&mut scrape, &mut second, &mut third] {
+            connection.write_all(b"x").await.expect("it has a place");
+        }
     }
 
     #[tokio::test]
