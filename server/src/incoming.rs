@@ -33,7 +33,7 @@ use crate::{
 /// How long to wait when the system has no room for another connection.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 /// How long the statuses of ended calls have to reach a peer whose certificate does not hold any more.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FINAL_STATUSES: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake. HTTP/2 begins with `P`.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -42,11 +42,11 @@ const TLS_HANDSHAKE: u8 = 0x16;
 pub(crate) struct Connection {
     stream: ByteStream,
     peer: ConnectionPeer,
-    patience: Patience,
+    timeouts: ConnectionTimeouts,
     pacer: ConnectionPacer,
     queue: FairQueue,
     /// Whether a byte has come.
-    greeted: bool,
+    has_received: bool,
     /// When to look whether the connection is idle.
     look: Pin<Box<Sleep>>,
     /// Runs while the system takes nothing of what is to be written.
@@ -66,7 +66,7 @@ struct OpenConnection {
 
 /// How long a connection may be of no use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ConnectionTimeouts {
     /// From its beginning to its first call.
     pub(crate) first_call: Duration,
     /// Without a call.
@@ -77,9 +77,9 @@ pub(crate) struct Patience {
 
 /// How connections are accepted.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct AcceptSettings {
     pub(crate) places: Arc<Places>,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: ConnectionTimeouts,
     pub(crate) metrics: Metrics,
     /// Where busy connections wait.
     pub(crate) queue: FairQueue,
@@ -89,20 +89,20 @@ pub(crate) struct Terms {
     pub(crate) stop: CancellationToken,
 }
 
-/// Accepts connections until `terms.stop`. When all places are taken, the idlest connection is evicted, or
+/// Accepts connections until `settings.stop`. When all places are taken, the idlest connection is evicted, or
 /// the new one is closed if none may be.
 pub(crate) fn accept(
     mut listener: Listener,
     acceptor: Acceptor,
-    terms: Terms,
+    settings: AcceptSettings,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, connections) = mpsc::channel(1);
     tokio::spawn(async move {
-        let stop = terms.stop.clone();
+        let stop = settings.stop.clone();
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = accept_all(&mut listener, &acceptor, &terms, &sender) => {}
+            () = accept_all(&mut listener, &acceptor, &settings, &sender) => {}
         }
     });
     ReceiverStream::new(connections)
@@ -111,24 +111,25 @@ pub(crate) fn accept(
 async fn accept_all(
     listener: &mut Listener,
     acceptor: &Acceptor,
-    terms: &Terms,
+    settings: &AcceptSettings,
     sender: &mpsc::Sender<io::Result<Connection>>,
 ) {
     loop {
         match listener.accept().await {
             Ok(socket) => {
-                let place = terms
+                let place = settings
                     .places
                     .take(socket.address().ip().into(), Rank::Settled);
                 let Ok(place) = place else {
-                    terms.metrics.connections_refused.inc();
+                    settings.metrics.connections_refused.inc();
                     continue;
                 };
-                let (acceptor, terms, sender) = (acceptor.clone(), terms.clone(), sender.clone());
+                let (acceptor, settings, sender) =
+                    (acceptor.clone(), settings.clone(), sender.clone());
                 // A peer that takes its time for the handshake keeps no other waiting.
                 tokio::spawn(async move {
                     if let Some(connection) =
-                        Connection::open(socket, &acceptor, &terms, place).await
+                        Connection::open(socket, &acceptor, &settings, place).await
                     {
                         // Nobody takes it once the server stops.
                         let _ = sender.send(Ok(connection)).await;
@@ -150,16 +151,16 @@ impl Connection {
     async fn open(
         socket: Socket,
         acceptor: &Acceptor,
-        terms: &Terms,
+        settings: &AcceptSettings,
         place: Place,
     ) -> Option<Self> {
         // As long as nobody has proved who they are.
         let source = PeerNetwork::from(socket.address().ip());
-        let queue = terms.queue.peer((None::<Identity>, source));
-        let open = OpenConnection::new(terms, place);
+        let queue = settings.queue.peer((None::<Identity>, source));
+        let open = OpenConnection::new(settings, place);
         let accepted = tokio::select! {
             biased;
-            () = terms.cut.cancelled() => return None,
+            () = settings.cut.cancelled() => return None,
             () = open.place.wait_taken() => return None,
             accepted = paced(&queue, acceptor.accept(socket)) => accepted,
         };
@@ -170,15 +171,15 @@ impl Connection {
         let peer = ConnectionPeer::new(proved.clone(), open.place.handle());
         Some(Self {
             stream,
-            patience: terms.patience,
+            timeouts: settings.timeouts,
             pacer: ConnectionPacer::start(),
-            queue: terms.queue.clone(),
-            look: Box::pin(sleep(terms.patience.first_call)),
+            queue: settings.queue.clone(),
+            look: Box::pin(sleep(settings.timeouts.first_call)),
             stalled: None,
-            cut: Box::pin(terms.cut.clone().cancelled_owned()),
+            cut: Box::pin(settings.cut.clone().cancelled_owned()),
             taken: Box::pin(open.place.wait_taken()),
-            ended: Box::pin(farewell(proved.ended())),
-            greeted: false,
+            ended: Box::pin(after_end(proved.ended())),
+            has_received: false,
             peer,
             open,
         })
@@ -186,10 +187,10 @@ impl Connection {
 
     /// Notes that bytes have come; in plain text, they are not those of TLS.
     fn check_first(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(first) = bytes.first().filter(|_| !self.greeted) else {
+        let Some(first) = bytes.first().filter(|_| !self.has_received) else {
             return Ok(());
         };
-        self.greeted = true;
+        self.has_received = true;
         if *first == TLS_HANDSHAKE && !matches!(self.stream, ByteStream::Tls(_)) {
             let metrics = &self.open.metrics.tls;
             metrics.handshake_failed("tls_to_plain_text");
@@ -216,9 +217,9 @@ impl Connection {
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.look.as_mut().poll(cx));
-            let Patience {
+            let ConnectionTimeouts {
                 first_call, idle, ..
-            } = self.patience;
+            } = self.timeouts;
             let (now, until) = (
                 Instant::now(),
                 self.peer.activity().idle_until(first_call, idle),
@@ -242,7 +243,7 @@ impl Connection {
             self.stalled = None;
             return written;
         }
-        let until = Instant::now() + self.patience.write;
+        let until = Instant::now() + self.timeouts.write;
         let stalled = self
             .stalled
             .get_or_insert_with(|| Box::pin(sleep_until(until)));
@@ -319,18 +320,18 @@ impl Connected for Connection {
 }
 
 /// Waits until a certificate does not hold any more, and a little longer.
-async fn farewell(ended: impl Future<Output = Ended>) {
+async fn after_end(ended: impl Future<Output = Ended>) {
     ended.await;
-    sleep(FAREWELL).await;
+    sleep(FINAL_STATUSES).await;
 }
 
 // === impl OpenConnection ===
 
 impl OpenConnection {
-    fn new(terms: &Terms, place: Place) -> Self {
-        terms.metrics.connections.inc();
+    fn new(settings: &AcceptSettings, place: Place) -> Self {
+        settings.metrics.connections.inc();
         Self {
-            metrics: terms.metrics.clone(),
+            metrics: settings.metrics.clone(),
             place,
         }
     }

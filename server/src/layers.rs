@@ -35,27 +35,27 @@ const DETAILS: &str = "grpc-status-details-bin";
 
 /// Wraps a server's services.
 #[derive(Clone, Debug)]
-pub(crate) struct Front(pub(crate) Arc<Shared>);
+pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
 
-/// What [`Front`] makes of a service.
+/// What [`CallLayer`] makes of a service.
 #[derive(Clone, Debug)]
-pub(crate) struct Fronted<S> {
+pub(crate) struct CallService<S> {
     shared: Arc<Shared>,
     inner: S,
 }
 
-impl<S> Layer<S> for Front {
-    type Service = Fronted<S>;
+impl<S> Layer<S> for CallLayer {
+    type Service = CallService<S>;
 
-    fn layer(&self, inner: S) -> Fronted<S> {
-        Fronted {
+    fn layer(&self, inner: S) -> CallService<S> {
+        CallService {
             shared: Arc::clone(&self.0),
             inner,
         }
     }
 }
 
-impl<S> Service<Request<Body>> for Fronted<S>
+impl<S> Service<Request<Body>> for CallService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
     S::Future: Send + 'static,

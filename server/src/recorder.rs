@@ -25,10 +25,10 @@ use crate::{args::Recording, metrics::Metrics};
 
 mod buffer;
 mod ring;
-mod tape;
+mod session_recording;
 mod writer;
 
-pub(crate) use self::tape::{RecordedSession, Tape};
+pub(crate) use self::session_recording::{RecordedSession, SessionRecording};
 
 /// The recordings that may wait to be begun; of more that begin at once, some are not made.
 const BEGINNING_MAX: usize = 256;
@@ -109,23 +109,23 @@ impl Recorder {
         Ok(Some((Self { commands, waiting }, thread)))
     }
 
-    /// Returns the tape of a session that is about to be opened with these arguments; nothing is kept of it before [`Self::begin`].
-    pub(crate) fn tape(
+    /// Returns the recording of a session that is about to be opened with these arguments; nothing is kept of it before [`Self::begin`].
+    pub(crate) fn recording(
         &self,
         now: server_session::Now,
         config: &server_session::Config,
         session_id: &str,
         hello: &v1::ReconcileRequest,
-    ) -> Tape {
-        Tape::new(Arc::clone(&self.waiting), now, config, session_id, hello)
+    ) -> SessionRecording {
+        SessionRecording::new(Arc::clone(&self.waiting), now, config, session_id, hello)
     }
 
-    /// Begins to write a tape; a session that cannot be recorded goes unrecorded.
-    pub(crate) fn begin(&self, tape: &Tape, started: Timestamp, session_id: &str) {
+    /// Begins to write a recording; a session that cannot be recorded goes unrecorded.
+    pub(crate) fn begin(&self, recording: &SessionRecording, started: Timestamp, session_id: &str) {
         let name = ring::name(started, session_id);
-        let begin = WriterCommand::Begin(name, tape.opening(), tape.buffer());
+        let begin = WriterCommand::Begin(name, recording.opening(), recording.buffer());
         if self.commands.try_send(begin).is_err() {
-            tape.give_up();
+            recording.give_up();
             tracing::warn!("the session is not recorded: too many begin at once");
         }
     }

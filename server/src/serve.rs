@@ -26,9 +26,9 @@ use crate::{
     capacity::Places,
     console_backend,
     exposure::{self, ExposureError},
-    incoming::{self, Connection, Patience, Terms},
+    incoming::{self, AcceptSettings, Connection, ConnectionTimeouts},
     inspection::Inspection,
-    layers::Front,
+    layers::CallLayer,
     metrics::Metrics,
     recorder::{FINISH_WITHIN, RecordError, Recorder},
     service::{DecisionServiceServer, Decisions},
@@ -205,10 +205,10 @@ impl Server {
             beside.spawn(admin::serve(listener, router, stop, max));
         }
         beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));
-        let terms = Terms::of(&shared, &cut, &stop);
+        let settings = AcceptSettings::of(&shared, &cut, &stop);
         if let Some(listener) = probe {
-            let router = front(&shared).add_service(health_service.clone());
-            let incoming = probe_incoming(listener, &shared, terms.for_probes(&shared))?;
+            let router = limited_builder(&shared).add_service(health_service.clone());
+            let incoming = probe_incoming(listener, &shared, settings.for_probes(&shared))?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
         let [v1, v1alpha] = [reflection(), reflection()];
@@ -218,13 +218,13 @@ impl Server {
             .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
-        let incoming = incoming::accept(grpc, acceptor, terms);
+        let incoming = incoming::accept(grpc, acceptor, settings);
         let stopped = stop.clone().cancelled_owned();
         health.publish().await;
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
         tracing::info!("serving");
-        let main = Main { task, stop, cut };
+        let main = GrpcTask { task, stop, cut };
         let ended = main.until(&shutdown, async {
             shared.draining.cancel();
             health.publish().await;
@@ -257,27 +257,27 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
 /// Returns the server of the main port, on which every call is authorized.
 fn builder(
     shared: &Arc<Shared>,
-) -> tonic::transport::Server<Stack<Authorize, Stack<Front, Identity>>> {
-    front(shared).layer(Authorize(Arc::clone(&shared.access)))
+) -> tonic::transport::Server<Stack<Authorize, Stack<CallLayer, Identity>>> {
+    limited_builder(shared).layer(Authorize(Arc::clone(&shared.access)))
 }
 
 /// Accepts connections of the probe port, which speaks plain text: whether a server is healthy is no secret.
 fn probe_incoming(
     listener: TcpListener,
     shared: &Shared,
-    terms: Terms,
+    settings: AcceptSettings,
 ) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
     let acceptor = Acceptor::plain(shared.metrics.tls.clone());
     Ok(incoming::accept(
         Listener::of_tcp(listener, address),
         acceptor,
-        terms,
+        settings,
     ))
 }
 
 /// Returns tonic's server with every limit that it and hyper leave open.
-fn front(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<Front, Identity>> {
+fn limited_builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
     let limits = &shared.config.limits;
     tonic::transport::Server::builder()
         .max_concurrent_streams(limits.streams_max)
@@ -286,7 +286,7 @@ fn front(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<Front, Identity
         .http2_max_local_error_reset_streams(Some(limits.resets_max))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(Front(Arc::clone(shared)))
+        .layer(CallLayer(Arc::clone(shared)))
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
@@ -321,15 +321,15 @@ async fn drain(shared: &Shared) {
 }
 
 /// The main port's server.
-struct Main {
+struct GrpcTask {
     task: JoinHandle<Result<(), tonic::transport::Error>>,
     stop: CancellationToken,
     cut: CancellationToken,
 }
 
-// === impl Main ===
+// === impl GrpcTask ===
 
-impl Main {
+impl GrpcTask {
     /// Serves until `shutdown`, runs `drain`, and closes the connections, if need be without asking.
     async fn until(
         mut self,
@@ -403,13 +403,13 @@ impl Health {
     }
 }
 
-// === impl Terms ===
+// === impl AcceptSettings ===
 
-impl Terms {
+impl AcceptSettings {
     fn of(shared: &Shared, cut: &CancellationToken, stop: &CancellationToken) -> Self {
         Self {
             places: Arc::clone(&shared.connections),
-            patience: Patience {
+            timeouts: ConnectionTimeouts {
                 first_call: shared.config.hello_deadline,
                 idle: shared.config.idle_deadline,
                 write: shared.session_config().patience(),
@@ -421,7 +421,7 @@ impl Terms {
         }
     }
 
-    /// Returns the terms of the probe port. Its connections are separate, so that peers that hold all connections of the main port do not
+    /// Returns the settings of the probe port. Its connections are separate, so that peers that hold all connections of the main port do not
     /// keep probes out.
     fn for_probes(&self, shared: &Shared) -> Self {
         let max = shared.config.limits.admin_connections_max;

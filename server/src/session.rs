@@ -135,8 +135,8 @@ async fn run(
     outbox: Outbox,
     arrival: Arrival,
 ) -> SessionEnd {
-    let (task, span) = match greet(shared, inbound, outbox, arrival).await {
-        Ok(greeted) => greeted,
+    let (task, span) = match open_session(shared, inbound, outbox, arrival).await {
+        Ok(opened) => opened,
         Err(end) => {
             tracing::info!(reason = end.reason(), why = end.why(), "session refused");
             return end;
@@ -155,7 +155,7 @@ async fn run(
 }
 
 /// Waits for the hello, takes a session's place, opens the session and registers it.
-async fn greet(
+async fn open_session(
     shared: Arc<Shared>,
     mut inbound: Streaming<Bytes>,
     outbox: Outbox,
@@ -178,7 +178,7 @@ async fn greet(
     let (now, session_id) = (clock.now(), shared.draw_session_id());
     let config = shared.session_config();
     let recorder = shared.recorder.as_ref();
-    let tape = recorder.map(|it| it.tape(now, &config, &session_id, &first));
+    let recording = recorder.map(|it| it.recording(now, &config, &session_id, &first));
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
@@ -196,10 +196,10 @@ async fn greet(
     let memory = shared.memory.share(owner, cluster, end_signal.clone());
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
-    if let (Some(recorder), Some(tape)) = (recorder, &tape) {
-        recorder.begin(tape, now.wall, &identity.session_id);
+    if let (Some(recorder), Some(recording)) = (recorder, &recording) {
+        recorder.begin(recording, now.wall, &identity.session_id);
     }
-    let session = RecordedSession::new(session, tape);
+    let session = RecordedSession::new(session, recording);
     let pacer = SessionPacer::new(queue);
     let task = SessionTask {
         shared,

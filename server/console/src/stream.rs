@@ -14,7 +14,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use runtime::admin::{AdminPeer, Kept};
+use runtime::admin::{AdminPeer, KeptConnection};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
@@ -43,7 +43,7 @@ struct PageStream {
     view: PageView,
     reader: PageReader,
     place: Place<()>,
-    kept: Kept,
+    kept: KeptConnection,
     end: StreamEnd,
     decisions: Option<DecisionStream>,
     _counted: Counted,

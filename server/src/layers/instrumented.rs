@@ -69,7 +69,7 @@ pub(super) struct InstrumentedCall {
 type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
 /// A response's body that is watched for its status, and that may end early.
-struct Watched {
+struct WatchedBody {
     /// `None` once it has ended.
     body: Option<Body>,
     call: InstrumentedCall,
@@ -140,7 +140,7 @@ impl InstrumentedCall {
         }
         let has_certificate = matches!(peer.credential, Credential::Certificate(_));
         response.map(|body| {
-            Body::new(Watched {
+            Body::new(WatchedBody {
                 body: Some(body),
                 call: self,
                 under_way,
@@ -173,9 +173,9 @@ impl Drop for InstrumentedCall {
     }
 }
 
-// === impl Watched ===
+// === impl WatchedBody ===
 
-impl Watched {
+impl WatchedBody {
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Polled {
         match &mut self.body {
             Some(body) => Pin::new(body).poll_frame(cx),
@@ -190,7 +190,7 @@ impl Watched {
     }
 }
 
-impl http_body::Body for Watched {
+impl http_body::Body for WatchedBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -10,21 +10,21 @@ use super::buffer::Buffer;
 
 /// Records the calls of one session into its buffer.
 #[derive(Debug)]
-pub(crate) struct Tape {
+pub(crate) struct SessionRecording {
     buffer: Arc<Buffer>,
     encoder: Encoder,
 }
 
-/// A session, and its tape as long as there is one. It answers as the session does; the recording ends when it is dropped.
+/// A session, and its recording as long as there is one. It answers as the session does; the recording ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct RecordedSession {
     session: Session,
-    tape: Option<Tape>,
+    recording: Option<SessionRecording>,
 }
 
-// === impl Tape ===
+// === impl SessionRecording ===
 
-impl Tape {
+impl SessionRecording {
     pub(super) fn new(
         waiting: Arc<AtomicUsize>,
         now: Now,
@@ -59,8 +59,8 @@ impl Tape {
 // === impl RecordedSession ===
 
 impl RecordedSession {
-    pub(crate) const fn new(session: Session, tape: Option<Tape>) -> Self {
-        Self { session, tape }
+    pub(crate) const fn new(session: Session, recording: Option<SessionRecording>) -> Self {
+        Self { session, recording }
     }
 
     /// See [`Session::handle_frame`].
@@ -108,8 +108,8 @@ impl RecordedSession {
         self.session.poll_report()
     }
 
-    fn end_tape(&mut self) {
-        let Some(Tape { buffer, .. }) = self.tape.take() else {
+    fn end_recording(&mut self) {
+        let Some(SessionRecording { buffer, .. }) = self.recording.take() else {
             return;
         };
         let session = &self.session;
@@ -117,9 +117,9 @@ impl RecordedSession {
         buffer.end(EndReason::Session);
     }
 
-    /// Lets the tape take something; what it does not take ends the recording.
+    /// Lets the recording take something; what it does not take ends it.
     fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
-        let Some(Tape { buffer, encoder }) = &mut self.tape else {
+        let Some(SessionRecording { buffer, encoder }) = &mut self.recording else {
             return;
         };
         let (taken, goes_on) = buffer.append(|out| write(encoder, out));
@@ -127,7 +127,7 @@ impl RecordedSession {
             buffer.end(EndReason::Full);
         }
         if !taken || !goes_on {
-            self.tape = None;
+            self.recording = None;
         }
     }
 }
@@ -143,6 +143,6 @@ impl Deref for RecordedSession {
 
 impl Drop for RecordedSession {
     fn drop(&mut self) {
-        self.end_tape();
+        self.end_recording();
     }
 }

@@ -47,10 +47,10 @@ impl Folder {
         let now = at(millisecond, 0);
         let id = format!("session-{millisecond}");
         let config = config();
-        let tape = self.recorder.tape(now, &config, &id, &hello());
-        self.recorder.begin(&tape, now.wall, &id);
+        let recording = self.recorder.recording(now, &config, &id, &hello());
+        self.recorder.begin(&recording, now.wall, &id);
         let session = Session::open(now, config, id, hello()).expect("it is honoured");
-        RecordedSession::new(session, Some(tape))
+        RecordedSession::new(session, Some(recording))
     }
 
     fn finish(self) -> (TempDir, Metrics) {
