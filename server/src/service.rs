@@ -124,7 +124,7 @@ impl Decisions {
     }
 
     /// Computes something on the blocking pool, at a lower priority than the threads that serve sessions; a panic becomes a refusal.
-    /// It stops when its caller no longer waits.
+    /// It stops when nobody waits for it.
     pub(crate) async fn on_blocking_pool<T: Send + 'static>(
         &self,
         permit: Permit,

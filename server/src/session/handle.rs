@@ -46,7 +46,7 @@ impl SessionHandle {
         query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (reply, answer) = oneshot::channel();
-        // The send fails if the asker no longer waits.
+        // The send fails if nobody waits for the answer.
         let query: Query = Box::new(move |session, now| drop(reply.send(query(session, now))));
         let ended = |_| Refusal::SessionEnded;
         self.queries.send(query).await.map_err(ended)?;
