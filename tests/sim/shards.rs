@@ -1,9 +1,8 @@
 //! Processes that share a cluster out: no namespace is served twice, and no pod is created twice, whatever becomes of them.
 
-use std::collections::BTreeMap;
-
 use tests::{
     depth::number,
+    encounters::{Encounters, HELD_BACK, LATE},
     sharded::{Mutant, Shared, growth, haste, loss, unrest},
 };
 
@@ -20,57 +19,51 @@ const RUNS_THAT_MEET_ALL: u64 = 40_000;
 
 type Story = fn(u64, Option<Mutant>) -> Result<Shared, String>;
 
-/// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Returns how often things happened.
+/// Each mutant, and the story that is made for it.
+const MUTANTS: [(Mutant, Story); 7] = [
+    (Mutant::IgnoreLayout, growth),
+    (Mutant::IgnoreFence, haste),
+    (Mutant::GiveBackEarly, haste),
+    (Mutant::HashOtherwise, unrest),
+    (Mutant::IgnoreTimeout, haste),
+    (Mutant::TakeHeldLease, growth),
+    (Mutant::IgnoreMargin, haste),
+];
+
+/// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Where there were runs enough, each of these things must have
+/// happened.
 #[expect(
     clippy::print_stdout,
     reason = "the counts are for whoever runs the schedules"
 )]
-fn check(
-    name: &str,
-    share: u64,
-    story: impl Fn(u64) -> Result<BTreeMap<&'static str, usize>, String>,
-) -> BTreeMap<&'static str, usize> {
+fn check(name: &str, share: u64, story: Story, expected: &[&str]) {
     let first = number("DECREE_SIM_SEED").unwrap_or(0);
-    let runs = number("DECREE_SIM_RUNS").unwrap_or(RUNS).div_ceil(share);
-    let mut counts = BTreeMap::new();
+    let all = number("DECREE_SIM_RUNS").unwrap_or(RUNS);
+    let runs = all.div_ceil(share);
+    let mut met = Encounters::default();
     for seed in first..first + runs {
-        let met = story(seed).unwrap_or_else(|why| {
+        let shared = story(seed, None).unwrap_or_else(|why| {
             panic!(
                 "{why}\nagain: DECREE_SIM_SEED={seed} DECREE_SIM_RUNS=1 cargo test -p tests --test sim shards::{name}"
             )
         });
-        for (what, count) in met {
-            *counts.entry(what).or_default() += count;
-        }
+        met.add(shared.encounters());
     }
-    println!("{name}: {runs} runs, {counts:?}");
-    counts
-}
-
-/// Asserts that each of these things has happened, where there were runs enough.
-fn assert_met(counts: &BTreeMap<&'static str, usize>, wanted: &[&str]) {
-    if number("DECREE_SIM_RUNS").unwrap_or(RUNS) < RUNS_THAT_MEET_ALL {
-        return;
-    }
-    for what in wanted {
-        assert!(
-            counts.contains_key(what),
-            "{what:?} never happened: {counts:?}"
-        );
-    }
+    println!("{name}: {runs} runs, {met:?}");
+    let missing = expected.iter().filter(|what| met.count(what) == 0);
+    let missing: Vec<_> = missing.collect();
+    assert!(
+        all < RUNS_THAT_MEET_ALL || missing.is_empty(),
+        "{missing:?} never happened: {met:?}"
+    );
 }
 
 #[test]
 fn processes_that_come_and_go_serve_each_namespace_once() {
-    let counts = check(
-        "processes_that_come_and_go_serve_each_namespace_once",
-        SHARE,
-        |seed| unrest(seed, None).map(|shared| shared.counts()),
-    );
-    let wanted = [
+    let expected = [
         "Lease given back",
-        "create as late as it may be",
-        "create held back",
+        LATE,
+        HELD_BACK,
         "process ended in order",
         "process lost its number of shards",
         "process paused",
@@ -79,93 +72,49 @@ fn processes_that_come_and_go_serve_each_namespace_once() {
         "shard lost",
         "shard taken",
     ];
-    assert_met(&counts, &wanted);
+    let name = "processes_that_come_and_go_serve_each_namespace_once";
+    check(name, SHARE, unrest, &expected);
 }
 
 #[test]
 fn another_number_of_shards_begins_when_the_one_before_has_ended() {
-    let counts = check(
-        "another_number_of_shards_begins_when_the_one_before_has_ended",
-        SHARE,
-        |seed| growth(seed, None).map(|shared| shared.counts()),
-    );
-    assert_met(
-        &counts,
-        &["number of shards changed", "process paused", "shard taken"],
-    );
+    let expected = ["number of shards changed", "process paused", "shard taken"];
+    let name = "another_number_of_shards_begins_when_the_one_before_has_ended";
+    check(name, SHARE, growth, &expected);
 }
 
 #[test]
 fn processes_that_are_lost_and_stopped_amid_creates_leave_none_behind() {
-    let counts = check(
-        "processes_that_are_lost_and_stopped_amid_creates_leave_none_behind",
+    let name = "processes_that_are_lost_and_stopped_amid_creates_leave_none_behind";
+    check(
+        name,
         SHARE_IN_HASTE,
-        |seed| haste(seed, None).map(|shared| shared.counts()),
+        haste,
+        &[LATE, HELD_BACK, "process paused"],
     );
-    let wanted = [
-        "create as late as it may be",
-        "create held back",
-        "process paused",
-    ];
-    assert_met(&counts, &wanted);
 }
 
 #[test]
 fn shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds() {
-    check(
-        "shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds",
-        SHARE,
-        |seed| loss(seed).map(|()| BTreeMap::new()),
-    );
+    let name = "shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds";
+    check(name, SHARE, loss, &[]);
 }
 
-/// Asserts that the story that is made for a mutant shows it, from two places on, and says what showed it.
+/// The story that is made for a mutant shows it, from two places on.
+#[test]
 #[expect(
     clippy::print_stdout,
     reason = "what found it is for whoever changes the world"
 )]
-fn is_seen(mutant: Mutant, story: Story) {
-    for first in places() {
-        let mut seeds = first..first + SCHEDULES;
-        let found = seeds.find_map(|seed| Some((seed, story(seed, Some(mutant)).err()?)));
-        let (seed, why) = found.unwrap_or_else(|| {
-            panic!("the story that is made for {mutant:?} does not show it in {SCHEDULES} schedules from {first} on")
-        });
-        println!("{mutant:?}: seed {seed}: {why}");
+fn each_mutant_is_seen() {
+    for (mutant, story) in MUTANTS {
+        for first in places() {
+            let mut seeds = first..first + SCHEDULES;
+            let found = seeds.find_map(|seed| Some((seed, story(seed, Some(mutant)).err()?)));
+            let (seed, why) = found.unwrap_or_else(|| {
+                panic!("the story that is made for {mutant:?} does not show it in {SCHEDULES} schedules from {first} on")
+            });
+            println!("{mutant:?}: seed {seed}: {why}");
+        }
     }
-}
-
-#[test]
-fn agents_that_ignore_the_number_of_shards_are_seen() {
-    is_seen(Mutant::IgnoreLayout, growth);
-}
-
-#[test]
-fn calls_that_leave_after_the_lease_are_seen() {
-    is_seen(Mutant::IgnoreFence, haste);
-}
-
-#[test]
-fn lease_that_is_given_back_too_early_is_seen() {
-    is_seen(Mutant::GiveBackEarly, haste);
-}
-
-#[test]
-fn agents_that_hash_otherwise_are_seen() {
-    is_seen(Mutant::HashOtherwise, unrest);
-}
-
-#[test]
-fn creates_that_outlast_their_timeout_are_seen() {
-    is_seen(Mutant::IgnoreTimeout, haste);
-}
-
-#[test]
-fn lease_that_is_taken_from_its_holder_is_seen() {
-    is_seen(Mutant::TakeHeldLease, growth);
-}
-
-#[test]
-fn margin_of_creates_that_is_not_kept_is_seen() {
-    is_seen(Mutant::IgnoreMargin, haste);
 }

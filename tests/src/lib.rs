@@ -67,6 +67,7 @@ pub mod fenced;
 pub mod golden;
 pub mod invariants;
 pub mod issuer;
+mod lease_api;
 pub mod ledger;
 pub mod limits;
 pub mod load;

@@ -74,23 +74,11 @@ impl Shared {
             return held.push(happening);
         }
         match happening {
-            Happening::ServerDies { server } => {
-                self.world.kill_server(server);
-                self.count("server killed");
-            }
-            Happening::ServerDrains { server } => {
-                self.world.drain(server);
-                self.count("server drained");
-            }
             Happening::ProcessStarts { shards } => self.start_process(shards),
             Happening::ProcessDies { life } => self.end_process(life),
             Happening::ProcessStops { life } => self.stop_process(life),
             Happening::ProcessPauses { life, pause } => self.pause(life, pause),
             Happening::ProcessWakes { life } => self.resume(life),
-            Happening::Scales {
-                namespace,
-                replicas,
-            } => self.scale(namespace, replicas),
             Happening::LeaseAsked { place, command } => self.lease_asked(place, &command),
             Happening::LeaseAnswered { place, answer } => self.lease_answered(place, answer),
             Happening::LeasesAsked { life } => self.leases_asked(life),
@@ -111,13 +99,10 @@ const fn listener(happening: &Happening) -> Option<u64> {
     match happening {
         Happening::LeaseAnswered { place, .. } => Some(place.life),
         Happening::LeasesListed { life, .. } | Happening::ProcessStops { life } => Some(*life),
-        Happening::ServerDies { .. }
-        | Happening::ServerDrains { .. }
-        | Happening::ProcessStarts { .. }
+        Happening::ProcessStarts { .. }
         | Happening::ProcessDies { .. }
         | Happening::ProcessPauses { .. }
         | Happening::ProcessWakes { .. }
-        | Happening::Scales { .. }
         | Happening::LeaseAsked { .. }
         | Happening::LeasesAsked { .. } => None,
     }

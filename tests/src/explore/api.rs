@@ -13,6 +13,7 @@ use decree::v1;
 use jiff::Timestamp;
 
 use super::bounds::{Act, Mutant};
+use crate::lease_api::refusal;
 
 const NAMESPACE: &str = "default";
 const SET: &str = "web";
@@ -350,17 +351,6 @@ impl Done {
             event: None,
             violation: None,
         }
-    }
-}
-
-/// Returns a refusal as the API server words it.
-#[must_use]
-pub fn refusal(code: u16, reason: &str) -> ApiError {
-    ApiError {
-        code: Some(code),
-        reason: reason.to_owned(),
-        message: reason.to_owned(),
-        ..ApiError::default()
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use agent_core::{
-    api::ApiError,
-    lease::{Command, Lead, Lease, LeaseConfig, Record},
-};
+use agent_core::lease::{Command, Lead, Lease, LeaseConfig, Record};
 use jiff::Timestamp;
 
 use super::{
-    api::refusal,
     bounds::{LEASE_DURATION, Mutant, create_limits},
     store::{Id, Interner, Messages},
 };
+use crate::lease_api::execute;
 
 /// All states of the Lease that were met, in the API server and in the processes that contend for it.
 #[derive(Debug)]
@@ -120,7 +117,7 @@ impl Leases {
         } else {
             known
         };
-        let answer = execute(known, &command);
+        let answer = execute(known.as_ref(), &command);
         let object = match (&command, &answer) {
             (Command::Create(_) | Command::Replace(_), Ok(written)) => {
                 self.objects.intern(Some(written.clone()))
@@ -129,24 +126,6 @@ impl Leases {
         };
         (object, messages.lease_answers.intern(answer))
     }
-}
-
-fn execute(known: Option<Record>, command: &Command) -> Result<Record, ApiError> {
-    let version = |record: &Record| record.resource_version.parse::<u64>().ok();
-    let (record, newest) = match (command, known) {
-        (Command::Read, Some(known)) => return Ok(known),
-        (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
-        (Command::Create(_), Some(_)) => return Err(refusal(409, "AlreadyExists")),
-        (Command::Replace(record), Some(known)) if version(record) != version(&known) => {
-            return Err(refusal(409, "Conflict"));
-        }
-        (Command::Create(record), None) => (record, 0),
-        (Command::Replace(record), Some(known)) => (record, version(&known).unwrap_or(0)),
-    };
-    Ok(Record {
-        resource_version: (newest + 1).to_string(),
-        ..record.clone()
-    })
 }
 
 fn vacant(mut lease: Record) -> Record {

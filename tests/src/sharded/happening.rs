@@ -1,4 +1,4 @@
-//! What happens to processes, servers and Leases.
+//! What happens to processes and Leases.
 
 use std::time::Duration;
 
@@ -9,12 +9,6 @@ use agent_core::{
 
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    ServerDies {
-        server: usize,
-    },
-    ServerDrains {
-        server: usize,
-    },
     /// With so many shards; without for the whole cluster.
     ProcessStarts {
         shards: Option<u16>,
@@ -32,10 +26,6 @@ pub(super) enum Happening {
     },
     ProcessWakes {
         life: u64,
-    },
-    Scales {
-        namespace: usize,
-        replicas: i32,
     },
     LeaseAsked {
         place: LeasePlace,

@@ -7,33 +7,23 @@ use agent_core::{
 
 use super::{
     happening::{Happening, LeasePlace, Slot},
-    state::{Mutant, Shared},
+    state::{Mutant, Process, Shared},
 };
+use crate::lease_api;
 
 impl Shared {
     /// Asks what the Leases of a process want asked.
-    pub(super) fn poll_leases(&mut self, life: u64) {
+    pub(super) fn poll_leases(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
-        let Some(process) = self.processes.get_mut(&life) else {
-            return;
-        };
-        let shards = process.wanted.keys().map(|shard| Slot::Shard(*shard));
-        let slots: Vec<_> = [Slot::Base, Slot::Member]
-            .into_iter()
-            .chain(shards)
-            .collect();
-        let mut asked = Vec::new();
-        for slot in slots {
+        let shards: Vec<_> = process.wanted.keys().copied().map(Slot::Shard).collect();
+        for slot in [Slot::Base, Slot::Member].into_iter().chain(shards) {
             let Some(held) = process.held_mut(slot) else {
                 continue;
             };
             if let Some(command) = held.lease.poll_command(now) {
                 let number = held.number;
-                asked.push((LeasePlace { life, slot, number }, command));
+                self.ask(LeasePlace { life, slot, number }, command);
             }
-        }
-        for (place, command) in asked {
-            self.ask(place, command);
         }
     }
 
@@ -54,8 +44,11 @@ impl Shared {
         let answer = if self.rng.chance(self.faults) {
             Err(ApiError::no_answer("refused"))
         } else {
-            self.execute(&name, command)
+            lease_api::execute(self.leases.get(&name), command)
         };
+        if let Ok(record) = &answer {
+            self.leases.insert(name, record.clone());
+        }
         let is_lost = self.rng.chance(self.faults);
         let answer = answer.and_then(|record| {
             if is_lost {
@@ -76,34 +69,6 @@ impl Shared {
             Slot::Member => names.member().name,
             Slot::Shard(shard) => names.shard(shard).name,
         }
-    }
-
-    /// Does what the API server does with a Lease: an update must know its newest version.
-    fn execute(&mut self, name: &str, command: &Command) -> Result<Record, ApiError> {
-        let refused = |code| {
-            Err(ApiError {
-                code: Some(code),
-                ..ApiError::default()
-            })
-        };
-        let record = match (command, self.leases.get(name)) {
-            (Command::Read, Some(record)) => return Ok(record.clone()),
-            (Command::Read | Command::Replace(_), None) => return refused(404),
-            (Command::Create(_), Some(_)) => return refused(409),
-            (Command::Replace(record), Some(old))
-                if record.resource_version != old.resource_version =>
-            {
-                return refused(409);
-            }
-            (Command::Create(record) | Command::Replace(record), _) => record,
-        };
-        self.lease_version += 1;
-        let stored = Record {
-            resource_version: self.lease_version.to_string(),
-            ..record.clone()
-        };
-        self.leases.insert(name.to_owned(), stored.clone());
-        Ok(stored)
     }
 
     pub(super) fn lease_answered(
@@ -135,29 +100,18 @@ impl Shared {
     }
 
     /// Gives the Lease of a shard back, or that of the whole cluster.
-    pub(super) fn give_back(&mut self, life: u64, shard: u16) {
+    pub(super) fn give_back(&mut self, life: u64, process: &mut Process, shard: u16) {
         let now = self.now();
-        let Some(process) = self.processes.get_mut(&life) else {
+        let Some(mut wanted) = process.wanted.remove(&shard) else {
             return;
         };
-        let Some(wanted) = process.wanted.remove(&shard) else {
-            return;
+        let (slot, held) = match &mut wanted.held {
+            Some(held) => (Slot::Shard(shard), held),
+            None => (Slot::Base, &mut process.base),
         };
-        let is_whole = wanted.held.is_none();
-        let slot = if is_whole {
-            Slot::Base
-        } else {
-            Slot::Shard(shard)
-        };
-        let held = match wanted.held {
-            Some(mut held) => held.lease.release(now).map(|it| (held.number, it)),
-            None => {
-                let record = process.base.lease.release(now);
-                record.map(|it| (process.base.number, it))
-            }
-        };
-        if let Some((number, record)) = held {
-            self.count("Lease given back");
+        if let Some(record) = held.lease.release(now) {
+            let number = held.number;
+            self.note("Lease given back");
             let place = LeasePlace { life, slot, number };
             self.ask(place, Command::Replace(record));
         }

@@ -54,83 +54,62 @@ impl Shared {
 
     /// Lets every process that is awake do what is due.
     pub(super) fn wake(&mut self) {
-        let lives: Vec<_> = self.processes.keys().copied().collect();
+        let mut lives: Vec<_> = self.processes.keys().copied().collect();
+        lives.retain(|life| !self.paused.contains_key(life));
         for life in lives {
-            if !self.paused.contains_key(&life) {
-                self.wake_process(life);
+            if let Some(process) = self.processes.remove(&life) {
+                self.wake_process(life, process);
             }
         }
     }
 
-    fn wake_process(&mut self, life: u64) {
+    fn wake_process(&mut self, life: u64, mut process: Process) {
         let now = self.now();
-        let Some(process) = self.processes.get_mut(&life) else {
-            return;
-        };
         process.served = now;
-        let (shards, is_stopping) = (process.shards, process.is_stopping);
         if process.base.lease.is_lost(now) {
             self.end_process(life);
-            if !is_stopping {
-                self.count("process lost its number of shards");
-                let shards = shards.map(NonZeroU16::get);
+            if !process.is_stopping {
+                self.note("process lost its number of shards");
+                let shards = process.shards.map(NonZeroU16::get);
                 let starts = Happening::ProcessStarts { shards };
                 let delay = self.rng.delay(Duration::from_secs(1));
                 self.schedule.after(delay, starts);
             }
             return;
         }
-        self.begin(life);
-        self.follow_leases(life);
-        self.follow_plan(life);
-        self.finish(life);
-        self.poll_leases(life);
+        self.begin(life, &mut process);
+        self.follow_leases(life, &mut process);
+        self.follow_plan(life, &mut process);
+        self.finish(life, &mut process);
+        if process.is_stopping && process.wanted.is_empty() {
+            self.note("process ended in order");
+            return self.end_process(life);
+        }
+        self.poll_leases(life, &mut process);
+        self.processes.insert(life, process);
     }
 
     /// Begins what the base Lease is for, once it is held.
-    fn begin(&mut self, life: u64) {
+    fn begin(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
         let is_free = self.is_mutant(Mutant::IgnoreLayout);
-        let Some(process) = self.processes.get(&life) else {
-            return;
-        };
         let leads = process.base.lease.lead(now).is_some() || is_free;
         if !leads || process.is_stopping {
             return;
         }
-        match process.shards {
-            Some(_)
-                if process
-                    .member
-                    .as_ref()
-                    .is_none_or(|it| it.lease.is_lost(now)) =>
-            {
-                let config = process.names.member();
-                let member = self.held(Lease::new(config.clone()), config.name);
-                if let Some(process) = self.processes.get_mut(&life) {
-                    process.member = Some(member);
-                }
-                self.ask_for_leases(life);
-            }
-            None if process.wanted.is_empty() => {
-                let whole = Wanted {
-                    held: None,
-                    agent: None,
-                    is_stopping: false,
-                };
-                if let Some(process) = self.processes.get_mut(&life) {
-                    process.wanted.insert(0, whole);
-                }
-            }
-            Some(_) | None => {}
+        let member = process.member.as_ref();
+        if process.shards.is_none() {
+            process.wanted.entry(0).or_default();
+        } else if member.is_none_or(|it| it.lease.is_lost(now)) {
+            let config = process.names.member();
+            process.member = Some(self.held(Lease::new(config.clone()), config.name));
+            self.ask_for_leases(life, process);
         }
     }
 
-    fn ask_for_leases(&mut self, life: u64) {
+    fn ask_for_leases(&mut self, life: u64, process: &mut Process) {
         let delay = self.transit();
-        if let Some(process) = self.processes.get_mut(&life) {
-            process.next_list = None;
-        }
+        process.next_list = None;
         self.schedule.after(delay, Happening::LeasesAsked { life });
     }
 
@@ -150,43 +129,28 @@ impl Shared {
     }
 
     /// Starts the agents of shards whose Lease is held, and ends those of shards whose Lease is lost.
-    fn follow_leases(&mut self, life: u64) {
+    fn follow_leases(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
-        let Some(process) = self.processes.get(&life) else {
-            return;
-        };
         let shards: Vec<_> = process.wanted.keys().copied().collect();
         for shard in shards {
-            let Some(process) = self.processes.get(&life) else {
-                return;
-            };
             let wanted = &process.wanted[&shard];
-            let lease = wanted
-                .held
-                .as_ref()
-                .map_or(&process.base.lease, |it| &it.lease);
-            let (lead, is_lost) = (lease.lead(now), lease.is_lost(now));
-            let is_asking = lease.is_asking();
+            let held = wanted.held.as_ref().unwrap_or(&process.base);
+            let (lead, is_asking) = (held.lease.lead(now), held.lease.is_asking());
             let (agent, is_stopping) = (wanted.agent, wanted.is_stopping);
             match (lead, agent) {
-                _ if is_lost => {
-                    self.count("shard lost");
+                _ if held.lease.is_lost(now) => {
+                    self.note("shard lost");
                     agent.into_iter().for_each(|agent| self.drop_agent(agent));
-                    if let Some(process) = self.processes.get_mut(&life) {
-                        process.wanted.remove(&shard);
-                    }
+                    process.wanted.remove(&shard);
                 }
-                (Some(lead), None) if !is_stopping => self.serve(life, shard, lead.epoch),
-                (_, None) if is_stopping && !is_asking => self.give_back(life, shard),
+                (Some(lead), None) if !is_stopping => self.serve(life, process, shard, lead.epoch),
+                (_, None) if is_stopping && !is_asking => self.give_back(life, process, shard),
                 _ => {}
             }
         }
     }
 
-    fn serve(&mut self, life: u64, number: u16, epoch: i64) {
-        let Some(process) = self.processes.get(&life) else {
-            return;
-        };
+    fn serve(&mut self, life: u64, process: &mut Process, number: u16, epoch: i64) {
         let shard = process.shards.and_then(|count| {
             // In another way: the shards are counted from the other end.
             let number = if process.is_odd {
@@ -214,19 +178,15 @@ impl Shared {
         };
         let id = self.world.begin_part(config, part);
         self.agents.insert(id, (life, number));
-        self.count("shard taken");
-        let process = self.processes.get_mut(&life);
-        if let Some(wanted) = process.and_then(|it| it.wanted.get_mut(&number)) {
+        self.note("shard taken");
+        if let Some(wanted) = process.wanted.get_mut(&number) {
             wanted.agent = Some(id);
         }
     }
 
     /// Takes and gives back what the other processes leave.
-    fn follow_plan(&mut self, life: u64) {
+    fn follow_plan(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
-        let Some(process) = self.processes.get_mut(&life) else {
-            return;
-        };
         if process.member.is_none() || process.is_stopping {
             return;
         }
@@ -238,35 +198,26 @@ impl Shared {
             };
             wanted.is_stopping |= is_unwanted;
         }
-        let new = plan.take.into_iter();
-        let new: Vec<_> = new.filter(|it| !process.wanted.contains_key(it)).collect();
-        let is_due = process.next_list.is_some_and(|due| due <= now);
-        for shard in new {
-            let Some(process) = self.processes.get(&life) else {
-                return;
-            };
-            let lease = process.assignment.lease_of(now, shard);
-            let name = process.names.shard(shard).name;
-            let wanted = Wanted {
-                held: Some(self.held(lease, name)),
-                agent: None,
-                is_stopping: false,
-            };
-            if let Some(process) = self.processes.get_mut(&life) {
-                process.wanted.insert(shard, wanted);
+        for shard in plan.take {
+            if process.wanted.contains_key(&shard) {
+                continue;
             }
+            let lease = process.assignment.lease_of(now, shard);
+            let held = self.held(lease, process.names.shard(shard).name);
+            let wanted = Wanted {
+                held: Some(held),
+                ..Wanted::default()
+            };
+            process.wanted.insert(shard, wanted);
         }
-        if is_due {
-            self.ask_for_leases(life);
+        if process.next_list.is_some_and(|due| due <= now) {
+            self.ask_for_leases(life, process);
         }
     }
 
-    /// Gives back the Leases of agents that have stopped, and ends a process that has none left and is to stop.
-    fn finish(&mut self, life: u64) {
+    /// Gives back the Leases of agents that have stopped.
+    fn finish(&mut self, life: u64, process: &mut Process) {
         let (now, early) = (self.now(), self.is_mutant(Mutant::GiveBackEarly));
-        let Some(process) = self.processes.get_mut(&life) else {
-            return;
-        };
         let stopping = process.wanted.iter();
         let stopping = stopping.filter(|(_, it)| it.is_stopping || process.is_stopping);
         let stopping = stopping.map(|(shard, it)| {
@@ -278,22 +229,18 @@ impl Shared {
             let Some((id, actor)) = agent else {
                 // What it asks may give it the Lease.
                 if !is_asking {
-                    self.give_back(life, shard);
+                    self.give_back(life, process, shard);
                 }
                 continue;
             };
             actor.agent.handle_shutdown();
-            if actor.agent.is_stopped(now) {
+            let is_stopped = actor.agent.is_stopped(now);
+            if is_stopped {
                 self.drop_agent(id);
-                self.give_back(life, shard);
-            } else if early {
-                self.give_back(life, shard);
             }
-        }
-        let process = &self.processes[&life];
-        if process.is_stopping && process.wanted.is_empty() {
-            self.count("process ended in order");
-            self.end_process(life);
+            if is_stopped || early {
+                self.give_back(life, process, shard);
+            }
         }
     }
 
@@ -317,9 +264,7 @@ impl Shared {
     /// Ends a process where it stands.
     pub(super) fn end_process(&mut self, life: u64) {
         self.paused.remove(&life);
-        if self.processes.remove(&life).is_none() {
-            return;
-        }
+        self.processes.remove(&life);
         for agent in self.agents_of(life) {
             self.drop_agent(agent);
         }
@@ -337,7 +282,7 @@ impl Shared {
 
     pub(super) fn pause(&mut self, life: u64, pause: Duration) {
         if self.processes.contains_key(&life) && !self.paused.contains_key(&life) {
-            self.count("process paused");
+            self.note("process paused");
             self.paused.insert(life, Vec::new());
             for agent in self.agents_of(life) {
                 self.world.pause(agent, pause);

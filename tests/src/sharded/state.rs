@@ -17,12 +17,7 @@ use serde_json::json;
 
 use super::happening::{Happening, Slot};
 use crate::{
-    actors::CREATES,
-    chaos::Chaos,
-    encounters::{HELD_BACK, LATE},
-    mutants,
-    rng::Rng,
-    schedule::Schedule,
+    actors::CREATES, chaos::Chaos, encounters::Encounters, mutants, rng::Rng, schedule::Schedule,
     world::World,
 };
 
@@ -37,6 +32,8 @@ pub(super) const CREATES_LIMITED_BY_LEASE: CreateLimits = CreateLimits {
 pub(super) const TRANSIT_MAX: Duration = Duration::from_millis(200);
 /// How many namespaces there are, with a ReplicaSet in each.
 pub(super) const NAMESPACES: usize = 8;
+/// How many pods a ReplicaSet has at most.
+const PODS_MAX: usize = 40;
 
 /// A way in which a world is broken, which its checks must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +59,6 @@ pub enum Mutant {
 pub struct Shared {
     pub(super) world: World,
     pub(super) leases: BTreeMap<String, Record>,
-    pub(super) lease_version: u64,
     pub(super) schedule: Schedule<Happening>,
     pub(super) rng: Rng,
     pub(super) mutant: Option<Mutant>,
@@ -78,7 +74,6 @@ pub struct Shared {
     /// How many pods were created in each namespace.
     pub(super) created: BTreeMap<String, usize>,
     pub(super) wanted: BTreeMap<String, usize>,
-    counts: BTreeMap<&'static str, usize>,
     pub(super) numbers: u64,
 }
 
@@ -110,7 +105,7 @@ pub(super) struct Held {
 }
 
 /// A shard that a process serves or waits for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// `None` where the whole cluster is served, by the base Lease.
     pub(super) held: Option<Held>,
@@ -161,7 +156,6 @@ impl Shared {
             schedule: Schedule::new(world.now()),
             world,
             leases: BTreeMap::new(),
-            lease_version: 0,
             rng: Rng::new(!seed),
             mutant,
             faults,
@@ -171,7 +165,6 @@ impl Shared {
             paused: BTreeMap::new(),
             created: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            counts: BTreeMap::new(),
             numbers: 0,
         };
         // Either it is its own timeout that limits a create, or the Lease.
@@ -220,32 +213,25 @@ impl Shared {
         self.schedule.now()
     }
 
-    pub(super) fn count(&mut self, what: &'static str) {
-        *self.counts.entry(what).or_default() += 1;
+    pub(super) fn note(&mut self, what: &'static str) {
+        self.world.encounters.note(what);
     }
 
     /// Returns how often what a test is about has happened.
     #[must_use]
-    pub fn counts(&self) -> BTreeMap<&'static str, usize> {
-        let mut counts = self.counts.clone();
-        for word in [HELD_BACK, LATE] {
-            let count = self.world.encounters.count(word);
-            if count > 0 {
-                counts.insert(word, usize::try_from(count).unwrap_or(usize::MAX));
-            }
-        }
-        counts
+    pub const fn encounters(&self) -> &Encounters {
+        &self.world.encounters
     }
 
-    /// Scales the ReplicaSet of a namespace up.
-    pub(super) fn scale(&mut self, number: usize, replicas: i32) {
+    /// Asks for more pods in a namespace. None is ever to go, so each that is created twice is one too many.
+    pub(super) fn scale_up_in(&mut self, number: usize, more: usize) {
         let namespace = namespace(number);
+        let replicas = (self.wanted[&namespace] + more).min(PODS_MAX);
         let patch = json!({"spec": {"replicas": replicas}});
         let kind = agent_fake::Kind::ReplicaSet;
         let scaled = self.world.cluster.patch(kind, &namespace, "web", &patch);
         scaled.expect("it is there");
-        let wanted = usize::try_from(replicas).expect("not negative");
-        self.wanted.insert(namespace, wanted);
+        self.wanted.insert(namespace, replicas);
     }
 
     pub(super) const fn number(&mut self) -> u64 {

@@ -9,11 +9,9 @@ use super::{
 
 /// How many of a thousand requests are refused, and as many are answered by nothing.
 const FAULTS: u64 = 20;
-/// How many pods a ReplicaSet has at most.
-const PODS_MAX: u64 = 40;
 /// How often pods are created in haste, and how many in each namespace.
 const HASTES: u64 = 3;
-const PODS_OF_HASTE: u64 = 6;
+const PODS_OF_HASTE: usize = 6;
 /// How long things happen.
 const UNREST: Duration = Duration::from_secs(90);
 /// How long a world that is left alone may take to come to rest: what was in doubt is over, Leases have run out, and backoffs too.
@@ -100,7 +98,7 @@ pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
         // Whatever started since then, also in place of one that lost its Lease, is of this number of shards.
         before = shared.processes.keys().copied().collect();
         before.retain(|life| *life > first);
-        shared.count("number of shards changed");
+        shared.note("number of shards changed");
     }
     // One that lost its Lease since then has begun again with the number that it had.
     for _ in 0..30 {
@@ -123,8 +121,8 @@ pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
 ///
 /// # Errors
 /// Says what went wrong.
-pub fn loss(seed: u64) -> Result<(), String> {
-    let mut shared = Shared::new(seed, 0, None);
+pub fn loss(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
+    let mut shared = Shared::new(seed, 0, mutant);
     for _ in 0..3 {
         shared.start_within(Duration::from_secs(1), Some(6));
     }
@@ -136,7 +134,10 @@ pub fn loss(seed: u64) -> Result<(), String> {
     let life = *shared.rng.pick(&lives);
     shared.end_process(life);
     shared.run(LEASE + TAKE_OVER_WITHIN)?;
-    shared.unfinished().map_or(Ok(()), Err)
+    match shared.unfinished() {
+        Some(why) => Err(why),
+        None => Ok(shared),
+    }
 }
 
 // === impl Shared ===
@@ -167,55 +168,46 @@ impl Shared {
     fn act(&mut self, shards: Option<u16>) -> Result<(), String> {
         let lives: Vec<_> = self.processes.keys().copied().collect();
         let server = usize::from(self.rng.chance(500));
-        let kind = self.rng.between(0, 9);
-        if kind < 4 && !lives.is_empty() {
-            let life = *self.rng.pick(&lives);
-            let happening = match kind {
-                0 => Happening::ProcessDies { life },
-                1 => Happening::ProcessStops { life },
-                _ => Happening::ProcessPauses {
-                    life,
-                    pause: self.rng.delay(2 * LEASE),
-                },
-            };
-            if kind < 2 {
-                self.start_within(Duration::from_secs(3), shards);
+        match self.rng.between(0, 9) {
+            kind @ 0..4 if !lives.is_empty() => {
+                let life = *self.rng.pick(&lives);
+                let happening = match kind {
+                    0 => Happening::ProcessDies { life },
+                    1 => Happening::ProcessStops { life },
+                    _ => Happening::ProcessPauses {
+                        life,
+                        pause: self.rng.delay(2 * LEASE),
+                    },
+                };
+                if kind < 2 {
+                    self.start_within(Duration::from_secs(3), shards);
+                }
+                self.schedule.after(Duration::ZERO, happening);
             }
-            self.schedule.after(Duration::ZERO, happening);
-        } else if kind == 4 {
-            self.schedule
-                .after(Duration::ZERO, Happening::ServerDies { server });
-        } else if kind == 5 {
-            self.schedule
-                .after(Duration::ZERO, Happening::ServerDrains { server });
-        } else {
-            self.scale_up();
+            4 => {
+                self.world.kill_server(server);
+                self.note("server killed");
+            }
+            5 => {
+                self.world.drain(server);
+                self.note("server drained");
+            }
+            _ => self.scale_up(),
         }
         let wait = self.rng.delay(Duration::from_secs(4));
         self.run(wait)
     }
 
-    /// Asks for more pods in a namespace. None is ever to go, so each that is created twice is one too many.
     fn scale_up(&mut self) {
         let namespace = self.rng.between(0, NAMESPACES as u64 - 1) as usize;
-        let more = self.rng.between(1, 6);
+        let more = self.rng.between(1, 6) as usize;
         self.scale_up_in(namespace, more);
     }
 
-    fn scale_up_in(&mut self, namespace: usize, more: u64) {
-        let before = self.wanted[&super::state::namespace(namespace)] as u64;
-        let replicas = (before + more).min(PODS_MAX);
-        let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
-        let scales = Happening::Scales {
-            namespace,
-            replicas,
-        };
-        self.schedule.after(Duration::ZERO, scales);
-    }
-
     fn run(&mut self, time: Duration) -> Result<(), String> {
-        let until = self.now() + time;
-        while self.step(until)? {}
+        let now = self.now();
+        self.world.follow(now, &[]);
+        while self.step(now + time)? {}
         Ok(())
     }
 

@@ -8,7 +8,10 @@ use agent_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actors::{CREATES, Clock};
+use crate::{
+    actors::{CREATES, Clock},
+    lease_api,
+};
 
 /// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
 const DURATION: Duration = Duration::from_secs(9);
@@ -18,7 +21,6 @@ const DURATION: Duration = Duration::from_secs(9);
 pub(super) struct Leadership {
     contenders: BTreeMap<u64, Contender>,
     lease: Option<Record>,
-    version: u64,
 }
 
 /// A process that holds the Lease or wants to.
@@ -139,25 +141,13 @@ impl Leadership {
         }
     }
 
-    /// Does what the API server does with the Lease: an update must know its newest version.
+    /// Does what the API server does with the Lease.
     pub(super) fn execute(&mut self, command: &Command) -> Result<Record, ApiError> {
-        let record = match (command, &self.lease) {
-            (Command::Read, Some(lease)) => return Ok(lease.clone()),
-            (Command::Read | Command::Replace(_), None) => return Err(refusal(404, "NotFound")),
-            (Command::Create(_), Some(_)) => return Err(refusal(409, "AlreadyExists")),
-            (Command::Replace(record), Some(lease))
-                if record.resource_version != lease.resource_version =>
-            {
-                return Err(refusal(409, "Conflict"));
-            }
-            (Command::Create(record) | Command::Replace(record), _) => record,
-        };
-        self.version += 1;
-        let stored = Record {
-            resource_version: self.version.to_string(),
-            ..record.clone()
-        };
-        Ok(self.lease.insert(stored).clone())
+        let answer = lease_api::execute(self.lease.as_ref(), command);
+        if let Ok(record) = &answer {
+            self.lease = Some(record.clone());
+        }
+        answer
     }
 }
 
@@ -180,14 +170,5 @@ impl Contender {
         } else {
             self.clock.when_monotonic(shown)
         }
-    }
-}
-
-/// Returns the answer of an API server that refuses.
-pub(super) fn refusal(code: u16, reason: &str) -> ApiError {
-    ApiError {
-        code: Some(code),
-        reason: reason.to_owned(),
-        ..ApiError::default()
     }
 }

@@ -5,8 +5,8 @@ use agent_core::{
     lease::{Command, Record},
 };
 
-use super::{happening::Happening, leadership::refusal, state::World};
-use crate::mutants::Mutant;
+use super::{happening::Happening, state::World};
+use crate::{lease_api::refusal, mutants::Mutant};
 
 impl World {
     /// Does what the processes that are awake want of the Lease. Returns those that have lost it, and end.
