@@ -32,6 +32,7 @@ pub mod recording {
 /// Holds the contract and everything it imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));
 
+pub mod causes;
 #[cfg(feature = "json")]
 pub mod json;
 mod trace_context;

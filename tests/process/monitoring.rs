@@ -10,6 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use decree::causes;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::{
@@ -262,6 +263,25 @@ fn each_alert_fires_when_it_should_and_only_then() {
             BTreeSet::from([0, 1]),
             "{name} is calm once, and fires once"
         );
+    }
+}
+
+/// What a person reads in an alert is what `decree explain`, the console and an event say of the ReplicaSets.
+#[test]
+fn alerts_about_causes_begin_with_the_words_of_the_cause() {
+    let words = [
+        ("DecreeBudgetHolds", causes::HELD_BY_BUDGET),
+        ("DecreeOtherController", causes::OTHER_CONTROLLER),
+        ("DecreePodsDoNotLast", causes::PODS_DO_NOT_LAST),
+        ("DecreeReplicaSetsQuarantined", causes::QUARANTINED),
+        ("DecreeReplicaSetsUnconverged", "Blocked or slow"),
+    ];
+    for (alert, cause) in words {
+        let rules = rules();
+        let rule = rules.iter().find(|rule| rule["alert"] == alert);
+        let rule = rule.unwrap_or_else(|| panic!("there is no {alert}"));
+        let summary = text(rule, "/annotations/summary");
+        assert!(summary.starts_with(&format!("{cause}: ")), "{summary}");
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use decree::v1;
+use decree::{causes::OTHER_CONTROLLER, v1};
 use jiff::Timestamp;
 
 pub(crate) use self::window::Sizes;
@@ -32,6 +32,9 @@ use crate::{
     resume::{Extent, Resume},
     rules::{Refusal, Rule},
 };
+
+/// How the detail of a hold begins that another controller led to.
+const AT_WORK: &str = "another controller is at work: ";
 
 /// A scope in which operations of a kind do not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +100,22 @@ impl Hold {
         let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
         let (detail, command) = (&self.detail, self.scope.command());
         format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
+    }
+
+    /// Returns the cause as the server words it.
+    fn cause(&self) -> String {
+        match self.cause {
+            Cause::Limit => format!("{}: {}", self.scope.held(), self.detail),
+            Cause::OtherController => {
+                let detail = self.detail.strip_prefix(AT_WORK).unwrap_or(&self.detail);
+                format!("{OTHER_CONTROLLER}: {detail}")
+            }
+        }
+    }
+
+    /// Returns the text of the event: the cause, and what ends it. It has no time, as it would then be another event for each hold.
+    fn event(&self) -> String {
+        format!("{}; resume with: {}", self.cause(), self.scope.command())
     }
 }
 
@@ -199,9 +218,7 @@ impl Budget {
             since: now,
             replica_set: replica_set.clone(),
             cause: Cause::OtherController,
-            detail: format!(
-                "another controller is at work: {writer} created {PODS_MIN} of its pods within a minute"
-            ),
+            detail: format!("{AT_WORK}{writer} created {PODS_MIN} of its pods within a minute"),
             notified: HashSet::new(),
         };
         match self.config.other_controller {
@@ -285,7 +302,7 @@ impl Budget {
             self.notes.push_back(Note {
                 object: replica_set.clone(),
                 reason: hold.cause.reason(),
-                message: message.clone(),
+                message: hold.event(),
             });
         }
         Refusal::new(hold.cause.rule(), message)
@@ -302,10 +319,15 @@ impl Budget {
 
     /// Reports what would be held.
     fn warn(&mut self, hold: Hold) {
+        let message = match hold.cause {
+            // Nothing is held, so that no cause of the server says the same.
+            Cause::Limit => format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
+            Cause::OtherController => hold.cause(),
+        };
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
             reason: hold.cause.reason(),
-            message: format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
+            message,
         });
         self.changes.push_back(Change::Warned(hold));
     }

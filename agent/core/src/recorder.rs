@@ -6,7 +6,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
+use decree::{
+    causes::{PODS_DO_NOT_LAST, without_next_try},
+    v1::{self, FailureClass, outcome::Outcome as OutcomeKind},
+};
 use jiff::Timestamp;
 
 use self::recent::Recent;
@@ -168,7 +171,7 @@ impl Note {
         Some(Self {
             object: batch.replica_set.clone()?,
             reason: Reason::PodsDoNotLast,
-            message: format!("Creating pods backs off: {}", reason.detail),
+            message: format!("{PODS_DO_NOT_LAST}: {}", without_next_try(&reason.detail)),
         })
     }
 

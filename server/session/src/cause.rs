@@ -9,7 +9,10 @@ mod finding;
 mod refused;
 mod words;
 
-use decree::v1::{self, Rule, Severity};
+use decree::{
+    causes,
+    v1::{self, Rule, Severity},
+};
 use server_core::{Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
 
 use self::{
@@ -103,7 +106,7 @@ fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Findi
 
 fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
     if let Some(why) = reason(summary, Rule::Quarantined) {
-        let text = format!("Quarantined: {}", short(why));
+        let text = format!("{}: {}", causes::QUARANTINED, short(why));
         return Some(Finding::blocked(text).next(names.show()));
     }
     reason(summary, Rule::BeingDeleted)?;
@@ -135,8 +138,8 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Findin
     }
     let why = reason(summary, Rule::PodsDoNotLast)?;
     // The core says when creates open again; that is the time of the next sync.
-    let why = why.split("; next try in ").next().unwrap_or_default();
-    let text = said("Pods do not last", why);
+    let why = causes::without_next_try(why);
+    let text = said(causes::PODS_DO_NOT_LAST, why);
     Some(Finding::blocked(text).next(names.describe()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use decree::v1;
+use decree::{causes, v1};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,15 @@ impl Scope {
             } => format!("decree resume {namespace}/{name}"),
             Self::Namespace(namespace) => format!("decree resume --namespace {namespace}"),
             Self::Cluster => "decree resume --all".to_owned(),
+        }
+    }
+
+    /// Returns the cause of a ReplicaSet of which a budget holds this scope.
+    pub(super) const fn held(&self) -> &'static str {
+        match self {
+            Self::ReplicaSet { .. } => causes::HELD_BY_BUDGET,
+            Self::Namespace(_) => causes::HELD_BY_BUDGET_OF_NAMESPACE,
+            Self::Cluster => causes::HELD_BY_BUDGET_OF_CLUSTER,
         }
     }
 

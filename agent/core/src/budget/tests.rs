@@ -96,6 +96,9 @@ fn operation_beyond_the_limit_is_refused_and_holds_its_scope() {
     let expected = "deletes in replica set default/web are held since 1970-01-01T00:00:00Z: \
                     4 deletes in a minute, 3 are allowed; resume with: decree resume default/web";
     assert_eq!(refusal.message, expected);
+    let note = budget.poll_note().expect("people are told");
+    let expected = "Held by a budget: 4 deletes in a minute, 3 are allowed; resume with: decree resume default/web";
+    assert_eq!(note.message, expected);
 }
 
 #[test]
@@ -397,6 +400,10 @@ fn third_pod_of_another_controller_within_a_minute_holds_its_replica_set() {
         assert_eq!(refused.message, expected);
     }
     assert!(budget.delete(at(72), &set("default", "another")));
+    let first = budget.notes.front().expect("people are told");
+    let expected = "Another controller is at work: kube-controller-manager created 3 of its pods within a minute; \
+                    resume with: decree resume default/web";
+    assert_eq!(first.message, expected);
     let told = vec![(Reason::OtherController, "web".to_owned()); 2];
     assert_eq!(budget.told(), told, "creates and deletes, once each");
 }

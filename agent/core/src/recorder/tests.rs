@@ -159,3 +159,21 @@ fn what_a_person_cannot_mend_is_no_event() {
     let expected = (Reason::FailedDelete, "Error deleting: no".to_owned());
     assert_eq!(delete(FailureClass::Forbidden), Some(expected));
 }
+
+/// The words are those of the server's cause: see the table in server/session/src/cause/tests.
+#[test]
+fn trial_is_told_in_the_words_of_the_cause() {
+    let detail = "10 pods ended within a minute of being created; the latest has failed; next try in 5000 ms";
+    let batch = v1::Batch {
+        replica_set: Some(v1::ObjectRef::default()),
+        reasons: vec![v1::Reason {
+            rule: v1::Rule::PodsDoNotLast.into(),
+            detail: detail.to_owned(),
+        }],
+        ..v1::Batch::default()
+    };
+    let note = Note::of_trial(&batch).expect("it is a trial");
+    let expected =
+        "Pods do not last: 10 pods ended within a minute of being created; the latest has failed";
+    assert_eq!(note.message, expected);
+}

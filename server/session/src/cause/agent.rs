@@ -1,5 +1,7 @@
 //! What an agent refused to do, by its own words: those of the bundled agent are understood, any others repeated.
 
+use decree::causes;
+
 use super::finding::{Finding, Names, said};
 
 /// Returns why the agent started an operation not at all.
@@ -23,18 +25,21 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
     let (_, rest) = rest.split_once(": ")?;
     let (detail, _) = rest.split_once("; resume with: ").unwrap_or((rest, ""));
     let Names { namespace, name } = names;
-    let (of, resume) = if scope.starts_with("replica set ") {
-        ("", format!("{namespace}/{name}"))
+    let (what, resume) = if scope.starts_with("replica set ") {
+        (causes::HELD_BY_BUDGET, format!("{namespace}/{name}"))
     } else if scope.starts_with("namespace ") {
-        (" of the namespace", format!("--namespace {namespace}"))
+        (
+            causes::HELD_BY_BUDGET_OF_NAMESPACE,
+            format!("--namespace {namespace}"),
+        )
     } else {
-        (" of the cluster", "--all".to_owned())
+        (causes::HELD_BY_BUDGET_OF_CLUSTER, "--all".to_owned())
     };
     let finding = match detail.strip_prefix("another controller is at work: ") {
         Some(other) => another_controller(other),
-        None => Finding::blocked(said(&format!("Held by a budget{of}"), detail)),
+        None => Finding::blocked(said(what, detail)),
     };
-    let group = if of.is_empty() {
+    let group = if what == causes::HELD_BY_BUDGET {
         String::new()
     } else {
         finding.text.clone()
@@ -43,5 +48,5 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
 }
 
 fn another_controller(what: &str) -> Finding {
-    Finding::blocked(said("Another controller is at work", what))
+    Finding::blocked(said(causes::OTHER_CONTROLLER, what))
 }
