@@ -55,8 +55,8 @@ pub(crate) enum Command {
     /// Show server and agent at work, or act on a running demo cluster
     ///
     /// The cluster is embedded in this process. Prints what it does, a line for each decision: the victims of a scale-down are named before they go, the server is killed during a
-    /// scale-up, the budget of the agent stops a deletion, a quota refuses, and a shadow finds what another controller did wrong. The exit
-    /// code is 0 if all went as told.
+    /// scale-up, the agent stops a rogue server, a quota refuses, and a shadow finds what another controller did wrong. The exit
+    /// code is 0 if all went as told. On a terminal, q ends it.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files

@@ -15,16 +15,19 @@ use crate::{
     args::DemoArgs,
     exit::{Exit, Failure},
     input,
-    sandbox::{self, Sandbox, Settings},
+    sandbox::{self, Sandbox, Settings, beginning},
     streams::Io,
 };
 
 mod acts;
+mod keys;
 pub(crate) mod remote;
+mod rogue;
 mod script;
 mod shadowed;
 mod standing;
 
+use keys::Keys;
 use script::{Pace, Script};
 
 pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -42,6 +45,12 @@ async fn perform(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let stop = sandbox::on_signal()?;
+    let terminal = io.keys.take().filter(|_| (io.terminal)().is_some());
+    let keys = terminal.map(|terminal| Keys::listen(terminal, &stop));
+    let keys = keys
+        .transpose()
+        .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?
+        .flatten();
     let has_files = !args.files.is_empty();
     let settings = Settings {
         listen: args.listen,
@@ -52,7 +61,7 @@ async fn perform(
         budget: acts::budget(),
         is_killable: true,
     };
-    let prepare = sandbox::prepare(has_files);
+    let prepare = sandbox::prepare(has_files, beginning::install);
     let sandbox = Sandbox::open(settings, Mode::Enforce, objects, prepare).await?;
     let is_read = (io.terminal)().is_some() && !args.fast;
     let pace = if is_read {
@@ -65,7 +74,7 @@ async fn perform(
         if has_files {
             acts::bring_to_size(&mut script).await?;
         } else {
-            acts::play(&mut script, args.seed).await?;
+            acts::play(&mut script, args.seed, keys.is_some()).await?;
         }
         script.sum_up()
     };

@@ -3,6 +3,7 @@
 use std::{
     env,
     io::{BufWriter, IsTerminal, stderr, stdin, stdout},
+    os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
 };
 
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let exit = decree_cli::run(
         env::args_os(),
         decree_cli::Io {
+            keys: keys(),
             stdin: &mut stdin().lock(),
             stdout: &mut stdout,
             stderr: &mut stderr(),
@@ -23,6 +25,13 @@ fn main() -> ExitCode {
         },
     );
     exit.into()
+}
+
+/// Returns the terminal on standard input, if it is one.
+fn keys() -> Option<OwnedFd> {
+    let stdin = stdin();
+    let terminal = Some(stdin.as_fd()).filter(IsTerminal::is_terminal)?;
+    terminal.try_clone_to_owned().ok()
 }
 
 /// Returns the terminal on standard output, if it is one. One that does not tell its size has that of old.

@@ -42,6 +42,7 @@ mod task;
 pub(crate) use decision_log::DecisionLog;
 use feed::Decided;
 use server::RunningServer;
+pub(crate) use server::Threads;
 pub(crate) use settings::Settings;
 use task::Task;
 
@@ -109,12 +110,12 @@ pub(crate) fn log(log_level: Option<&runtime::Filter>) {
     let _ = log.init();
 }
 
-/// Returns what an embedded cluster begins with: two ReplicaSets, unless files say otherwise.
-pub(crate) fn prepare(has_files: bool) -> Prepare {
+/// Returns what an embedded cluster begins with, unless files say otherwise.
+pub(crate) fn prepare(has_files: bool, beginning: Prepare) -> Prepare {
     if has_files {
         |_: &mut Cluster| Ok(())
     } else {
-        beginning::install
+        beginning
     }
 }
 

@@ -1,6 +1,9 @@
 //! The streams of a process, as a command is given them.
 
-use std::io::{Read, Write};
+use std::{
+    io::{Read, Write},
+    os::fd::OwnedFd,
+};
 
 use crate::paint::Paint;
 
@@ -8,6 +11,8 @@ use crate::paint::Paint;
 pub struct Io<'a> {
     /// Standard input; read where a file is `-`.
     pub stdin: &'a mut dyn Read,
+    /// The terminal that standard input is, whose keys can be read as they are pressed; `None` if it is none.
+    pub keys: Option<OwnedFd>,
     /// Standard output.
     pub stdout: &'a mut dyn Write,
     /// Standard error.

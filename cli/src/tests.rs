@@ -70,6 +70,7 @@ fn decree_into(
         stdout: out,
         stderr: &mut err,
         terminal,
+        keys: None,
         utf8: true,
         colors: Colors::default(),
     };
@@ -84,6 +85,7 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
         stdout: &mut out,
         stderr: &mut io::sink(),
         terminal: no_terminal,
+        keys: None,
         utf8: true,
         colors: Colors::default(),
     };

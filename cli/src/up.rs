@@ -8,7 +8,7 @@ use crate::{
     exit::{Exit, Failure},
     input,
     page::say,
-    sandbox::{self, CLUSTER, DecisionLog, Running, Sandbox, Settings},
+    sandbox::{self, CLUSTER, DecisionLog, Running, Sandbox, Settings, beginning},
     streams::Io,
 };
 
@@ -40,7 +40,7 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
     sandbox::log(args.log_level.as_ref());
     let stop = sandbox::on_signal()?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
-    let prepare = sandbox::prepare(!args.files.is_empty());
+    let prepare = sandbox::prepare(!args.files.is_empty(), beginning::install_converged);
     let mut sandbox = Sandbox::open(settings, mode, objects, prepare).await?;
     let staying = async {
         let server = &sandbox.running.server.addresses.grpc;

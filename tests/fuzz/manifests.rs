@@ -82,6 +82,7 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stdout: &mut stdout,
             stderr: &mut stderr,
             terminal: || None,
+            keys: None,
             utf8: false,
             colors: decree_cli::Colors::default(),
         },

@@ -8,7 +8,10 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tests::running::{Running, Voice};
+use tests::{
+    binaries,
+    running::{Running, Voice},
+};
 
 use crate::{monitoring::eventually, world};
 
@@ -348,4 +351,30 @@ fn replica_set_in_another_namespace_is_found_for_who_asks() {
     );
     up.running.terminate();
     assert!(up.running.wait().success());
+}
+
+/// The demo reads keys of a terminal, which `script` makes.
+#[test]
+fn q_ends_the_demo_and_the_terminal_is_as_before() {
+    let demo = binaries::folder().join("decree").display().to_string();
+    let mut command = Command::new("script");
+    let shell = format!("{demo} demo; echo exit code $?; stty -a");
+    command.args(["--quiet", "--return", "--command", &shell, "/dev/null"]);
+    let mut demo = Running::start(command, Voice::Stdout);
+    demo.wait_for("the beginning", |lines| {
+        let is_begun = |line: &String| line.contains("q or Ctrl-C ends everything");
+        lines.iter().any(is_begun).then_some(())
+    });
+    demo.tell("q");
+    let said = demo.wait_for("the state of the terminal", |lines| {
+        let is_last = |line: &String| line.contains("iexten");
+        lines.iter().any(is_last).then(|| lines.join("\n"))
+    });
+    assert!(said.contains("exit code 1"), "{said}");
+    assert!(said.contains("interrupted before the end"), "{said}");
+    assert!(!said.contains("All 5 parts"), "{said}");
+    for mode in ["icanon", "echo"] {
+        let is_on = said.split_whitespace().any(|word| word == mode);
+        assert!(is_on, "{mode} is off:\n{said}");
+    }
 }

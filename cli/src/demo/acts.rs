@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use agent_core::budget::{Action, BudgetConfig, Limit};
+use agent_core::budget::{self, BudgetConfig, Limit};
 use agent_fake::{Cluster, Fault, Kind, Verb};
+use decree::v1::{self, batch::Action, event::Event};
 use decree_agent::resume::ResumeRequest;
 
 use super::{
+    rogue::{Answer, Rogue, create, delete},
     script::Script,
     shadowed::Shadowed,
-    standing::{Writes, all_observed, all_settled, pods_of, standings},
+    standing::{Writes, all_observed, all_settled, pods_of, references, replica_set, standings},
 };
 use crate::{
     args::Named,
@@ -37,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Returns the budget of the demo's agent.
 pub(super) fn budget() -> BudgetConfig {
     let mut budget = BudgetConfig {
-        action: Action::Hold,
+        action: budget::Action::Hold,
         ..BudgetConfig::default()
     };
     budget.deletes.replica_set = Limit::Count(DELETES_MAX);
@@ -45,17 +47,22 @@ pub(super) fn budget() -> BudgetConfig {
 }
 
 /// Plays all parts.
-pub(super) async fn play(script: &mut Script<'_, '_>, seed: u64) -> Result<(), Failure> {
+pub(super) async fn play(
+    script: &mut Script<'_, '_>,
+    seed: u64,
+    has_keys: bool,
+) -> Result<(), Failure> {
+    let ends = if has_keys { "q or Ctrl-C" } else { "Ctrl-C" };
     script.say(&format!(
         "A server, an agent and a cluster of three nodes, all in this process.\nThe server is at \
-         http://{}. Ctrl-C ends everything.",
+         http://{}. {ends} ends everything.",
         script.sandbox.running.server.addresses.grpc
     ))?;
     let shadowed = Shadowed::open(seed).await?;
     script.until(all_observed).await?;
     name_victims(script).await?;
     kill_server(script).await?;
-    exceed_budget(script).await?;
+    stop_rogue(script).await?;
     meet_quota(script).await?;
     compare(script, shadowed).await
 }
@@ -136,21 +143,100 @@ async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.check(is_exact, &what).await
 }
 
-/// The agent bounds what it deletes, whoever asks; a person lets it go on.
-async fn exceed_budget(script: &mut Script<'_, '_>) -> Result<(), Failure> {
-    script.part("Limit what a server can delete").await?;
+/// The agent refuses what no correct server asks for, and bounds the rest; a person lets it go on.
+async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
+    script.part("Stop a rogue server").await?;
     let before = script.look(|it| pods_of(it, NEW).len());
+    let writes = script.look(Writes::of);
+    script.sandbox.kill_server();
+    let killed = "The server is killed, and a rogue server takes its address. The agent lists its cluster for \
+                  a server at most every ten seconds.";
+    script.line(killed).await?;
+    let address = script.sandbox.running.server.addresses.grpc.tcp();
+    let address = address.ok_or_else(|| script.failed("the server has no port"))?;
+    let mut rogue = Rogue::start(address, script.deadline()).await?;
+    script.line("The rogue server asks for:").await?;
+    let set = script.look(|it| replica_set(it, NEW));
+    let own = script.look(|it| references(it, NEW));
+    let others = script.look(|it| references(it, OLD));
+    ask_rogue(
+        script,
+        &mut rogue,
+        &set,
+        &format!("all pods of {NEW}"),
+        delete(&own),
+    )
+    .await?;
+    let what = format!("the pods of {OLD} as well");
+    ask_rogue(script, &mut rogue, &set, &what, delete(&others)).await?;
+    ask_rogue(
+        script,
+        &mut rogue,
+        &set,
+        &format!("{before} more pods"),
+        create(NEW, before),
+    )
+    .await?;
+    let is_untouched = script.look(Writes::of) == writes;
+    let what = "the agent did none of it";
+    script.check(is_untouched, what).await?;
+
     let intro = format!(
-        "Whatever a server asks for, this agent deletes {DELETES_MAX} pods of a ReplicaSet in a \
-         minute. Someone types 0 for {PODS}:"
+        "Then someone types 0 for {PODS}, so that pods of {NEW} may go. The agent deletes at most \
+         {DELETES_MAX} of a ReplicaSet in a minute:"
     );
     script.line(&intro).await?;
     script.scale(NEW, 0).await?;
-    script.explain(NEW, "Held back:").await?;
+    let is_scaled = |event: &Event| match event {
+        Event::ReplicaSetApplied(set) => set.name == NEW && set.replicas == Some(0),
+        Event::PodApplied(_) | Event::Deleted(_) | Event::Bookmark(_) => false,
+    };
+    rogue.sees(is_scaled).await?;
+    ask_rogue(
+        script,
+        &mut rogue,
+        &set,
+        &format!("all pods of {NEW}"),
+        delete(&own),
+    )
+    .await?;
+    drop(rogue);
     let left = script.look(|it| pods_of(it, NEW).len());
     let what = format!("{left} of {before} pods are left, and none goes");
     let is_held = left + usize::try_from(DELETES_MAX).unwrap_or(0) == before;
     script.check(is_held, &what).await?;
+    recover(script, before).await
+}
+
+/// Asks the agent for something, and prints what it did of it.
+async fn ask_rogue(
+    script: &mut Script<'_, '_>,
+    rogue: &mut Rogue,
+    set: &v1::ReplicaSet,
+    what: &str,
+    action: Action,
+) -> Result<(), Failure> {
+    let (verb, operations) = match &action {
+        Action::Create(create) => ("create", create.names.len()),
+        Action::Delete(delete) => ("delete", delete.victims.len()),
+        Action::Claim(_) | Action::WriteStatus(_) => ("change", 1),
+    };
+    let Answer {
+        done,
+        refused,
+        words,
+    } = rogue.ask(set, action, operations).await?;
+    let line = format!("{verb} {what}: {done} done, {refused} refused: {words}");
+    script.line(&line).await
+}
+
+/// Starts the right server again, corrects the number, and lets the agent go on.
+async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failure> {
+    let back = "The rogue server is gone, and the right one is back:";
+    script.line(back).await?;
+    script.sandbox.start_server().await?;
+    script.synced().await?;
+    script.explain(NEW, "Held back:").await?;
     script
         .line("Someone corrects it, and lets the agent delete again:")
         .await?;

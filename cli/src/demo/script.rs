@@ -164,6 +164,18 @@ impl<'a, 'io> Script<'a, 'io> {
         }
     }
 
+    /// Waits until the server has seen the whole cluster.
+    pub(super) async fn synced(&mut self) -> Result<(), Failure> {
+        let end = Instant::now() + self.deadline;
+        while self.sandbox.running.synced().await?.is_none() {
+            if Instant::now() >= end {
+                return Err(self.too_late());
+            }
+            sleep(ASK_EVERY).await;
+        }
+        Ok(())
+    }
+
     /// Prints what was decided meanwhile.
     pub(super) async fn decisions(&mut self) -> Result<(), Failure> {
         while let Some(decided) = self.sandbox.running.server.feed.try_next() {

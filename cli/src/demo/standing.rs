@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_fake::{Cluster, Kind, Verb};
+use decree::v1;
 use serde_json::Value;
 use server_core::wording::count;
 
@@ -46,7 +47,37 @@ pub(super) fn unsettled(cluster: &Cluster) -> Option<String> {
 
 /// Returns the names of the active pods of a ReplicaSet.
 pub(super) fn pods_of(cluster: &Cluster, set: &str) -> BTreeSet<String> {
-    let is_own = |pod: &&Value| {
+    let pods = active_pods(cluster, set);
+    pods.map(|pod| text(pod, "/metadata/name").to_owned())
+        .collect()
+}
+
+/// Returns the active pods of a ReplicaSet as a server names them.
+pub(super) fn references(cluster: &Cluster, set: &str) -> Vec<v1::ObjectRef> {
+    let pods = active_pods(cluster, set);
+    let reference = |pod: &Value| v1::ObjectRef {
+        namespace: text(pod, "/metadata/namespace").to_owned(),
+        name: text(pod, "/metadata/name").to_owned(),
+        uid: text(pod, "/metadata/uid").to_owned(),
+    };
+    pods.map(reference).collect()
+}
+
+/// Returns what a server names a ReplicaSet by.
+pub(super) fn replica_set(cluster: &Cluster, name: &str) -> v1::ReplicaSet {
+    let mut sets = cluster.objects(Kind::ReplicaSet);
+    let set = sets.find(|set| text(set, "/metadata/name") == name);
+    set.map_or_else(v1::ReplicaSet::default, |set| v1::ReplicaSet {
+        namespace: text(set, "/metadata/namespace").to_owned(),
+        name: name.to_owned(),
+        uid: text(set, "/metadata/uid").to_owned(),
+        generation: number(set, "/metadata/generation"),
+        ..v1::ReplicaSet::default()
+    })
+}
+
+fn active_pods<'a>(cluster: &'a Cluster, set: &str) -> impl Iterator<Item = &'a Value> {
+    let is_own = move |pod: &&Value| {
         let owners = Value::pointer(pod, "/metadata/ownerReferences").and_then(Value::as_array);
         let is_owner = |it: &Value| it["controller"] == true && it["name"] == *set;
         owners.is_some_and(|owners| owners.iter().any(is_owner))
@@ -56,10 +87,7 @@ pub(super) fn pods_of(cluster: &Cluster, set: &str) -> BTreeSet<String> {
             && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
     };
     let pods = cluster.objects(Kind::Pod).map(|pod| &**pod);
-    pods.filter(is_own)
-        .filter(is_active)
-        .map(|pod| text(pod, "/metadata/name").to_owned())
-        .collect()
+    pods.filter(is_own).filter(is_active)
 }
 
 // === impl Writes ===

@@ -75,14 +75,23 @@ const PODS: [Pod; 7] = [
     },
 ];
 
-/// Puts it into a cluster.
+/// Puts it into a cluster, in which one pod is not ready.
 pub(crate) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
+    put(cluster, false)
+}
+
+/// Puts it into a cluster, in which every pod is ready.
+pub(crate) fn install_converged(cluster: &mut Cluster) -> Result<(), ApiError> {
+    put(cluster, true)
+}
+
+fn put(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
     let now = cluster.now();
     cluster.restore(replica_set(OLD, OLD_UID, 7))?;
     cluster.restore(replica_set(NEW, NEW_UID, 0))?;
     for (index, pod) in PODS.iter().enumerate() {
         cluster.restore(pod.object(index, now))?;
-        if !pod.ready {
+        if !pod.ready && !all_ready {
             let status = json!({"conditions": [{"type": "Ready", "status": "False"}]});
             cluster.set_pod_status(NAMESPACE, &pod.name(), &status)?;
         }

@@ -35,7 +35,7 @@ pub(crate) struct RunningServer {
 
 /// Threads on which everything ends at once when this is dropped, as when a process is killed.
 #[derive(Debug)]
-struct Threads(Option<Runtime>);
+pub(crate) struct Threads(Option<Runtime>);
 
 // === impl RunningServer ===
 
@@ -97,12 +97,22 @@ impl RunningServer {
 // === impl Threads ===
 
 impl Threads {
-    fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()?;
         Ok(Self(Some(runtime)))
+    }
+
+    /// Runs something until it ends, or all of it is ended.
+    pub(crate) fn spawn<F>(&self, work: F)
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        if let Some(runtime) = &self.0 {
+            runtime.spawn(work);
+        }
     }
 }
 

@@ -58,6 +58,12 @@ fn each_part_goes_as_told() {
     let text = words(&out);
     for part in [
         "ok: 40 creates made 40 pods: none came twice, and none had to go",
+        "delete all pods of web-new: 0 done, 40 refused: 40 pods are active, 0 being deleted, 40 wanted",
+        "delete the pods of web-old as well: 0 done, 2 refused: pod default/web-old-",
+        "is not controlled by replica set default/web-new",
+        "create 40 more pods: 0 done, 40 refused: 40 pods are active, 0 being created, 40 wanted",
+        "ok: the agent did none of it",
+        "delete all pods of web-new: 10 done, 30 refused: deletes in replica set default/web-new are held since ",
         "Held back: by the agent: deletes in replica set default/web-new are held since ",
         "11 deletes in a minute, 10 are allowed; resume with: decree resume default/web-new",
         "ok: 30 of 40 pods are left, and none goes",

@@ -131,6 +131,24 @@ impl Up {
 }
 
 #[test]
+fn cluster_without_files_comes_to_rest_by_itself() {
+    let up = Up::start(&[]);
+    let begun = Instant::now();
+    loop {
+        let said = up.ask(&["get", "replicasets"]);
+        let rows = said
+            .lines()
+            .skip(1)
+            .filter(|row| row.contains("   In sync   "));
+        if rows.count() == 2 {
+            break;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{said}");
+    }
+    up.end();
+}
+
+#[test]
 fn person_takes_part_in_the_running_cluster() {
     let up = Up::start(&[]);
     assert_eq!(
