@@ -28,10 +28,11 @@ pub(crate) fn installed() -> Option<Browser> {
 // === impl Browser ===
 
 impl Browser {
-    /// Plays a story to its end, and obeys what it asks for.
-    pub(crate) async fn play(&self, story: &str, mut stage: Stage) {
+    /// Plays a story to its end, and obeys what it asks for. Returns the figures that it tells, if it measures any.
+    pub(crate) async fn play(&self, story: &str, mut stage: Stage) -> Option<Value> {
         let mut script = self.start(story, &stage);
         let mut read = 0;
+        let mut figures = None;
         loop {
             let line = block_in_place(|| {
                 script.wait_for("the next line of the story", |lines| {
@@ -43,6 +44,10 @@ impl Browser {
                 serde_json::from_str(&line).unwrap_or_else(|_| panic!("{story}: {line}"));
             match asked["do"].as_str() {
                 Some("end") => break,
+                Some("tell figures") => {
+                    figures = Some(asked["figures"].clone());
+                    script.tell(&json!({"done": true}).to_string());
+                }
                 Some(_) => {
                     let answer = stage.obey(&asked).await;
                     script.tell(&answer.to_string());
@@ -53,6 +58,7 @@ impl Browser {
         let ended = block_in_place(|| script.wait());
         assert!(ended.success(), "{story}: {ended}");
         stage.close().await;
+        figures
     }
 
     fn start(&self, story: &str, stage: &Stage) -> Running {

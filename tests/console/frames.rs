@@ -1,28 +1,11 @@
 //! How much the board does in a frame while 5,000 ReplicaSets change 500 times a second.
 
-use std::{net::SocketAddr, time::Duration};
-
-use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_request::Frame};
 use decree_server::Config;
-use tests::objects::replica_set;
-use tokio::{sync::mpsc, time::interval};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 
-use crate::{play, stage::Stage};
-
-const REPLICA_SETS: usize = 5_000;
-/// How many objects a frame of the list has.
-const LISTED_AT_ONCE: usize = 500;
-/// How many ReplicaSets change in a step, of which there are 50 a second.
-const CHANGES_PER_STEP: usize = 10;
-const STEP: Duration = Duration::from_millis(20);
-
-/// An agent of a cluster whose ReplicaSets change without end. It reads what the server sends and does none of it.
-struct Crowd(mpsc::Sender<v1::ReconcileRequest>);
+use crate::{crowd::Crowd, play, stage::Stage};
 
 /// The story scrolls and counts: however many ReplicaSets there are, few rows are in the document and few of its parts change in a frame, no
-/// row in sight is missing, and the changes reach the page. How many frames a second that makes is printed, and is the machine's as well.
+/// row in sight is missing, and the changes reach the page. How many frames a second that makes is the machine's as well: `cargo bench -p tests --bench console` measures it.
 #[tokio::test(flavor = "multi_thread")]
 async fn board_of_thousands_stays_smooth() {
     let stage = Stage::open(Config::embedded()).await;
@@ -30,91 +13,4 @@ async fn board_of_thousands_stays_smooth() {
     let changes = tokio::spawn(crowd.change());
     play("board_of_thousands_stays_smooth", stage).await;
     changes.abort();
-}
-
-/// Returns a ReplicaSet as it is when its turn to change has come so often.
-fn set(number: usize, turn: usize) -> v1::ReplicaSet {
-    let wanted = i32::try_from(turn % 5).expect("below 5") + 1;
-    let mut set = replica_set(&format!("set-{number:04}"))
-        .replicas(wanted)
-        .build();
-    set.generation = i64::try_from(turn).expect("few") + 1;
-    set.resource_version = (10 + turn * REPLICA_SETS + number).to_string();
-    set
-}
-
-// === impl Crowd ===
-
-impl Crowd {
-    /// Opens a session and shows all ReplicaSets.
-    async fn open(server: SocketAddr) -> Self {
-        let endpoint = Channel::from_shared(format!("http://{server}")).expect("a valid URL");
-        let channel = endpoint.connect().await.expect("it listens");
-        let (frames, outbound) = mpsc::channel(64);
-        let mut client = DecisionServiceClient::new(channel);
-        let call = client.reconcile(ReceiverStream::new(outbound)).await;
-        let mut answers = call.expect("the stream opens").into_inner();
-        tokio::spawn(async move { while let Ok(Some(_)) = answers.message().await {} });
-        let crowd = Self(frames);
-        crowd.list().await;
-        crowd
-    }
-
-    async fn list(&self) {
-        self.send(Frame::Hello(v1::Hello {
-            protocol_min: 1,
-            protocol_max: 1,
-            agent_instance: "crowd-agent".to_owned(),
-            cluster_uid: "crowd-uid".to_owned(),
-            cluster_name: "crowd".to_owned(),
-            ..v1::Hello::default()
-        }))
-        .await;
-        let numbers: Vec<_> = (0..REPLICA_SETS).collect();
-        for (kind, count) in [(v1::Kind::ReplicaSet, REPLICA_SETS), (v1::Kind::Pod, 0)] {
-            let kind = kind.into();
-            self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-                .await;
-            for some in numbers[..count].chunks(LISTED_AT_ONCE) {
-                let replica_sets = some.iter().map(|number| set(*number, 0)).collect();
-                let pods = Vec::new();
-                let objects = v1::SnapshotObjects { pods, replica_sets };
-                self.send(Frame::SnapshotObjects(objects)).await;
-            }
-            self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-                kind,
-                resource_version: (9 + REPLICA_SETS).to_string(),
-                count: i64::try_from(count).expect("few"),
-            }))
-            .await;
-        }
-    }
-
-    /// Changes how many replicas are wanted, of one ReplicaSet after the other.
-    async fn change(self) {
-        let mut steps = interval(STEP);
-        for step in 0_usize.. {
-            steps.tick().await;
-            let changes = step * CHANGES_PER_STEP..(step + 1) * CHANGES_PER_STEP;
-            let events = changes.map(|change| {
-                let changed = set(change % REPLICA_SETS, change / REPLICA_SETS + 1);
-                let event = v1::event::Event::ReplicaSetApplied(changed);
-                v1::Event {
-                    event: Some(event),
-                    ..v1::Event::default()
-                }
-            });
-            let events = events.collect();
-            self.send(Frame::Events(v1::Events { events })).await;
-        }
-    }
-
-    /// Sends a frame; a session that has ended takes it as well.
-    async fn send(&self, frame: Frame) {
-        let request = v1::ReconcileRequest {
-            sequence: 0,
-            frame: Some(frame),
-        };
-        let _ = self.0.send(request).await;
-    }
 }

@@ -9,6 +9,7 @@
 
 mod browser;
 mod contract;
+mod crowd;
 mod frames;
 mod stage;
 

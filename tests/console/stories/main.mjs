@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 import { causes } from './causes.mjs';
+import { measured } from './frames.mjs';
 import { makeUp } from './made-up.mjs';
 import { stories } from './stories.mjs';
 import { subject } from './subject.mjs';
@@ -30,8 +31,8 @@ const faults = [];
 /** What a story that stops the server expects the browser to complain of. */
 let forgiven = [];
 
-/** Opens a page. With `made`, its answers come from the story and not from the server ([`makeUp`]). */
-async function open(hash = '', size = { width: 1280, height: 800 }, made = false) {
+/** Opens a page. With `made`, its answers come from the story and not from the server ([`makeUp`]); `before` runs before its scripts. */
+async function open(hash = '', size = { width: 1280, height: 800 }, made = false, before = null) {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
   const log = { requests: [], bytes: 0 };
@@ -50,6 +51,7 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
   });
   if (made) await page.evaluateOnNewDocument(makeUp);
+  if (before) await page.evaluateOnNewDocument(before);
   await page.setViewport(size);
   await page.goto(url + hash, { waitUntil: 'load' });
   return Object.assign(page, { log });
@@ -97,7 +99,7 @@ const violations = [];
 try {
   const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
   const forgive = (...patterns) => (forgiven = patterns);
-  await { ...stories, ...causes, ...subject }[story]({ open, until, row, act, picture, assert, audit, axe, url, forgive });
+  await { ...stories, ...causes, ...subject, ...measured }[story]({ open, until, row, act, picture, assert, audit, axe, url, forgive });
   for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
   const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
   assert(left.length === 0, `left behind:\n${left.join('\n')}`);

@@ -2,11 +2,10 @@
 
 import fs from 'node:fs';
 
+import { CHANGES, FRAMES, scrollAndCount } from './frames.mjs';
+
 /** What a browser may load before it shows the board. */
 const FIRST_LOAD_MAX = 150_000;
-/** How many frames a board of thousands is scrolled for, and how many changed rows must have reached the page then. */
-const FRAMES = 240;
-const CHANGES = 2_000;
 /** Of thousands of rows, how many may be in the document; and what a frame may change of each. */
 const ROWS_MAX = 60;
 const MUTATIONS_MAX = 20;
@@ -408,8 +407,7 @@ export const stories = {
   async board_of_thousands_stays_smooth({ open, until, assert }) {
     const page = await open('#/?sort=name');
     await until(page, 'all rows', () => document.getElementById('summary').textContent.startsWith('5,003 ReplicaSets'));
-    const { frames, longest, changes, seconds, rows, mutations, gaps, scrolled } = await page.evaluate(scrollAndCount, FRAMES, CHANGES);
-    process.stderr.write(`${frames.toFixed(1)} frames a second, the longest ${longest.toFixed(0)} ms, ${(changes / seconds).toFixed(0)} changed rows a second, ${rows} rows in the document, ${mutations} mutations in a frame\n`);
+    const { rows, mutations, gaps, scrolled } = await page.evaluate(scrollAndCount, FRAMES, CHANGES);
     assert(rows < ROWS_MAX, `${rows} rows are in the document`);
     assert(mutations <= ROWS_MAX * MUTATIONS_MAX, `a frame changes the document ${mutations} times`);
     assert(scrolled > 0 && gaps === 0, `after ${scrolled} pixels, rows in sight were missing in ${gaps} frames`);
@@ -423,71 +421,3 @@ export const stories = {
     }, name, numbers);
   },
 };
-
-/**
- * Scrolls for so many frames and until so many changed rows have come, on a stream of its own. Returns what no machine changes: the most rows in the
- * document, the most mutations between two frames, and in how many frames a row in sight was missing; and what it took.
- */
-async function scrollAndCount(framesWanted, changesWanted) {
-  const abort = new AbortController();
-  const answer = await fetch('api/stream?view=board', { signal: abort.signal });
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let whole = false;
-  let rest = '';
-  let rows = 0;
-  // Whole looks at the board are counted, from one to the last that was seen.
-  let looked = { rows: 0, at: 0 };
-  const read = async () => {
-    const { value } = await reader.read();
-    const parts = (rest + value).split('\n\n');
-    rest = parts.pop();
-    for (const part of parts) {
-      if (whole && part.startsWith('event: rows')) rows += JSON.parse(part.slice(part.indexOf('[')).trim()).length;
-      if (!part.startsWith('event: board')) continue;
-      whole = true;
-      looked = { rows, at: performance.now() };
-    }
-  };
-  while (!whole) await read();
-  const first = looked;
-  const reading = (async () => {
-    for (;;) await read();
-  })().catch(() => {});
-
-  const scroller = document.querySelector('.rows');
-  const space = document.querySelector('.space');
-  const height = parseFloat(getComputedStyle(scroller).getPropertyValue('--row'));
-  let changed = 0;
-  const observer = new MutationObserver((records) => (changed += records.length));
-  observer.observe(space, { subtree: true, childList: true, attributes: true, characterData: true });
-  const isMissing = () => {
-    const there = new Set([...space.querySelectorAll('.row')].map((row) => Number(row.dataset.at)));
-    const last = Math.floor((scroller.scrollTop + scroller.clientHeight - 1) / height);
-    for (let at = Math.floor(scroller.scrollTop / height); at <= last; at += 1) if (!there.has(at)) return true;
-    return false;
-  };
-  const began = performance.now();
-  const counted = await new Promise((done) => {
-    let last = began;
-    const counts = { frames: 0, longest: 0, rows: 0, mutations: 0, gaps: 0 };
-    requestAnimationFrame(function step(at) {
-      counts.frames += 1;
-      counts.longest = Math.max(counts.longest, at - last);
-      counts.rows = Math.max(counts.rows, space.querySelectorAll('.row').length);
-      counts.mutations = Math.max(counts.mutations, changed);
-      counts.gaps += isMissing() ? 1 : 0;
-      last = at;
-      changed = 0;
-      if (counts.frames < framesWanted || looked.rows - first.rows < changesWanted) {
-        scroller.scrollTop += 40;
-        requestAnimationFrame(step);
-      } else {
-        done({ ...counts, frames: (1000 * counts.frames) / (at - began), scrolled: scroller.scrollTop });
-      }
-    });
-  });
-  observer.disconnect();
-  abort.abort();
-  await reading;
-  return { ...counted, changes: looked.rows - first.rows, seconds: (looked.at - first.at) / 1000 };
-}

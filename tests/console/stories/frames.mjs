@@ -1,0 +1,117 @@
+// What a board of thousands does in its frames, and how long they take.
+
+/** How many frames a board of thousands is scrolled for, and how many changed rows must have reached the page then. */
+export const FRAMES = 240;
+export const CHANGES = 2_000;
+
+export const measured = {
+  /** For the benchmark: nothing here depends on how fast the machine is. */
+  async console_of_thousands_is_measured({ open, until, act }) {
+    const first = await open('#/?sort=name', undefined, false, noteFirstRow);
+    const content = await until(first, 'the first row', () => window.firstRow);
+    const loaded = await first.evaluate(transferred);
+    await until(first, 'all rows', () => document.getElementById('summary').textContent.startsWith('5,003 ReplicaSets'));
+    const atRest = await first.evaluate(countFrames, FRAMES);
+    const scrolled = await first.evaluate(scrollAndCount, FRAMES, CHANGES);
+    await act('tell figures', { figures: { content, ...loaded, atRest, scrolled } });
+  },
+};
+
+/** Runs in a page before its scripts: notes when the first row of the board is in the document. */
+function noteFirstRow() {
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector('.space .row')) return;
+    observer.disconnect();
+    window.firstRow = performance.now();
+  });
+  observer.observe(document, { subtree: true, childList: true });
+}
+
+/** Returns how many bytes the page and its files took on their way, headers included, and in how many files. */
+function transferred() {
+  const loads = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource').filter((entry) => !entry.name.includes('/api/'))];
+  return { bytes: loads.reduce((sum, entry) => sum + entry.transferSize, 0), files: loads.length };
+}
+
+/** Counts frames while the map and the rows in sight change. */
+function countFrames(wanted) {
+  return new Promise((done) => {
+    const began = performance.now();
+    let [frames, longest, last] = [0, 0, began];
+    requestAnimationFrame(function step(at) {
+      frames += 1;
+      longest = Math.max(longest, at - last);
+      last = at;
+      if (frames < wanted) requestAnimationFrame(step);
+      else done({ frames: (1000 * frames) / (at - began), longest });
+    });
+  });
+}
+
+/**
+ * Scrolls for so many frames and until so many changed rows have come, on a stream of its own. Returns what no machine changes: the most rows in the
+ * document, the most mutations between two frames, and in how many frames a row in sight was missing; and what it took.
+ */
+export async function scrollAndCount(framesWanted, changesWanted) {
+  const abort = new AbortController();
+  const answer = await fetch('api/stream?view=board', { signal: abort.signal });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let whole = false;
+  let rest = '';
+  let rows = 0;
+  // Whole looks at the board are counted, from one to the last that was seen.
+  let looked = { rows: 0, at: 0 };
+  const read = async () => {
+    const { value } = await reader.read();
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      if (whole && part.startsWith('event: rows')) rows += JSON.parse(part.slice(part.indexOf('[')).trim()).length;
+      if (!part.startsWith('event: board')) continue;
+      whole = true;
+      looked = { rows, at: performance.now() };
+    }
+  };
+  while (!whole) await read();
+  const first = looked;
+  const reading = (async () => {
+    for (;;) await read();
+  })().catch(() => {});
+
+  const scroller = document.querySelector('.rows');
+  const space = document.querySelector('.space');
+  const height = parseFloat(getComputedStyle(scroller).getPropertyValue('--row'));
+  let changed = 0;
+  const observer = new MutationObserver((records) => (changed += records.length));
+  observer.observe(space, { subtree: true, childList: true, attributes: true, characterData: true });
+  const isMissing = () => {
+    const there = new Set([...space.querySelectorAll('.row')].map((row) => Number(row.dataset.at)));
+    const last = Math.floor((scroller.scrollTop + scroller.clientHeight - 1) / height);
+    for (let at = Math.floor(scroller.scrollTop / height); at <= last; at += 1) if (!there.has(at)) return true;
+    return false;
+  };
+  const began = performance.now();
+  const counted = await new Promise((done) => {
+    let last = began;
+    const counts = { frames: 0, longest: 0, rows: 0, mutations: 0, gaps: 0 };
+    requestAnimationFrame(function step(at) {
+      counts.frames += 1;
+      counts.longest = Math.max(counts.longest, at - last);
+      counts.rows = Math.max(counts.rows, space.querySelectorAll('.row').length);
+      counts.mutations = Math.max(counts.mutations, changed);
+      counts.gaps += isMissing() ? 1 : 0;
+      last = at;
+      changed = 0;
+      if (counts.frames < framesWanted || looked.rows - first.rows < changesWanted) {
+        scroller.scrollTop += 40;
+        requestAnimationFrame(step);
+      } else {
+        done({ ...counts, frames: (1000 * counts.frames) / (at - began), scrolled: scroller.scrollTop });
+      }
+    });
+  });
+  observer.disconnect();
+  abort.abort();
+  await reading;
+  return { ...counted, changes: looked.rows - first.rows, seconds: (looked.at - first.at) / 1000 };
+}
