@@ -71,6 +71,7 @@ impl Browser {
             "chromium": self.chromium,
             "modules": self.modules,
             "pictures": pictures(),
+            "document": binaries::checkout().join("docs/console.svg"),
         });
         command.arg(given.to_string());
         Running::start(command, Voice::Stdout)
@@ -87,7 +88,7 @@ pub(crate) fn update_document(picture: &str, name: &str) {
 }
 
 /// Returns where pictures go: beside the programs, as they are made by tests.
-fn pictures() -> PathBuf {
+pub(crate) fn pictures() -> PathBuf {
     let test = env::current_exe().expect("a process knows its program");
     let target = test.ancestors().nth(3);
     target

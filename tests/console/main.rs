@@ -11,6 +11,7 @@ mod browser;
 mod contract;
 mod crowd;
 mod frames;
+mod moving;
 mod stage;
 
 use decree_server::Config;
@@ -42,6 +43,7 @@ async fn scale_down_is_foretold_and_explained() {
     )
     .await;
     browser::update_document("replica-set", "console.png");
+    moving::update();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ import { makeUp } from './made-up.mjs';
 import { stories } from './stories.mjs';
 import { subject } from './subject.mjs';
 
-const { story, url, chromium, modules, pictures } = JSON.parse(process.argv[2]);
+const { story, url, chromium, modules, pictures, document: moving } = JSON.parse(process.argv[2]);
 const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
 
 /** Longer than anything here takes on a busy machine: only a page that hangs meets it. */
@@ -91,6 +91,12 @@ async function picture(page, name) {
   await page.screenshot({ path: path.join(pictures, `${name}.png`) });
 }
 
+/** Photographs a step of the picture that moves. */
+async function photograph(page, step) {
+  fs.mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: path.join(pictures, `step-${step}.webp`), type: 'webp', quality: 70 });
+}
+
 function assert(holds, what) {
   if (!holds) throw new Error(what);
 }
@@ -99,7 +105,7 @@ const violations = [];
 try {
   const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
   const forgive = (...patterns) => (forgiven = patterns);
-  await { ...stories, ...causes, ...subject, ...measured }[story]({ open, until, row, act, picture, assert, audit, axe, url, forgive });
+  await { ...stories, ...causes, ...subject, ...measured }[story]({ open, until, row, act, picture, photograph, moving, assert, audit, axe, url, forgive });
   for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
   const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
   assert(left.length === 0, `left behind:\n${left.join('\n')}`);

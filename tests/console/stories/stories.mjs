@@ -1,6 +1,7 @@
 // The stories, by the names of the tests that play them.
 
 import fs from 'node:fs';
+import { pathToFileURL } from 'node:url';
 
 import { CHANGES, FRAMES, scrollAndCount } from './frames.mjs';
 
@@ -14,6 +15,8 @@ const VIEWS = [['board', '', '.space .row'], ['replica-set', `${SUBJECT}?replica
 const DARK = [{ name: 'prefers-color-scheme', value: 'dark' }];
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
+/** The size of the pictures in the documents. */
+const PICTURE = { width: 1180, height: 900 };
 
 // Of an earlier version, which the page must read for as long as the format is the same. The golden recordings are made anew now and then.
 const RECORDING = new URL('web.recording.gz', import.meta.url);
@@ -78,8 +81,8 @@ export const stories = {
     await row(shared, 'web-5f6a8b', '5/5 ready');
   },
 
-  async scale_down_is_foretold_and_explained({ open, until, row, act, picture, assert }) {
-    const page = await open();
+  async scale_down_is_foretold_and_explained({ open, until, row, act, picture, photograph, assert }) {
+    const page = await open('', PICTURE);
     await row(page, 'shop-7d4b9c', '8/8 ready');
     await page.evaluate(() => [...document.querySelectorAll('.name')].find((name) => name.textContent === 'shop-7d4b9c').closest('a').click());
     await until(page, 'its pods', () => document.querySelectorAll('.chip').length === 8);
@@ -87,6 +90,7 @@ export const stories = {
 
     await act('vary', { name: 'shop-7d4b9c' });
     await until(page, 'a pod that is not ready', () => document.querySelector('.chip[data-kind="unready"]') !== null && document.querySelector('.standing .numbers').textContent === '7/8 ready');
+    await photograph(page, 1);
     await page.focus('#scale');
     for (let step = 0; step < 3; step += 1) await page.keyboard.press('ArrowLeft');
     await until(page, 'the forecast', () => document.getElementById('answer').textContent === 'At 5, 3 pods would be deleted.');
@@ -96,6 +100,7 @@ export const stories = {
     assert(foretold.length === 3 && page.url().endsWith('replicas=5'), `${foretold} at ${page.url()}`);
     await until(page, 'the marked pods', () => document.querySelectorAll('.chip[data-victim="true"]').length === 3);
     await picture(page, 'what-if');
+    await photograph(page, 2);
 
     await act('scale', { name: 'shop-7d4b9c', replicas: 5 });
     await until(page, 'the last scale-down', () => /^Last scale-down.*, 3 pods$/.test(document.getElementById('why-title').textContent));
@@ -108,16 +113,53 @@ export const stories = {
     });
     await until(page, 'the pods that stay', () => document.querySelectorAll('.chip').length === 5);
     await until(page, 'that the forecast follows', () => document.getElementById('answer').textContent === 'At 5, no pod would be created or deleted.');
+    await photograph(page, 3);
     await page.click('#scale-number', { clickCount: 3 });
     await page.keyboard.type('3');
     await until(page, 'the next forecast', () => document.getElementById('answer').textContent === 'At 3, 2 pods would be deleted.' && document.querySelectorAll('.chip[data-victim="true"]').length === 2);
-    await page.setViewport({ width: 1180, height: 900 });
     await picture(page, 'replica-set');
 
     await act('quota', { pods: 1 });
     await act('scale', { name: 'shop-7d4b9c', replicas: 7 });
     await until(page, 'the refusal', () => document.querySelector('.standing .state').innerText.includes('Blocked') && /quota/i.test(document.getElementById('sentence').textContent));
     await until(page, 'the refusal in the timeline', () => document.getElementById('timeline').innerText.includes('failed (QUOTA)'));
+  },
+
+  async picture_of_the_readme_moves({ open, moving, assert, forgive }) {
+    forgive(/^request beyond the server: (file|data):/);
+    const page = await open('#/sessions');
+    await page.goto(pathToFileURL(moving).href);
+    const shown = (seconds) => page.evaluate((time) => {
+      for (const animation of document.getAnimations()) {
+        animation.pause();
+        animation.currentTime = 1000 * time;
+      }
+      return [...document.querySelectorAll('.step')].map((step) => Number(getComputedStyle(step).opacity));
+    }, seconds);
+    for (const [seconds, step] of [[0, 0], [5, 1], [9, 2], [13, 0]]) {
+      const opacities = await shown(seconds);
+      assert(opacities.length === 3 && opacities.every((opacity, at) => opacity === (at === step ? 1 : 0)), `after ${seconds} s: ${opacities}`);
+    }
+    const sizes = await page.evaluate(() => Promise.all([...document.querySelectorAll('image')].map((image) => image.decode().then(() => image.getBBox().width))));
+    assert(String(sizes) === String([PICTURE.width, PICTURE.width, PICTURE.width]), `photographs are ${sizes} wide`);
+    await page.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: 'reduce' }]);
+    assert((await page.evaluate(() => document.getAnimations().length)) === 0, 'it stands still where that is asked for');
+    assert(String(await shown(0)) === '0,1,0', 'and shows the victims');
+
+    // Browsers do not tell an image what is asked for, so the README names the still itself.
+    const root = new URL('..', pathToFileURL(moving));
+    const readme = fs.readFileSync(new URL('README.md', root), 'utf8').split('\n').find((line) => line.startsWith('<picture>'));
+    for (const [value, name] of [['reduce', 'console.png'], ['no-preference', 'console.svg']]) {
+      await page.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value }]);
+      await page.goto(new URL('LICENSE', root).href);
+      const source = await page.evaluate(async (html) => {
+        document.body.innerHTML = html;
+        const image = document.querySelector('img');
+        await image.decode();
+        return image.currentSrc;
+      }, readme);
+      assert(source.endsWith(`/docs/${name}`), `${source} is shown with ${value}`);
+    }
   },
 
   async what_led_here_is_told_to_who_opens_the_page_later({ open, until, row, act, picture, assert }) {
