@@ -232,7 +232,7 @@ async fn ask_rogue(
 
 /// Starts the right server again, corrects the number, and lets the agent go on.
 async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failure> {
-    let back = "The rogue server is gone, and the right one is back:";
+    let back = "The rogue server is gone, and the right one is back. It waits for the next list:";
     script.line(back).await?;
     script.sandbox.start_server().await?;
     script.synced().await?;
