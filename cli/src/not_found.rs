@@ -14,7 +14,7 @@ const NAMED_MAX: usize = 3;
 /// Of how many ReplicaSets of a server the names are looked at.
 const LOOKED_AT_MAX: usize = 20_000;
 /// What helps where nothing is near.
-const LIST: &str = "list what exists with: decree get replicasets";
+pub(crate) const LIST: &str = "list what exists with: decree get replicasets";
 
 /// Returns what to say of ReplicaSets that are not among those that are there.
 pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {

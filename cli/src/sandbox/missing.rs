@@ -52,14 +52,14 @@ fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Op
         name: name.to_owned(),
     };
     let known = cluster.objects(kind).map(named).collect::<Vec<_>>();
-    let noun = if kind == Kind::ReplicaSet {
-        "ReplicaSet"
+    let (noun, list) = if kind == Kind::ReplicaSet {
+        ("ReplicaSet", Some(not_found::LIST.to_owned()))
     } else {
-        "pod"
+        ("pod", None)
     };
     Some(ActRefusal {
         error: format!("{noun} {} not found", missing.path()),
-        hint: not_found::hint(&missing, &known),
+        hint: not_found::hint(&missing, &known).or(list),
     })
 }
 

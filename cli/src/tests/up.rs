@@ -249,13 +249,8 @@ fn acts_that_cannot_be_done_say_why() {
     let up = Up::start(&[]);
     let scaled = up.demo(&["scale", "nowhere", "1"]);
     assert_eq!((scaled.exit, scaled.out.as_str()), (Exit::No, ""));
-    assert!(
-        scaled
-            .err
-            .starts_with("error: ReplicaSet default/nowhere not found\n"),
-        "{}",
-        scaled.err
-    );
+    let said = "error: ReplicaSet default/nowhere not found\nhint: list what exists with: decree get replicasets\n";
+    assert_eq!(scaled.err, said);
     assert_eq!(up.demo(&["fail", "node-x"]).exit, Exit::No);
     assert_eq!(up.demo(&["scale", "web-old", "-1"]).exit, Exit::Usage);
     let address = up.server.trim_start_matches("http://").to_owned();
