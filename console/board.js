@@ -9,6 +9,7 @@ import { hashOf } from './route.js';
 import { fillGroup, fillRow, makeGroup, makeRow } from './row.js';
 import { makeScope } from './scope.js';
 import { group, sorted } from './sort.js';
+import { makeWhatIf } from './what-if.js';
 
 /** For how long rows are kept of agents that have not connected again since the server did. */
 const ABSENT_MAX = 60_000;
@@ -37,6 +38,7 @@ export function showBoard(main, query) {
     stale = true;
     schedule();
   });
+  const whatIf = makeWhatIf(query, clusterOf);
   const summary = h('p', { class: 'summary', id: 'summary' });
   const list = makeList({ make: (item) => (item.members ? makeGroup(() => toggle(item.key)) : makeRow()), fill, press });
   const heat = makeHeat((entry) => (window.location.hash = addressOf(entry.row)));
@@ -45,12 +47,20 @@ export function showBoard(main, query) {
   const empty = h('div', { class: 'empty', id: 'empty' });
   /** As wide as 20 letters of a name. */
   const ruler = h('span', { class: 'name ruler', 'aria-hidden': 'true' }, '0'.repeat(20));
-  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, summary, heat.element, table, empty, ruler));
+  main.replaceChildren(h('section', { class: 'board' }, h('h1', { class: 'away' }, 'Board'), scope.element, whatIf.element, summary, heat.element, table, empty, ruler));
 
   list.element.addEventListener('scroll', schedule, { passive: true });
   const sized = new ResizeObserver(schedule);
   sized.observe(list.element);
   const second = setInterval(schedule, 1000);
+
+  /** Returns the cluster that is chosen, or the only one. */
+  function clusterOf() {
+    const clusters = new Set([...rows.values()].map(({ row }) => row.clusterUid));
+    const chosen = [...rows.values()].find(({ row }) => row.cluster === scope.cluster);
+    if (chosen) return chosen.row.clusterUid;
+    return clusters.size <= 1 ? [...clusters][0] ?? '' : undefined;
+  }
 
   function schedule() {
     if (scheduled) return;
@@ -158,7 +168,9 @@ export function showBoard(main, query) {
       if (name !== 'board') return;
       learnTime(data.seconds);
       for (const key of data.gone) fresh.delete(key);
+      const isFirst = !standing;
       settle(data);
+      if (isFirst) whatIf.begin();
       stale = true;
       schedule();
     },
@@ -167,6 +179,7 @@ export function showBoard(main, query) {
       clearInterval(second);
       sized.disconnect();
       heat.close();
+      whatIf.close();
     },
   };
 }

@@ -84,6 +84,9 @@ export function makeScope(query, change) {
 
   return {
     element,
+    get cluster() {
+      return chosen.cluster;
+    },
     get sort() {
       return chosen.sort;
     },

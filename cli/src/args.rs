@@ -66,7 +66,10 @@ pub(crate) enum Command {
     /// exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
-    /// Show what another number of replicas would do; changes nothing
+    /// Show what another size, a drain or a quota would do
+    ///
+    /// Changes nothing. The server decides on its current view. For a drain, all pods of the node are deleted; for a quota, ReplicaSets create
+    /// what they lack.
     #[command(after_help = exit::HELP)]
     Simulate(SimulateArgs),
     /// List the ReplicaSets or sessions of a running server

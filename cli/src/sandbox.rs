@@ -320,7 +320,7 @@ async fn serve_admin(
     Ok(Some((address, admin.serve(listener))))
 }
 
-/// Returns a cluster in a hurry: what takes minutes elsewhere takes a second here.
+/// Returns a cluster in a hurry: what takes minutes elsewhere takes seconds here.
 fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     let millis = Duration::from_millis;
     agent_fake::ClusterConfig {
@@ -335,7 +335,8 @@ fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
         },
         node_loss: agent_fake::NodeLoss {
             unknown_after: millis(300),
-            evict_after: millis(900),
+            // Time to see the cause that the server names.
+            evict_after: Duration::from_secs(10),
             // It comes back before anyone takes it out of the cluster.
             remove_after: Duration::MAX,
         },

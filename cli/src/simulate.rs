@@ -1,6 +1,6 @@
-//! `decree simulate`: what a running server would do with another number of replicas.
+//! `decree simulate`: what a running server would do with another number of replicas, or after a change of the cluster.
 
-use decree::v1;
+use decree::v1::{self, simulate_cluster_request::Change};
 
 use crate::{
     args::{Named, SimulateArgs},
@@ -11,7 +11,15 @@ use crate::{
     streams::Io,
 };
 
+mod cluster;
+
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    if let Some(change) = change(args) {
+        return server::block_on(async {
+            let server = Server::connect(&args.inspection.server).await?;
+            cluster::run(&server, args, &change, io).await
+        });
+    }
     let names = args.namespace.resolve(&args.names)?;
     let decisions = server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
@@ -24,6 +32,18 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
     })?;
     decision::write(&args.print, io, decisions)?;
     Ok(Exit::Done)
+}
+
+/// Returns the change of the cluster that is asked about, if it is one.
+fn change(args: &SimulateArgs) -> Option<Change> {
+    let drain = args.drain.clone().map(|node| v1::NodeDrain { node });
+    let quota = args.quota.map(|pods| v1::PodQuota {
+        namespace: args.namespace.or_default(),
+        pods,
+    });
+    drain
+        .map(Change::NodeDrain)
+        .or_else(|| quota.map(Change::PodQuota))
 }
 
 /// Asks what would be decided for a ReplicaSet.

@@ -21,6 +21,7 @@ mod streams;
 mod system;
 mod top;
 mod up;
+mod what_if;
 
 /// How a command ended and what it said.
 #[derive(Debug)]

@@ -161,6 +161,16 @@ impl Backend for ConsoleBackend {
         Ok(answer.map_err(Refusal::from)?)
     }
 
+    async fn simulate_cluster(
+        &self,
+        viewer: &ConsoleCaller,
+        request: v1::SimulateClusterRequest,
+    ) -> Result<v1::SimulateClusterResponse, Status> {
+        let (decisions, caller) = (self.decisions(), caller(viewer));
+        let answer = decisions.simulate_change(&caller, request, self.until());
+        Ok(answer.await?)
+    }
+
     async fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
         let mut sessions = Vec::new();
         for one in visible(&self.0, &caller(viewer)) {

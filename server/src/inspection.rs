@@ -1,24 +1,23 @@
 //! `InspectionService`: what the sessions know and wait for. Every answer comes from a session's own task.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
-use prost::Message;
 use server_core::Timestamp;
-use server_session::{
-    Registered, Session,
-    wire::{Fault, Violation},
-};
+use server_session::{Registered, Session};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
+pub(crate) use crate::visible::{find, visible};
 use crate::{
     access::Caller,
     capacity::EndSignal,
     error::Refusal,
     page::{self, Page},
+    service::Decisions,
     session::SessionHandle,
     shared::Shared,
+    visible::visible_of,
     watchers::{Viewer, Watch},
 };
 
@@ -79,6 +78,19 @@ impl InspectionService for Inspection {
         let found = self.differences(Caller::of(&extensions), request);
         Ok(Response::new(found.await?))
     }
+
+    async fn simulate_cluster(
+        &self,
+        request: Request<v1::SimulateClusterRequest>,
+    ) -> Result<Response<v1::SimulateClusterResponse>, Status> {
+        self.0.check_draining()?;
+        let (_, extensions, request) = request.into_parts();
+        let decisions = Decisions(Arc::clone(&self.0));
+        let until = decisions.until(&extensions);
+        let caller = Caller::of(&extensions);
+        let found = decisions.simulate_change(&caller, request, until);
+        Ok(Response::new(found.await?))
+    }
 }
 
 // === impl Inspection ===
@@ -123,7 +135,12 @@ impl Inspection {
                 break;
             }
         }
-        Ok(cut(found, limit, self.0.config.limits.frame_bytes_max / 2))
+        let bytes = self.0.config.limits.frame_bytes_max / 2;
+        let (replica_sets, next_page_token) = page::cut(found, limit, bytes);
+        Ok(v1::ListReplicaSetsResponse {
+            replica_sets,
+            next_page_token,
+        })
     }
 
     /// Returns one ReplicaSet, with its last decisions.
@@ -213,67 +230,6 @@ impl Inspection {
     }
 }
 
-/// Returns the sessions, one for each shard, of the one cluster that a question about one ReplicaSet is about.
-pub(crate) fn find(
-    shared: &Shared,
-    caller: &Caller,
-    cluster: &str,
-    namespace: &str,
-    name: &str,
-) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
-    let absent = [("namespace", namespace), ("name", name)]
-        .into_iter()
-        .filter(|(_, text)| text.is_empty())
-        .map(|(field, _)| Violation::new(field, Fault::Required, "is absent"));
-    let absent: Vec<_> = absent.collect();
-    if !absent.is_empty() {
-        return Err(Refusal::invalid(absent));
-    }
-    let sessions = visible_of(shared, caller, cluster)?;
-    if sessions.is_empty() {
-        return Err(Refusal::ClusterUnknown(cluster.to_owned()));
-    }
-    if uids(&sessions).len() > 1 {
-        return Err(Refusal::ClusterRequired);
-    }
-    Ok(sessions)
-}
-
-/// Returns the sessions that the caller may see: others are to it as if they were not there.
-pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
-    seen(shared, caller, "")
-}
-
-/// Returns those of a cluster, by uid or name, or all of them for the empty text.
-///
-/// # Errors
-/// If the text is the uid or name of two clusters: to answer for one of them would be a guess.
-fn visible_of(
-    shared: &Shared,
-    caller: &Caller,
-    cluster: &str,
-) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
-    let sessions = seen(shared, caller, cluster);
-    let uids = uids(&sessions);
-    if !cluster.is_empty() && uids.len() > 1 {
-        let word = cluster.to_owned();
-        let uids = uids.into_iter().map(str::to_owned).collect();
-        return Err(Refusal::ClusterAmbiguous { word, uids });
-    }
-    Ok(sessions)
-}
-
-fn seen(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
-    let mut sessions = shared.registry.of(cluster);
-    sessions.retain(|session| caller.may_view(&session.identity));
-    sessions
-}
-
-fn uids(sessions: &[Registered<SessionHandle>]) -> BTreeSet<&str> {
-    let identities = sessions.iter().map(|session| &session.identity);
-    identities.map(|it| it.cluster_uid.as_str()).collect()
-}
-
 /// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.
 pub(crate) async fn ask_if_there<T: Send + 'static>(
     session: &Registered<SessionHandle>,
@@ -281,36 +237,6 @@ pub(crate) async fn ask_if_there<T: Send + 'static>(
 ) -> Option<T> {
     let answer = timeout(PATIENCE, session.handle.ask(query));
     answer.await.ok()?.ok()
-}
-
-/// Cuts a page to `limit` ReplicaSets and about `bytes`.
-fn cut(
-    found: Vec<(Page, v1::ReplicaSetSummary)>,
-    limit: usize,
-    bytes: usize,
-) -> v1::ListReplicaSetsResponse {
-    let total = found.len();
-    let mut room = bytes;
-    let mut last = String::new();
-    let mut replica_sets = Vec::new();
-    for (page, summary) in found.into_iter().take(limit) {
-        let size = summary.encoded_len();
-        if size > room && !replica_sets.is_empty() {
-            break;
-        }
-        room = room.saturating_sub(size);
-        last = page.to_string();
-        replica_sets.push(summary);
-    }
-    let next_page_token = if replica_sets.len() < total {
-        last
-    } else {
-        String::new()
-    };
-    v1::ListReplicaSetsResponse {
-        replica_sets,
-        next_page_token,
-    }
 }
 
 /// Adds what one more session has found.

@@ -20,6 +20,7 @@ mod access;
 mod args;
 mod capacity;
 mod clock;
+mod cluster_change;
 mod codec;
 mod console_backend;
 mod decide;
@@ -37,6 +38,7 @@ mod serve;
 mod service;
 mod session;
 mod shared;
+mod visible;
 mod watchers;
 
 pub use access::{

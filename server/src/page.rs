@@ -3,6 +3,7 @@
 use std::fmt;
 
 use decree::v1;
+use prost::Message;
 use server_session::{
     SessionIdentity,
     wire::{Fault, Violation},
@@ -38,6 +39,29 @@ pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     }
 }
 
+/// Cuts a page to `limit` items and about `bytes`. Returns it with the token of the next page, which is empty if there is none.
+pub(crate) fn cut<T: Message>(
+    found: Vec<(Page, T)>,
+    limit: usize,
+    bytes: usize,
+) -> (Vec<T>, String) {
+    let total = found.len();
+    let mut room = bytes;
+    let mut last = String::new();
+    let mut items = Vec::new();
+    for (page, item) in found.into_iter().take(limit) {
+        let size = item.encoded_len();
+        if size > room && !items.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        last = page.to_string();
+        items.push(item);
+    }
+    let is_cut = items.len() < total;
+    (items, if is_cut { last } else { String::new() })
+}
+
 // === impl Page ===
 
 impl Page {
@@ -54,13 +78,24 @@ impl Page {
 
     /// Returns the place of a ReplicaSet of a session.
     pub(crate) fn of(identity: &SessionIdentity, summary: &v1::ReplicaSetSummary) -> Self {
-        let object = summary.replica_set.clone().unwrap_or_default();
+        let object = summary.replica_set.as_ref();
+        let (namespace, name) = object.map_or(("", ""), |it| (&it.namespace, &it.name));
+        Self::at(identity, namespace, name)
+    }
+
+    /// Returns the place of a namespace and name of a session.
+    pub(crate) fn at(identity: &SessionIdentity, namespace: &str, name: &str) -> Self {
         Self {
             cluster: identity.cluster().to_owned(),
             cluster_uid: identity.cluster_uid.clone(),
-            namespace: object.namespace,
-            name: object.name,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
         }
+    }
+
+    /// Returns its namespace and name.
+    pub(crate) fn place(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
     }
 
     /// Returns after which namespace and name a cluster goes on; `None` if it is done.

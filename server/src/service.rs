@@ -24,10 +24,10 @@ use crate::{
     access::Caller,
     decide::decide,
     error::{Limit, Refusal},
-    inspection::find,
     peer::ConnectionPeer,
     session::{self, Arrival, SessionHandle},
     shared::Shared,
+    visible::find,
 };
 
 #[expect(
@@ -113,7 +113,8 @@ impl Decisions {
             .max_encoding_message_size(max)
     }
 
-    fn until(&self, extensions: &Extensions) -> Instant {
+    /// Returns when nobody waits for the answer of a call any more.
+    pub(crate) fn until(&self, extensions: &Extensions) -> Instant {
         let until = extensions.get::<CallDeadline>().map(|until| until.0);
         until.unwrap_or_else(|| Instant::now() + self.0.config.deadline)
     }

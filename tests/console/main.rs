@@ -216,3 +216,12 @@ async fn board_keeps_its_rows_until_agents_are_back() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_the_cluster_are_foretold() {
+    play(
+        "changes_of_the_cluster_are_foretold",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}

@@ -81,6 +81,12 @@ impl NamespaceArgs {
         self.namespace.clone().unwrap_or_default()
     }
 
+    /// Returns the namespace, which is `default` without -n.
+    pub(crate) fn or_default(&self) -> String {
+        let namespace = self.namespace.as_deref();
+        namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned()
+    }
+
     /// Returns which ReplicaSets are meant, each once, in the order in which they are written.
     pub(crate) fn resolve(&self, names: &[NameArg]) -> Result<Vec<Named>, Failure> {
         let mut named = Vec::new();

@@ -19,13 +19,19 @@ use crate::{
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present_any = ["drain", "quota"])]
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
     /// The number of replicas to assume; by default, that of the ReplicaSet
     #[arg(long, value_name = "NUMBER", value_parser = number::at_least::<i32, 0>)]
     pub(crate) replicas: Option<i32>,
+    /// Instead of names: drain this node, and show which ReplicaSets lose pods
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["names", "replicas", "quota", "namespace", "all_namespaces"])]
+    pub(crate) drain: Option<String>,
+    /// Instead of names: limit the namespace to this number of pods, and show which creates a quota refuses
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = number::at_least::<i32, 0>)]
+    pub(crate) quota: Option<i32>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]

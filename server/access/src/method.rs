@@ -28,6 +28,7 @@ pub const NEEDS: &[(&str, Need)] = &[
     ("/decree.v1.InspectionService/WatchDecisions", Need::View),
     ("/decree.v1.InspectionService/ListSessions", Need::View),
     ("/decree.v1.InspectionService/ListDifferences", Need::View),
+    ("/decree.v1.InspectionService/SimulateCluster", Need::View),
     ("/grpc.health.v1.Health/Check", Need::Health),
     ("/grpc.health.v1.Health/Watch", Need::Health),
     (

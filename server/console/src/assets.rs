@@ -54,6 +54,7 @@ const ALL: &[Asset] = embedded! {
     "stream.js": SCRIPT,
     "timeline.js": SCRIPT,
     "travel.js": SCRIPT,
+    "what-if.js": SCRIPT,
     "why.js": SCRIPT,
 };
 

@@ -127,6 +127,16 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status>;
 
+    /// Answers as the method of the same name, within the server's deadline.
+    ///
+    /// # Errors
+    /// As the method.
+    async fn simulate_cluster(
+        &self,
+        caller: &Caller,
+        request: v1::SimulateClusterRequest,
+    ) -> Result<v1::SimulateClusterResponse, Status>;
+
     /// Returns the sessions that the caller may see, with what they use.
     async fn usage(&self, caller: &Caller) -> Vec<SessionUsage>;
 

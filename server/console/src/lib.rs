@@ -22,7 +22,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use decree::v1;
+use decree::v1::{self, simulate_cluster_request::Change};
 use runtime::admin::AdminPeer;
 
 use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::PageView};
@@ -59,6 +59,7 @@ pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> R
     let data = Router::new()
         .route("/console/api/stream", get(follow))
         .route("/console/api/simulate", get(simulate))
+        .route("/console/api/simulate-cluster", get(simulate_cluster))
         .route("/console/api/rescue", get(rescue))
         .route_layer(middleware::from_fn_with_state(
             Arc::clone(&state),
@@ -107,7 +108,7 @@ async fn simulate(
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    let replicas = replicas(&mut query)?;
+    let replicas = number(&mut query, "replicas")?;
     let mut field = |name: &str| query.remove(name).unwrap_or_default();
     let request = v1::SimulateRequest {
         cluster: field("cluster"),
@@ -119,13 +120,36 @@ async fn simulate(
     Ok(answer::json(state.json.text("SimulateResponse", &answer)))
 }
 
+/// Answers which ReplicaSets a drain of a node, or a quota, would affect: the first page of them.
+async fn simulate_cluster(
+    State(state): State<Arc<ConsoleState>>,
+    Query(mut query): Query<HashMap<String, String>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Refused> {
+    let change = match query.remove("node") {
+        Some(node) => Change::NodeDrain(v1::NodeDrain { node }),
+        None => Change::PodQuota(v1::PodQuota {
+            namespace: query.remove("namespace").unwrap_or_default(),
+            pods: number(&mut query, "pods")?,
+        }),
+    };
+    let request = v1::SimulateClusterRequest {
+        cluster: query.remove("cluster").unwrap_or_default(),
+        change: Some(change),
+        ..v1::SimulateClusterRequest::default()
+    };
+    let answer = state.server.simulate_cluster(&caller, request).await?;
+    let text = state.json.text("SimulateClusterResponse", &answer);
+    Ok(answer::json(text))
+}
+
 /// Answers what would keep a pod that a scale-down would delete.
 async fn rescue(
     State(state): State<Arc<ConsoleState>>,
     Query(mut query): Query<HashMap<String, String>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
-    let replicas = replicas(&mut query)?;
+    let replicas = number(&mut query, "replicas")?;
     let mut field = |name: &str| query.remove(name).unwrap_or_default();
     let subject = ReplicaSetName {
         cluster: field("cluster"),
@@ -141,12 +165,12 @@ async fn rescue(
     Ok(answer::json(answer))
 }
 
-/// Takes the number of replicas out of a query.
-fn replicas(query: &mut HashMap<String, String>) -> Result<i32, Refused> {
-    let text = query.remove("replicas").unwrap_or_default();
+/// Takes a number out of a query.
+fn number(query: &mut HashMap<String, String>, field: &'static str) -> Result<i32, Refused> {
+    let text = query.remove(field).unwrap_or_default();
     let parsed = text.parse().ok().filter(|number| *number >= 0);
     parsed.ok_or_else(|| {
         let description = format!("{text:?} must be a number from 0 to 2147483647");
-        Refused::field("replicas", &description)
+        Refused::field(field, &description)
     })
 }

@@ -1,5 +1,6 @@
 //! The state machine: events and outcomes in by `handle_*`, batches and reports out by `poll_*`, time as an argument.
 
+mod cluster_change;
 mod events;
 mod in_flight;
 mod inspect;
@@ -12,16 +13,17 @@ mod unconverged;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use self::{
+    cluster_change::{Impact, ReplicaSetsCopy},
+    inspect::Sizes,
+    known::{KnownSet, Replica},
+    surroundings::Surroundings,
+};
 use self::{
     in_flight::InFlight,
     lists::{ListWait, Progress},
     obstacles::Obstacles,
     unconverged::Unconverged,
-};
-pub use self::{
-    inspect::Sizes,
-    known::{KnownSet, Replica},
-    surroundings::Surroundings,
 };
 use crate::{
     batch::{Action, Batch, BatchId},

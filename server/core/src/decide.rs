@@ -66,7 +66,7 @@ pub fn decide_while(
 }
 
 /// Returns a controller that has been listed these objects, in an order of their own.
-fn listed(
+pub(crate) fn listed(
     now: Timestamp,
     config: Config,
     mut sets: Vec<ReplicaSet>,
@@ -123,7 +123,8 @@ fn list(
     Ok(())
 }
 
-fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
+/// Returns an error where it is not to go on.
+pub(crate) fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
     if go_on() { Ok(()) } else { Err(Interrupted) }
 }
 
@@ -168,7 +169,7 @@ fn run(
 }
 
 /// Reports every operation of a batch as done.
-fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
+pub(crate) fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
         let result = OperationResult::Done {
             version: None,

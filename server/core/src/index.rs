@@ -4,6 +4,7 @@
 //! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back: until the stream has passed
 //! its end it is remembered, and after that an unknown object of a passed version is one that is gone.
 
+pub(crate) mod cluster;
 mod cost;
 mod counting;
 mod create_back_off;
@@ -354,12 +355,12 @@ impl Index {
         self.nodes.name(id)
     }
 
-    /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
     /// Returns how many active pods a node has, if none of them is ready and the node may be why.
     pub(crate) fn unready_pods_of(&self, id: NodeId) -> Option<u32> {
         self.nodes.unready_pods(id)
     }
 
+    /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
     pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
         let owned = self.set(id).into_iter().flat_map(|set| &set.owned);
         let pods = owned.filter_map(|id| Some((*id, self.pod(*id)?)));

@@ -56,7 +56,9 @@ pub mod wording;
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
 pub use config::Config;
-pub use controller::{Controller, Inspect, KnownSet, Replica, Sizes, Surroundings};
+pub use controller::{
+    Controller, Impact, Inspect, KnownSet, Replica, ReplicaSetsCopy, Sizes, Surroundings,
+};
 pub use decide::{Interrupted, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
 pub use labels::{Label, Labels};

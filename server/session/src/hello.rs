@@ -224,7 +224,8 @@ impl SessionIdentity {
     }
 
     /// Returns the cluster as answers name it.
-    pub(crate) fn cluster_ref(&self) -> ClusterRef<'_> {
+    #[must_use]
+    pub fn cluster_ref(&self) -> ClusterRef<'_> {
         ClusterRef {
             name: self.cluster(),
             uid: &self.cluster_uid,

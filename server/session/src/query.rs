@@ -1,7 +1,7 @@
 //! What inspection asks of a session. Asking changes nothing.
 
 use decree::v1;
-use server_core::{Surroundings, Timestamp, View};
+use server_core::{ReplicaSetsCopy, Surroundings, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
@@ -95,6 +95,33 @@ impl Session {
         controller
             .inspect()
             .surroundings(now, namespace, name, pods_max)
+    }
+
+    /// Copies up to `limit` ReplicaSets with an active pod on a node, those after the namespace and name of `after` in that order. Of more than
+    /// `objects_max` objects it copies only so many.
+    #[must_use]
+    pub fn replica_sets_on(
+        &self,
+        now: Timestamp,
+        node: &str,
+        after: (&str, &str),
+        (limit, objects_max): (usize, usize),
+    ) -> ReplicaSetsCopy {
+        let controller = &self.state.controller;
+        ReplicaSetsCopy::on_node(controller, now, node, after, (limit, objects_max))
+    }
+
+    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, and returns how many pods of the namespace have
+    /// not ended. Of more than `objects_max` objects it copies only so many.
+    #[must_use]
+    pub fn unsettled_in(
+        &self,
+        now: Timestamp,
+        namespace: &str,
+        objects_max: usize,
+    ) -> (ReplicaSetsCopy, usize) {
+        let controller = &self.state.controller;
+        ReplicaSetsCopy::unsettled_in(controller, now, namespace, objects_max)
     }
 
     /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much

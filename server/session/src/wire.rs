@@ -34,7 +34,7 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{ClusterRef, agreements, decision, difference, record, state, summary},
+        report::{ClusterRef, agreements, decision, difference, impact, record, state, summary},
     };
 }
 

@@ -16,7 +16,7 @@ use transport::{Credential, Ended, Peer};
 use crate::{capacity::UnderWay, error::Refusal, shared::Shared};
 
 /// Every method that is counted under its own name, with its shape; all else is one series.
-const METHODS: [(&str, &str, &str); 14] = [
+const METHODS: [(&str, &str, &str); 15] = [
     ("decree.v1.DecisionService", "Reconcile", "bidi_stream"),
     ("decree.v1.DecisionService", "RenewSession", "unary"),
     ("decree.v1.DecisionService", "Decide", "unary"),
@@ -30,6 +30,7 @@ const METHODS: [(&str, &str, &str); 14] = [
     ),
     ("decree.v1.InspectionService", "ListSessions", "unary"),
     ("decree.v1.InspectionService", "ListDifferences", "unary"),
+    ("decree.v1.InspectionService", "SimulateCluster", "unary"),
     ("grpc.health.v1.Health", "Check", "unary"),
     ("grpc.health.v1.Health", "List", "unary"),
     ("grpc.health.v1.Health", "Watch", "server_stream"),

@@ -11,6 +11,7 @@ import { measured } from './frames.mjs';
 import { makeUp } from './made-up.mjs';
 import { stories } from './stories.mjs';
 import { subject } from './subject.mjs';
+import { whatIf } from './what-if.mjs';
 
 const { story, url, chromium, modules, pictures, document: moving } = JSON.parse(process.argv[2]);
 const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
@@ -105,7 +106,7 @@ const violations = [];
 try {
   const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
   const forgive = (...patterns) => (forgiven = patterns);
-  await { ...stories, ...causes, ...subject, ...measured }[story]({ open, until, row, act, picture, photograph, moving, assert, audit, axe, url, forgive });
+  await { ...stories, ...causes, ...subject, ...measured, ...whatIf }[story]({ open, until, row, act, picture, photograph, moving, assert, audit, axe, url, forgive });
   for (const page of await browser.pages()) violations.push(...((await page.evaluate(() => window.violations).catch(() => [])) ?? []));
   const left = [...violations, ...faults].filter((fault) => !forgiven.some((pattern) => pattern.test(fault)));
   assert(left.length === 0, `left behind:\n${left.join('\n')}`);

@@ -2362,6 +2362,476 @@ func (x *Difference) GetClusterUid() string {
 	return ""
 }
 
+// Asks for the effects of a change of a cluster.
+type SimulateClusterRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cluster, by uid or name. Optional while the server has one session.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Required. The change.
+	//
+	// Types that are valid to be assigned to Change:
+	//
+	//	*SimulateClusterRequest_NodeDrain
+	//	*SimulateClusterRequest_PodQuota
+	Change isSimulateClusterRequest_Change `protobuf_oneof:"change"`
+	// The most to return, 1 to 1,000; 0 means 500.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Where to continue: `next_page_token` of the previous answer to the same question.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateClusterRequest) Reset() {
+	*x = SimulateClusterRequest{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateClusterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateClusterRequest) ProtoMessage() {}
+
+func (x *SimulateClusterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateClusterRequest.ProtoReflect.Descriptor instead.
+func (*SimulateClusterRequest) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SimulateClusterRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *SimulateClusterRequest) GetChange() isSimulateClusterRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *SimulateClusterRequest) GetNodeDrain() *NodeDrain {
+	if x != nil {
+		if x, ok := x.Change.(*SimulateClusterRequest_NodeDrain); ok {
+			return x.NodeDrain
+		}
+	}
+	return nil
+}
+
+func (x *SimulateClusterRequest) GetPodQuota() *PodQuota {
+	if x != nil {
+		if x, ok := x.Change.(*SimulateClusterRequest_PodQuota); ok {
+			return x.PodQuota
+		}
+	}
+	return nil
+}
+
+func (x *SimulateClusterRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *SimulateClusterRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type isSimulateClusterRequest_Change interface {
+	isSimulateClusterRequest_Change()
+}
+
+type SimulateClusterRequest_NodeDrain struct {
+	// A node is drained.
+	NodeDrain *NodeDrain `protobuf:"bytes,2,opt,name=node_drain,json=nodeDrain,proto3,oneof"`
+}
+
+type SimulateClusterRequest_PodQuota struct {
+	// A quota limits the pods of a namespace.
+	PodQuota *PodQuota `protobuf:"bytes,3,opt,name=pod_quota,json=podQuota,proto3,oneof"`
+}
+
+func (*SimulateClusterRequest_NodeDrain) isSimulateClusterRequest_Change() {}
+
+func (*SimulateClusterRequest_PodQuota) isSimulateClusterRequest_Change() {}
+
+// Deletes all pods of a node, as `kubectl drain` does. The server does not know disruption budgets, which can delay or prevent deletions.
+type NodeDrain struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The node. A node without known pods affects nothing.
+	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeDrain) Reset() {
+	*x = NodeDrain{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeDrain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeDrain) ProtoMessage() {}
+
+func (x *NodeDrain) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeDrain.ProtoReflect.Descriptor instead.
+func (*NodeDrain) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *NodeDrain) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// Limits the pods of a namespace, as `hard.pods` of a ResourceQuota does: all that have not ended count. A quota deletes no pods.
+type PodQuota struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// How many pods the namespace can have, 0 or more.
+	Pods          int32 `protobuf:"varint,2,opt,name=pods,proto3" json:"pods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PodQuota) Reset() {
+	*x = PodQuota{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PodQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PodQuota) ProtoMessage() {}
+
+func (x *PodQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PodQuota.ProtoReflect.Descriptor instead.
+func (*PodQuota) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PodQuota) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PodQuota) GetPods() int32 {
+	if x != nil {
+		return x.Pods
+	}
+	return 0
+}
+
+// Answers with the affected ReplicaSets.
+type SimulateClusterResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One page. It can have fewer than asked for, or none, although others follow.
+	ReplicaSets []*ReplicaSetEffect `protobuf:"bytes,1,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
+	// Where to continue; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// For a quota: the sums of the namespace.
+	Quota         *QuotaEffect `protobuf:"bytes,3,opt,name=quota,proto3" json:"quota,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateClusterResponse) Reset() {
+	*x = SimulateClusterResponse{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateClusterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateClusterResponse) ProtoMessage() {}
+
+func (x *SimulateClusterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateClusterResponse.ProtoReflect.Descriptor instead.
+func (*SimulateClusterResponse) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SimulateClusterResponse) GetReplicaSets() []*ReplicaSetEffect {
+	if x != nil {
+		return x.ReplicaSets
+	}
+	return nil
+}
+
+func (x *SimulateClusterResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *SimulateClusterResponse) GetQuota() *QuotaEffect {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+// Adds up what a quota would refuse in its namespace.
+type QuotaEffect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many known pods count against the quota now.
+	Pods int64 `protobuf:"varint,1,opt,name=pods,proto3" json:"pods,omitempty"`
+	// How many pods the ReplicaSets of the namespace would create without the quota.
+	Creates int64 `protobuf:"varint,2,opt,name=creates,proto3" json:"creates,omitempty"`
+	// How many of these creates the quota would refuse. This number does not depend on the order of the creates.
+	Refused       int64 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaEffect) Reset() {
+	*x = QuotaEffect{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaEffect) ProtoMessage() {}
+
+func (x *QuotaEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaEffect.ProtoReflect.Descriptor instead.
+func (*QuotaEffect) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *QuotaEffect) GetPods() int64 {
+	if x != nil {
+		return x.Pods
+	}
+	return 0
+}
+
+func (x *QuotaEffect) GetCreates() int64 {
+	if x != nil {
+		return x.Creates
+	}
+	return 0
+}
+
+func (x *QuotaEffect) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+// Shows the effect of a change on one ReplicaSet.
+type ReplicaSetEffect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cluster's name, or its uid if it has none.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// The cluster's uid: two clusters may have one name.
+	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// The ReplicaSet.
+	ReplicaSet *ObjectRef `protobuf:"bytes,3,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
+	// Its desired pods.
+	Replicas int32 `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// Its active pods before the change.
+	Active int32 `protobuf:"varint,5,opt,name=active,proto3" json:"active,omitempty"`
+	// How many of its active pods the change deletes.
+	Deleted int32 `protobuf:"varint,6,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// The names of these pods, sorted; at most 20.
+	DeletedPods []string `protobuf:"bytes,7,rep,name=deleted_pods,json=deletedPods,proto3" json:"deleted_pods,omitempty"`
+	// How many pods the server would create for it.
+	Creates int32 `protobuf:"varint,8,opt,name=creates,proto3" json:"creates,omitempty"`
+	// How many of these creates a quota would refuse at least. The order in which ReplicaSets create their pods is not defined.
+	RefusedMin int32 `protobuf:"varint,9,opt,name=refused_min,json=refusedMin,proto3" json:"refused_min,omitempty"`
+	// How many of these creates a quota would refuse at most.
+	RefusedMax    int32 `protobuf:"varint,10,opt,name=refused_max,json=refusedMax,proto3" json:"refused_max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaSetEffect) Reset() {
+	*x = ReplicaSetEffect{}
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaSetEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaSetEffect) ProtoMessage() {}
+
+func (x *ReplicaSetEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_inspection_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaSetEffect.ProtoReflect.Descriptor instead.
+func (*ReplicaSetEffect) Descriptor() ([]byte, []int) {
+	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ReplicaSetEffect) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ReplicaSetEffect) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
+func (x *ReplicaSetEffect) GetReplicaSet() *ObjectRef {
+	if x != nil {
+		return x.ReplicaSet
+	}
+	return nil
+}
+
+func (x *ReplicaSetEffect) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetActive() int32 {
+	if x != nil {
+		return x.Active
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetDeleted() int32 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetDeletedPods() []string {
+	if x != nil {
+		return x.DeletedPods
+	}
+	return nil
+}
+
+func (x *ReplicaSetEffect) GetCreates() int32 {
+	if x != nil {
+		return x.Creates
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetRefusedMin() int32 {
+	if x != nil {
+		return x.RefusedMin
+	}
+	return 0
+}
+
+func (x *ReplicaSetEffect) GetRefusedMax() int32 {
+	if x != nil {
+		return x.RefusedMax
+	}
+	return 0
+}
+
 var File_decree_v1_inspection_service_proto protoreflect.FileDescriptor
 
 const file_decree_v1_inspection_service_proto_rawDesc = "" +
@@ -2545,7 +3015,45 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tdone_pods\x18\t \x03(\tR\bdonePods\x12\x1f\n" +
 	"\vcluster_uid\x18\n" +
 	" \x01(\tR\n" +
-	"clusterUid*\xd1\x01\n" +
+	"clusterUid\"\xe3\x01\n" +
+	"\x16SimulateClusterRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
+	"\n" +
+	"node_drain\x18\x02 \x01(\v2\x14.decree.v1.NodeDrainH\x00R\tnodeDrain\x122\n" +
+	"\tpod_quota\x18\x03 \x01(\v2\x13.decree.v1.PodQuotaH\x00R\bpodQuota\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageTokenB\b\n" +
+	"\x06change\"\x1f\n" +
+	"\tNodeDrain\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"<\n" +
+	"\bPodQuota\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04pods\x18\x02 \x01(\x05R\x04pods\"\xaf\x01\n" +
+	"\x17SimulateClusterResponse\x12>\n" +
+	"\freplica_sets\x18\x01 \x03(\v2\x1b.decree.v1.ReplicaSetEffectR\vreplicaSets\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12,\n" +
+	"\x05quota\x18\x03 \x01(\v2\x16.decree.v1.QuotaEffectR\x05quota\"U\n" +
+	"\vQuotaEffect\x12\x12\n" +
+	"\x04pods\x18\x01 \x01(\x03R\x04pods\x12\x18\n" +
+	"\acreates\x18\x02 \x01(\x03R\acreates\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\x03R\arefused\"\xd1\x02\n" +
+	"\x10ReplicaSetEffect\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
+	"\vcluster_uid\x18\x02 \x01(\tR\n" +
+	"clusterUid\x125\n" +
+	"\vreplica_set\x18\x03 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
+	"replicaSet\x12\x1a\n" +
+	"\breplicas\x18\x04 \x01(\x05R\breplicas\x12\x16\n" +
+	"\x06active\x18\x05 \x01(\x05R\x06active\x12\x18\n" +
+	"\adeleted\x18\x06 \x01(\x05R\adeleted\x12!\n" +
+	"\fdeleted_pods\x18\a \x03(\tR\vdeletedPods\x12\x18\n" +
+	"\acreates\x18\b \x01(\x05R\acreates\x12\x1f\n" +
+	"\vrefused_min\x18\t \x01(\x05R\n" +
+	"refusedMin\x12\x1f\n" +
+	"\vrefused_max\x18\n" +
+	" \x01(\x05R\n" +
+	"refusedMax*\xd1\x01\n" +
 	"\x0fReplicaSetState\x12!\n" +
 	"\x1dREPLICA_SET_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REPLICA_SET_STATE_IN_SYNC\x10\x01\x12\x1c\n" +
@@ -2571,13 +3079,14 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x1bDEPARTURE_ORDER_OF_DELETION\x10\x01\x12\x1d\n" +
 	"\x19DEPARTURE_REPLICA_FAILURE\x10\x02\x12\x1e\n" +
 	"\x1aDEPARTURE_NAMESPACE_ENDING\x10\x03\x12\x1f\n" +
-	"\x1bDEPARTURE_DELETED_BY_OTHERS\x10\x042\xc5\x03\n" +
+	"\x1bDEPARTURE_DELETED_BY_OTHERS\x10\x042\x9f\x04\n" +
 	"\x11InspectionService\x12X\n" +
 	"\x0fListReplicaSets\x12!.decree.v1.ListReplicaSetsRequest\x1a\".decree.v1.ListReplicaSetsResponse\x12R\n" +
 	"\rGetReplicaSet\x12\x1f.decree.v1.GetReplicaSetRequest\x1a .decree.v1.GetReplicaSetResponse\x12W\n" +
 	"\x0eWatchDecisions\x12 .decree.v1.WatchDecisionsRequest\x1a!.decree.v1.WatchDecisionsResponse0\x01\x12O\n" +
 	"\fListSessions\x12\x1e.decree.v1.ListSessionsRequest\x1a\x1f.decree.v1.ListSessionsResponse\x12X\n" +
-	"\x0fListDifferences\x12!.decree.v1.ListDifferencesRequest\x1a\".decree.v1.ListDifferencesResponseBr\n" +
+	"\x0fListDifferences\x12!.decree.v1.ListDifferencesRequest\x1a\".decree.v1.ListDifferencesResponse\x12X\n" +
+	"\x0fSimulateCluster\x12!.decree.v1.SimulateClusterRequest\x1a\".decree.v1.SimulateClusterResponseBr\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 
@@ -2594,7 +3103,7 @@ func file_decree_v1_inspection_service_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_inspection_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_decree_v1_inspection_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(ReplicaSetState)(0),            // 0: decree.v1.ReplicaSetState
 	(Severity)(0),                   // 1: decree.v1.Severity
@@ -2624,77 +3133,90 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*ListDifferencesResponse)(nil), // 25: decree.v1.ListDifferencesResponse
 	(*Agreement)(nil),               // 26: decree.v1.Agreement
 	(*Difference)(nil),              // 27: decree.v1.Difference
-	nil,                             // 28: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*ObjectRef)(nil),               // 29: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 30: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 31: google.protobuf.Timestamp
-	(Rule)(0),                       // 32: decree.v1.Rule
-	(FailureClass)(0),               // 33: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 34: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 35: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 36: google.protobuf.Duration
+	(*SimulateClusterRequest)(nil),  // 28: decree.v1.SimulateClusterRequest
+	(*NodeDrain)(nil),               // 29: decree.v1.NodeDrain
+	(*PodQuota)(nil),                // 30: decree.v1.PodQuota
+	(*SimulateClusterResponse)(nil), // 31: decree.v1.SimulateClusterResponse
+	(*QuotaEffect)(nil),             // 32: decree.v1.QuotaEffect
+	(*ReplicaSetEffect)(nil),        // 33: decree.v1.ReplicaSetEffect
+	nil,                             // 34: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	(*ObjectRef)(nil),               // 35: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 36: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 37: google.protobuf.Timestamp
+	(Rule)(0),                       // 38: decree.v1.Rule
+	(FailureClass)(0),               // 39: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 40: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 41: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 42: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	6,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	29, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	35, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
 	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	30, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	31, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	31, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	28, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	36, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	37, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	37, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	34, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
 	7,  // 7: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
 	1,  // 8: decree.v1.Cause.severity:type_name -> decree.v1.Severity
 	6,  // 9: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	31, // 10: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	37, // 10: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
 	19, // 11: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
 	13, // 12: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
 	10, // 13: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	31, // 14: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
+	37, // 14: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
 	11, // 15: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	30, // 16: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	36, // 16: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
 	12, // 17: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	32, // 18: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	31, // 19: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	38, // 18: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	37, // 19: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
 	14, // 20: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
 	15, // 21: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
 	16, // 22: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	30, // 23: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	33, // 24: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	31, // 25: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	36, // 23: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	39, // 24: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	37, // 25: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
 	19, // 26: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	31, // 27: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	29, // 28: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	37, // 27: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	35, // 28: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
 	20, // 29: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	30, // 30: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	34, // 31: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	30, // 32: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	36, // 30: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	40, // 31: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	36, // 32: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
 	23, // 33: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	35, // 34: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	31, // 35: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	36, // 36: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	41, // 34: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	37, // 35: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	42, // 36: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
 	27, // 37: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
 	26, // 38: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	31, // 39: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	37, // 39: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
 	2,  // 40: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	31, // 41: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	29, // 42: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	37, // 41: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	35, // 42: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
 	2,  // 43: decree.v1.Difference.subject:type_name -> decree.v1.Subject
 	3,  // 44: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	4,  // 45: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	8,  // 46: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	17, // 47: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	21, // 48: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	24, // 49: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	5,  // 50: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	9,  // 51: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	18, // 52: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	22, // 53: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	25, // 54: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	50, // [50:55] is the sub-list for method output_type
-	45, // [45:50] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	29, // 45: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	30, // 46: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	33, // 47: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	32, // 48: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	35, // 49: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	4,  // 50: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	8,  // 51: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	17, // 52: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	21, // 53: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	24, // 54: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	28, // 55: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	5,  // 56: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	9,  // 57: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	18, // 58: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	22, // 59: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	25, // 60: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	31, // 61: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	56, // [56:62] is the sub-list for method output_type
+	50, // [50:56] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }
@@ -2712,13 +3234,17 @@ func file_decree_v1_inspection_service_proto_init() {
 		(*TimelineEntry_Answered)(nil),
 	}
 	file_decree_v1_inspection_service_proto_msgTypes[10].OneofWrappers = []any{}
+	file_decree_v1_inspection_service_proto_msgTypes[24].OneofWrappers = []any{
+		(*SimulateClusterRequest_NodeDrain)(nil),
+		(*SimulateClusterRequest_PodQuota)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_inspection_service_proto_rawDesc), len(file_decree_v1_inspection_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   25,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	InspectionService_WatchDecisions_FullMethodName  = "/decree.v1.InspectionService/WatchDecisions"
 	InspectionService_ListSessions_FullMethodName    = "/decree.v1.InspectionService/ListSessions"
 	InspectionService_ListDifferences_FullMethodName = "/decree.v1.InspectionService/ListDifferences"
+	InspectionService_SimulateCluster_FullMethodName = "/decree.v1.InspectionService/SimulateCluster"
 )
 
 // InspectionServiceClient is the client API for InspectionService service.
@@ -44,6 +45,9 @@ type InspectionServiceClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Lists what the other controller did otherwise than decided, in sessions of mode SHADOW: the last 500 of each session, newest first.
 	ListDifferences(ctx context.Context, in *ListDifferencesRequest, opts ...grpc.CallOption) (*ListDifferencesResponse, error)
+	// Lists the ReplicaSets that a change of the cluster would affect, sorted by namespace and name: those that would lose pods, or lack pods.
+	// The server decides on a copy of what it knows; nothing changes.
+	SimulateCluster(ctx context.Context, in *SimulateClusterRequest, opts ...grpc.CallOption) (*SimulateClusterResponse, error)
 }
 
 type inspectionServiceClient struct {
@@ -113,6 +117,16 @@ func (c *inspectionServiceClient) ListDifferences(ctx context.Context, in *ListD
 	return out, nil
 }
 
+func (c *inspectionServiceClient) SimulateCluster(ctx context.Context, in *SimulateClusterRequest, opts ...grpc.CallOption) (*SimulateClusterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SimulateClusterResponse)
+	err := c.cc.Invoke(ctx, InspectionService_SimulateCluster_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InspectionServiceServer is the server API for InspectionService service.
 // All implementations must embed UnimplementedInspectionServiceServer
 // for forward compatibility.
@@ -129,6 +143,9 @@ type InspectionServiceServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Lists what the other controller did otherwise than decided, in sessions of mode SHADOW: the last 500 of each session, newest first.
 	ListDifferences(context.Context, *ListDifferencesRequest) (*ListDifferencesResponse, error)
+	// Lists the ReplicaSets that a change of the cluster would affect, sorted by namespace and name: those that would lose pods, or lack pods.
+	// The server decides on a copy of what it knows; nothing changes.
+	SimulateCluster(context.Context, *SimulateClusterRequest) (*SimulateClusterResponse, error)
 	mustEmbedUnimplementedInspectionServiceServer()
 }
 
@@ -153,6 +170,9 @@ func (UnimplementedInspectionServiceServer) ListSessions(context.Context, *ListS
 }
 func (UnimplementedInspectionServiceServer) ListDifferences(context.Context, *ListDifferencesRequest) (*ListDifferencesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDifferences not implemented")
+}
+func (UnimplementedInspectionServiceServer) SimulateCluster(context.Context, *SimulateClusterRequest) (*SimulateClusterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SimulateCluster not implemented")
 }
 func (UnimplementedInspectionServiceServer) mustEmbedUnimplementedInspectionServiceServer() {}
 func (UnimplementedInspectionServiceServer) testEmbeddedByValue()                           {}
@@ -258,6 +278,24 @@ func _InspectionService_ListDifferences_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InspectionService_SimulateCluster_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SimulateClusterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectionServiceServer).SimulateCluster(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectionService_SimulateCluster_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectionServiceServer).SimulateCluster(ctx, req.(*SimulateClusterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InspectionService_ServiceDesc is the grpc.ServiceDesc for InspectionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -280,6 +318,10 @@ var InspectionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDifferences",
 			Handler:    _InspectionService_ListDifferences_Handler,
+		},
+		{
+			MethodName: "SimulateCluster",
+			Handler:    _InspectionService_SimulateCluster_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -105,6 +105,18 @@ impl Groups {
         self.by_namespace.get(namespace).map_or(0, Map::len)
     }
 
+    /// Returns the groups of a namespace with an active pod on a node, in no order.
+    pub(crate) fn with_active_on(
+        &self,
+        namespace: &str,
+        node: NodeId,
+    ) -> impl Iterator<Item = &PodGroup> {
+        let groups = self.by_namespace.get(namespace);
+        let groups = groups.into_iter().flat_map(Map::values);
+        let groups = groups.map(|id| self.at(*id));
+        groups.filter(move |group| group.active_by_node.contains_key(&Some(node)))
+    }
+
     /// Returns a group that has a pod.
     pub(crate) fn at(&self, id: u32) -> &PodGroup {
         self.groups

@@ -128,6 +128,11 @@ impl Nodes {
         self.nodes.release(slot);
     }
 
+    /// Returns the node of a name, if it has a pod.
+    pub(crate) fn find(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
+    }
+
     /// Returns the name of a node that has a pod.
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
         self.nodes.get(id.slot()).map(|node| &node.name)

@@ -74,6 +74,11 @@ impl Set {
         self.object.selector.as_ref().ok()
     }
 
+    /// Returns how many pods name it as their controller, of whatever state.
+    pub(crate) const fn owned_count(&self) -> usize {
+        self.owned.len()
+    }
+
     /// Returns the base of its pods' names.
     pub(crate) fn name_base(&self) -> &str {
         names::base(&self.generate_name)

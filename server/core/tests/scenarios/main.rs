@@ -3,6 +3,7 @@
 
 mod availability;
 mod claiming;
+mod cluster_change;
 mod deleting;
 mod events;
 mod failures;

@@ -2,7 +2,7 @@
 
 use decree::v1;
 use server_core::{
-    Action, ActionKind, Batch, Condition, Config, Decision, REPLICA_FAILURE, State, Status,
+    Action, ActionKind, Batch, Condition, Config, Decision, Impact, REPLICA_FAILURE, State, Status,
     Timestamp, Victim, View,
 };
 use server_shadow::{Agreements, Departure, Difference, Finding, Subject};
@@ -271,6 +271,32 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
             .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
             .collect(),
         cause: None,
+    }
+}
+
+/// Writes what a change of `cluster` does to a ReplicaSet. What a quota refuses is not known here.
+#[must_use]
+pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
+    let Impact {
+        key,
+        replicas,
+        active,
+        deleted,
+        creates,
+        surplus: _,
+    } = impact;
+    let names = deleted.iter().take(TARGETS_MAX);
+    v1::ReplicaSetEffect {
+        cluster: cluster.name.to_owned(),
+        cluster_uid: cluster.uid.to_owned(),
+        replica_set: Some(key_ref(&key)),
+        replicas,
+        active,
+        deleted: field::int32(deleted.len()),
+        deleted_pods: names.map(|name| name.as_ref().to_owned()).collect(),
+        creates: i32::try_from(creates).unwrap_or(i32::MAX),
+        refused_min: 0,
+        refused_max: 0,
     }
 }
 

@@ -1,0 +1,204 @@
+//! `decree simulate --drain` and `--quota`: what a change of the cluster would do to its ReplicaSets.
+
+use decree::v1::{self, simulate_cluster_request::Change};
+use server_core::wording::count;
+
+use crate::{
+    args::SimulateArgs,
+    decision,
+    exit::{Exit, Failure},
+    proto_json,
+    server::Server,
+    streams::Io,
+    table::{Table, one_line},
+};
+
+/// How many ReplicaSets are asked for at a time.
+const PAGE_SIZE: i32 = 1_000;
+/// How many pages are taken of one answer.
+const PAGES_MAX: usize = 10_000;
+/// How many names a table has in a cell; `-o wide` has all.
+const NAMES_MAX: usize = 3;
+
+/// Prints what a change would do.
+pub(super) async fn run(
+    server: &Server,
+    args: &SimulateArgs,
+    change: &Change,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let answer = ask(server, &args.inspection.cluster, change).await?;
+    if !args.print.output.is_for_people() {
+        let json = proto_json::value("SimulateClusterResponse", &answer)?;
+        let names: Vec<_> = answer.replica_sets.iter().map(name).collect();
+        args.print.output.write(io.stdout, &json, &names)?;
+        return Ok(Exit::Done);
+    }
+    let is_wide = args.print.output.is_wide();
+    if !args.print.no_headers {
+        for line in lines(change, &answer) {
+            writeln!(io.stdout, "{}", one_line(&line))?;
+        }
+    }
+    let table = match change {
+        Change::NodeDrain(_) => drain_table(&answer, is_wide),
+        Change::PodQuota(_) => quota_table(&answer),
+    };
+    if !table.is_empty() {
+        if !args.print.no_headers {
+            writeln!(io.stdout)?;
+        }
+        let table = table.no_headers(args.print.no_headers).on(io, is_wide);
+        table.write(io.stdout, "")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks for all pages, joined as one answer.
+async fn ask(
+    server: &Server,
+    cluster: &str,
+    change: &Change,
+) -> Result<v1::SimulateClusterResponse, Failure> {
+    let mut client = server.inspection();
+    let mut all = v1::SimulateClusterResponse::default();
+    for _ in 0..PAGES_MAX {
+        let request = v1::SimulateClusterRequest {
+            cluster: cluster.to_owned(),
+            change: Some(change.clone()),
+            page_size: PAGE_SIZE,
+            page_token: std::mem::take(&mut all.next_page_token),
+        };
+        let answer = client.simulate_cluster(request).await;
+        let page = answer.map_err(|status| server.failure(&status))?;
+        let page = page.into_inner();
+        all.replica_sets.extend(page.replica_sets);
+        all.next_page_token = page.next_page_token;
+        all.quota = all.quota.or(page.quota);
+        if all.next_page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+    let cause = format!("the server sends pages without end: {PAGES_MAX} of them");
+    Err(Failure::new(Exit::Refused, cause).hint("check that it is a server of Decree"))
+}
+
+/// Says what it all comes to.
+fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
+    let sets = &answer.replica_sets;
+    match change {
+        Change::NodeDrain(v1::NodeDrain { node }) if sets.is_empty() => vec![format!(
+            "A drain of {node} affects no ReplicaSet: no active pod of one is known there."
+        )],
+        Change::NodeDrain(v1::NodeDrain { node }) => {
+            let sum = |number: fn(&v1::ReplicaSetEffect) -> i32| {
+                sets.iter().map(|set| i64::from(number(set))).sum::<i64>()
+            };
+            let (deleted, creates) = (sum(|set| set.deleted), sum(|set| set.creates));
+            vec![
+                format!(
+                    "A drain of {node} deletes {} of {}, which then lack {}.",
+                    count(deleted, "pod"),
+                    count(sets.len(), "ReplicaSet"),
+                    count(creates, "pod"),
+                ),
+                "Disruption budgets, which can delay a drain, are not known to the server."
+                    .to_owned(),
+            ]
+        }
+        Change::PodQuota(quota) => quota_lines(quota, answer.quota.unwrap_or_default()),
+    }
+}
+
+fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
+    let v1::PodQuota { namespace, pods } = quota;
+    let v1::QuotaEffect {
+        pods: used,
+        creates,
+        refused,
+    } = effect;
+    let limit = count(*pods, "pod");
+    let mut lines = vec![format!(
+        "A quota of {limit} in {namespace} refuses {refused} of {}; {} now.",
+        count(creates, "create"),
+        match used {
+            1 => "1 pod counts".to_owned(),
+            used => format!("{used} pods count"),
+        },
+    )];
+    let over = used - i64::from(*pods);
+    if over >= 0 {
+        lines.push(format!(
+            "It deletes no pods, but a lost pod is not replaced before {} gone.",
+            match over + 1 {
+                1 => "1 pod is".to_owned(),
+                more => format!("{more} pods are"),
+            },
+        ));
+    }
+    if refused > 0 {
+        lines.push(
+            "The order of creates is not defined: REFUSED is the least and the most of a ReplicaSet."
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+fn drain_table(answer: &v1::SimulateClusterResponse, is_wide: bool) -> Table {
+    let mut table = Table::new([
+        "REPLICASET",
+        "DESIRED",
+        "CURRENT",
+        "DELETED",
+        "LACKING",
+        "PODS",
+    ]);
+    for set in &answer.replica_sets {
+        table.row([
+            decision::path(set.replica_set.as_ref()),
+            set.replicas.to_string(),
+            set.active.to_string(),
+            set.deleted.to_string(),
+            set.creates.to_string(),
+            names(set, is_wide),
+        ]);
+    }
+    table
+}
+
+fn quota_table(answer: &v1::SimulateClusterResponse) -> Table {
+    let mut table = Table::new(["REPLICASET", "DESIRED", "CURRENT", "CREATES", "REFUSED"]);
+    for set in &answer.replica_sets {
+        let (least, most) = (set.refused_min, set.refused_max);
+        table.row([
+            decision::path(set.replica_set.as_ref()),
+            set.replicas.to_string(),
+            set.active.to_string(),
+            set.creates.to_string(),
+            match least == most {
+                true => most.to_string(),
+                false => format!("{least} to {most}"),
+            },
+        ]);
+    }
+    table
+}
+
+/// Returns the deleted pods, of many the first.
+fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
+    let shown = match is_wide {
+        true => set.deleted_pods.len(),
+        false => set.deleted_pods.len().min(NAMES_MAX),
+    };
+    let names = set.deleted_pods[..shown].join(",");
+    let shown = i32::try_from(shown).unwrap_or(i32::MAX);
+    match set.deleted.saturating_sub(shown) {
+        ..=0 => names,
+        more => format!("{names} and {more} more"),
+    }
+}
+
+fn name(set: &v1::ReplicaSetEffect) -> &str {
+    set.replica_set.as_ref().map_or("", |object| &object.name)
+}

@@ -1,0 +1,75 @@
+//! Looks at many ReplicaSets, for what is asked of the cluster as a whole.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Index,
+    nodes::NodeId,
+    pod::Entry,
+    set::{Set, SetId},
+};
+
+/// Returns the pods that name the ReplicaSet as their controller, of whatever state.
+pub(crate) fn owned_pods(index: &Index, id: SetId) -> impl Iterator<Item = &Entry> {
+    let owned = index.set(id).into_iter().flat_map(|set| &set.owned);
+    owned.filter_map(|id| index.pod(*id))
+}
+
+/// Returns the ReplicaSet of which a pod is an active replica.
+pub(crate) fn replica_of(index: &Index, namespace: &str, name: &str) -> Option<SetId> {
+    let (_, pod) = index.pod_named(namespace, name)?;
+    let owner = pod.controller.as_deref().filter(|_| pod.counted.active)?;
+    index.resolve(namespace, owner.view())
+}
+
+/// Returns the ReplicaSets of a namespace, in the order of their names.
+pub(crate) fn sets_in<'a>(
+    index: &'a Index,
+    namespace: &str,
+) -> impl Iterator<Item = (SetId, &'a Set)> {
+    let ids = index.namespaces.get(namespace).map(|it| it.sets.values());
+    let ids = ids.into_iter().flatten();
+    ids.filter_map(|id| Some((*id, index.set(*id)?)))
+}
+
+/// Returns all ReplicaSets, in the order of their ids.
+pub(crate) fn all_sets(index: &Index) -> impl Iterator<Item = (SetId, &Set)> {
+    index.sets.iter().map(|(id, set)| (*id, &**set))
+}
+
+/// Returns the ReplicaSets after a name with an active pod on a node, in the order of namespace and name.
+pub(crate) fn sets_on<'a>(
+    index: &'a Index,
+    node: &str,
+    after: (&'a str, &'a str),
+) -> impl Iterator<Item = SetId> + 'a {
+    let node = index.nodes.find(node);
+    let node = node.into_iter();
+    node.flat_map(move |node| {
+        let namespaces = index.namespaces.iter().map(|(name, _)| name);
+        let namespaces = namespaces.filter(move |namespace| *namespace >= after.0);
+        namespaces.flat_map(move |namespace| sets_in_on(index, namespace, node))
+    })
+    .filter(move |(namespace, name, _)| (*namespace, *name) > after)
+    .map(|(.., id)| id)
+}
+
+/// Returns the ReplicaSets of a namespace with an active pod on a node, in the order of their names.
+fn sets_in_on<'a>(
+    index: &'a Index,
+    namespace: &'a str,
+    node: NodeId,
+) -> impl Iterator<Item = (&'a str, &'a str, SetId)> {
+    let groups = index.groups.with_active_on(namespace, node);
+    let ids = groups.flat_map(|group| index.selecting(namespace, &group.labels));
+    let ids: BTreeSet<_> = ids.collect();
+    let has_pod = move |id: SetId| {
+        let mut pods = index.active_pods(id);
+        pods.any(|(_, pod)| pod.node == Some(node))
+    };
+    let sets = ids.into_iter().filter(move |id| has_pod(*id));
+    let sets = sets.filter_map(|id| Some((&*index.set(id)?.object.key.name, id)));
+    let sets: BTreeSet<_> = sets.collect();
+    sets.into_iter()
+        .map(move |(name, id)| (namespace, name, id))
+}

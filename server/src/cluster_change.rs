@@ -1,0 +1,260 @@
+//! `SimulateCluster`: which ReplicaSets a change of the cluster affects. Its sessions copy those that are concerned; everything else happens
+//! beside the threads that serve sessions.
+
+use decree::v1::{self, simulate_cluster_request::Change};
+use server_core::{Impact, Interrupted, ReplicaSetsCopy};
+use server_session::{
+    Registered,
+    wire::{Fault, Violation, encode},
+};
+use tokio::time::Instant;
+
+use crate::{
+    access::Caller,
+    error::{Limit, Refusal},
+    page::{self, Page},
+    service::Decisions,
+    session::SessionHandle,
+    visible::find_cluster,
+};
+
+/// The longest name of a node or namespace.
+const NAME_MAX: usize = 253;
+
+/// The sessions of the cluster that is asked for, one for each shard.
+type Shards = [Registered<SessionHandle>];
+
+/// Which part of the answer is asked for.
+struct Wanted {
+    /// After which namespace and name.
+    after: (String, String),
+    limit: usize,
+    until: Instant,
+}
+
+// === impl Decisions ===
+
+impl Decisions {
+    /// Returns one page of the ReplicaSets that a change would affect.
+    pub(crate) async fn simulate_change(
+        &self,
+        caller: &Caller,
+        request: v1::SimulateClusterRequest,
+        until: Instant,
+    ) -> Result<v1::SimulateClusterResponse, Refusal> {
+        let v1::SimulateClusterRequest {
+            cluster,
+            change,
+            page_size,
+            page_token,
+        } = request;
+        let change = checked(change)?;
+        let limit = page::size(page_size)?;
+        let start = Page::parse(&page_token)?;
+        let shards = find_cluster(&self.0, caller, &cluster)?;
+        let first = shards.first().map(|one| &one.identity);
+        let Some(after) = first.and_then(|identity| start.after_in(identity)) else {
+            return Ok(v1::SimulateClusterResponse::default());
+        };
+        let wanted = Wanted {
+            after,
+            limit,
+            until,
+        };
+        match change {
+            Change::NodeDrain(v1::NodeDrain { node }) => {
+                self.drain(caller, &shards, &node, &wanted).await
+            }
+            Change::PodQuota(quota) => self.limit_pods(caller, &shards, &quota, &wanted).await,
+        }
+    }
+
+    async fn drain(
+        &self,
+        caller: &Caller,
+        shards: &Shards,
+        node: &str,
+        wanted: &Wanted,
+    ) -> Result<v1::SimulateClusterResponse, Refusal> {
+        let objects_max = self.0.config.limits.decide_objects_max;
+        // One more than asked for tells whether there is another page.
+        let bounds = (wanted.limit + 1, objects_max);
+        let mut found = Vec::new();
+        let mut complete_to: Option<Page> = None;
+        for one in shards {
+            let permit = self.permit(caller).await;
+            let (of_node, after) = (node.to_owned(), wanted.after.clone());
+            let copy = one.handle.ask(move |session, now| {
+                session.replica_sets_on(now, &of_node, (&after.0, &after.1), bounds)
+            });
+            let copy = self.fitting(copy.await?)?;
+            if let Some(key) = copy.cut_after() {
+                let last = Page::at(&one.identity, &key.namespace, &key.name);
+                complete_to = complete_to.into_iter().chain([last]).min();
+            }
+            let node = node.to_owned();
+            let impacts = self.on_blocking_pool(permit, wanted.until, move |go_on| {
+                copy.drain(&node, go_on).map_err(interrupted)
+            });
+            found.extend(effects(one, impacts.await?));
+        }
+        found.sort_by(|(left, _), (right, _)| left.cmp(right));
+        if let Some(to) = &complete_to {
+            found.retain(|(page, _)| page <= to);
+        }
+        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, self.bytes_max());
+        let rest = complete_to.filter(|_| next_page_token.is_empty());
+        Ok(v1::SimulateClusterResponse {
+            replica_sets,
+            next_page_token: rest.map_or(next_page_token, |to| to.to_string()),
+            quota: None,
+        })
+    }
+
+    async fn limit_pods(
+        &self,
+        caller: &Caller,
+        shards: &Shards,
+        quota: &v1::PodQuota,
+        wanted: &Wanted,
+    ) -> Result<v1::SimulateClusterResponse, Refusal> {
+        let objects_max = self.0.config.limits.decide_objects_max;
+        let mut need = Need::default();
+        let mut found = Vec::new();
+        for one in shards {
+            let permit = self.permit(caller).await;
+            let namespace = quota.namespace.clone();
+            let copied = one
+                .handle
+                .ask(move |session, now| session.unsettled_in(now, &namespace, objects_max));
+            let (copy, pods) = copied.await?;
+            let copy = self.fitting(copy)?;
+            if copy.cut_after().is_some() {
+                return Err(self.too_many_objects());
+            }
+            let impacts = self.on_blocking_pool(permit, wanted.until, move |go_on| {
+                copy.settle(go_on).map_err(interrupted)
+            });
+            let impacts = impacts.await?;
+            need.add(pods, &impacts);
+            found.extend(effects(one, impacts));
+        }
+        let room = need.room(quota.pods);
+        let refused = need.creates.saturating_sub(room);
+        for (_, effect) in &mut found {
+            let creates = i64::from(effect.creates);
+            effect.refused_min = int32(creates.saturating_sub(room));
+            effect.refused_max = int32(creates.min(refused));
+        }
+        let after = (wanted.after.0.as_str(), wanted.after.1.as_str());
+        found.retain(|(page, effect)| effect.refused_max > 0 && page.place() > after);
+        found.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, self.bytes_max());
+        let quota = v1::QuotaEffect {
+            pods: need.pods,
+            creates: need.creates,
+            refused: refused.max(0),
+        };
+        Ok(v1::SimulateClusterResponse {
+            replica_sets,
+            next_page_token,
+            quota: Some(quota),
+        })
+    }
+
+    /// Returns a copy, unless a ReplicaSet was too large for it.
+    fn fitting(&self, copy: ReplicaSetsCopy) -> Result<ReplicaSetsCopy, Refusal> {
+        match copy.is_too_large() {
+            true => Err(self.too_many_objects()),
+            false => Ok(copy),
+        }
+    }
+
+    fn too_many_objects(&self) -> Refusal {
+        Refusal::Exhausted {
+            what: Limit::DecideObjects,
+            max: self.0.config.limits.decide_objects_max,
+        }
+    }
+
+    /// Returns how many bytes a page may have.
+    fn bytes_max(&self) -> usize {
+        self.0.config.limits.frame_bytes_max / 2
+    }
+}
+
+/// What the ReplicaSets of a namespace need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Need {
+    /// How many pods count.
+    pods: i64,
+    creates: i64,
+    /// How many pods are deleted, as they are surplus.
+    surplus: i64,
+}
+
+// === impl Need ===
+
+impl Need {
+    fn add(&mut self, pods: usize, impacts: &[Impact]) {
+        self.pods += i64::try_from(pods).unwrap_or(i64::MAX);
+        for impact in impacts {
+            self.creates += impact.creates;
+            self.surplus += impact.surplus;
+        }
+    }
+
+    /// Returns how many pods a quota lets be created, once surplus ones are gone.
+    fn room(&self, quota: i32) -> i64 {
+        (i64::from(quota) - (self.pods - self.surplus)).max(0)
+    }
+}
+
+fn int32(number: i64) -> i32 {
+    i32::try_from(number.max(0)).unwrap_or(i32::MAX)
+}
+
+fn interrupted(_: Interrupted) -> Refusal {
+    Refusal::DeadlineExceeded
+}
+
+fn effects(
+    of: &Registered<SessionHandle>,
+    impacts: Vec<Impact>,
+) -> impl Iterator<Item = (Page, v1::ReplicaSetEffect)> {
+    let identity = &of.identity;
+    impacts.into_iter().map(move |impact| {
+        let page = Page::at(identity, &impact.key.namespace, &impact.key.name);
+        (page, encode::impact(identity.cluster_ref(), impact))
+    })
+}
+
+/// Returns the change that is asked for, if it is one.
+fn checked(change: Option<Change>) -> Result<Change, Refusal> {
+    let refuse = |field, fault, description: String| {
+        Err(Refusal::field(Violation::new(field, fault, description)))
+    };
+    let absent = |field| refuse(field, Fault::Required, "is absent".to_owned());
+    let Some(change) = change else {
+        return absent("change");
+    };
+    let (field, name) = match &change {
+        Change::NodeDrain(v1::NodeDrain { node }) => ("node_drain.node", node),
+        Change::PodQuota(v1::PodQuota { namespace, .. }) => ("pod_quota.namespace", namespace),
+    };
+    if name.is_empty() {
+        return absent(field);
+    }
+    if name.len() > NAME_MAX {
+        let description = format!("must have at most {NAME_MAX} bytes");
+        return refuse(field, Fault::Text, description);
+    }
+    if let Change::PodQuota(v1::PodQuota {
+        pods: pods @ ..0, ..
+    }) = &change
+    {
+        let description = format!("{pods} must be 0 or more");
+        return refuse("pod_quota.pods", Fault::Range, description);
+    }
+    Ok(change)
+}

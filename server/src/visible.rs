@@ -1,0 +1,80 @@
+//! Which sessions a question is put to: those of the clusters that its caller may see.
+
+use std::collections::BTreeSet;
+
+use server_session::{
+    Registered,
+    wire::{Fault, Violation},
+};
+
+use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shared};
+
+/// Returns the sessions, one for each shard, of the one cluster that a question about one ReplicaSet is about.
+pub(crate) fn find(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+    let absent = [("namespace", namespace), ("name", name)]
+        .into_iter()
+        .filter(|(_, text)| text.is_empty())
+        .map(|(field, _)| Violation::new(field, Fault::Required, "is absent"));
+    let absent: Vec<_> = absent.collect();
+    if !absent.is_empty() {
+        return Err(Refusal::invalid(absent));
+    }
+    find_cluster(shared, caller, cluster)
+}
+
+/// Returns the sessions, one for each shard, of the one cluster that a question is about.
+pub(crate) fn find_cluster(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+    let sessions = visible_of(shared, caller, cluster)?;
+    if sessions.is_empty() {
+        return Err(Refusal::ClusterUnknown(cluster.to_owned()));
+    }
+    if uids(&sessions).len() > 1 {
+        return Err(Refusal::ClusterRequired);
+    }
+    Ok(sessions)
+}
+
+/// Returns the sessions that the caller may see: others are to it as if they were not there.
+pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
+    seen(shared, caller, "")
+}
+
+/// Returns those of a cluster, by uid or name, or all of them for the empty text.
+///
+/// # Errors
+/// If the text is the uid or name of two clusters: to answer for one of them would be a guess.
+pub(crate) fn visible_of(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
+    let sessions = seen(shared, caller, cluster);
+    let uids = uids(&sessions);
+    if !cluster.is_empty() && uids.len() > 1 {
+        let word = cluster.to_owned();
+        let uids = uids.into_iter().map(str::to_owned).collect();
+        return Err(Refusal::ClusterAmbiguous { word, uids });
+    }
+    Ok(sessions)
+}
+
+fn seen(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
+    let mut sessions = shared.registry.of(cluster);
+    sessions.retain(|session| caller.may_view(&session.identity));
+    sessions
+}
+
+fn uids(sessions: &[Registered<SessionHandle>]) -> BTreeSet<&str> {
+    let identities = sessions.iter().map(|session| &session.identity);
+    identities.map(|it| it.cluster_uid.as_str()).collect()
+}
