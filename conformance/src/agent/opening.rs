@@ -26,13 +26,10 @@ pub(super) async fn opened(
 
 /// Notes what holds for all frames of a session.
 pub(super) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
-    let verdict = |fault: &Option<String>| fault.clone().map_or(Ok(()), Err);
-    notes.add(HELLO, verdict(&peer.second_hello));
-    notes.add(NUMBERS, verdict(&peer.misnumbered));
-    notes.add(ORDER, verdict(&peer.disordered));
-    notes.add(ONE_EACH, verdict(&peer.repeated));
-    notes.add(LISTS, verdict(&peer.bad_list));
-    notes.add(NOT_BACK, verdict(&peer.went_back));
+    for rule in [HELLO, NUMBERS, ORDER, ONE_EACH, LISTS, NOT_BACK] {
+        let fault = peer.faults.get(rule).cloned();
+        notes.add(rule, fault.map_or(Ok(()), Err));
+    }
 }
 
 pub(super) fn expect_names(

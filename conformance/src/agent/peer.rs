@@ -14,6 +14,8 @@ use tokio::{sync::mpsc, time::timeout};
 use tonic::{Code, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use super::notes::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
+
 /// The heartbeat interval of each session.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Longer than an agent needs for anything.
@@ -49,13 +51,8 @@ pub(super) struct ConnectedAgent {
     pub(super) pods: BTreeMap<String, Pod>,
     pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
     pub(super) hello: Option<Hello>,
-    /// What was against a rule that holds for all frames, by the rule's kind.
-    pub(super) misnumbered: Option<String>,
-    pub(super) disordered: Option<String>,
-    pub(super) repeated: Option<String>,
-    pub(super) second_hello: Option<String>,
-    pub(super) bad_list: Option<String>,
-    pub(super) went_back: Option<String>,
+    /// What was first against each rule that holds for all frames.
+    pub(super) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
     say: mpsc::Sender<Say>,
     received: u64,
@@ -125,12 +122,7 @@ impl ConnectedAgent {
             pods: BTreeMap::new(),
             replica_sets: BTreeMap::new(),
             hello: None,
-            misnumbered: None,
-            disordered: None,
-            repeated: None,
-            second_hello: None,
-            bad_list: None,
-            went_back: None,
+            faults: BTreeMap::new(),
             frames,
             say,
             received: 0,
@@ -332,17 +324,21 @@ impl ConnectedAgent {
         self.received += 1;
         if message.sequence != 0 && message.sequence != self.received {
             let why = format!("frame {} where {} was due", message.sequence, self.received);
-            self.misnumbered.get_or_insert(why);
+            self.note_fault(NUMBERS, why);
         }
         let frame = message.frame.ok_or("a frame without content")?;
         self.take(&frame);
         Ok(frame)
     }
 
+    fn note_fault(&mut self, rule: &'static str, why: impl Into<String>) {
+        self.faults.entry(rule).or_insert_with(|| why.into());
+    }
+
     fn take(&mut self, frame: &Frame) {
         match frame {
             Frame::Hello(_) if self.hello.is_some() => {
-                self.second_hello = Some("a second Hello".to_owned());
+                self.note_fault(HELLO, "a second Hello");
             }
             Frame::Hello(_) | Frame::Heartbeat(_) => {}
             Frame::SnapshotBegin(begin) => {
@@ -374,28 +370,23 @@ impl ConnectedAgent {
     }
 
     fn listed(&mut self, kind: Kind, uid: &str) {
-        match self.open.get_mut(&kind.into()) {
-            Some(uids) => drop(uids.insert(uid.to_owned())),
-            None => drop(
-                self.bad_list
-                    .get_or_insert_with(|| "objects without an open list".to_owned()),
-            ),
+        if let Some(uids) = self.open.get_mut(&kind.into()) {
+            uids.insert(uid.to_owned());
+        } else {
+            self.note_fault(LISTS, "objects without an open list");
         }
     }
 
     fn close(&mut self, end: &SnapshotEnd) {
         let Some(uids) = self.open.remove(&end.kind) else {
-            self.bad_list
-                .get_or_insert_with(|| "an end without a begin".to_owned());
-            return;
+            return self.note_fault(LISTS, "an end without a begin");
         };
         if i64::try_from(uids.len()) != Ok(end.count) {
             let why = format!("a list of {} that counts {}", uids.len(), end.count);
-            self.bad_list.get_or_insert(why);
+            self.note_fault(LISTS, why);
         }
         if self.reported.remove(&end.kind) && end.resource_version.is_empty() {
-            let why = || "an outcome inside a list without a version".to_owned();
-            self.bad_list.get_or_insert_with(why);
+            self.note_fault(LISTS, "an outcome inside a list without a version");
         }
         if end.kind() == Kind::Pod {
             self.pods.retain(|uid, _| uids.contains(uid));
@@ -414,7 +405,7 @@ impl ConnectedAgent {
         let last = self.last_lists.insert(end.kind, version);
         if let Some(last) = last.filter(|last| version < *last) {
             let why = format!("a list of version {version} after one of {last}");
-            self.went_back.get_or_insert(why);
+            self.note_fault(NOT_BACK, why);
         }
         if let Some(newest) = self.newest.get_mut(&end.kind) {
             *newest = version.min(*newest);
@@ -448,16 +439,15 @@ impl ConnectedAgent {
             event::Event::Bookmark(bookmark) => (bookmark.kind, &bookmark.resource_version),
         };
         if !self.lists.contains_key(&kind) && !self.open.contains_key(&kind) {
-            let why = || "an event before the first list of its kind".to_owned();
-            self.disordered.get_or_insert_with(why);
+            self.note_fault(ORDER, "an event before the first list of its kind");
         }
         let Ok(version) = version.parse() else { return };
         let newest = self.newest.entry(kind).or_insert(version);
-        if version < *newest {
-            let why = format!("an event of version {version} after one of {newest}");
-            self.disordered.get_or_insert(why);
+        let before = std::mem::replace(newest, version.max(*newest));
+        if version < before {
+            let why = format!("an event of version {version} after one of {before}");
+            self.note_fault(ORDER, why);
         }
-        *newest = version.max(*newest);
     }
 
     fn outcome(&mut self, one: &Outcome) {
@@ -475,7 +465,7 @@ impl ConnectedAgent {
                 "operation {} of batch {} has two outcomes",
                 one.operation, one.batch_id
             );
-            self.repeated.get_or_insert(why);
+            self.note_fault(ONE_EACH, why);
         }
     }
 
