@@ -12,18 +12,12 @@ use crate::{
 
 mod narrow;
 
-use narrow::Layout;
+use narrow::{CAUSE, Layout, column};
 
 /// The column of words that have a color.
 const STATE: &str = "STATE";
-/// The column of sentences that say why a row stands as it does.
-const CAUSE: &str = "CAUSE";
 /// A cell that says nothing.
 const NOTHING: &str = "-";
-/// What separates columns.
-const GAP: usize = 3;
-/// The least width of a column with its gap, as kubectl has it.
-const COLUMN_MIN: usize = 6;
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]
@@ -45,11 +39,6 @@ pub(crate) struct TableStream {
     /// Which column has the words that have a color.
     states: Option<usize>,
     paint: Paint,
-}
-
-/// Returns the width of a column with its gap.
-fn column(width: usize) -> usize {
-    (width + GAP).max(COLUMN_MIN)
 }
 
 /// Returns a text in one line, in which no character steers a terminal, turns the direction of writing or stays unseen: much of it

@@ -36,17 +36,6 @@ async fn board_follows_the_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scale_down_is_foretold_and_explained() {
-    play(
-        "scale_down_is_foretold_and_explained",
-        Stage::open(Config::embedded()).await,
-    )
-    .await;
-    browser::update_document("replica-set", "console.png");
-    moving::update();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_led_here_is_told_to_who_opens_the_page_later() {
     play(
         "what_led_here_is_told_to_who_opens_the_page_later",

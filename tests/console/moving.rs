@@ -28,8 +28,19 @@ const STEPS: [&str; 3] = [
 const STILL: usize = 1;
 const OPENING: &str = "data:image/webp;base64,";
 
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_down_is_foretold_and_explained() {
+    play(
+        "scale_down_is_foretold_and_explained",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+    browser::update_document("replica-set", "console.png");
+    update();
+}
+
 /// Writes the picture, if `UPDATE_EXPECT` is set.
-pub(crate) fn update() {
+fn update() {
     if env::var_os("UPDATE_EXPECT").is_some() {
         let photographs = [1, 2, 3].map(|step| {
             let photograph = fs::read(browser::pictures().join(format!("step-{step}.webp")));

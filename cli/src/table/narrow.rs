@@ -2,8 +2,12 @@
 //!
 //! **Invariant:** no column of names is left out, and no cause is cut off.
 
-use super::{CAUSE, column};
-
+/// The column of sentences that say why a row stands as it does.
+pub(super) const CAUSE: &str = "CAUSE";
+/// What separates columns.
+const GAP: usize = 3;
+/// The least width of a column with its gap, as kubectl has it.
+const COLUMN_MIN: usize = 6;
 /// The columns of names.
 const NAMES: [&str; 6] = [
     "CLUSTER",
@@ -36,6 +40,11 @@ pub(super) struct Table<'a> {
     /// The widths that nothing is cut with.
     pub(super) needed: &'a [usize],
     pub(super) room: usize,
+}
+
+/// Returns the width of a column with its gap.
+pub(super) fn column(width: usize) -> usize {
+    (width + GAP).max(COLUMN_MIN)
 }
 
 // === impl Table ===

@@ -117,34 +117,32 @@ impl Up {
     /// Ends it as a reader does that goes away: the next line that it writes is its last.
     fn end(self) -> Exit {
         self.screen.text.lock().expect("no writer panics").1 = true;
-        let begun = Instant::now();
-        for replicas in ["8", "7"].iter().cycle() {
+        let mut replicas = ["8", "7"].iter().cycle();
+        until("it writes nothing", || {
             // One that is scaled to as many as there are writes nothing, and one that has ended refuses.
+            let replicas = replicas.next().expect("they come again");
             drop(self.demo(&["scale", "web-old", replicas]));
-            if self.thread.is_finished() {
-                break;
-            }
-            assert!(begun.elapsed() < DEADLINE, "it writes nothing");
-        }
+            self.thread.is_finished()
+        });
         self.thread.join().expect("it ends").0
+    }
+}
+
+/// Asks until something is so.
+fn until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < DEADLINE, "{otherwise}");
     }
 }
 
 #[test]
 fn cluster_without_files_comes_to_rest_by_itself() {
     let up = Up::start(&[]);
-    let begun = Instant::now();
-    loop {
+    until("both are not in sync", || {
         let said = up.ask(&["get", "replicasets"]);
-        let rows = said
-            .lines()
-            .skip(1)
-            .filter(|row| row.contains("   In sync   "));
-        if rows.count() == 2 {
-            break;
-        }
-        assert!(begun.elapsed() < DEADLINE, "{said}");
-    }
+        said.matches("   In sync   ").count() == 2
+    });
     up.end();
 }
 
