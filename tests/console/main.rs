@@ -214,3 +214,12 @@ async fn changes_of_the_cluster_are_foretold() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_node_is_one_cause() {
+    play(
+        "lost_node_is_one_cause",
+        Stage::open(Config::embedded()).await,
+    )
+    .await;
+}

@@ -3,7 +3,7 @@
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use agent_core::{budget, resume::RESUME_ANNOTATION};
-use agent_fake::{ApiError, Fault, Kind, Verb};
+use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
 use decree::v1;
 use decree_agent::FakeCluster;
 use decree_server::{AccessArgs, Config, Server};
@@ -100,7 +100,16 @@ impl Stage {
         config: Config,
         issuer: Option<(Issuer, TempDir)>,
     ) -> Self {
-        let cluster = FakeCluster::start(brisk_cluster(), Vec::new()).expect("no objects");
+        let quick = agent_fake::ClusterConfig {
+            // The loss of a node is noticed soon, and its pods are not evicted.
+            node_loss: NodeLoss {
+                unknown_after: Duration::from_millis(100),
+                evict_after: Duration::MAX,
+                remove_after: Duration::MAX,
+            },
+            ..brisk_cluster()
+        };
+        let cluster = FakeCluster::start(quick, Vec::new()).expect("no objects");
         for (name, replicas) in [("api", 4), ("shop-7d4b9c", 8), ("web-5f6a8b", 3)] {
             let set = replica_set(name).replicas(replicas).build();
             cluster.with(|cluster| cluster.create(set)).expect("valid");
@@ -139,6 +148,7 @@ impl Stage {
         match &*text("do") {
             "scale" => self.scale(&name, number("replicas")),
             "kill" => self.kill(&name),
+            "lose" => self.lose_node(&name),
             "vary" => self.vary(&name),
             "price" => self.price(&name, &number("cost").to_string()),
             "own" => self.give_owner(&name),
@@ -224,6 +234,12 @@ impl Stage {
                 .remove_pod_now(NAMESPACE, first)
                 .expect("it is there");
         });
+    }
+
+    /// Stops a node from answering.
+    fn lose_node(&self, name: &str) {
+        let lost = self.cluster.with(|cluster| cluster.fail_node(name));
+        lost.expect("it is there");
     }
 
     /// Makes pods of a ReplicaSet differ: one is not ready, and one costs less than the others.

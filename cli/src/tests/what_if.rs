@@ -1,7 +1,10 @@
 //! `decree simulate --drain` and `--quota`: what a change of the cluster would do.
 
-use agent_fake::Kind;
+use std::collections::BTreeSet;
+
+use agent_fake::{Kind, Object};
 use serde_json::{Value, json};
+use server_core::wording::count;
 
 use super::{decree, system::System};
 use crate::Exit;
@@ -9,11 +12,18 @@ use crate::Exit;
 #[test]
 fn drain_names_who_loses_what_and_changes_nothing() {
     let system = System::start(&["demo"]);
-    let there = system.clusters[0].with(|it| {
+    // The names of the ReplicaSets with pods there, a name for each pod.
+    let there: Vec<String> = system.clusters[0].with(|it| {
         let pods = it.objects(Kind::Pod);
-        pods.filter(|pod| pod["spec"]["nodeName"] == "node-b")
-            .count()
+        let there = pods.filter(|pod| pod["spec"]["nodeName"] == "node-b");
+        let owner = |pod: &Object| pod["metadata"]["ownerReferences"][0]["name"].clone();
+        let owners = there.map(owner);
+        owners
+            .map(|name| name.as_str().unwrap_or_default().to_owned())
+            .collect()
     });
+    let sets: BTreeSet<_> = there.iter().collect();
+    let there = there.len();
     let drained = system.decree(&["simulate", "--drain", "node-b"]);
     assert_eq!(
         (drained.exit, drained.err.as_str()),
@@ -21,9 +31,9 @@ fn drain_names_who_loses_what_and_changes_nothing() {
         "{}",
         drained.out
     );
-    let first = format!(
-        "A drain of node-b deletes {there} pods of 2 ReplicaSets, which then lack {there} pods.\n"
-    );
+    let of = count(sets.len(), "ReplicaSet");
+    let first =
+        format!("A drain of node-b deletes {there} pods of {of}, which then lack {there} pods.\n");
     assert!(drained.out.starts_with(&first), "{}", drained.out);
     assert!(
         drained
@@ -39,10 +49,8 @@ fn drain_names_who_loses_what_and_changes_nothing() {
     let deleted = sets.iter().filter_map(|set| set["deletedPods"].as_array());
     assert_eq!(deleted.map(Vec::len).sum::<usize>(), there);
     let names = system.decree(&["simulate", "--drain", "node-b", "-o", "name"]);
-    assert_eq!(
-        names.out,
-        "replicaset.apps/web-5f6a8b\nreplicaset.apps/web-7d4b9c\n"
-    );
+    let expected = sets.iter().map(|name| format!("replicaset.apps/{name}\n"));
+    assert_eq!(names.out, expected.collect::<String>());
     let nowhere = system.decree(&["simulate", "--drain", "node-x"]);
     assert_eq!(
         nowhere.out,

@@ -1,4 +1,4 @@
-// What a change of the cluster would do, as the board shows it.
+// What a change of the cluster would do, and what the loss of a node did, as the board shows it.
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
@@ -57,5 +57,18 @@ export const whatIf = {
     await fill(page, '#what-if-pods', '10');
     await page.keyboard.press('Enter');
     await said(page, until, 'It deletes no pods, but a lost pod is not replaced before 6 pods are gone.');
+  },
+
+  async lost_node_is_one_cause({ open, until, row, act, assert }) {
+    const page = await open('', WIDE);
+    for (const [name, pods] of Object.entries(SIZES)) await row(page, name, `${pods}/${pods} ready`);
+    await act('scale', { name: 'shop-7d4b9c', replicas: 18 });
+    await row(page, 'shop-7d4b9c', '18/18 ready');
+    await act('lose', { name: 'node-b' });
+    const cause = await until(page, 'the node', () => [...document.querySelectorAll('.space .row .cause')].map((cell) => cell.innerText).find((text) => text.includes('node-b')));
+    const [, pods] = /^None of the (\d+) known active pods on node-b is ready/.exec(cause) ?? [];
+    assert(Number(pods) >= 6, cause);
+    const page2 = await open('#/replicasets/shop/default/shop-7d4b9c', WIDE);
+    await until(page2, 'what to do', () => document.querySelector('.next')?.innerText.includes('kubectl describe node node-b'));
   },
 };
