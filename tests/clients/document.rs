@@ -21,9 +21,7 @@ const DOCUMENTED: &str = "localhost:50051";
 
 #[test]
 fn agent_of_the_document_keeps_files() {
-    if tools::go_examples().is_none() {
-        return;
-    }
+    tests::or_skip!(tools::go_examples());
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let folder = TempDir::new().expect("a folder");
@@ -68,9 +66,7 @@ fn conformance_of_the_document_is_full() {
 
 #[test]
 fn conformance_of_the_examples_is_full() {
-    let Some(programs) = tools::go_examples() else {
-        return;
-    };
+    let programs = tests::or_skip!(tools::go_examples());
     let folder = TempDir::new().expect("a folder");
     let steps = steps("conformance_of_the_examples_is_full");
     for step in steps.iter().filter(|step| file_of(step).is_none()) {

@@ -69,9 +69,7 @@ impl Proofs {
 
 #[test]
 fn keeper_in_python_proves_who_it_is_by_a_certificate_or_a_token() {
-    let Some(examples) = Examples::python() else {
-        return;
-    };
+    let examples = tests::or_skip!(Examples::python());
     let proofs = Proofs::new();
     let server = proofs.server();
     let address = server.address("grpc").replace("127.0.0.1", "localhost");

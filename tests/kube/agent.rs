@@ -10,9 +10,7 @@ const LEASE: &str = "60m";
 
 #[tokio::test]
 async fn a_replica_set_gets_its_pods_and_its_status_follows() {
-    let Some(namespace) = Attended::namespace("gets-its-pods").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("gets-its-pods").await);
     let set = acts::create_set(&namespace, &objects::replica_set("web", 5)).await;
     let all = json!({"replicas": 5, "fullyLabeledReplicas": 5, "readyReplicas": 0, "terminatingReplicas": 0});
     acts::status_becomes(&namespace, "web", &all).await;
@@ -50,9 +48,7 @@ async fn an_agent_acts_at_once_by_a_lease_that_nobody_has() {
 }
 
 async fn acts_and_ends(name: &str, flags: &[&str]) {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, name).await;
     let server = DecisionServer::start();
     let mut all = vec!["--namespace", name];

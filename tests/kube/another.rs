@@ -65,9 +65,7 @@ async fn replica_sets_are_held_where_the_built_in_controller_is_at_work() {
     ]);
     let log = AuditLog::of(&deletes_of_pods);
     let [policy, path] = log.flags();
-    let Some(cluster) = ApiServer::start_with(&[&policy, &path]).await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start_with(&[&policy, &path]).await);
     let namespace = Namespace::create(cluster.admin().await, "another").await;
     // The faster it is, the more the two would do at once.
     let fast = ["--kube-api-qps=500", "--kube-api-burst=1000"];

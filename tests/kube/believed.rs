@@ -252,9 +252,7 @@ fn compared(answer: &Value) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shadow_beside_the_built_in_controllers_holds_no_surprise() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let seed = depth::number("DECREE_BELIEVED_SEED").unwrap_or(1_u64);
     let [goal, namespaces] = [COMPARISONS, NAMESPACES].map(|it| it[usize::from(depth::is_full())]);
     let _peer = ControllerManager::start(&cluster, &[CONTROLLERS, LIMITS[0], LIMITS[1]]);

@@ -221,9 +221,7 @@ async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn report_of_the_readme_comes_from_a_shadow() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let mut controller =
         ControllerManager::start(&cluster, &["--controllers=replicaset-controller"]);
     let namespace = Namespace::create(cluster.admin().await, "shop").await;
@@ -265,9 +263,7 @@ async fn report_of_the_readme_comes_from_a_shadow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let namespace = Namespace::create(cluster.admin().await, "one-process").await;
     let set = Attended {
         namespace: &namespace,
@@ -299,9 +295,7 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
 
 #[tokio::test]
 async fn user_who_may_not_read_is_told_so_at_once() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let nobody = cluster.kubeconfig(User::Nobody);
     let output = decree(&[
         "up",

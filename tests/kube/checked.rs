@@ -150,14 +150,10 @@ async fn take_grants(rendered: &Rendered, admin: &Api) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_passes_with_the_permissions_that_each_kustomization_ships() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let admin = cluster.admin().await;
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         rendered.apply(&admin).await;
         let namespace = &rendered.workload("decree-agent")["metadata"]["namespace"];
         let namespace = namespace.as_str().expect("it is text");

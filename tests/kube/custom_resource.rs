@@ -79,9 +79,7 @@ fn custom(name: &str, replicas: u32) -> Value {
 
 #[tokio::test]
 async fn custom_replica_set_is_filled_scaled_and_collected() {
-    let Some(stage) = Stage::set().await else {
-        return;
-    };
+    let stage = tests::or_skip!(Stage::set().await);
     let (namespace, api) = (&stage.namespace, stage.namespace.api());
     stage
         .create(&namespace.pod(""), &objects::pod("orphan"))
@@ -135,9 +133,7 @@ async fn custom_replica_set_is_filled_scaled_and_collected() {
 
 #[tokio::test]
 async fn built_in_replica_set_of_the_same_name_is_not_ours() {
-    let Some(stage) = Stage::set().await else {
-        return;
-    };
+    let stage = tests::or_skip!(Stage::set().await);
     let mut built_in = objects::replica_set("web", 2);
     let other = json!({"app": "other"});
     built_in["spec"]["selector"]["matchLabels"] = other.clone();

@@ -82,9 +82,7 @@ fn documented_grants_are_rendered() {
         ("kustomization.yaml", &*kustomization),
         ("policy.toml", grant),
     ];
-    let Some([chart, own]) = both(&values, &files) else {
-        return;
-    };
+    let [chart, own] = tests::or_skip!(both(&values, &files));
     let agent = Identity::Uri(format!(
         "spiffe://cluster.local/ns/{SYSTEM}/sa/decree-agent"
     ));
@@ -104,9 +102,7 @@ fn documented_grants_are_rendered() {
 fn documented_volumes_and_variables_are_rendered() {
     let [values, patch] = documented("documented_volumes_and_variables_are_rendered");
     let files = [("kustomization.yaml", &*patch)];
-    let Some([chart, patched]) = both(&values, &files) else {
-        return;
-    };
+    let [chart, patched] = tests::or_skip!(both(&values, &files));
     let server = |rendered: &Rendered| without_origin(rendered.workload("decree-server").clone());
     let (chart, patched) = (server(&chart), server(&patched));
     assert_eq!(chart, patched);
@@ -138,9 +134,7 @@ fn variables_volumes_and_labels_reach_both_containers_of_the_one_pod() {
     };
     let values = [extras("server"), extras("agent")].join(",");
     let values = format!("{values},agent.podLabels.team=shop");
-    let Some(rendered) = templated(CHART, &["--set", &values]) else {
-        return;
-    };
+    let rendered = tests::or_skip!(templated(CHART, &["--set", &values]));
     let template = &rendered.workload("decree-agent")["spec"]["template"];
     assert_eq!(template["metadata"]["labels"]["team"], "shop");
     let pod = &template["spec"];
@@ -165,9 +159,7 @@ fn packaged_copy_of_the_chart_renders_the_same() {
         "--set",
         "workload=StatefulSet,customResource=true,monitoring.alerts=true,monitoring.dashboard=true",
     ];
-    let Some(wanted) = templated(CHART, &values) else {
-        return;
-    };
+    let wanted = tests::or_skip!(templated(CHART, &values));
     let (folder, packages) = (folder(), folder());
     let chart = folder.path().join("decree");
     copy(&binaries::checkout().join(CHART), &chart);

@@ -14,16 +14,12 @@ const NODE: &str = "control-plane-0";
 
 #[tokio::test]
 async fn pods_of_each_overlay_come_and_come_again_without_replica_sets() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let admin = cluster.admin().await;
     create_node(&admin).await;
     let _others = ControllerManager::start_others(&cluster);
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         rendered.apply(&admin).await;
         let first = pods_come(&admin, &rendered, &BTreeSet::new()).await;
         for pod in &first {

@@ -134,16 +134,12 @@ fn chart_renders_what_kustomize_renders() {
     for (folders, values, namespace) in SAME {
         let mut wanted = Vec::new();
         for folder in folders {
-            let Some(rendered) = Rendered::of(folder) else {
-                return;
-            };
+            let rendered = tests::or_skip!(Rendered::of(folder));
             wanted.extend(rendered.by_path());
         }
         // helm has the namespace made.
         wanted.retain(|(_, object)| object["kind"] != "Namespace");
-        let Some(chart) = rendered(values, namespace) else {
-            return;
-        };
+        let chart = tests::or_skip!(rendered(values, namespace));
         let mut chart = chart.by_path();
         for (path, object) in wanted {
             let found = chart.remove(&path);
@@ -197,9 +193,7 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("agent.volumeMounts[0].name=tmp", "/agent/volumeMounts/0"),
     ] {
         let args = ["template", "deploy/helm/decree", "--set", values];
-        let Some(output) = helm(&args, None) else {
-            return;
-        };
+        let output = tests::or_skip!(helm(&args, None));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{values} is taken");
         assert!(said.contains(path), "{values}: {said}");
@@ -219,12 +213,8 @@ fn documented(test: &str) -> String {
 
 #[tokio::test]
 async fn release_is_installed_upgraded_and_removed() {
-    if tools::helm().is_none() {
-        return;
-    }
-    let Some(server) = ApiServer::start().await else {
-        return;
-    };
+    tests::or_skip!(tools::helm());
+    let server = tests::or_skip!(ApiServer::start().await);
     let admin = server.admin().await;
     let release = |verb: &[&str]| {
         let args = [verb, &["-n", SYSTEM]].concat();
@@ -263,12 +253,8 @@ async fn release_is_installed_upgraded_and_removed() {
 
 #[tokio::test]
 async fn a_release_for_each_group_can_be_installed() {
-    if tools::helm().is_none() {
-        return;
-    }
-    let Some(server) = ApiServer::start().await else {
-        return;
-    };
+    tests::or_skip!(tools::helm());
+    let server = tests::or_skip!(ApiServer::start().await);
     // helm refuses what another release has.
     for (namespace, values) in [
         (SYSTEM, ""),
@@ -283,12 +269,8 @@ async fn a_release_for_each_group_can_be_installed() {
 
 #[tokio::test]
 async fn monitors_and_alerts_are_what_the_operator_takes() {
-    let Some(definitions) = tools::prometheus_operator() else {
-        return;
-    };
-    let Some(server) = ApiServer::start().await else {
-        return;
-    };
+    let definitions = tests::or_skip!(tools::prometheus_operator());
+    let server = tests::or_skip!(ApiServer::start().await);
     let admin = server.admin().await;
     for kind in ["podmonitors", "servicemonitors", "prometheusrules"] {
         let file = definitions.join(format!("monitoring.coreos.com_{kind}.yaml"));
@@ -300,9 +282,7 @@ async fn monitors_and_alerts_are_what_the_operator_takes() {
         "monitoring/pod-monitor",
         "monitoring/service-monitor",
     ] {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         rendered.apply(&admin).await;
         for object in rendered.by_path().values() {
             let stored = admin.get(&path(object)).await;

@@ -34,9 +34,7 @@ const RELEASES: [(&str, &str, usize, bool); 7] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_of_helm_test_passes_in_each_topology() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let admin = cluster.admin().await;
     let server = DecisionServer::start();
     let helm = |args: &[&str]| succeeds(args, Some(cluster.kubeconfig(User::Admin)));

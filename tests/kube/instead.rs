@@ -12,9 +12,7 @@ const REPLICAS: u32 = 3;
 
 #[tokio::test]
 async fn a_deployment_rolls_out_through_our_replica_sets_and_is_collected() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let attended = Attended::of(cluster).await;
     let _others = ControllerManager::start_others(attended.cluster());
     let namespace = Namespace::create(attended.cluster().admin().await, "instead").await;

@@ -90,13 +90,9 @@ impl<'a> Kubectl<'a> {
 
 #[test]
 fn each_kubectl_renders_what_kustomize_renders() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     for folder in FOLDERS.into_iter().chain(BESIDE) {
-        let Some(wanted) = Rendered::of(folder) else {
-            return;
-        };
+        let wanted = tests::or_skip!(Rendered::of(folder));
         for program in kubectls {
             let rendered = Rendered::by(Command::new(program).arg("kustomize"), folder);
             assert_eq!(rendered, wanted, "{}: {folder}", program.display());
@@ -106,20 +102,14 @@ fn each_kubectl_renders_what_kustomize_renders() {
 
 #[tokio::test]
 async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     // The others apply to the shared one meanwhile.
-    let Some(server) = ApiServer::start().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::start().await);
     let admin = server.admin().await;
     for program in kubectls {
         let kubectl = Kubectl::of(program, &server);
         for (folder, flags) in FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way))) {
-            let Some(rendered) = Rendered::of(folder) else {
-                return;
-            };
+            let rendered = tests::or_skip!(Rendered::of(folder));
             kubectl.kustomized("apply", flags, folder);
             // It fails where there is a difference.
             kubectl.kustomized("diff", flags, folder);
@@ -130,16 +120,10 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
 
 #[tokio::test]
 async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     for program in kubectls {
-        let Some(server) = ApiServer::start().await else {
-            return;
-        };
-        let Some(attended) = Rendered::of("overlays/all-in-one") else {
-            return;
-        };
+        let server = tests::or_skip!(ApiServer::start().await);
+        let attended = tests::or_skip!(Rendered::of("overlays/all-in-one"));
         let admin = server.admin().await;
         let kubectl = Kubectl::of(program, &server);
         kubectl.kustomized("apply", &[], "overlays/all-in-one");
@@ -165,13 +149,9 @@ async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
 
 #[tokio::test]
 async fn commands_for_a_cluster_run_as_they_stand() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     for program in kubectls {
-        let Some(server) = ApiServer::start().await else {
-            return;
-        };
+        let server = tests::or_skip!(ApiServer::start().await);
         let kubectl = Kubectl::of(program, &server);
         let blocks = shown("commands_for_a_cluster_run_as_they_stand");
         assert_eq!(blocks.len(), BLOCKS, "in README.md and docs/operations.md");
@@ -191,9 +171,7 @@ async fn commands_for_a_cluster_run_as_they_stand() {
 
 #[test]
 fn plugin_of_kubectl_is_installed_as_written() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     let mut up = Command::new(binaries::folder().join("decree"));
     up.args(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
     let up = Running::start(up, Voice::Stdout);

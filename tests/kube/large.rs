@@ -73,9 +73,7 @@ async fn thousands_of_large_pods_come_and_go_and_the_lease_is_kept() {
     if !depth::is_full() {
         return;
     }
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let namespace = Namespace::create(cluster.admin().await, NAME).await;
     let server = DecisionServer::start();
     let flags = [

@@ -93,9 +93,7 @@ fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[String]) -> Agent 
 
 #[tokio::test]
 async fn agent_that_is_restarted_waits_until_its_predecessor_can_create_nothing_more() {
-    let Some(led) = Led::new("leader-restarted", LEASE).await else {
-        return;
-    };
+    let led = tests::or_skip!(Led::new("leader-restarted", LEASE).await);
     led.growth.begin().await;
     led.first.kill();
     let restart = Instant::now();
@@ -109,9 +107,7 @@ async fn agent_that_is_restarted_waits_until_its_predecessor_can_create_nothing_
 
 #[tokio::test]
 async fn when_the_leader_is_killed_the_other_takes_over() {
-    let Some(pair) = Pair::new("leader-killed", LEASE).await else {
-        return;
-    };
+    let pair = tests::or_skip!(Pair::new("leader-killed", LEASE).await);
     let before = spec_of_lease(&pair.growth).await;
     pair.first.kill();
     pair.second.says("leading", 1).await;
@@ -130,9 +126,7 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
 
 #[tokio::test]
 async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
-    let Some(pair) = Pair::new("leader-sleeps", LEASE).await else {
-        return;
-    };
+    let pair = tests::or_skip!(Pair::new("leader-sleeps", LEASE).await);
     // It sleeps over many creates that it was told to make, and over those that the API server holds.
     pair.first.pause();
     pair.second.says("leading", 1).await;
@@ -146,9 +140,7 @@ async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
 
 #[tokio::test]
 async fn a_leader_that_is_asked_to_end_gives_the_lease_back() {
-    let Some(pair) = Pair::new("leader-ends", LONG_LEASE).await else {
-        return;
-    };
+    let pair = tests::or_skip!(Pair::new("leader-ends", LONG_LEASE).await);
     let before = spec_of_lease(&pair.growth).await;
     pair.first.ask_to_end();
     pair.first.stops_being_ready().await;
@@ -168,9 +160,7 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back() {
 
 #[tokio::test]
 async fn a_lease_keeps_what_others_wrote_to_it() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let name = "lease-kept";
     let namespace = Namespace::create(cluster.admin().await, name).await;
     let (api, group) = (namespace.api(), "/apis/coordination.k8s.io/v1");

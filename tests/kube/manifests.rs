@@ -35,14 +35,10 @@ pub(crate) const TOKENS: &str = "overlays/high-availability-tokens";
 
 #[tokio::test]
 async fn shipped_manifests_are_applied_and_their_pods_admitted() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
     let admin = server.admin().await;
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         rendered.apply(&admin).await;
         for workload in rendered.workloads() {
             pod_is_admitted(&admin, workload, folder).await;
@@ -73,9 +69,7 @@ async fn pod_is_admitted(admin: &Api, workload: &Value, folder: &str) {
 #[test]
 fn server_has_no_credentials_and_only_the_agent_mounts_some() {
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         for account in rendered.all("ServiceAccount") {
             assert_eq!(account["automountServiceAccountToken"], false, "{account}");
         }
@@ -113,9 +107,7 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
 #[test]
 fn plain_text_stays_in_the_pod() {
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         let text = |name| rendered.workload(name).to_string();
         let agent = text("decree-agent");
         if IN_ONE.contains(&folder) {
@@ -174,9 +166,7 @@ fn certificates_of_cert_manager_are_those_that_the_pods_mount() {
 
 #[test]
 fn agents_with_tokens_need_a_volume_and_no_certificate() {
-    let Some(rendered) = Rendered::of(TOKENS) else {
-        return;
-    };
+    let rendered = tests::or_skip!(Rendered::of(TOKENS));
     let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
     let volumes = pod["volumes"].as_array().expect("it has volumes");
     let volume = |name: &str| volumes.iter().find(|it| it["name"] == name);
@@ -205,9 +195,7 @@ fn agents_with_tokens_need_a_volume_and_no_certificate() {
 fn every_container_is_confined_probed_and_of_this_version() {
     let image = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
     for folder in FOLDERS {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         for workload in rendered.workloads() {
             let pod = &workload["spec"]["template"]["spec"];
             assert_eq!(pod["securityContext"]["runAsUser"], 65532, "{folder}");
@@ -258,12 +246,8 @@ fn what_stands_beside_another_overlay_has_names_of_its_own() {
 
 #[tokio::test]
 async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
-    let Some(all_in_one) = Rendered::of(IN_ONE[0]) else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
+    let all_in_one = tests::or_skip!(Rendered::of(IN_ONE[0]));
     let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
     let file = fs::read_to_string(file).expect("it is in the checkout");
     let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
@@ -289,9 +273,7 @@ async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
 
 #[tokio::test]
 async fn user_of_static_pods_may_what_the_service_account_may() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
     let (Some(base), Some(rendered)) = (Rendered::of("base"), Rendered::of(STATIC)) else {
         return;
     };

@@ -26,9 +26,7 @@ fn series<'a>(page: &'a str, metric: &str) -> Vec<(&'a str, u64)> {
 
 #[tokio::test]
 async fn requests_have_the_labels_of_client_go() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let name = "request-metrics";
     let namespace = Namespace::create(cluster.admin().await, name).await;
     let server = DecisionServer::start();

@@ -75,9 +75,7 @@ fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, "dry-run").await;
     let reader = may_only_read(cluster, &namespace).await;
     let sets = namespace.replica_set("");
@@ -163,9 +161,7 @@ fn decisions_are_seen_from_outside(server: &DecisionServer) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dry_run_takes_the_lease_and_only_that_where_it_is_asked_to() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let admin = cluster.admin().await;
     let namespace = Namespace::create(admin, "dry-run-led").await;
     let sets = namespace.replica_set("");

@@ -137,12 +137,8 @@ impl Trial {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn upstreams_controller_holds_no_surprise() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
-    let Some(mut right) = Trial::start(&cluster, "").await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
+    let mut right = tests::or_skip!(Trial::start(&cluster, "").await);
     let told = right.work().await;
     eprintln!("{:#}", told.answer);
     assert_eq!(told.unexplained, 0, "{}", right.controller.log());
@@ -151,9 +147,7 @@ async fn upstreams_controller_holds_no_surprise() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let faults = if depth::is_full() {
         &FAULTS[..]
     } else {
@@ -163,9 +157,7 @@ async fn faults_of_upstreams_controller_are_told_within_a_hundred_comparisons() 
     for faults in faults.chunks(AT_ONCE) {
         let mut trials = JoinSet::new();
         for fault in faults {
-            let Some(trial) = Trial::start(&cluster, fault).await else {
-                return;
-            };
+            let trial = tests::or_skip!(Trial::start(&cluster, fault).await);
             trials.spawn(trial.finds_out());
         }
         failures.extend(trials.join_all().await.into_iter().flatten());

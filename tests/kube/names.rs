@@ -20,9 +20,7 @@ const WRITES: u32 = 10;
 
 #[tokio::test]
 async fn names_of_deleted_pods_never_come_back() {
-    let Some(namespace) = Attended::namespace("names-do-not-return").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("names-do-not-return").await);
     acts::create_set(&namespace, &objects::replica_set("web", 5)).await;
     let mut pods = acts::pods_become(&namespace, REPLICAS).await;
     let mut gone = BTreeSet::new();
@@ -43,9 +41,7 @@ async fn names_of_deleted_pods_never_come_back() {
 
 #[tokio::test]
 async fn pod_with_an_ephemeral_volume_is_replaced_while_its_claim_is_still_there() {
-    let Some(namespace) = Attended::namespace("ephemeral-claim").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("ephemeral-claim").await);
     let mut set = objects::replica_set("web", 1);
     set["spec"]["template"]["spec"]["volumes"] = json!([{
         "name": "scratch",
@@ -71,9 +67,7 @@ async fn pod_with_an_ephemeral_volume_is_replaced_while_its_claim_is_still_there
 /// a list: at once, or never.
 #[tokio::test]
 async fn create_is_given_up_at_its_timeout_and_its_effect_is_settled_when_etcd_has_gone_on() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let [namespace, patient] = ["create-timeout", "create-patiently"];
     let namespace = Namespace::create(cluster.admin().await, namespace).await;
     let patient = Namespace::create(cluster.admin().await, patient).await;

@@ -27,13 +27,9 @@ const FLAGS: &str = "    - kube-controller-manager\n    - --controllers=*,bootst
 
 #[tokio::test]
 async fn commands_of_the_night_bring_replica_sets_back() {
-    let Some(kubectls) = tools::kubectls() else {
-        return;
-    };
+    let kubectls = tests::or_skip!(tools::kubectls());
     for program in kubectls {
-        let Some(cluster) = ApiServer::start().await else {
-            return;
-        };
+        let cluster = tests::or_skip!(ApiServer::start().await);
         let mut night = Night::falls(&cluster, program).await;
         for block in shown("commands_of_the_night_bring_replica_sets_back") {
             night.does(&block.text).await;

@@ -27,15 +27,11 @@ struct Permission {
 
 #[tokio::test]
 async fn each_shipped_permission_is_needed_and_no_other() {
-    let Some(rendered) = Rendered::of("base") else {
-        return;
-    };
+    let rendered = tests::or_skip!(Rendered::of("base"));
     let audit = Audit::of(&user());
     let [policy, log] = audit.flags();
     let flags = [HOLDERS_ARE_CHECKED, &policy, &log];
-    let Some(cluster) = ApiServer::start_with(&flags).await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start_with(&flags).await);
     let admin = cluster.admin().await;
     rendered.apply(&admin).await;
     let namespace = Namespace::create(admin.clone(), "permissions").await;

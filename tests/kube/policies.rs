@@ -161,13 +161,9 @@ fn agents_of(folder: &str, rendered: &Rendered) -> Option<Vec<Identity>> {
 fn each_server_of_the_kustomizations_has_a_policy_for_its_own_agents() {
     let mut with_servers = BTreeSet::new();
     for folder in kustomizations() {
-        let Some(rendered) = Rendered::of(&folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(&folder));
         if has_server(&rendered) {
-            let Some(agents) = agents_of(&folder, &rendered) else {
-                return;
-            };
+            let agents = tests::or_skip!(agents_of(&folder, &rendered));
             admits_only(&rendered, &agents, &folder);
             with_servers.insert(folder);
         }
@@ -178,9 +174,7 @@ fn each_server_of_the_kustomizations_has_a_policy_for_its_own_agents() {
 
 #[test]
 fn server_of_the_static_pod_has_a_policy_for_its_own_agent() {
-    let Some(rendered) = Rendered::of(STATIC) else {
-        return;
-    };
+    let rendered = tests::or_skip!(Rendered::of(STATIC));
     assert!(!has_server(&rendered), "it comes from the file");
     assert_eq!(rendered.all("ConfigMap").count(), 0, "it can mount none");
     let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
@@ -200,9 +194,7 @@ fn values_of_the_chart_add_grants_or_replace_the_policy() {
     let own = r#"policy.grants=[{"identities":["dns:dashboard.example.org"],"role":"viewer","names":["shop-*","a<b>"]}]"#;
     for topology in ["topology=all-in-one", "topology=separate"] {
         let flags = ["--set", topology, "--set-json", own];
-        let Some(rendered) = templated(CHART, &flags) else {
-            return;
-        };
+        let rendered = tests::or_skip!(templated(CHART, &flags));
         let policy = &rendered.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
         let policy = Policy::parse(text_of(policy)).expect("it is valid");
         let agent = match topology {
@@ -228,9 +220,7 @@ fn values_of_the_chart_add_grants_or_replace_the_policy() {
 fn policy_of_another_namespace_names_the_agents_there() {
     let values = "topology=separate,tokens.enabled=true";
     let args = ["--set", values, "--namespace", CUSTOM_SYSTEM];
-    let Some(rendered) = templated("deploy/helm/decree", &args) else {
-        return;
-    };
+    let rendered = tests::or_skip!(templated("deploy/helm/decree", &args));
     let policy = &rendered.one("ConfigMap", "decree-policy")["data"]["policy.toml"];
     let policy = Policy::parse(text_of(policy)).expect("it is valid");
     let of = |namespace| {
@@ -321,9 +311,7 @@ fn agent(issued: &Issued, manifest: &Path) -> Running {
 
 #[test]
 fn certificates_of_pki_dev_do_what_the_documents_say_under_the_shipped_policy() {
-    let Some(issued) = Issued::start() else {
-        return;
-    };
+    let issued = tests::or_skip!(Issued::start());
     let manifest = binaries::checkout().join("docs/examples/web.yaml");
     let _agent = agent(&issued, &manifest);
     issued.server.wait_for_message("session opened", 1);

@@ -169,18 +169,14 @@ async fn attends(cluster: &ApiServer, proxy: &Proxy, scheme: &str, user: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_acts_through_a_proxy_over_tls() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let proxy = Proxy::start(cluster, Protocol::Https(tls(cluster))).await;
     attends(cluster, &proxy, "https", "").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_acts_through_a_socks_proxy_with_a_password() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let proxy = Proxy::start(cluster, Protocol::Socks).await;
     let user = format!("{USER}:{}@", PASSWORD.replace(' ', "%20"));
     attends(cluster, &proxy, "socks5", &user).await;

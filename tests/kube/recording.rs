@@ -16,9 +16,7 @@ const NAMES: [&str; 3] = ["1-agent-stopped", "2-server-drained", "3-agent-killed
 
 #[tokio::test]
 async fn recording_of_a_real_cluster_replays_and_holds_no_secret() {
-    let Some(run) = Run::begin("recorded").await else {
-        return;
-    };
+    let run = tests::or_skip!(Run::begin("recorded").await);
     run.sets_grow().await;
     run.each_rule_chooses_a_victim().await;
     run.pods_and_a_node_are_lost().await;

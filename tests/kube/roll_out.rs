@@ -20,16 +20,12 @@ const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 
 #[tokio::test]
 async fn roll_outs_that_fail_leave_what_works_and_are_corrected() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let admin = cluster.admin().await;
     create_node(&admin).await;
     let _others = ControllerManager::start_others(&cluster);
     for folder in ["overlays/all-in-one", "overlays/high-availability"] {
-        let Some(rendered) = Rendered::of(folder) else {
-            return;
-        };
+        let rendered = tests::or_skip!(Rendered::of(folder));
         rendered.apply(&admin).await;
         for pod in pods_come(&admin, &rendered, &BTreeSet::new()).await {
             becomes_ready(&admin, &pod).await;

@@ -7,9 +7,7 @@ use crate::objects;
 
 #[tokio::test]
 async fn api_server_comes_up_with_rbac() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
     let admin = server.admin().await;
     let version = admin.get("/version").await.expect("all may read it");
     assert_eq!(version["gitVersion"], "v1.36.3", "{version}");
@@ -30,9 +28,7 @@ async fn api_server_comes_up_with_rbac() {
 
 #[tokio::test]
 async fn a_replica_set_is_stored_as_written() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(server.admin().await, "stored-as-written").await;
     let mut written = objects::replica_set("web", 3);
     written["spec"]["template"]["spec"]["hostAliases"] =
@@ -55,9 +51,7 @@ async fn a_replica_set_is_stored_as_written() {
 
 #[tokio::test]
 async fn two_test_namespaces_do_not_meet() {
-    let Some(server) = ApiServer::shared().await else {
-        return;
-    };
+    let server = tests::or_skip!(ApiServer::shared().await);
     let admin = server.admin().await;
     let one = Namespace::create(admin.clone(), "do-not-meet-1").await;
     let other = Namespace::create(admin.clone(), "do-not-meet-2").await;
@@ -70,9 +64,7 @@ async fn two_test_namespaces_do_not_meet() {
 
 #[tokio::test]
 async fn what_is_stored_outlives_the_programs() {
-    let Some(mut server) = ApiServer::start().await else {
-        return;
-    };
+    let mut server = tests::or_skip!(ApiServer::start().await);
     let admin = server.admin().await;
     let namespace = Namespace::create(admin, "outlives").await;
     let created = namespace

@@ -301,9 +301,7 @@ async fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_sees_what_is_wrong() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let given = std::env::var("DECREE_SHADOW_SEED").ok();
     let seed = given.map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
     eprintln!("DECREE_SHADOW_SEED={seed}");

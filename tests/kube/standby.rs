@@ -35,12 +35,8 @@ async fn scales(namespace: &Namespace, replicas: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_stands_by_until_the_built_in_controller_is_off() {
-    let Some(rendered) = Rendered::of("base") else {
-        return;
-    };
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
+    let rendered = tests::or_skip!(Rendered::of("base"));
+    let cluster = tests::or_skip!(ApiServer::start().await);
     let admin = cluster.admin().await;
     rendered.apply(&admin).await;
     let namespace = Namespace::create(admin.clone(), "standby").await;
@@ -92,9 +88,7 @@ async fn agent_stands_by_until_the_built_in_controller_is_off() {
 
 #[tokio::test]
 async fn agent_that_may_not_probe_says_so_and_goes_on() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let server = DecisionServer::start();
     let agent = Agent::start(&server, &cluster.kubeconfig(User::Nobody), &WAITS);
     agent.says(CANNOT_TELL, 1).await;
@@ -103,9 +97,7 @@ async fn agent_that_may_not_probe_says_so_and_goes_on() {
 
 #[tokio::test]
 async fn agent_that_stands_by_and_reaches_no_server_is_not_ready() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let name = "unreached";
     let _namespace = Namespace::create(cluster.admin().await, name).await;
     let (server, kubeconfig) = (DecisionServer::start(), cluster.kubeconfig(User::Admin));

@@ -62,12 +62,8 @@ fn arguments(rendered: &Rendered, cluster: &ApiServer, tls: &Files, policy: &Pat
 
 #[tokio::test]
 async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
-    let Some(cluster) = ApiServer::start().await else {
-        return;
-    };
-    let Some(rendered) = Rendered::of(TOKENS) else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start().await);
+    let rendered = tests::or_skip!(Rendered::of(TOKENS));
     let admin = cluster.admin().await;
     rendered.apply(&admin).await;
     let folder = TempDir::new().expect("a folder");

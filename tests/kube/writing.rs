@@ -10,9 +10,7 @@ const YOUNG: &str = "hostnameOverride";
 
 #[tokio::test]
 async fn a_field_younger_than_the_typed_crate_reaches_the_pod() {
-    let Some(namespace) = Attended::namespace("younger-field").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("younger-field").await);
     let mut set = objects::replica_set("web", 1);
     let template = &mut set["spec"]["template"]["spec"];
     template[YOUNG] = "pet.example.com".into();
@@ -25,9 +23,7 @@ async fn a_field_younger_than_the_typed_crate_reaches_the_pod() {
 
 #[tokio::test]
 async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
-    let Some(namespace) = Attended::namespace("whole-template").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("whole-template").await);
     let mut set = objects::replica_set("web", 1);
     let template = &mut set["spec"]["template"];
     template["metadata"]["annotations"] = json!({"example.com/note": "with \"quotes\" and \u{e9}"});
@@ -58,9 +54,7 @@ async fn all_that_a_template_says_reaches_the_pod_and_nothing_else() {
 
 #[tokio::test]
 async fn labels_and_annotations_outlive_the_status() {
-    let Some(namespace) = Attended::namespace("outlive-status").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("outlive-status").await);
     let mut set = objects::replica_set("web", 2);
     set["metadata"]["labels"] = json!({"team": "blue", "example.com/tier": ""});
     set["metadata"]["annotations"] =
@@ -90,9 +84,7 @@ async fn labels_and_annotations_outlive_the_status() {
 
 #[tokio::test]
 async fn events_tell_of_each_pod() {
-    let Some(namespace) = Attended::namespace("events").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("events").await);
     let set = acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     let pods = acts::pods_become(&namespace, 2).await;
     acts::scale(&namespace, "web", 0).await;
@@ -114,9 +106,7 @@ async fn events_tell_of_each_pod() {
 
 #[tokio::test]
 async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
-    let Some(namespace) = Attended::namespace("quota").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("quota").await);
     namespace.allow_pods(2).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let failed = |set: &Value| {
@@ -153,9 +143,7 @@ async fn an_exceeded_quota_is_a_condition_and_an_event_until_it_suffices() {
 
 #[tokio::test]
 async fn pods_come_when_the_quota_is_raised() {
-    let Some(namespace) = Attended::namespace("quota-raised").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("quota-raised").await);
     namespace.allow_pods(1).await;
     acts::create_set(&namespace, &objects::replica_set("web", 3)).await;
     let some = |set: &Value| set["status"]["conditions"].is_array().then_some(());

@@ -184,9 +184,7 @@ fn policy_that_is_wrong_keeps_a_server_from_starting_and_says_where() {
 
 #[test]
 fn calls_with_a_token_answer_as_shown() {
-    let Some(grpcurl) = tools::grpcurl() else {
-        return;
-    };
+    let grpcurl = tests::or_skip!(tools::grpcurl());
     let guarded = Guarded::start();
     let agent = guarded.write("agent", &guarded.issuer.token("agent"));
     let viewer = guarded.write("viewer", &guarded.issuer.token("viewer"));
@@ -199,9 +197,7 @@ fn calls_with_a_token_answer_as_shown() {
 
 #[test]
 fn calls_with_a_certificate_answer_as_shown() {
-    let Some(grpcurl) = tools::grpcurl() else {
-        return;
-    };
+    let grpcurl = tests::or_skip!(tools::grpcurl());
     let folder = TempDir::new().expect("a folder");
     let set = folder.path().join("pki");
     let mut pki = world::program("decree");
@@ -228,9 +224,7 @@ fn calls_with_a_certificate_answer_as_shown() {
 
 #[test]
 fn calls_at_a_unix_socket_answer_as_shown() {
-    let Some(grpcurl) = tools::grpcurl() else {
-        return;
-    };
+    let grpcurl = tests::or_skip!(tools::grpcurl());
     let folder = TempDir::new().expect("a folder");
     let socket = folder.path().join("decree.sock");
     let mut command = world::program("decree-server");

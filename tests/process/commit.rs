@@ -7,9 +7,7 @@ use tests::{binaries, tools};
 
 #[test]
 fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
-    let Some(python) = tools::python() else {
-        return;
-    };
+    let python = tests::or_skip!(tools::python());
     let told = |root: &Path| {
         let mut script = Command::new(python);
         script

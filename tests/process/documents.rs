@@ -8,9 +8,7 @@ use crate::{console, world};
 
 #[test]
 fn calls_of_the_documents_answer_as_shown() {
-    let Some(grpcurl) = tools::grpcurl() else {
-        return;
-    };
+    let grpcurl = tests::or_skip!(tools::grpcurl());
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let _agent = world::agent(&address);

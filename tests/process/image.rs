@@ -66,9 +66,7 @@ fn read(file: &Path) -> Value {
 
 #[test]
 fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
-    let Some(python) = tools::python() else {
-        return;
-    };
+    let python = tests::or_skip!(tools::python());
     let folder = TempDir::new().expect("there is room");
     let layout = unpacked(python, folder.path());
     let version = read(&layout.join("oci-layout"))["imageLayoutVersion"].take();
@@ -111,9 +109,7 @@ fn image_holds_the_programs_and_runs_as_nobody_in_particular() {
 
 #[test]
 fn same_programs_make_the_same_image_and_only_static_ones_are_taken() {
-    let Some(python) = tools::python() else {
-        return;
-    };
+    let python = tests::or_skip!(tools::python());
     let folder = TempDir::new().expect("there is room");
     let images = ["one.tar", "other.tar"].map(|name| folder.path().join(name));
     for image in &images {

@@ -124,9 +124,7 @@ fn working() -> [(&'static str, Running, String); 2] {
 #[test]
 fn pages_are_what_their_readers_ask_for_and_say_the_same() {
     for (half, _, admin) in &working() {
-        let Some(text) = families(admin, None, TEXT) else {
-            return;
-        };
+        let text = tests::or_skip!(families(admin, None, TEXT));
         let accepts = |accept, content_type| families(admin, Some(accept), content_type);
         let open = accepts(PROMETHEUS, OPENMETRICS).expect("the parser was there");
         let names = |families: &[Family]| -> BTreeSet<String> {
@@ -148,9 +146,7 @@ fn pages_are_what_their_readers_ask_for_and_say_the_same() {
 #[test]
 fn every_metric_served_is_explained_to_operators() {
     for (half, _, admin) in &working() {
-        let Some(open) = families(admin, Some(PROMETHEUS), OPENMETRICS) else {
-            return;
-        };
+        let open = tests::or_skip!(families(admin, Some(PROMETHEUS), OPENMETRICS));
         let explained = documented(half);
         let served: BTreeSet<_> = open.iter().map(named).collect();
         let unexplained: Vec<_> = served.difference(&explained).collect();
@@ -162,9 +158,7 @@ fn every_metric_served_is_explained_to_operators() {
 #[test]
 fn processes_tell_their_build_and_what_they_take_of_the_machine() {
     for (half, _, admin) in &working() {
-        let Some(open) = families(admin, Some(PROMETHEUS), OPENMETRICS) else {
-            return;
-        };
+        let open = tests::or_skip!(families(admin, Some(PROMETHEUS), OPENMETRICS));
         let build = kind_of(&open, &format!("decree_{half}_build_info"));
         let label = |name: &str| build.samples[0].labels.get(name).map(String::as_str);
         assert_eq!(label("version"), Some(build_info::VERSION));
@@ -188,9 +182,7 @@ fn processes_tell_their_build_and_what_they_take_of_the_machine() {
 #[test]
 fn work_queue_has_the_metrics_of_upstream() {
     let [(_, _server, admin), _agent] = working();
-    let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
-        return;
-    };
+    let open = tests::or_skip!(families(&admin, Some(PROMETHEUS), OPENMETRICS));
     for (name, kind) in [
         ("workqueue_depth", "gauge"),
         ("workqueue_adds_total", "counter"),
@@ -217,9 +209,7 @@ fn work_queue_has_the_metrics_of_upstream() {
 #[test]
 fn calls_have_the_labels_and_buckets_of_grpc_prometheus() {
     let [(_, _server, admin), _agent] = working();
-    let Some(open) = families(&admin, Some(PROMETHEUS), OPENMETRICS) else {
-        return;
-    };
+    let open = tests::or_skip!(families(&admin, Some(PROMETHEUS), OPENMETRICS));
     let handling = kind_of(&open, "grpc_server_handling_seconds");
     let of_listing = |sample: &&Sample| {
         sample.labels.get("grpc_method").map(String::as_str) == Some("ListReplicaSets")

@@ -157,9 +157,7 @@ fn escaped(expression: &str) -> String {
 
 #[test]
 fn prometheus_scrapes_both_and_an_alert_fires() {
-    let Some(programs) = tools::prometheus() else {
-        return;
-    };
+    let programs = tests::or_skip!(tools::prometheus());
     let folder = TempDir::with_prefix("decree-alerts-").expect("there is room");
     // Certificates that expire within the week of which an alert warns.
     let lines = transport::set_with(&folder.path().join("pki"), &["--days", "3"]);
@@ -230,9 +228,7 @@ fn alerts_and_dashboard_name_only_metrics_that_are_documented() {
 /// Prometheus' own test of rules: each alert has a series that makes it fire, at the time at which it must, and one that does not.
 #[test]
 fn each_alert_fires_when_it_should_and_only_then() {
-    let Some(programs) = tools::prometheus() else {
-        return;
-    };
+    let programs = tests::or_skip!(tools::prometheus());
     let folder = TempDir::with_prefix("decree-rules-").expect("there is room");
     fs::write(folder.path().join("rules.yaml"), groups().to_string()).expect("there is room");
     let cases = checkout(CASES);

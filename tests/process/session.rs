@@ -17,9 +17,7 @@ const OPENING: &str = "docs/examples/session.ndjson";
 
 #[test]
 fn session_typed_by_hand_runs_to_its_rest() {
-    let Some(grpcurl) = tools::grpcurl() else {
-        return;
-    };
+    let grpcurl = tests::or_skip!(tools::grpcurl());
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
     let mut command = Command::new(grpcurl.join("grpcurl"));

@@ -216,9 +216,7 @@ fn without_an_endpoint_there_are_no_traces() {
 
 #[test]
 fn latency_leads_prometheus_to_a_trace_of_the_collector() {
-    let Some(programs) = tools::prometheus() else {
-        return;
-    };
+    let programs = tests::or_skip!(tools::prometheus());
     let collector = Collector::start(Manner::Attentive);
     let (server, _agent, _) = traced(&["--otlp-endpoint", collector.url()]);
     let prometheus = Prometheus::start(programs, &[&server.address("admin")]);

@@ -25,6 +25,15 @@ macro_rules! tool {
     };
 }
 
+/// Takes what a test needs, or ends the test where this machine does not have it: a notice has said so, and with `CI` set it has failed.
+#[macro_export]
+macro_rules! or_skip {
+    ($found:expr) => {{
+        let Some(found) = $found else { return };
+        found
+    }};
+}
+
 mod clients;
 mod packagers;
 mod released;

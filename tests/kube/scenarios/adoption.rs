@@ -42,18 +42,14 @@ impl Found {
 #[tokio::test]
 async fn a_reference_without_controller_is_made_the_controller() {
     let plain = |set: &Value| json!([reference(set)]);
-    let Some(found) = Found::new("upgraded", plain).await else {
-        return;
-    };
+    let found = tests::or_skip!(Found::new("upgraded", plain).await);
     let (pod, _attendance) = found.meet(1).await;
     assert_eq!(references(&pod), &json!([controller(&found.set)]));
 }
 
 #[tokio::test]
 async fn an_orphan_that_matches_gets_the_controller() {
-    let Some(found) = Found::new("orphan", |_| json!([])).await else {
-        return;
-    };
+    let found = tests::or_skip!(Found::new("orphan", |_| json!([])).await);
     let (pod, _attendance) = found.meet(1).await;
     assert_eq!(references(&pod), &json!([controller(&found.set)]));
 }
@@ -65,9 +61,7 @@ async fn a_pod_that_has_this_controller_already_is_left_unchanged() {
         reference["controller"] = true.into();
         json!([reference])
     };
-    let Some(found) = Found::new("already-ours", already).await else {
-        return;
-    };
+    let found = tests::or_skip!(Found::new("already-ours", already).await);
     let (pod, _attendance) = found.meet(1).await;
     assert_eq!(pod, found.pod, "not even blockOwnerDeletion is added");
 }
@@ -75,9 +69,7 @@ async fn a_pod_that_has_this_controller_already_is_left_unchanged() {
 #[tokio::test]
 async fn a_pod_of_another_controller_is_left_unchanged() {
     let others = |_: &Value| json!([controller(&stranger())]);
-    let Some(found) = Found::new("of-another", others).await else {
-        return;
-    };
+    let found = tests::or_skip!(Found::new("of-another", others).await);
     let (pod, _attendance) = found.meet(2).await;
     assert_eq!(pod, found.pod);
 }
@@ -85,9 +77,7 @@ async fn a_pod_of_another_controller_is_left_unchanged() {
 #[tokio::test]
 async fn a_pod_with_a_foreign_reference_gets_the_controller_as_its_second() {
     let foreign = json!([reference(&stranger())]);
-    let Some((set, pod)) = adopts_again("second-reference", |_| foreign.clone()).await else {
-        return;
-    };
+    let (set, pod) = tests::or_skip!(adopts_again("second-reference", |_| foreign.clone()).await);
     let mut both = vec![reference(&stranger()), controller(&set)];
     let mut has = references(&pod).as_array().expect("there are some").clone();
     // Their order is the API server's.
@@ -100,9 +90,7 @@ async fn a_pod_with_a_foreign_reference_gets_the_controller_as_its_second() {
 #[tokio::test]
 async fn a_reference_that_lost_its_controller_becomes_the_one_controller_again() {
     let plain = |set: &Value| json!([reference(set)]);
-    let Some((set, pod)) = adopts_again("single-reference", plain).await else {
-        return;
-    };
+    let (set, pod) = tests::or_skip!(adopts_again("single-reference", plain).await);
     assert_eq!(references(&pod), &json!([controller(&set)]));
 }
 
@@ -123,9 +111,7 @@ async fn adopts_again(name: &str, put: impl Fn(&Value) -> Value) -> Option<(Valu
 
 #[tokio::test]
 async fn a_pod_labelled_away_is_released_and_adopted_when_it_is_back() {
-    let Some(relabelled) = Relabelled::new("back-and-kept").await else {
-        return;
-    };
+    let relabelled = tests::or_skip!(Relabelled::new("back-and-kept").await);
     let Relabelled {
         namespace,
         set,
@@ -153,9 +139,7 @@ async fn a_pod_labelled_away_is_released_and_adopted_when_it_is_back() {
 
 #[tokio::test]
 async fn a_pod_labelled_away_is_released_and_deleted_as_surplus_when_it_is_back() {
-    let Some(relabelled) = Relabelled::new("back-and-surplus").await else {
-        return;
-    };
+    let relabelled = tests::or_skip!(Relabelled::new("back-and-surplus").await);
     let Relabelled { namespace, pod, .. } = &relabelled;
     let back = json!({"metadata": {
         "labels": objects::labels(),
@@ -199,9 +183,7 @@ impl Relabelled {
 
 #[tokio::test]
 async fn pods_that_were_there_before_are_adopted_and_the_surplus_is_deleted() {
-    let Some(stand) = Stand::new("there-before").await else {
-        return;
-    };
+    let stand = tests::or_skip!(Stand::new("there-before").await);
     let namespace = &stand.namespace;
     let sightings = Sightings::begin(namespace);
     for name in ["one", "two", "three"] {

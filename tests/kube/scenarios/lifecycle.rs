@@ -7,9 +7,7 @@ use crate::{acts, objects};
 
 #[tokio::test]
 async fn the_selector_cannot_be_changed() {
-    let Some(namespace) = Attended::namespace("selector-stays").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("selector-stays").await);
     acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
     let other = json!({"app": "other"});
     let patch = json!({"spec": {
@@ -28,9 +26,7 @@ async fn the_selector_cannot_be_changed() {
 
 #[tokio::test]
 async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_alone() {
-    let Some(namespace) = Attended::namespace("own-finalizer").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("own-finalizer").await);
     let finalizers = json!(["example.com/held"]);
     let mut set = objects::replica_set("web", 2);
     set["metadata"]["finalizers"] = finalizers.clone();
@@ -60,9 +56,7 @@ async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_a
 
 #[tokio::test]
 async fn all_replica_sets_of_a_collection_can_be_deleted() {
-    let Some(namespace) = Attended::namespace("collection").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("collection").await);
     let names = ["one", "two", "three"];
     for name in names {
         acts::create_set(&namespace, &objects::replica_set(name, 1)).await;

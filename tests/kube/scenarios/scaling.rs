@@ -7,9 +7,7 @@ use crate::{acts, objects};
 
 #[tokio::test]
 async fn pods_follow_each_change_of_replicas() {
-    let Some(namespace) = Attended::namespace("each-change").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("each-change").await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     for (replicas, count) in [(2, 2), (3, 3), (0, 0), (2, 2)] {
         acts::scale(&namespace, "web", replicas).await;
@@ -20,9 +18,7 @@ async fn pods_follow_each_change_of_replicas() {
 
 #[tokio::test]
 async fn a_change_of_the_template_is_observed_and_no_pod_is_touched() {
-    let Some(namespace) = Attended::namespace("template-changes").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("template-changes").await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     let before = acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     let pods = acts::pods_become(&namespace, 2).await;
@@ -41,9 +37,7 @@ async fn a_change_of_the_template_is_observed_and_no_pod_is_touched() {
 
 #[tokio::test]
 async fn the_scale_subresource_scales() {
-    let Some(namespace) = Attended::namespace("scale-subresource").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("scale-subresource").await);
     acts::create_set(&namespace, &objects::replica_set("web", 1)).await;
     acts::status_becomes(&namespace, "web", &json!({"replicas": 1})).await;
     let path = format!("{}/scale", namespace.replica_set("web"));
@@ -63,9 +57,7 @@ async fn the_scale_subresource_scales() {
 
 #[tokio::test]
 async fn two_replica_sets_of_one_selector_share_nothing() {
-    let Some(namespace) = Attended::namespace("one-selector").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("one-selector").await);
     let sightings = Sightings::begin(&namespace);
     let wanted = [("one", 1), ("two", 2)];
     for (name, replicas) in wanted {
@@ -85,9 +77,7 @@ async fn two_replica_sets_of_one_selector_share_nothing() {
 
 #[tokio::test]
 async fn pods_that_terminate_or_failed_are_replaced_and_left_alone() {
-    let Some(namespace) = Attended::namespace("terminate-or-failed").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("terminate-or-failed").await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     let pods = acts::pods_become(&namespace, 2).await;

@@ -8,9 +8,7 @@ use crate::{acts, objects};
 
 #[tokio::test]
 async fn ready_pods_become_available_after_their_time() {
-    let Some(namespace) = Attended::namespace("available-later").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("available-later").await);
     let mut set = objects::replica_set("web", 3);
     set["spec"]["minReadySeconds"] = 3_600.into();
     acts::create_set(&namespace, &set).await;
@@ -28,9 +26,7 @@ async fn ready_pods_become_available_after_their_time() {
 
 #[tokio::test]
 async fn pods_with_all_labels_of_the_template_are_fully_labelled() {
-    let Some(namespace) = Attended::namespace("fully-labelled").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("fully-labelled").await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     let pods = acts::pods_become(&namespace, 2).await;
     let both = json!({"replicas": 2, "fullyLabeledReplicas": 2});
@@ -46,9 +42,7 @@ async fn pods_with_all_labels_of_the_template_are_fully_labelled() {
 
 #[tokio::test]
 async fn pods_that_terminate_are_counted_until_they_are_gone() {
-    let Some(namespace) = Attended::namespace("counted-until-gone").await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace("counted-until-gone").await);
     let (pods, _) = terminating(&namespace, &json!(0), &json!(2)).await;
     acts::remove_pod(&namespace, &pods[0]).await;
     let one = json!({"replicas": 5, "terminatingReplicas": 1});
@@ -61,9 +55,7 @@ async fn pods_that_terminate_are_counted_until_they_are_gone() {
 #[tokio::test]
 async fn where_the_api_server_knows_no_terminating_pods_none_are_counted() {
     let off = "--feature-gates=DeploymentReplicaSetTerminatingReplicas=false";
-    let Some(cluster) = ApiServer::start_with(&[off]).await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::start_with(&[off]).await);
     let attended = Attended::of(cluster).await;
     let admin = attended.cluster().admin().await;
     let namespace = Namespace::create(admin, "none-counted").await;

@@ -22,9 +22,7 @@ async fn without_costs_the_pod_of_fewer_restarts_survives() {
 
 /// Scales two ready pods down to one, each with a cost and restarts of its own, and checks which is left.
 async fn survives(namespace: &str, pods_are: [(Option<&str>, u32); 2], survivor: usize) {
-    let Some(namespace) = Attended::namespace(namespace).await else {
-        return;
-    };
+    let namespace = tests::or_skip!(Attended::namespace(namespace).await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     let pods = acts::pods_become(&namespace, 2).await;
     for (pod, (cost, restarts)) in pods.iter().zip(pods_are) {
