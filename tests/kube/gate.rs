@@ -13,11 +13,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use rustls::{DEFAULT_VERSIONS, ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tests::{
-    pki::{Authority, Pair, Request},
+    pki::{Authority, Request},
     real::{LOOK_EVERY, Namespace, PATIENCE},
 };
 use tokio::time;
@@ -52,7 +51,8 @@ impl Gate {
     /// Makes one that lets pods of so many names through, and returns when it is in force.
     pub(crate) async fn before(namespace: &Namespace, limit: usize) -> Self {
         let authority = Authority::new("CA of a gate");
-        let config = Arc::new(tls(&authority.issue(&Request::server())));
+        let pair = authority.issue(&Request::server());
+        let config = Arc::new(pair.server_config(DEFAULT_VERSIONS));
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
         let port = listener.local_addr().expect("it is bound").port();
         let state = State {
@@ -242,16 +242,6 @@ fn hook(namespace: &str, port: u16, ca: &str) -> Value {
             "timeoutSeconds": HELD_SECONDS,
         }],
     })
-}
-
-fn tls(pair: &Pair) -> ServerConfig {
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions();
-    let builder = builder.expect("it is known").with_no_client_auth();
-    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
-    let config = builder.with_single_cert(chain.collect(), key);
-    config.expect("they belong together")
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -11,6 +12,8 @@ use rcgen::{
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
     RevokedCertParams, SanType, SerialNumber,
 };
+use rustls::{ServerConfig, SupportedProtocolVersion, crypto::ring};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use tempfile::TempDir;
 use transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 
@@ -200,6 +203,25 @@ impl Request {
         let serial = SerialNumber::from_slice(&drawn.public_key_raw()[1..17]);
         params.serial_number = Some(serial.clone());
         (params, serial)
+    }
+}
+
+// === impl Pair ===
+
+impl Pair {
+    /// Returns the configuration of a server that shows it, in these versions of TLS, and asks for no certificate.
+    ///
+    /// # Panics
+    /// Never: they belong together.
+    #[must_use]
+    pub fn server_config(&self, versions: &[&'static SupportedProtocolVersion]) -> ServerConfig {
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_protocol_versions(versions);
+        let builder = builder.expect("they are known").with_no_client_auth();
+        let chain = CertificateDer::pem_slice_iter(self.cert.as_bytes()).flatten();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
+        let config = builder.with_single_cert(chain.collect(), key);
+        config.expect("they belong together")
     }
 }
 

@@ -10,10 +10,8 @@ use std::{
     time::Duration,
 };
 
-use rustls::{ServerConfig, crypto::ring, version::TLS13};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use rustls::version::TLS13;
 use serde::Deserialize;
-use tests::pki::Pair;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
@@ -62,7 +60,11 @@ impl WireServer {
             .certificate
             .as_ref()
             .map(|name| guard.server_pair(name));
-        let tls = pair.map(|pair| TlsAcceptor::from(Arc::new(config(&pair))));
+        let tls = pair.map(|pair| {
+            let mut config = pair.server_config(&[&TLS13]);
+            config.alpn_protocols = vec![b"h2".to_vec()];
+            TlsAcceptor::from(Arc::new(config))
+        });
         let (shared, speaks_tls) = (Arc::clone(&counts), tls.is_some());
         let (came, first) = mpsc::sync_channel(1);
         runtime.spawn(async move {
@@ -132,16 +134,4 @@ impl Wire {
             std::future::pending::<()>().await;
         }
     }
-}
-
-fn config(pair: &Pair) -> ServerConfig {
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_protocol_versions(&[&TLS13]);
-    let builder = builder.expect("it is known").with_no_client_auth();
-    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
-    let config = builder.with_single_cert(chain.collect(), key);
-    let mut config = config.expect("they belong together");
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    config
 }
