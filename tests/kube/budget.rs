@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User, decree};
 
-use crate::{acts, objects};
+use crate::{acts, check, objects};
 
 const NAME: &str = "budget";
 const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"delete\"}";
@@ -25,9 +25,7 @@ pub(crate) async fn told(namespace: &Namespace, reason: &str, text: &str) -> Val
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, NAME).await;
     let server = DecisionServer::start();
     let kubeconfig = cluster.kubeconfig(User::Admin);
@@ -45,26 +43,12 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
     acts::pods_become(&namespace, 6).await;
     assert_eq!(agent.metric(HELD), 1);
     agent.becomes_ready().await;
-    let (user, admin) = (kubeconfig.to_string_lossy(), agent.admin());
-    let admin = format!("http://{admin}");
-    let check = [
-        "check",
-        "--kubeconfig",
-        &user,
-        "-n",
-        NAME,
-        "--agent",
-        &admin,
-        "-o",
-        "json",
-    ];
-    let checked = server.ask(&check);
+    let user = kubeconfig.to_string_lossy();
+    let words = format!("-n {NAME} --agent http://{} -o json", agent.admin());
+    let checked = check::check(&server, &kubeconfig, &words);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    let lines: Vec<Value> = serde_json::from_slice(&checked.stdout).expect("it is JSON");
-    let failed: Vec<_> = lines
-        .iter()
-        .filter(|line| line["result"] == "FAIL")
-        .collect();
+    let mut failed = check::lines(&checked);
+    failed.retain(|line| line["result"] == "FAIL");
     assert_eq!(failed.len(), 1, "{failed:#?}");
     assert_eq!(failed[0]["hint"], "decree resume budget/web");
 
@@ -84,9 +68,7 @@ async fn deletes_are_held_with_an_event_until_an_annotation_resumes_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resume_says_what_is_not_there_and_what_is_not_allowed() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, "budget-none").await;
     let resume = |user, extent: &[&str]| {
         let kubeconfig = cluster.kubeconfig(user);

@@ -1,6 +1,6 @@
 //! `decree check`: what is wrong is said, with what to do about it.
 
-use std::{net::TcpListener, process::Output, time::Instant};
+use std::{net::TcpListener, path::Path, process::Output, time::Instant};
 
 use serde_json::{Value, json};
 use tests::real::{
@@ -8,10 +8,17 @@ use tests::real::{
 };
 use tokio::time;
 
-use crate::objects;
+use crate::{acts, objects};
+
+/// Runs `decree check` as the user of a kubeconfig, with these words more.
+pub(crate) fn check(server: &DecisionServer, kubeconfig: &Path, words: &str) -> Output {
+    let user = kubeconfig.to_string_lossy();
+    let words: Vec<_> = words.split(' ').collect();
+    server.ask(&[&["check", "--kubeconfig", &user], words.as_slice()].concat())
+}
 
 /// Returns the lines of an answer in JSON.
-fn lines(output: &Output) -> Vec<Value> {
+pub(crate) fn lines(output: &Output) -> Vec<Value> {
     let lines = serde_json::from_slice(&output.stdout);
     lines.unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
@@ -27,37 +34,20 @@ fn result<'a>(lines: &'a [Value], check: &str) -> (&'a str, &'a str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_finds_all_well_where_an_agent_leads() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, "check-well").await;
     let server = DecisionServer::start();
     let kubeconfig = cluster.kubeconfig(User::Admin);
-    let flags = [
-        "--namespace",
-        "check-well",
-        "--lease-namespace",
-        "check-well",
-    ];
+    let place = "check-well";
+    let flags = ["--namespace", place, "--lease-namespace", place];
     let agent = Agent::start(&server, &kubeconfig, &flags);
-    let (user, place) = (kubeconfig.to_string_lossy(), "check-well");
-    let check = [
-        "check",
-        "--kubeconfig",
-        &user,
-        "-n",
-        place,
-        "--lease-namespace",
-        place,
-        "-o",
-        "json",
-    ];
+    let words = "-n check-well --lease-namespace check-well";
     let until = Instant::now() + PATIENCE;
     let mut looks = time::interval(LOOK_EVERY);
     // All is well once the session has shown all.
     let session = loop {
         looks.tick().await;
-        let output = server.ask(&check);
+        let output = check(&server, &kubeconfig, &format!("{words} -o json"));
         if output.status.success() {
             break output;
         }
@@ -72,7 +62,7 @@ async fn check_finds_all_well_where_an_agent_leads() {
     assert_eq!(result(&found, "permissions"), ("OK", "all 18 are granted"));
     let (grade, holder) = result(&found, "lease check-well/decree-agent");
     assert!(grade == "OK" && holder.starts_with("held by "), "{holder}");
-    let table = server.ask(&check[..7]);
+    let table = check(&server, &kubeconfig, words);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.starts_with("decision server\n----"), "{table}");
     drop(namespace);
@@ -80,19 +70,10 @@ async fn check_finds_all_well_where_an_agent_leads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_names_each_permission_that_is_missing() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let server = DecisionServer::start();
     let nobody = cluster.kubeconfig(User::Nobody);
-    let check = [
-        "check",
-        "--kubeconfig",
-        &nobody.to_string_lossy(),
-        "-o",
-        "json",
-    ];
-    let output = server.ask(&check);
+    let output = check(&server, &nobody, "-o json");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let found = lines(&output);
     for missing in [
@@ -104,7 +85,7 @@ async fn check_names_each_permission_that_is_missing() {
     ] {
         assert_eq!(result(&found, missing), ("FAIL", "not granted"));
     }
-    let watching = server.ask(&[&check[..], &["--mode", "shadow"]].concat());
+    let watching = check(&server, &nobody, "-o json --mode shadow");
     let told = String::from_utf8_lossy(&watching.stdout);
     assert!(
         told.contains("may list pods") && !told.contains("may create pods"),
@@ -114,71 +95,42 @@ async fn check_names_each_permission_that_is_missing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_goes_on_where_there_is_no_server() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let free = TcpListener::bind("127.0.0.1:0").expect("loopback has room");
     let url = format!("http://{}", free.local_addr().expect("it is bound"));
     drop(free);
     let admin = cluster.kubeconfig(User::Admin);
-    let admin = admin.to_string_lossy();
-    let output = decree(&[
-        "check",
-        "--kubeconfig",
-        &admin,
-        "--server",
-        &url,
-        "-o",
-        "json",
-    ]);
+    let check = |kubeconfig: &str| {
+        let user = ["check", "--kubeconfig", kubeconfig];
+        decree(&[&user[..], &["--server", &url, "-o", "json"]].concat())
+    };
+    let output = check(&admin.to_string_lossy());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let found = lines(&output);
     assert_eq!(result(&found, "server").0, "FAIL");
     assert_eq!(result(&found, "permissions").0, "OK");
-    let nowhere = [
-        "check",
-        "--kubeconfig",
-        "/nowhere",
-        "--server",
-        &url,
-        "-o",
-        "json",
-    ];
-    let output = decree(&nowhere);
+    let output = check("/nowhere");
     assert_eq!(result(&lines(&output), "credentials").0, "FAIL");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_warns_of_a_built_in_controller_that_acts() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let namespace = Namespace::create(cluster.admin().await, "check-built-in").await;
     let set = objects::replica_set("web", 0);
-    let created = namespace
-        .api()
-        .create(&namespace.replica_set(""), &set)
-        .await;
-    created.expect("it is valid");
+    acts::create_set(&namespace, &set).await;
     let status = namespace.replica_set("web/status?fieldManager=kube-controller-manager");
     let written = json!({"status": {"replicas": 0, "observedGeneration": 1}});
     let written = namespace.api().patch(&status, Patch::Merge, &written).await;
     written.expect("all is allowed");
     let server = DecisionServer::start();
     let admin = cluster.kubeconfig(User::Admin);
-    let check = [
-        "check",
-        "--kubeconfig",
-        &admin.to_string_lossy(),
-        "-o",
-        "json",
-    ];
-    let found = lines(&server.ask(&check));
+    let found = lines(&check(&server, &admin, "-o json"));
     let (grade, detail) = result(&found, "built-in controller");
     assert!(
         grade == "WARN" && detail.starts_with("kube-controller-manager wrote"),
         "{detail}"
     );
-    let shadow = lines(&server.ask(&[&check[..], &["--mode", "shadow"]].concat()));
+    let shadow = lines(&check(&server, &admin, "-o json --mode shadow"));
     assert_eq!(result(&shadow, "built-in controller").0, "OK");
 }

@@ -5,21 +5,13 @@ use std::time::Instant;
 use tests::real::{Agent, ApiServer, DecisionServer, LOOK_EVERY, PATIENCE, Proxy, User};
 use tokio::time;
 
-use crate::{
-    growth::{FEW_AT_A_TIME, Growth},
-    stand::Attendance,
-};
+use crate::growth::{FEW_AT_A_TIME, Growth};
 
 #[tokio::test]
 async fn an_api_server_that_restarts_gets_each_pod_once() {
-    let Some(mut cluster) = ApiServer::start().await else {
-        return;
-    };
+    let mut cluster = tests::or_skip!(ApiServer::start().await);
     let growth = Growth::new(&cluster, "api-server-restarts").await;
-    let Attendance {
-        agent,
-        server: _server,
-    } = attend(&cluster, &growth);
+    let (agent, _server) = attend(&cluster, &growth);
     growth.begin().await;
     cluster.restart().await;
     growth.ends_well().await;
@@ -29,14 +21,9 @@ async fn an_api_server_that_restarts_gets_each_pod_once() {
 
 #[tokio::test]
 async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
-    let Some(mut cluster) = ApiServer::start().await else {
-        return;
-    };
+    let mut cluster = tests::or_skip!(ApiServer::start().await);
     let growth = Growth::new(&cluster, "etcd-restarts").await;
-    let Attendance {
-        agent,
-        server: _server,
-    } = attend(&cluster, &growth);
+    let (agent, _server) = attend(&cluster, &growth);
     growth.begin().await;
     // What was held waits for etcd, and more comes.
     cluster.pause_etcd().await;
@@ -48,15 +35,9 @@ async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
 
 #[tokio::test]
 async fn connections_that_are_cut_lose_no_pod_and_make_none_twice() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let growth = Growth::new(cluster, "cut").await;
-    let url = cluster.url();
-    let proxy = Proxy::start(url.trim_start_matches("https://"));
-    let kubeconfig = proxy.kubeconfig(&cluster.kubeconfig(User::Admin), &url);
-    let server = DecisionServer::start();
-    let agent = Agent::start(&server, &kubeconfig, &flags(&growth));
+    let (proxy, agent, _server) = attend_through_a_proxy(cluster, &growth);
     growth.begin().await;
     for count in [90, 150, 210] {
         assert!(proxy.cut() > 0, "there was a connection");
@@ -68,15 +49,9 @@ async fn connections_that_are_cut_lose_no_pod_and_make_none_twice() {
 
 #[tokio::test]
 async fn a_connection_that_is_half_open_is_noticed() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let growth = Growth::new(cluster, "half-open").await;
-    let url = cluster.url();
-    let proxy = Proxy::start(url.trim_start_matches("https://"));
-    let kubeconfig = proxy.kubeconfig(&cluster.kubeconfig(User::Admin), &url);
-    let server = DecisionServer::start();
-    let agent = Agent::start(&server, &kubeconfig, &flags(&growth));
+    let (proxy, agent, _server) = attend_through_a_proxy(cluster, &growth);
     growth.begin().await;
     // What is asked goes nowhere, and nothing says so.
     proxy.hold_requests();
@@ -93,11 +68,9 @@ async fn a_connection_that_is_half_open_is_noticed() {
 
 #[tokio::test]
 async fn an_agent_that_is_killed_leaves_the_rest_to_the_next() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let growth = Growth::new(cluster, "agent-killed").await;
-    let Attendance { agent, server } = attend(cluster, &growth);
+    let (agent, server) = attend(cluster, &growth);
     growth.begin().await;
     agent.kill();
     let kubeconfig = cluster.kubeconfig(User::Admin);
@@ -107,23 +80,27 @@ async fn an_agent_that_is_killed_leaves_the_rest_to_the_next() {
 
 #[tokio::test]
 async fn a_server_that_is_killed_leaves_the_rest_to_the_next() {
-    let Some(cluster) = ApiServer::shared().await else {
-        return;
-    };
+    let cluster = tests::or_skip!(ApiServer::shared().await);
     let growth = Growth::new(cluster, "server-killed").await;
-    let Attendance {
-        agent: _agent,
-        server,
-    } = attend(cluster, &growth);
+    let (_agent, server) = attend(cluster, &growth);
     growth.begin().await;
     let _next = server.restart();
     growth.ends_well().await;
 }
 
-fn attend(cluster: &ApiServer, growth: &Growth) -> Attendance {
+fn attend(cluster: &ApiServer, growth: &Growth) -> (Agent, DecisionServer) {
     let server = DecisionServer::start();
     let agent = Agent::start(&server, &cluster.kubeconfig(User::Admin), &flags(growth));
-    Attendance { agent, server }
+    (agent, server)
+}
+
+fn attend_through_a_proxy(cluster: &ApiServer, growth: &Growth) -> (Proxy, Agent, DecisionServer) {
+    let url = cluster.url();
+    let proxy = Proxy::start(url.trim_start_matches("https://"));
+    let kubeconfig = proxy.kubeconfig(&cluster.kubeconfig(User::Admin), &url);
+    let server = DecisionServer::start();
+    let agent = Agent::start(&server, &kubeconfig, &flags(growth));
+    (proxy, agent, server)
 }
 
 fn flags(growth: &Growth) -> Vec<&str> {

@@ -10,7 +10,7 @@ use tests::real::{
 use tokio::time;
 
 use crate::{
-    acts,
+    acts, check,
     growth::{FEW_AT_A_TIME, Growth},
     objects,
 };
@@ -134,14 +134,8 @@ impl Stage {
         };
         assert!(metric("pods") + metric("replicasets") > 0);
         let kubeconfig = self.cluster.kubeconfig(User::Admin);
-        let (user, admin) = (
-            kubeconfig.to_string_lossy(),
-            format!("http://{}", agent.admin()),
-        );
-        let flags = ["-n", NAME, "--agent", &admin, "-o", "json"];
-        let check = [&["check", "--kubeconfig", &user], flags.as_slice()].concat();
-        let checked = self.server.ask(&check);
-        let lines: Vec<Value> = serde_json::from_slice(&checked.stdout).expect("it is JSON");
+        let words = format!("-n {NAME} --agent http://{} -o json", agent.admin());
+        let lines = check::lines(&check::check(&self.server, &kubeconfig, &words));
         let line = lines.iter().find(|line| line["check"] == "history");
         let line = line.expect("it has a line");
         assert_eq!(line["result"], "WARN", "{line}");
@@ -160,9 +154,7 @@ fn another() -> Value {
 /// The quota refuses creates until the cluster is restored: then the first that is made has a version far below what the agent has seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
-    let Some(mut stage) = Stage::before_backup().await else {
-        return;
-    };
+    let mut stage = tests::or_skip!(Stage::before_backup().await);
     stage.namespace.allow_pods(1).await;
     acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
     stage.backup = stage.cluster.back_up().await;
@@ -183,9 +175,7 @@ async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
 /// Nothing happens in the cluster after it is restored, and its pods are lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn quiet_cluster_is_healed_after_a_restore() {
-    let Some(mut stage) = Stage::new().await else {
-        return;
-    };
+    let mut stage = tests::or_skip!(Stage::new().await);
     let agent = stage.agent(&["--leader-elect=false"]);
     acts::pods_become(&stage.namespace, WANTED).await;
     stage.versions_grow().await;
@@ -203,9 +193,7 @@ async fn quiet_cluster_is_healed_after_a_restore() {
 #[tokio::test(flavor = "multi_thread")]
 async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
     const PODS: u32 = 300;
-    let Some(mut cluster) = ApiServer::start().await else {
-        return;
-    };
+    let mut cluster = tests::or_skip!(ApiServer::start().await);
     let growth = Growth::new(&cluster, NAME).await;
     acts::create_set(&growth.namespace, &objects::replica_set("web", PODS)).await;
     let backup = cluster.back_up().await;
@@ -235,9 +223,7 @@ async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_of_which_the_backup_knows_nothing_goes_on() {
-    let Some(mut stage) = Stage::new().await else {
-        return;
-    };
+    let mut stage = tests::or_skip!(Stage::new().await);
     // However long the API server is away, the Lease lasts.
     let flags = ["--lease-namespace", NAME, "--lease-duration", "15m"];
     let leader = stage.agent(&flags);
@@ -256,9 +242,7 @@ async fn leader_of_which_the_backup_knows_nothing_goes_on() {
 /// The Lease is put back to an agent that died before the leader led.
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
-    let Some(mut stage) = Stage::before_backup().await else {
-        return;
-    };
+    let mut stage = tests::or_skip!(Stage::before_backup().await);
     acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
     let flags = ["--lease-namespace", NAME];
     stage.namespace.allow_pods(0).await;
@@ -286,9 +270,7 @@ async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_are_healed_after_a_restore() {
-    let Some(mut stage) = Stage::new().await else {
-        return;
-    };
+    let mut stage = tests::or_skip!(Stage::new().await);
     let flags = ["--lease-namespace", NAME, "--shards=3"];
     let mut agents = vec![stage.agent(&flags), stage.agent(&flags)];
     acts::pods_become(&stage.namespace, WANTED).await;

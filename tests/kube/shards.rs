@@ -125,12 +125,22 @@ impl Shared {
         self.publish();
     }
 
+    /// Begins so many growths, each in a namespace of its own.
     async fn growths(&self, count: usize) -> Vec<Growth> {
         let mut growths = Vec::new();
         for number in 0..count {
-            growths.push(Growth::new(&self.cluster, &format!("team-{number}")).await);
+            let growth = Growth::new(&self.cluster, &format!("team-{number}")).await;
+            growth.begin().await;
+            growths.push(growth);
         }
         growths
+    }
+
+    /// Ends all agents, which do so in order: their Leases lasted.
+    fn drain(&mut self) {
+        for agent in self.agents.drain(..) {
+            assert_eq!(agent.terminate().code(), Some(0), "it drained");
+        }
     }
 }
 
@@ -148,6 +158,14 @@ fn leading(metrics: &str) -> usize {
     leads.filter(|shard| shard.parse::<u16>().is_ok()).count()
 }
 
+/// Lets all pods come, in all namespaces at once, and waits until they are there.
+async fn end_well(growths: &[Growth]) {
+    growths.iter().for_each(Growth::goes_on);
+    for growth in growths {
+        growth.ends_well().await;
+    }
+}
+
 fn place(rng: &mut Rng, count: usize) -> usize {
     let places: Vec<_> = (0..count).collect();
     *rng.pick(&places)
@@ -155,15 +173,10 @@ fn place(rng: &mut Rng, count: usize) -> usize {
 
 #[tokio::test]
 async fn four_agents_and_two_servers_that_die_at_random_make_each_pod_once() {
-    let Some(mut shared) = Shared::new(8, 2).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(8, 2).await);
     (0..4).for_each(|_| shared.join());
     shared.is_shared_out().await;
     let growths = shared.growths(6).await;
-    for growth in &growths {
-        growth.begin().await;
-    }
     let mut rng = Rng::new(20_261_123);
     for strike in 1..=STRIKES {
         let next = AMID + strike * STEP;
@@ -175,78 +188,48 @@ async fn four_agents_and_two_servers_that_die_at_random_make_each_pod_once() {
             growth.is_held().await;
         }
     }
-    for growth in &growths {
-        growth.ends_well().await;
-    }
+    end_well(&growths).await;
     shared.is_shared_out().await;
 }
 
 #[tokio::test]
 async fn shards_of_an_agent_that_is_killed_are_served_by_the_others() {
-    let Some(mut shared) = Shared::new(6, 1).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(6, 1).await);
     (0..3).for_each(|_| shared.join());
     shared.is_shared_out().await;
     shared.agents.remove(0).kill();
     shared.is_shared_out().await;
-    for agent in shared.agents.drain(..) {
-        assert_eq!(agent.terminate().code(), Some(0), "it drained");
-    }
+    shared.drain();
 }
 
 #[tokio::test]
 async fn agent_serves_as_many_shards_as_there_can_be() {
-    let Some(mut shared) = Shared::new(256, 1).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(256, 1).await);
     shared.join();
     shared.is_shared_out().await;
     let growths = shared.growths(3).await;
-    for growth in &growths {
-        growth.begin().await;
-        growth.goes_on();
-    }
-    for growth in &growths {
-        growth.ends_well().await;
-    }
-    for agent in shared.agents.drain(..) {
-        assert_eq!(agent.terminate().code(), Some(0), "its Leases lasted");
-    }
+    end_well(&growths).await;
+    shared.drain();
 }
 
 /// The survivor has twice the work at the moment when it takes over.
 #[tokio::test]
 async fn agent_that_is_left_with_all_of_many_shards_serves_them() {
-    let Some(mut shared) = Shared::new(256, 1).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(256, 1).await);
     (0..2).for_each(|_| shared.join());
     shared.is_shared_out().await;
     shared.agents.remove(0).kill();
     shared.is_shared_out().await;
-    let growths = shared.growths(1).await;
-    for growth in &growths {
-        growth.begin().await;
-        growth.goes_on();
-        growth.ends_well().await;
-    }
-    for agent in shared.agents.drain(..) {
-        assert_eq!(agent.terminate().code(), Some(0), "its Leases lasted");
-    }
+    end_well(&shared.growths(1).await).await;
+    shared.drain();
 }
 
 #[tokio::test]
 async fn agents_of_more_shards_begin_when_those_before_them_have_ended() {
-    let Some(mut shared) = Shared::new(2, 1).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(2, 1).await);
     (0..2).for_each(|_| shared.join());
     shared.is_shared_out().await;
     let growths = shared.growths(3).await;
-    for growth in &growths {
-        growth.begin().await;
-    }
     let before: Vec<_> = shared.agents.drain(..).collect();
     shared.shards = 5;
     (0..2).for_each(|_| shared.join());
@@ -265,16 +248,12 @@ async fn agents_of_more_shards_begin_when_those_before_them_have_ended() {
         assert_eq!(agent.wait().code(), Some(0), "it drained");
     }
     shared.is_shared_out().await;
-    for growth in &growths {
-        growth.ends_well().await;
-    }
+    end_well(&growths).await;
 }
 
 #[tokio::test]
 async fn session_that_a_full_server_refuses_goes_to_another() {
-    let Some(mut shared) = Shared::new(4, 0).await else {
-        return;
-    };
+    let mut shared = tests::or_skip!(Shared::new(4, 0).await);
     let full = || DecisionServer::start_with(&["--sessions-max=2"]);
     shared.servers = vec![full(), full()];
     shared.publish();
