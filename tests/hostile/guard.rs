@@ -23,51 +23,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_secs(20);
 
 /// Who may do what: everybody has a certificate or a token of this name.
-const POLICY: &str = r#"
-[[grant]]
-identities = ["spiffe://decree.test/neighbour", "sub:neighbour"]
-role = "agent"
-clusters = ["neighbour"]
-
-[[grant]]
-identities = ["spiffe://decree.test/visitor", "sub:visitor"]
-role = "agent"
-clusters = ["visitor"]
-
-[[grant]]
-identities = ["spiffe://decree.test/visitor", "sub:visitor"]
-role = "viewer"
-clusters = ["*"]
-
-[[grant]]
-identities = ["spiffe://decree.test/newcomer", "sub:newcomer"]
-role = "viewer"
-names = ["*"]
-
-[[grant]]
-identities = ["spiffe://decree.test/agent-a", "sub:agent-a"]
-role = "agent"
-clusters = ["a"]
-
-[[grant]]
-identities = ["spiffe://decree.test/agent-*", "sub:agent-*"]
-role = "agent"
-clusters = ["*"]
-
-[[grant]]
-identities = ["spiffe://decree.test/viewer-a", "sub:viewer-a"]
-role = "viewer"
-clusters = ["a"]
-
-[[grant]]
-identities = ["spiffe://decree.test/viewer-n", "sub:viewer-n"]
-role = "viewer"
-clusters = ["neighbour"]
-
-[[grant]]
-identities = ["spiffe://decree.test/admin", "sub:admin", "dns:ops.decree.test", "sub:ops", "uid:4242"]
-role = "admin"
-"#;
+const POLICY: &str = include_str!("policy.toml");
 
 /// How the peers of a cell prove who they are.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
