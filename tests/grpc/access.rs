@@ -23,26 +23,7 @@ use crate::{
 };
 
 /// Who may do what in these tests.
-const POLICY: &str = r#"
-[[grant]]
-identities = ["sub:agent-a"]
-role = "agent"
-clusters = ["a"]
-
-[[grant]]
-identities = ["sub:agent-*"]
-role = "agent"
-clusters = ["*"]
-
-[[grant]]
-identities = ["sub:viewer-a"]
-role = "viewer"
-clusters = ["a"]
-
-[[grant]]
-identities = ["sub:admin"]
-role = "admin"
-"#;
+const POLICY: &str = include_str!("policy.toml");
 
 /// A server with a policy, and an issuer whose tokens it takes.
 pub(crate) struct Guarded {
@@ -387,9 +368,7 @@ async fn policy_that_is_wrong_leaves_the_last_in_force_and_is_counted() {
     let mut a = guarded.open("agent-a", hello("a")).await.expect("its own");
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:agent-a\"]\nrole = \"root\"\n");
     let errors = "decree_access_reload_errors_total{file=\"policy\"}";
-    while guarded.metric(errors).await < 1.0 {
-        tokio::task::yield_now().await;
-    }
+    guarded.server.until(errors, |count| count >= 1.0).await;
     a.snapshot(vec![], vec![]).await;
     a.prove_alive().await;
     assert!(guarded.open("agent-b", hello("b")).await.is_ok());
@@ -407,9 +386,7 @@ async fn pipe_in_place_of_the_policy_is_not_waited_for() {
         .status();
     assert!(made.expect("mkfifo runs").success());
     let errors = "decree_access_reload_errors_total{file=\"policy\"}";
-    while guarded.metric(errors).await < 1.0 {
-        tokio::task::yield_now().await;
-    }
+    guarded.server.until(errors, |count| count >= 1.0).await;
     let other = guarded.open("agent-b", hello("b")).await;
     other.expect("the last policy is in force");
     guarded.replace_policy("[[grant]]\nidentities = [\"sub:nobody\"]\nrole = \"admin\"\n");

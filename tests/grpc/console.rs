@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     access::Guarded,
     agent::{Agent, hello},
-    running::{Running, soon, unhurried},
+    running::{Running, soon},
 };
 
 const BOARD: &str = "/console/api/stream?view=board";
@@ -318,10 +318,11 @@ async fn stream_ends_with_the_permission_to_look() {
 
 #[tokio::test]
 async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
-    let mut config = unhurried();
-    config.limits.console_streams_max = 2;
-    config.limits.admin_connections_max = 2;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| {
+        limits.console_streams_max = 2;
+        limits.admin_connections_max = 2;
+    })
+    .await;
     let mut streams = Vec::new();
     for _ in 0..3 {
         let mut stream = ask(&server, BOARD, "").await;
@@ -342,9 +343,7 @@ async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
 
 #[tokio::test]
 async fn console_can_be_turned_off() {
-    let mut config = unhurried();
-    config.limits.console_streams_max = 0;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.console_streams_max = 0).await;
     for path in ["/console/", BOARD, "/"] {
         assert_eq!(ask(&server, path, "").await.status, 404, "{path}");
     }

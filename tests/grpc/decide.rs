@@ -10,7 +10,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_fits_headers, assert_refusal, fact, fields},
+    refusal::{assert_field, assert_fits_headers, assert_refusal, fact, fields},
     running::{Running, unhurried},
 };
 
@@ -138,9 +138,7 @@ async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others
 
 #[tokio::test]
 async fn decide_with_more_objects_than_the_limit_is_refused() {
-    let mut config = unhurried();
-    config.limits.decide_objects_max = 3;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.decide_objects_max = 3).await;
     let pods = |count| (0..count).map(|n| pod(&format!("p{n}"), "web").build());
     let mut client = server.decisions().await;
     let fits = about(replica_set("web").build(), pods(3).collect());
@@ -336,10 +334,7 @@ async fn simulate_checks_its_fields() {
         .simulate(imagine(Some(-1)))
         .await
         .expect_err("out of range");
-    assert_eq!(
-        fields(&negative),
-        [("replicas".to_owned(), "OUT_OF_RANGE".to_owned())]
-    );
+    assert_field(&negative, "replicas", "OUT_OF_RANGE");
     let nothing = client
         .simulate(v1::SimulateRequest::default())
         .await

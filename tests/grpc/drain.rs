@@ -116,9 +116,7 @@ async fn draining_server_says_so_and_begins_nothing() {
 async fn idle_connections_do_not_hold_the_server() {
     let mut server = Running::start().await;
     let _idle = server.channel().await;
-    let _silent = tokio::net::TcpStream::connect(server.tcp())
-        .await
-        .expect("it listens");
+    let _silent = server.socket().await;
     server.begin_stop();
     server.ended().await;
 }

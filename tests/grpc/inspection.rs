@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_refusal, fields},
+    refusal::{assert_field, assert_refusal},
     running::{Running, soon},
 };
 
@@ -40,6 +40,14 @@ fn paged(page_size: i32) -> v1::ListReplicaSetsRequest {
     v1::ListReplicaSetsRequest {
         page_size,
         ..v1::ListReplicaSetsRequest::default()
+    }
+}
+
+fn about_web() -> v1::GetReplicaSetRequest {
+    v1::GetReplicaSetRequest {
+        cluster: "c1".to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
     }
 }
 
@@ -124,10 +132,7 @@ async fn list_checks_its_fields() {
             .list_replica_sets(paged(size))
             .await
             .expect_err("out of range");
-        assert_eq!(
-            fields(&refusal),
-            [("page_size".to_owned(), "OUT_OF_RANGE".to_owned())]
-        );
+        assert_field(&refusal, "page_size", "OUT_OF_RANGE");
     }
     let token = v1::ListReplicaSetsRequest {
         page_token: "made up".to_owned(),
@@ -135,10 +140,7 @@ async fn list_checks_its_fields() {
     };
     let refusal = client.list_replica_sets(token).await.expect_err("not ours");
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-    assert_eq!(
-        fields(&refusal),
-        [("page_token".to_owned(), "INVALID_TEXT".to_owned())]
-    );
+    assert_field(&refusal, "page_token", "INVALID_TEXT");
 }
 
 #[tokio::test]
@@ -147,11 +149,7 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     let sets = vec![replica_set("web").replicas(3).build()];
     let mut agent = Agent::open_on(&server, "c1", sets, vec![pod("a", "web").build()]).await;
     let batch = agent.batch().await;
-    let request = v1::GetReplicaSetRequest {
-        cluster: "c1".to_owned(),
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-    };
+    let request = about_web();
     let mut client = server.inspection().await;
     let found = client
         .get_replica_set(request.clone())
@@ -212,12 +210,7 @@ async fn what_the_agent_holds_back_is_shown_in_its_words() {
         agent.send(refused(&batch, words)).await;
     }
     agent.batch().await;
-    let request = v1::GetReplicaSetRequest {
-        cluster: "c1".to_owned(),
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-    };
-    let found = server.inspection().await.get_replica_set(request).await;
+    let found = server.inspection().await.get_replica_set(about_web()).await;
     let summary = found.expect("known").into_inner().summary;
     let reasons = summary.expect("a summary").reasons;
     let [waits, held] = reasons.as_slice() else {
@@ -254,12 +247,7 @@ async fn timeline_says_what_led_here() {
         .created(&batch, pods.map(|it| it.build()).collect())
         .await;
     agent.prove_alive().await;
-    let request = v1::GetReplicaSetRequest {
-        cluster: "c1".to_owned(),
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-    };
-    let found = server.inspection().await.get_replica_set(request).await;
+    let found = server.inspection().await.get_replica_set(about_web()).await;
     let timeline = found.expect("known").into_inner().timeline;
     let [answered, decided, scaled] = timeline.as_slice() else {
         panic!("{timeline:#?}")

@@ -10,8 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustls::{ServerConfig, crypto::ring};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
+use rustls::DEFAULT_VERSIONS;
 use tempfile::TempDir;
 use tests::{
     issuer::Issuer,
@@ -80,7 +79,7 @@ impl KeyServer {
             folder,
         };
         let file = Arc::new(Mutex::new(PathBuf::new()));
-        let acceptor = TlsAcceptor::from(Arc::new(config(pair)));
+        let acceptor = TlsAcceptor::from(Arc::new(pair.server_config(DEFAULT_VERSIONS)));
         let shared = (server.answer.clone(), server.requests.clone(), file.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -140,16 +139,6 @@ impl KeyServer {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn config(pair: &Pair) -> ServerConfig {
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions();
-    let builder = builder.expect("it is known").with_no_client_auth();
-    let chain = CertificateDer::pem_slice_iter(pair.cert.as_bytes()).flatten();
-    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).expect("a key");
-    let config = builder.with_single_cert(chain.collect(), key);
-    config.expect("they belong together")
 }
 
 /// Answers one request and closes the connection. Who asked may have left.
@@ -330,14 +319,10 @@ async fn server_of_keys_may_come_later() {
     let token = guarded.issuer.token("agent-a");
     assert!(!counts(&guarded, &token).await, "there are no keys");
     let errors = "decree_access_reload_errors_total{file=\"token_keys\"}";
-    soon(async {
-        while guarded.server.metric(errors).await < 1.0 {
-            yield_now().await;
-        }
-    })
-    .await;
+    guarded.server.until(errors, |count| count >= 1.0).await;
     let listener = socket.listen(16).expect("it is bound");
-    let acceptor = TlsAcceptor::from(Arc::new(config(&authority.issue(&Request::server()))));
+    let pair = authority.issue(&Request::server());
+    let acceptor = TlsAcceptor::from(Arc::new(pair.server_config(DEFAULT_VERSIONS)));
     let file = guarded.issuer.file().to_owned();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {

@@ -10,21 +10,18 @@ use tonic_types::StatusExt;
 use crate::{
     access::Guarded,
     agent::{Agent, bearing, hello},
-    refusal::{assert_refusal, fact, has_retry},
+    refusal::{assert_limit, assert_refusal, has_retry},
     running::{Running, StoppedTime, soon, unhurried},
 };
 
 #[tokio::test]
 async fn sessions_beyond_the_limit_are_refused_with_a_time_to_come_back() {
-    let mut config = unhurried();
-    config.limits.sessions_max = 1;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.sessions_max = 1).await;
     let (mut first, _) = Agent::open(&server, "c1").await;
     let mut second = Agent::connect(&server).await;
     second.say_hello("c2").await;
     let refusal = second.refusal().await;
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&refusal, "limit").as_deref(), Some("sessions"));
+    assert_limit(&refusal, "sessions");
     let quota = refusal.get_details_quota_failure().expect("which quota");
     assert_eq!(quota.violations[0].subject, "sessions");
     assert!(has_retry(&refusal));
@@ -51,8 +48,7 @@ async fn identity_with_many_sessions_keeps_no_other_out() {
         let opened = guarded.open("agent-a", hello(cluster)).await;
         few.push(opened.expect("another gives way"));
         let refusal = many.pop().expect("the last one").refusal().await;
-        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-        assert_eq!(fact(&refusal, "limit").as_deref(), Some("sessions"));
+        assert_limit(&refusal, "sessions");
     }
     let again = guarded.open("agent-b", shard(3)).await;
     let refusal = again.err().expect("it holds as many as the other");
@@ -84,8 +80,7 @@ async fn identity_with_many_watches_keeps_no_other_out() {
     let mut second = watch(&guarded, "viewer-a").await.expect("there is room");
     let _other = watch(&guarded, "admin").await.expect("another gives way");
     let refusal = soon(second.message()).await.expect_err("it gives way");
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&refusal, "limit").as_deref(), Some("watchers"));
+    assert_limit(&refusal, "watchers");
     let refusal = watch(&guarded, "viewer-a")
         .await
         .expect_err("it holds one as the other does");
@@ -105,8 +100,7 @@ async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
     }
     for gone in &mut many[..4] {
         let refusal = soon(gone.message()).await.expect_err("it gives way");
-        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-        assert_eq!(fact(&refusal, "limit").as_deref(), Some("calls"));
+        assert_limit(&refusal, "calls");
     }
     let agent = guarded.open("agent-a", hello("a")).await;
     let mut agent = agent.expect("sessions are no such calls");
@@ -119,9 +113,7 @@ async fn identity_with_many_calls_takes_no_place_from_another_at_its_address() {
 
 #[tokio::test]
 async fn objects_beyond_the_limit_end_the_session() {
-    let mut config = unhurried();
-    config.limits.objects_max = 3;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.objects_max = 3).await;
     let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
     for name in ["a", "b", "c"] {
         agent
@@ -129,15 +121,12 @@ async fn objects_beyond_the_limit_end_the_session() {
             .await;
     }
     let refusal = agent.refusal().await;
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&refusal, "limit").as_deref(), Some("objects"));
+    assert_limit(&refusal, "objects");
 }
 
 #[tokio::test]
 async fn objects_of_an_open_list_count() {
-    let mut config = unhurried();
-    config.limits.objects_max = 10;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.objects_max = 10).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
     let kind = v1::Kind::Pod.into();
     agent
@@ -190,15 +179,15 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
         (1 << 20, 1 << 30, "session_memory"),
         (1 << 30, 1 << 20, "memory"),
     ] {
-        let mut config = unhurried();
-        config.limits.session_memory_max = session_memory_max;
-        config.limits.memory_max = memory_max;
-        let server = Running::start_with(config).await;
+        let server = Running::start_within(|limits| {
+            limits.session_memory_max = session_memory_max;
+            limits.memory_max = memory_max;
+        })
+        .await;
         let mut other = Agent::open_on(&server, "c1", vec![], vec![]).await;
         let (mut agent, _) = Agent::open(&server, "c2").await;
         let refusal = fill(&mut agent).await;
-        assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-        assert_eq!(fact(&refusal, "limit").as_deref(), Some(limit));
+        assert_limit(&refusal, limit);
         other.prove_alive().await;
     }
 }
@@ -213,8 +202,7 @@ async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_en
     large.prove_alive().await;
     let mut small = Agent::open_on(&server, "small", vec![], crowd(0..1_500)).await;
     let refusal = large.refusal().await;
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&refusal, "limit").as_deref(), Some("memory"));
+    assert_limit(&refusal, "memory");
     small.prove_alive().await;
 }
 
@@ -222,8 +210,7 @@ async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_en
 async fn connection_that_never_speaks_is_closed() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
-    let stream = tokio::net::TcpStream::connect(server.tcp()).await;
-    let mut stream = stream.expect("it listens");
+    let mut stream = server.socket().await;
     // The server greets first, and waits from then on.
     soon(stream.read_u8()).await.expect("a greeting");
     time.pass(Config::embedded().hello_deadline).await;

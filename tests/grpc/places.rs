@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use decree_server::{Config, Limits};
+use decree_server::Config;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -14,7 +14,7 @@ use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use crate::{
     agent::{Agent, hello},
     raw::{Call, message},
-    refusal::{assert_refusal, fact},
+    refusal::assert_limit,
     running::{Running, StoppedTime, soon, unhurried},
 };
 
@@ -24,42 +24,22 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
-async fn with_limits(limits: Limits) -> Running {
-    Running::start_with(Config {
-        limits,
-        ..unhurried()
-    })
-    .await
-}
-
-async fn socket(server: &Running) -> TcpStream {
-    let stream = TcpStream::connect(server.tcp()).await;
-    stream.expect("it listens")
-}
-
 async fn until_no_connection(server: &Running) {
-    let closed = async {
-        while server.metric("decree_connections").await > 0.5 {
-            tokio::task::yield_now().await;
-        }
-    };
-    soon(closed).await;
+    server
+        .until("decree_connections", |count| count < 0.5)
+        .await;
 }
 
 #[tokio::test]
 async fn connections_that_do_nothing_give_way_to_an_agent_and_its_session_to_none() {
-    let server = with_limits(Limits {
-        connections_max: 8,
-        ..Limits::default()
-    })
-    .await;
+    let server = Running::start_within(|limits| limits.connections_max = 8).await;
     let mut idle = Vec::new();
     for _ in 0..12 {
-        idle.push(socket(&server).await);
+        idle.push(server.socket().await);
     }
     let (mut agent, _) = Agent::open(&server, "c1").await;
     for _ in 0..12 {
-        let mut stream = socket(&server).await;
+        let mut stream = server.socket().await;
         stream.write_all(PREFACE).await.expect("it is open");
         idle.push(stream);
     }
@@ -72,10 +52,9 @@ async fn connections_that_do_nothing_give_way_to_an_agent_and_its_session_to_non
 
 #[tokio::test]
 async fn streams_that_say_no_hello_give_way_to_an_agent() {
-    let server = with_limits(Limits {
-        pending_sessions_max: 4,
-        sessions_max: 1,
-        ..Limits::default()
+    let server = Running::start_within(|limits| {
+        limits.pending_sessions_max = 4;
+        limits.sessions_max = 1;
     })
     .await;
     let mut silent = Vec::new();
@@ -86,8 +65,7 @@ async fn streams_that_say_no_hello_give_way_to_an_agent() {
     agent.snapshot(vec![], vec![]).await;
     agent.prove_alive().await;
     let refusal = silent[0].refusal().await;
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&refusal, "limit").as_deref(), Some("pending sessions"));
+    assert_limit(&refusal, "pending sessions");
 }
 
 #[tokio::test]
@@ -120,7 +98,7 @@ async fn connection_without_calls_is_closed() {
 async fn peer_that_answers_pings_and_calls_nothing_is_closed() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
-    let mut stream = socket(&server).await;
+    let mut stream = server.socket().await;
     let begun = [PREFACE, SETTINGS, PING].concat();
     stream.write_all(&begun).await.expect("it is open");
     let mut bytes = [0; 1024];
@@ -146,7 +124,7 @@ async fn peer_that_pings_and_never_reads_is_given_up() {
         ..unhurried()
     })
     .await;
-    let mut stream = socket(&server).await;
+    let mut stream = server.socket().await;
     stream.write_all(PREFACE).await.expect("it is open");
     let pings = PING.repeat(4096);
     let given_up = async { while stream.write_all(&pings).await.is_ok() {} };
@@ -163,7 +141,7 @@ async fn server_ends_in_time_beside_a_peer_that_pings_and_never_reads() {
         ..unhurried()
     })
     .await;
-    let mut stream = socket(&server).await;
+    let mut stream = server.socket().await;
     stream.write_all(PREFACE).await.expect("it is open");
     let pings = PING.repeat(4096);
     // Once writing stalls, the server's own writes do as well.
@@ -179,11 +157,7 @@ async fn server_ends_in_time_beside_a_peer_that_pings_and_never_reads() {
 
 #[tokio::test]
 async fn refused_streams_do_not_end_a_session_on_their_connection() {
-    let server = with_limits(Limits {
-        sessions_max: 1,
-        ..Limits::default()
-    })
-    .await;
+    let server = Running::start_within(|limits| limits.sessions_max = 1).await;
     let client = server.decisions().await;
     let session = Agent::connect_by(client.clone()).await;
     let (mut session, _) = session.greet(hello("c1")).await;
@@ -198,10 +172,9 @@ async fn refused_streams_do_not_end_a_session_on_their_connection() {
 
 #[tokio::test]
 async fn oldest_call_gives_way_where_there_are_too_many() {
-    let server = with_limits(Limits {
-        calls_max: 2,
-        peer_share: 100,
-        ..Limits::default()
+    let server = Running::start_within(|limits| {
+        limits.calls_max = 2;
+        limits.peer_share = 100;
     })
     .await;
     let mut health = HealthClient::new(server.channel().await);
@@ -213,16 +186,14 @@ async fn oldest_call_gives_way_where_there_are_too_many() {
         watches.push(watch);
     }
     let end = soon(watches[0].message()).await.expect_err("it gives way");
-    assert_refusal(&end, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&end, "limit").as_deref(), Some("calls"));
+    assert_limit(&end, "calls");
 }
 
 #[tokio::test]
 async fn bytes_held_for_longest_give_way_where_there_are_too_many() {
-    let server = with_limits(Limits {
-        received_bytes_max: 512 << 10,
-        peer_share: 100,
-        ..Limits::default()
+    let server = Running::start_within(|limits| {
+        limits.received_bytes_max = 512 << 10;
+        limits.peer_share = 100;
     })
     .await;
     let call = || Call::new(DECIDE, message(0, Some(1_000_000), &[0; 300_000])).endless();
@@ -232,17 +203,12 @@ async fn bytes_held_for_longest_give_way_where_there_are_too_many() {
         second = second => second,
     };
     let status = answer.status.expect("a status");
-    assert_refusal(&status, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(fact(&status, "limit").as_deref(), Some("received bytes"));
+    assert_limit(&status, "received bytes");
 }
 
 #[tokio::test]
 async fn connections_of_the_admin_port_that_do_nothing_keep_no_probe_out() {
-    let server = with_limits(Limits {
-        admin_connections_max: 4,
-        ..Limits::default()
-    })
-    .await;
+    let server = Running::start_within(|limits| limits.admin_connections_max = 4).await;
     let address = server.addresses.admin.expect("the admin port is on");
     let mut idle = Vec::new();
     for _ in 0..8 {
@@ -257,11 +223,7 @@ async fn connections_of_the_admin_port_that_do_nothing_keep_no_probe_out() {
 
 #[tokio::test]
 async fn server_without_room_for_a_session_is_not_ready() {
-    let server = with_limits(Limits {
-        sessions_max: 1,
-        ..Limits::default()
-    })
-    .await;
+    let server = Running::start_within(|limits| limits.sessions_max = 1).await;
     assert_eq!(server.admin("/readyz").await.0, 200);
     let (agent, _) = Agent::open(&server, "c1").await;
     let becomes = async |expected: (u16, &str)| {

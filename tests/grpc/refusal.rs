@@ -10,6 +10,19 @@ pub(crate) fn assert_refusal(status: &Status, code: Code, reason: &str) {
     assert_eq!(self::reason(status), reason, "{status:?}");
 }
 
+/// Asserts that a limit of the server is the reason of a refusal, and which.
+#[track_caller]
+pub(crate) fn assert_limit(status: &Status, limit: &str) {
+    assert_refusal(status, Code::ResourceExhausted, "LIMIT_REACHED");
+    assert_eq!(fact(status, "limit").as_deref(), Some(limit));
+}
+
+/// Asserts that a refusal names this field alone.
+#[track_caller]
+pub(crate) fn assert_field(status: &Status, field: &str, reason: &str) {
+    assert_eq!(fields(status), [(field.to_owned(), reason.to_owned())]);
+}
+
 /// Asserts that a refusal reaches clients that take 8 KiB of headers, the others among them included.
 #[track_caller]
 pub(crate) fn assert_fits_headers(status: &Status) {

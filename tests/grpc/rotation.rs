@@ -82,12 +82,7 @@ impl Rotation {
         }
         let list = self.authority.revoke(&[], self.later);
         self.files.write("ca.crl", &list);
-        soon(async {
-            while self.server.metric(RELOADS).await <= before {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        self.server.until(RELOADS, |count| count > before).await;
     }
 }
 

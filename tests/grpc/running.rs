@@ -11,9 +11,10 @@ use decree::v1::{
     decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
 };
-use decree_server::{Addresses, Config, Server};
+use decree_server::{Addresses, Config, Limits, Server};
 use tests::running::PATIENCE;
 use tokio::{
+    net::TcpStream,
     task::{JoinHandle, spawn_blocking},
     time::{self, timeout},
 };
@@ -101,6 +102,13 @@ impl Running {
         Self::start_with(unhurried()).await
     }
 
+    /// Starts a server that is not in a hurry, with other limits.
+    pub(crate) async fn start_within(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut config = unhurried();
+        change(&mut config.limits);
+        Self::start_with(config).await
+    }
+
     /// Starts a server.
     pub(crate) async fn start_with(config: Config) -> Self {
         let server = Server::bind(config).await.expect("free ports");
@@ -118,6 +126,12 @@ impl Running {
     /// Returns where the server listens for gRPC.
     pub(crate) fn tcp(&self) -> std::net::SocketAddr {
         self.addresses.grpc.tcp().expect("it listens on TCP")
+    }
+
+    /// Returns a connection on which nothing was said yet.
+    pub(crate) async fn socket(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.tcp()).await;
+        stream.expect("it listens")
     }
 
     /// Returns a connection of its own.
@@ -155,9 +169,7 @@ impl Running {
     pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let address = self.addresses.admin.expect("the admin port is on");
-        let mut stream = tokio::net::TcpStream::connect(address)
-            .await
-            .expect("it listens");
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
         let accept = "Accept: application/openmetrics-text; version=1.0.0";
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: admin\r\n{accept}\r\nConnection: close\r\n\r\n");
@@ -177,6 +189,11 @@ impl Running {
             .parse()
             .expect("a number");
         (status, body.to_owned())
+    }
+
+    /// Waits until a series of the metrics is as it should be.
+    pub(crate) async fn until(&self, series: &str, is_so: impl Fn(f64) -> bool) {
+        soon(async { while !is_so(self.metric(series).await) {} }).await;
     }
 
     /// Returns the value of a series of the metrics, 0 if it is not there.

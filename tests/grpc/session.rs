@@ -9,14 +9,17 @@ use tonic::{Code, Request};
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_fits_headers, assert_refusal, fact, fields, preconditions},
-    running::{Running, StoppedTime, soon, unhurried},
+    refusal::{assert_fits_headers, assert_refusal, fact, preconditions},
+    running::{Running, StoppedTime, soon},
 };
 
 /// Says hello and returns how it is refused.
 async fn refused(change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
-    let server = Running::start().await;
-    let mut agent = Agent::connect(&server).await;
+    refused_by(&Running::start().await, change).await
+}
+
+async fn refused_by(server: &Running, change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
+    let mut agent = Agent::connect(server).await;
     let mut hello = hello("c1");
     change(&mut hello);
     agent.send(Frame::Hello(hello)).await;
@@ -59,29 +62,15 @@ async fn hello_of_any_size_has_a_small_answer() {
 }
 
 #[tokio::test]
-async fn shard_of_too_many_characters_is_named() {
-    let refusal = refused(|hello| hello.shard = "s".repeat(129)).await;
-    assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-    assert_eq!(fields(&refusal)[0].0, "shard");
-}
-
-#[tokio::test]
 async fn burst_that_does_not_fit_a_frame_is_refused() {
-    let mut config = unhurried();
-    config.limits.frame_bytes_max = 512 << 10;
-    let server = Running::start_with(config).await;
-    let mut agent = Agent::connect(&server).await;
-    let options = v1::Options {
-        burst_replicas: Some(5_000),
-        ..v1::Options::default()
-    };
-    agent
-        .send(Frame::Hello(v1::Hello {
-            options: Some(options),
-            ..hello("c1")
-        }))
-        .await;
-    let refusal = agent.refusal().await;
+    let server = Running::start_within(|limits| limits.frame_bytes_max = 512 << 10).await;
+    let refusal = refused_by(&server, |hello| {
+        hello.options = Some(v1::Options {
+            burst_replicas: Some(5_000),
+            ..v1::Options::default()
+        });
+    })
+    .await;
     assert_refusal(&refusal, Code::FailedPrecondition, "BURST_UNSUPPORTED");
     assert_eq!(fact(&refusal, "max").as_deref(), Some("650"));
 }
@@ -187,12 +176,7 @@ async fn agent_that_vanishes_leaves_nothing_behind() {
     let server = Running::start().await;
     let agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
     drop(agent);
-    let gone = async {
-        while server.metric("decree_sessions").await > 0.5 {
-            tokio::task::yield_now().await;
-        }
-    };
-    soon(gone).await;
+    server.until("decree_sessions", |count| count < 0.5).await;
     assert!(server.metric("decree_replica_sets").await < 0.5);
     assert!(server.metric("decree_panics_total").await < 0.5);
 }

@@ -88,27 +88,25 @@ impl Stand {
 
     async fn counted(&self, reason: &str, error: &str) {
         let series = format!("decree_tls_handshake_failures_total{{reason=\"{reason}\"}}");
-        soon(async {
-            while self.server.metric(&series).await < 1.0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        self.server.until(&series, |count| count >= 1.0).await;
         assert!(!error.is_empty());
     }
 
-    /// Waits until this many changes of the server's files have been taken over, or refused.
-    async fn until_metric(&self, series: &str, least: f64) {
-        soon(async {
-            while self.server.metric(series).await < least {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+    /// Waits until this many changes of the server's files were refused.
+    async fn until_refused(&self, times: f64) {
+        let series = "decree_tls_reload_errors_total";
+        self.server.until(series, |count| count >= times).await;
     }
 
+    /// Waits until this many changes of the server's files were taken over.
     async fn until_reloaded(&self, times: f64) {
-        self.until_metric("decree_tls_reloads_total", times).await;
+        let series = "decree_tls_reloads_total";
+        self.server.until(series, |count| count >= times).await;
+    }
+
+    /// Asserts that a client with these files gets in.
+    async fn takes(&self, files: &Files, why: &str) -> HealthClient<Channel> {
+        self.call(&files.client()).await.expect(why)
     }
 }
 
@@ -123,6 +121,12 @@ async fn call(endpoint: Endpoint, args: &ClientArgs) -> Result<HealthClient<Chan
         Ok(_) => Ok(client),
         Err(status) => Err(runtime::failure::chain(&status)),
     }
+}
+
+/// Asserts that a client may go on.
+async fn may_stay(client: &mut HealthClient<Channel>, why: &str) {
+    let answer = soon(client.check(HealthCheckRequest::default())).await;
+    answer.expect(why);
 }
 
 /// Opens a stream that lives for as long as the peer may stay.
@@ -182,43 +186,25 @@ async fn client_without_a_certificate_gets_in_where_that_is_optional() {
 }
 
 #[tokio::test]
-async fn client_of_another_ca_is_refused() {
-    let stand = Stand::start().await;
-    let files = stand.client(&Authority::new("another").issue(&agent()));
-    stand.refuses(&files.client(), "unknown_issuer").await;
-}
-
-#[tokio::test]
-async fn self_signed_client_is_refused() {
-    let stand = Stand::start().await;
-    let files = stand.client(&agent().self_signed());
-    stand.refuses(&files.client(), "unknown_issuer").await;
-}
-
-#[tokio::test]
-async fn certificate_of_a_server_is_none_of_a_client() {
-    let stand = Stand::start().await;
-    let pair = agent().usage(ExtendedKeyUsagePurpose::ServerAuth);
-    let files = stand.client(&stand.authority.issue(&pair));
-    stand.refuses(&files.client(), "wrong_purpose").await;
-}
-
-#[tokio::test]
-async fn expired_client_is_refused() {
-    let stand = Stand::start().await;
+async fn client_with_a_certificate_that_is_not_right_is_refused() {
+    type Issue<'a> = &'a dyn Fn(&Authority) -> Pair;
     let now = SystemTime::now();
-    let pair = agent().valid(now - 2 * HOUR, now - HOUR);
-    let files = stand.client(&stand.authority.issue(&pair));
-    stand.refuses(&files.client(), "expired").await;
-}
-
-#[tokio::test]
-async fn client_that_is_not_valid_yet_is_refused() {
-    let stand = Stand::start().await;
-    let now = SystemTime::now();
-    let pair = agent().valid(now + HOUR, now + 2 * HOUR);
-    let files = stand.client(&stand.authority.issue(&pair));
-    stand.refuses(&files.client(), "not_yet_valid").await;
+    let another = Authority::new("another");
+    let for_servers = agent().usage(ExtendedKeyUsagePurpose::ServerAuth);
+    let expired = agent().valid(now - 2 * HOUR, now - HOUR);
+    let early = agent().valid(now + HOUR, now + 2 * HOUR);
+    let rows: [(Issue<'_>, &str); 5] = [
+        (&|_| another.issue(&agent()), "unknown_issuer"),
+        (&|_| agent().self_signed(), "unknown_issuer"),
+        (&|own| own.issue(&for_servers), "wrong_purpose"),
+        (&|own| own.issue(&expired), "expired"),
+        (&|own| own.issue(&early), "not_yet_valid"),
+    ];
+    for (issue, reason) in rows {
+        let stand = Stand::start().await;
+        let files = stand.client(&issue(&stand.authority));
+        stand.refuses(&files.client(), reason).await;
+    }
 }
 
 #[tokio::test]
@@ -254,9 +240,7 @@ async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
     let error = again.expect_err("it is revoked");
     stand.counted("revoked", &error).await;
     assert!(error.contains("revoked"), "{error}");
-    soon(good.check(HealthCheckRequest::default()))
-        .await
-        .expect("another may stay");
+    may_stay(&mut good, "another may stay").await;
     stand.server.begin_stop();
     while let Ok(Some(_)) = soon(stays.message()).await {}
 }
@@ -278,9 +262,7 @@ async fn outdated_revocation_list_keeps_new_clients_out_and_ends_none() {
         .await
         .expect_err("nobody knows");
     stand.counted("revocation_unknown", &error).await;
-    soon(client.check(HealthCheckRequest::default()))
-        .await
-        .expect("it may stay");
+    may_stay(&mut client, "it may stay").await;
 }
 
 #[tokio::test]
@@ -327,9 +309,7 @@ async fn expiry_of_the_servers_certificate_ends_no_stream_and_keeps_new_clients_
     })
     .await;
     assert!(error.contains("expired"), "{error}");
-    soon(client.check(HealthCheckRequest::default()))
-        .await
-        .expect("the connection was proved before");
+    may_stay(&mut client, "the connection was proved before").await;
     stand.server.begin_stop();
     let end = soon(stream.message()).await;
     assert!(
@@ -342,7 +322,7 @@ async fn expiry_of_the_servers_certificate_ends_no_stream_and_keeps_new_clients_
 async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let stand = Stand::start().await;
     let files = stand.client(&stand.authority.issue(&agent()));
-    let mut client = stand.call(&files.client()).await.expect("it is right");
+    let mut client = stand.takes(&files, "it is right").await;
     let mut stream = open(&mut client).await.expect("it opens");
     let now = SystemTime::now();
     // Whoever meets the new one can tell: its time ends sooner.
@@ -356,20 +336,10 @@ async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let seconds = expires
         .duration_since(SystemTime::UNIX_EPOCH)
         .expect("after 1970");
-    soon(async {
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a date fit")]
-        while stand.server.metric(series).await > seconds.as_secs() as f64 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    stand
-        .call(&files.client())
-        .await
-        .expect("the new one is right too");
-    soon(client.check(HealthCheckRequest::default()))
-        .await
-        .expect("the old connection stays");
+    let seconds = seconds.as_secs_f64();
+    stand.server.until(series, |expiry| expiry <= seconds).await;
+    stand.takes(&files, "the new one is right too").await;
+    may_stay(&mut client, "the old connection stays").await;
     stand.server.begin_stop();
     let last = soon(stream.message()).await.expect("nothing ended it");
     assert!(last.is_some(), "the stream hears of the drain");
@@ -381,36 +351,23 @@ async fn half_written_pair_leaves_the_old_one_in_use() {
     let files = stand.client(&stand.authority.issue(&agent()));
     let renewed = stand.authority.issue(&Request::server());
     stand.files.write("tls.crt", &renewed.cert);
-    stand
-        .until_metric("decree_tls_reload_errors_total", 1.0)
-        .await;
-    stand
-        .call(&files.client())
-        .await
-        .expect("the old pair is in use");
+    stand.until_refused(1.0).await;
+    stand.takes(&files, "the old pair is in use").await;
     stand
         .files
         .write("tls.key", "-----BEGIN PRIVATE KEY-----\n");
-    stand
-        .until_metric("decree_tls_reload_errors_total", 2.0)
-        .await;
-    stand
-        .call(&files.client())
-        .await
-        .expect("the old pair is in use");
+    stand.until_refused(2.0).await;
+    stand.takes(&files, "the old pair is in use").await;
     stand.files.write("tls.key", &renewed.key);
     stand.until_reloaded(1.0).await;
-    stand
-        .call(&files.client())
-        .await
-        .expect("the new pair is in use");
+    stand.takes(&files, "the new pair is in use").await;
 }
 
 #[tokio::test]
 async fn change_of_the_ca_with_overlap_drops_no_stream() {
     let stand = Stand::start().await;
     let old = stand.client(&stand.authority.issue(&agent()));
-    let mut before = stand.call(&old.client()).await.expect("it is right");
+    let mut before = stand.takes(&old, "it is right").await;
     let mut stream = open(&mut before).await.expect("it opens");
     let next = Authority::new("the next CA");
     let both = format!("{}{}", stand.authority.pem, next.pem);
@@ -418,22 +375,11 @@ async fn change_of_the_ca_with_overlap_drops_no_stream() {
     old.write("ca.crt", &both);
     stand.until_reloaded(1.0).await;
     let new = Files::new(&next.issue(&agent()), &both);
-    stand
-        .call(&new.client())
-        .await
-        .expect("the next CA is trusted already");
-    stand
-        .call(&old.client())
-        .await
-        .expect("the old one still is");
-    soon(before.check(HealthCheckRequest::default()))
-        .await
-        .expect("nothing was dropped");
+    stand.takes(&new, "the next CA is trusted already").await;
+    stand.takes(&old, "the old one still is").await;
+    may_stay(&mut before, "nothing was dropped").await;
     stand.files.write("ca.crt", &next.pem);
     let status = end(&mut stream).await;
     assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_UNTRUSTED");
-    stand
-        .call(&new.client())
-        .await
-        .expect("only the next one is trusted");
+    stand.takes(&new, "only the next one is trusted").await;
 }

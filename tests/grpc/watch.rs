@@ -5,35 +5,39 @@ use std::time::Duration;
 use decree::v1;
 use decree_server::Config;
 use tests::objects::replica_set;
-use tonic::{Code, Request, transport::Channel};
+use tonic::{Code, Request, Streaming, transport::Channel};
 
 use crate::{
     agent::Agent,
     refusal::{assert_refusal, has_retry},
-    running::{Running, StoppedTime, soon, unhurried},
+    running::{Running, StoppedTime, soon},
 };
 
 fn all() -> v1::WatchDecisionsRequest {
     v1::WatchDecisionsRequest::default()
 }
 
+type Watch = Streaming<v1::WatchDecisionsResponse>;
+
+async fn watch(server: &Running, request: v1::WatchDecisionsRequest) -> Watch {
+    let watch = server.inspection().await.watch_decisions(request).await;
+    watch.expect("open").into_inner()
+}
+
+/// Returns what is said next.
+async fn next(watch: &mut Watch) -> v1::WatchDecisionsResponse {
+    let said = soon(watch.message()).await.expect("open");
+    said.expect("a decision or a notice")
+}
+
 #[tokio::test]
 async fn decisions_are_streamed_as_they_are_made() {
     let server = Running::start().await;
-    let mut watch = server
-        .inspection()
-        .await
-        .watch_decisions(all())
-        .await
-        .expect("open")
-        .into_inner();
+    let mut watch = watch(&server, all()).await;
     let sets = vec![replica_set("web").replicas(2).build()];
     let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
     let batch = agent.batch().await;
-    let seen = soon(watch.message())
-        .await
-        .expect("open")
-        .expect("a decision");
+    let seen = next(&mut watch).await;
     let decision = seen.decision.expect("no notice");
     assert_eq!(
         (decision.cluster.as_str(), decision.batch_id),
@@ -54,13 +58,7 @@ async fn watch_can_be_narrowed() {
         namespace: "default".to_owned(),
         name: "b".to_owned(),
     };
-    let mut watch = server
-        .inspection()
-        .await
-        .watch_decisions(only)
-        .await
-        .expect("open")
-        .into_inner();
+    let mut watch = watch(&server, only).await;
     let sets = || {
         ["a", "b"]
             .map(|name| replica_set(name).replicas(1).build())
@@ -70,10 +68,7 @@ async fn watch_can_be_narrowed() {
     one.batches().await;
     let mut two = Agent::open_on(&server, "c2", sets(), vec![]).await;
     two.batches().await;
-    let seen = soon(watch.message())
-        .await
-        .expect("open")
-        .expect("a decision");
+    let seen = next(&mut watch).await;
     let decision = seen.decision.expect("no notice");
     assert_eq!(decision.cluster, "c2");
     assert_eq!(decision.replica_set.expect("a name").name, "b");
@@ -82,9 +77,7 @@ async fn watch_can_be_narrowed() {
 #[tokio::test]
 async fn slow_reader_learns_exactly_how_many_it_missed() {
     const SETS: usize = 2_000;
-    let mut config = unhurried();
-    config.limits.watch_buffer = 8;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.watch_buffer = 8).await;
     // A small window, so that HTTP/2 itself holds little for a client that does not read.
     let endpoint = Channel::from_shared(format!("http://{}", server.addresses.grpc));
     let endpoint = endpoint.expect("a URL").initial_stream_window_size(4 << 10);
@@ -107,10 +100,7 @@ async fn slow_reader_learns_exactly_how_many_it_missed() {
 
     let (mut seen, mut missed) = (0, 0);
     while seen + missed < SETS as u64 {
-        let message = soon(watch.message())
-            .await
-            .expect("open")
-            .expect("a decision or a notice");
+        let message = next(&mut watch).await;
         missed += message.missed;
         seen += u64::from(message.decision.is_some());
     }
@@ -120,9 +110,7 @@ async fn slow_reader_learns_exactly_how_many_it_missed() {
 
 #[tokio::test]
 async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
-    let mut config = unhurried();
-    config.limits.watchers_max = 1;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.watchers_max = 1).await;
     let mut client = server.inspection().await;
     let first = client.watch_decisions(all()).await.expect("open");
     let refusal = client

@@ -41,6 +41,7 @@ async fn fields_out_of_range(server: Server) -> Verdict {
         agent_instance: String::new(),
         cluster_uid: "c\n1".to_owned(),
         cluster_name: "north\u{7}".to_owned(),
+        shard: "s".repeat(129),
         epoch: -1,
         options: Some(Options {
             burst_replicas: Some(0),
@@ -66,6 +67,7 @@ async fn fields_out_of_range(server: Server) -> Verdict {
         "options.burst_replicas",
         "options.slow_start_initial",
         "protocol_min",
+        "shard",
     ];
     holds(named == expected, &format!("{expected:?}"), &named)
 }

@@ -23,9 +23,7 @@ const PROTOCOL_VERSION: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 70];
 #[tokio::test]
 async fn plain_text_to_a_tls_port_ends_soon() {
     let stand = Stand::start().await;
-    let mut stream = tokio::net::TcpStream::connect(stand.server.tcp())
-        .await
-        .expect("it listens");
+    let mut stream = stand.server.socket().await;
     stream
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         .await
@@ -38,9 +36,7 @@ async fn plain_text_to_a_tls_port_ends_soon() {
 #[tokio::test]
 async fn client_of_tls_1_2_is_refused() {
     let stand = Stand::start().await;
-    let mut stream = tokio::net::TcpStream::connect(stand.server.tcp())
-        .await
-        .expect("it listens");
+    let mut stream = stand.server.socket().await;
     stream.write_all(&HELLO_OF_TLS_1_2).await.expect("it reads");
     let mut answer = Vec::new();
     soon(stream.read_to_end(&mut answer))
@@ -59,12 +55,7 @@ async fn tls_to_a_plain_text_port_ends_soon() {
     let error = call(url.parse().expect("a URL"), &files.client()).await;
     error.expect_err("it speaks no TLS");
     let series = "decree_tls_handshake_failures_total{reason=\"tls_to_plain_text\"}";
-    soon(async {
-        while server.metric(series).await < 1.0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    server.until(series, |count| count >= 1.0).await;
 }
 
 #[tokio::test]
@@ -77,9 +68,7 @@ async fn silent_handshake_is_given_up() {
         ..unhurried()
     })
     .await;
-    let mut stream = tokio::net::TcpStream::connect(server.tcp())
-        .await
-        .expect("it listens");
+    let mut stream = server.socket().await;
     let _ = soon(stream.read_to_end(&mut Vec::new())).await;
     let series = "decree_tls_handshake_failures_total{reason=\"deadline\"}";
     assert!(server.metric(series).await >= 1.0);
