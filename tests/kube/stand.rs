@@ -8,11 +8,8 @@ pub(crate) struct Stand {
     pub(crate) namespace: Namespace,
 }
 
-/// A decree-server, and a decree-agent that acts in one namespace only.
-pub(crate) struct Attendance {
-    pub(crate) agent: Agent,
-    pub(crate) server: DecisionServer,
-}
+/// A decree-agent that acts in one namespace only, and its decree-server.
+pub(crate) type Attendance = (Agent, DecisionServer);
 
 // === impl Stand ===
 
@@ -30,6 +27,6 @@ impl Stand {
         let flags = ["--leader-elect=false", "--namespace", self.namespace.name()];
         let agent = Agent::start(&server, &self.cluster.kubeconfig(User::Admin), &flags);
         agent.becomes_ready().await;
-        Attendance { agent, server }
+        (agent, server)
     }
 }
