@@ -29,7 +29,9 @@ pub use end_signal::EndSignal;
 pub use fair_queue::{FairQueue, PeerQueue, Permit};
 pub use memory::{Memory, MemoryShare};
 pub use pacing::{ConnectionPacer, SessionPacer, paced};
-pub use places::{Full, PeerIdentity, PeerNetwork, Place, PlaceHandle, Places, Rank, SettledPlace};
+pub use places::{
+    Full, PeerIdentity, PeerNetwork, Place, PlaceHandle, PlaceRank, Places, SettledPlace,
+};
 pub use received::{BodyFault, BodyOwner, Message, Received};
 pub use shares::{Owner, Share, Shares};
 pub use under_way::UnderWay;

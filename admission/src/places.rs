@@ -1,6 +1,6 @@
 //! Places of which there are few: connections, streams without a Hello, sessions, calls, and bytes that have been received.
 //!
-//! Each kind is bounded in total and by peer address. When all are taken, a newcomer evicts a holder of a lower [`Rank`] than it bids: one
+//! Each kind is bounded in total and by peer address. When all are taken, a newcomer evicts a holder of a lower [`PlaceRank`] than it bids: one
 //! at its own address, if that has used up its share, or else one of the identity that would hold most. Peers without an identity are
 //! counted by address. Of several such holders, the one that has held its place longest is evicted. So idle holders cannot lock newcomers
 //! out, and an active holder has a higher rank before it could be evicted.
@@ -26,7 +26,7 @@ pub struct PeerNetwork(IpAddr);
 
 /// How firmly a place is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
+pub enum PlaceRank {
     /// By a peer that has proved nothing.
     Unproven,
     /// By a peer that has proved who it is.
@@ -131,7 +131,7 @@ impl<I: PeerIdentity> Places<I> {
     }
 
     /// Takes a place, if need be from a holder of a rank below `bid`.
-    pub fn take(self: &Arc<Self>, source: PeerNetwork, bid: Rank) -> Result<Place<I>, Full> {
+    pub fn take(self: &Arc<Self>, source: PeerNetwork, bid: PlaceRank) -> Result<Place<I>, Full> {
         self.take_weight(source, None, bid, 1)
     }
 
@@ -140,7 +140,7 @@ impl<I: PeerIdentity> Places<I> {
         self: &Arc<Self>,
         source: PeerNetwork,
         identity: Option<I>,
-        bid: Rank,
+        bid: PlaceRank,
         weight: usize,
     ) -> Result<Place<I>, Full> {
         let owner = PlaceOwner { source, identity };
@@ -163,7 +163,7 @@ impl<I: PeerIdentity> Places<I> {
     }
 
     /// Returns whether an unproven newcomer that bids so would get a place.
-    pub fn has_room(&self, bid: Rank) -> bool {
+    pub fn has_room(&self, bid: PlaceRank) -> bool {
         let holders = self.lock();
         holders.used < self.max || holders.all.values().any(|holder| holder.rank() < bid)
     }
@@ -172,7 +172,7 @@ impl<I: PeerIdentity> Places<I> {
         &self,
         holders: &mut Holders<I>,
         owner: &PlaceOwner<I>,
-        bid: Rank,
+        bid: PlaceRank,
         weight: usize,
         asking: Option<u64>,
     ) -> Result<(), Full> {
@@ -220,7 +220,7 @@ impl<I: PeerIdentity> Holders<I> {
         newcomer: &PlaceOwner<I>,
         at_own: bool,
         weight: usize,
-        bid: Rank,
+        bid: PlaceRank,
     ) -> Option<u64> {
         let below = self.all.iter().filter(|(_, holder)| {
             holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
@@ -324,11 +324,11 @@ impl<I: PeerIdentity> PlaceOwner<I> {
 // === impl Holder ===
 
 impl<I> Holder<I> {
-    const fn rank(&self) -> Rank {
+    const fn rank(&self) -> PlaceRank {
         match (self.settled, &self.owner.identity) {
-            (0, None) => Rank::Unproven,
-            (0, Some(_)) => Rank::Proven,
-            _ => Rank::Settled,
+            (0, None) => PlaceRank::Unproven,
+            (0, Some(_)) => PlaceRank::Proven,
+            _ => PlaceRank::Settled,
         }
     }
 }
@@ -363,7 +363,7 @@ impl<I: PeerIdentity> Place<I> {
         let PlaceHandle { places, id } = &self.handle;
         let mut holders = places.lock();
         let owner = holders.all.get(id).ok_or(Full)?.owner.clone();
-        places.make_room(&mut holders, &owner, Rank::Settled, weight, Some(*id))?;
+        places.make_room(&mut holders, &owner, PlaceRank::Settled, weight, Some(*id))?;
         holders.change(*id, |holder| holder.weight += weight);
         Ok(())
     }

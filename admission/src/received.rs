@@ -89,7 +89,7 @@ struct Framing {
 
 /// What a piece of a body leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Progress {
+struct BodyProgress {
     /// How many messages it completes.
     completed: usize,
     /// How many of its bytes belong to a message that it does not complete.
@@ -147,7 +147,7 @@ where
 
     /// Counts a piece of the body.
     fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault> {
-        let Progress { completed, open } = self.framing.advance(piece);
+        let BodyProgress { completed, open } = self.framing.advance(piece);
         let Some(max) = self.only else {
             if completed > 0 {
                 self.held = None;
@@ -232,7 +232,7 @@ impl Framing {
         }
     }
 
-    fn advance(&mut self, mut piece: &[u8]) -> Progress {
+    fn advance(&mut self, mut piece: &[u8]) -> BodyProgress {
         let (mut completed, mut open) = (0, 0);
         while !piece.is_empty() {
             if self.come < HEADER {
@@ -257,7 +257,7 @@ impl Framing {
                 open = 0;
             }
         }
-        Progress { completed, open }
+        BodyProgress { completed, open }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Shares<I, R> {
     max: usize,
     /// What those are told who get none, or give way.
     refusal: R,
-    holders: Mutex<Holders<I, R>>,
+    holders: Mutex<ShareHolders<I, R>>,
 }
 
 /// One that is held; it is free again when this is dropped.
@@ -37,7 +37,7 @@ pub struct Share<I: PeerIdentity, R: Clone> {
 }
 
 #[derive(Debug)]
-struct Holders<I, R> {
+struct ShareHolders<I, R> {
     next: u64,
     /// In the order in which they came.
     all: BTreeMap<u64, ShareHolder<I, R>>,
@@ -66,7 +66,7 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
         Arc::new(Self {
             max,
             refusal,
-            holders: Mutex::new(Holders {
+            holders: Mutex::new(ShareHolders {
                 next: 0,
                 all: BTreeMap::new(),
                 by_owner: HashMap::new(),
@@ -101,14 +101,14 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
         holders.all.len() < self.max || holders.by_owner.values().any(|held| *held > 1)
     }
 
-    fn holders(&self) -> MutexGuard<'_, Holders<I, R>> {
+    fn holders(&self) -> MutexGuard<'_, ShareHolders<I, R>> {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Holders ===
+// === impl ShareHolders ===
 
-impl<I: PeerIdentity, R> Holders<I, R> {
+impl<I: PeerIdentity, R> ShareHolders<I, R> {
     fn last_to_give_way(&self, newcomer: &Owner<I>) -> Option<u64> {
         let held = |owner: &Owner<I>| self.by_owner.get(owner).copied().unwrap_or(0);
         let own = held(newcomer);

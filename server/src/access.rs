@@ -13,7 +13,7 @@ use std::{
 use decree::v1;
 use http::{Extensions, HeaderMap, header};
 use server_access::{
-    Admission, Authority, Cluster, Denial, Identity, Policy, RefusalLog,
+    Admission, Authority, Denial, Identity, NamedCluster, Policy, RefusalLog,
     method::{self, Need},
     token::TokenError,
 };
@@ -135,7 +135,7 @@ impl Access {
         caller: &Caller,
         hello: &mut v1::Hello,
     ) -> Result<Admitted, Refusal> {
-        let cluster = Cluster {
+        let cluster = NamedCluster {
             uid: &hello.cluster_uid,
             name: &hello.cluster_name,
             shard: &hello.shard,

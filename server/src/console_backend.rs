@@ -7,7 +7,8 @@ use decree::v1;
 use http::{Extensions, HeaderMap};
 use prost::Message as _;
 use server_console::{
-    Attempt, Backend, Caller as ConsoleCaller, Reading, ReplicaSetName, SessionUsage, StreamEnd,
+    Backend, Caller as ConsoleCaller, DecisionAttempt, ReplicaSetName, SessionUsage, StreamEnd,
+    SurroundingsReader,
 };
 use server_core::{Interrupted, Timestamp};
 use tokio::time::Instant;
@@ -195,7 +196,7 @@ impl Backend for ConsoleBackend {
         &self,
         viewer: &ConsoleCaller,
         subject: &ReplicaSetName,
-        attempt: Attempt,
+        attempt: DecisionAttempt,
     ) -> Result<String, Status> {
         let (decisions, caller) = (self.decisions(), caller(viewer));
         let answer = decisions.about(
@@ -213,7 +214,7 @@ impl Backend for ConsoleBackend {
         &self,
         viewer: &ConsoleCaller,
         subject: &ReplicaSetName,
-        read: Reading,
+        read: SurroundingsReader,
     ) -> Result<Option<String>, Status> {
         let (decisions, caller) = (self.decisions(), caller(viewer));
         let (cluster, namespace, name) = parts(subject);

@@ -39,14 +39,14 @@ enum ExposureFault {
     /// Everyone may do everything.
     NothingIsAsked,
     /// Everyone with such a proof may do everything.
-    NoPolicy(Proof),
+    NoPolicy(ProofKind),
     /// Nobody may do anything, as nobody can prove to be someone whom the policy names.
     NoProof,
 }
 
 /// How peers prove who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Proof {
+enum ProofKind {
     Certificate,
     Token,
     Either,
@@ -85,9 +85,9 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
 fn fault(config: &Config) -> Result<Option<ExposureFault>, ExposureError> {
     let has_ca = config.tls.files.tls_ca.is_some();
     let proof = match (has_ca, config.access.token_keys.is_some()) {
-        (true, true) => Some(Proof::Either),
-        (true, false) => Some(Proof::Certificate),
-        (false, true) => Some(Proof::Token),
+        (true, true) => Some(ProofKind::Either),
+        (true, false) => Some(ProofKind::Certificate),
+        (false, true) => Some(ProofKind::Token),
         (false, false) => None,
     };
     let policy = config.access.policy.as_deref();
@@ -109,9 +109,9 @@ impl fmt::Display for ExposureFault {
             Self::NothingIsAsked => formatter.write_str("everyone there may do everything"),
             Self::NoPolicy(proof) => {
                 let holders = match proof {
-                    Proof::Certificate => "a certificate of --tls-ca",
-                    Proof::Token => "a token of --token-issuer",
-                    Proof::Either => "a certificate of --tls-ca or a token of --token-issuer",
+                    ProofKind::Certificate => "a certificate of --tls-ca",
+                    ProofKind::Token => "a token of --token-issuer",
+                    ProofKind::Either => "a certificate of --tls-ca or a token of --token-issuer",
                 };
                 write!(
                     formatter,
@@ -131,8 +131,8 @@ impl fmt::Display for Remedy {
         const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
         let (before, identity) = match self.0 {
             ExposureFault::NothingIsAsked => ("give --tls-ca or --token-keys, and ", CERTIFIED),
-            ExposureFault::NoPolicy(Proof::Certificate) => ("give ", CERTIFIED),
-            ExposureFault::NoPolicy(Proof::Token | Proof::Either) => ("give ", ACCOUNT),
+            ExposureFault::NoPolicy(ProofKind::Certificate) => ("give ", CERTIFIED),
+            ExposureFault::NoPolicy(ProofKind::Token | ProofKind::Either) => ("give ", ACCOUNT),
             ExposureFault::NoProof => {
                 return formatter.write_str("give --tls-ca or --token-keys");
             }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{ConnectionPacer, FairQueue, PeerNetwork, Rank, paced};
+use admission::{ConnectionPacer, FairQueue, PeerNetwork, PlaceRank, paced};
 use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -119,7 +119,7 @@ async fn accept_all(
             Ok(socket) => {
                 let place = settings
                     .places
-                    .take(socket.address().ip().into(), Rank::Settled);
+                    .take(socket.address().ip().into(), PlaceRank::Settled);
                 let Ok(place) = place else {
                     settings.metrics.connections_refused.inc();
                     continue;

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use admission::{Rank, Received, deadline};
+use admission::{PlaceRank, Received, deadline};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
@@ -116,7 +116,7 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
     let place = match shape {
         CallShape::Session => None,
         CallShape::Single | CallShape::Other => {
-            let place = peer.take(&shared.calls, Rank::Settled);
+            let place = peer.take(&shared.calls, PlaceRank::Settled);
             Some(place.map_err(|_| shared.calls_refusal())?)
         }
     };

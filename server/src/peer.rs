@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use admission::{Activity, FairQueue, Full, PeerNetwork, PeerQueue, Rank};
+use admission::{Activity, FairQueue, Full, PeerNetwork, PeerQueue, PlaceRank};
 use http::Extensions;
 use server_access::Identity;
 use transport::{Credential, PeerAddress};
@@ -72,7 +72,7 @@ impl ConnectionPeer {
     }
 
     /// Takes a place, if need be from a holder of a rank below `bid`.
-    pub(crate) fn take(&self, places: &Arc<Places>, bid: Rank) -> Result<Place, Full> {
+    pub(crate) fn take(&self, places: &Arc<Places>, bid: PlaceRank) -> Result<Place, Full> {
         self.take_weight(places, bid, 1)
     }
 
@@ -80,7 +80,7 @@ impl ConnectionPeer {
     pub(crate) fn take_weight(
         &self,
         places: &Arc<Places>,
-        bid: Rank,
+        bid: PlaceRank,
         weight: usize,
     ) -> Result<Place, Full> {
         places.take_weight(self.source(), self.identity(), bid, weight)
@@ -123,14 +123,14 @@ mod tests {
         let places = Places::new(1, 1);
         let place = places.take(
             PeerNetwork::from(IpAddr::from([127, 0, 0, 1])),
-            Rank::Settled,
+            PlaceRank::Settled,
         );
         let place = place.expect("free");
         let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
         let peer = ConnectionPeer::new(proved, place.handle());
         let taken = |bid| places.take(PeerNetwork::from(IpAddr::from([127, 0, 0, 2])), bid);
         peer.prove(&Identity::Uid(7));
-        assert!(taken(Rank::Proven).is_err());
-        assert!(taken(Rank::Settled).is_ok(), "it is not settled");
+        assert!(taken(PlaceRank::Proven).is_err());
+        assert!(taken(PlaceRank::Settled).is_ok(), "it is not settled");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::{
-    Permit, Rank,
+    Permit, PlaceRank,
     deadline::{self, CallDeadline},
 };
 use bytes::Bytes;
@@ -57,7 +57,7 @@ impl DecisionService for Decisions {
             deadline::requested(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
         let caller = Caller::of(request.extensions());
         let peer = ConnectionPeer::of(request.extensions());
-        let place = peer.take(&self.0.pending_sessions, Rank::Settled);
+        let place = peer.take(&self.0.pending_sessions, PlaceRank::Settled);
         let place = place.map_err(|_| self.0.pending_refusal())?;
         let arrival = Arrival {
             peer,

@@ -89,7 +89,7 @@ pub(crate) struct Arrival {
     pub(crate) deadline: Option<Instant>,
 }
 
-enum Input {
+enum SessionInput {
     Drain,
     Query(Query),
     /// A frame, or the end of the stream.
@@ -292,11 +292,11 @@ impl SessionTask {
         // Also under steady input.
         self.check_deadlines()?;
         match input {
-            Input::Drain => {
+            SessionInput::Drain => {
                 self.draining = true;
                 self.session.handle_drain(self.clock.now());
             }
-            Input::Query(query) => {
+            SessionInput::Query(query) => {
                 let is_large = self.session.stats().sizes.pods >= LARGE_VIEW;
                 let (session, now) = (&self.session, self.clock.now().wall);
                 self.pacer.step(is_large, || query(session, now)).await;
@@ -307,9 +307,9 @@ impl SessionTask {
                     return self.take(frame).await;
                 }
             }
-            Input::Frame(frame) => return self.take(frame).await,
-            Input::Room => {}
-            Input::Timer => self.session.handle_timeout(self.clock.now()),
+            SessionInput::Frame(frame) => return self.take(frame).await,
+            SessionInput::Room => {}
+            SessionInput::Timer => self.session.handle_timeout(self.clock.now()),
         }
         Ok(())
     }
@@ -359,7 +359,7 @@ impl SessionTask {
         queued >= LARGE_QUEUE || (queued + syncing > 0 && largest_replica_set >= LARGE_REPLICA_SET)
     }
 
-    async fn next(&mut self) -> Result<Input, SessionEnd> {
+    async fn next(&mut self) -> Result<SessionInput, SessionEnd> {
         let wake = self.clock.instant(self.session.poll_timeout());
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
@@ -368,14 +368,14 @@ impl SessionTask {
             tokio::select! {
                 biased;
                 refusal = self.end_signal.wait() => Err(SessionEnd::Refused(refusal)),
-                () = self.shared.draining.cancelled(), if !self.draining => Ok(Input::Drain),
-                Some(query) = self.queries.recv() => Ok(Input::Query(query)),
-                () = self.memory.room(), if is_short => Ok(Input::Room),
+                () = self.shared.draining.cancelled(), if !self.draining => Ok(SessionInput::Drain),
+                Some(query) = self.queries.recv() => Ok(SessionInput::Query(query)),
+                () = self.memory.room(), if is_short => Ok(SessionInput::Room),
                 frame = self.inbound.message(), if !is_short => match frame {
-                    Ok(frame) => Ok(Input::Frame(frame)),
+                    Ok(frame) => Ok(SessionInput::Frame(frame)),
                     Err(status) => Err(SessionEnd::broken(&status, &self.shared)),
                 },
-                () = sleep_until(wake) => Ok(Input::Timer),
+                () = sleep_until(wake) => Ok(SessionInput::Timer),
             }
         };
         self.pacer.wait(input).await

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use admission::{FairQueue, Rank};
+use admission::{FairQueue, PlaceRank};
 use otlp::Tracer;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -136,7 +136,7 @@ impl Shared {
             Err("draining")
         } else if !self.sessions.has_room() {
             Err("limit of sessions reached")
-        } else if !self.connections.has_room(Rank::Settled) {
+        } else if !self.connections.has_room(PlaceRank::Settled) {
             Err("limit of connections reached")
         } else {
             Ok(())

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use server_access::{Cluster, Identity, Permissions, Policy, method::NEEDS};
+use server_access::{Identity, NamedCluster, Permissions, Policy, method::NEEDS};
 use tempfile::TempDir;
 use tests::{
     binaries,
@@ -21,7 +21,7 @@ use crate::{
     rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM},
 };
 
-const ANY: Cluster<'_> = Cluster {
+const ANY: NamedCluster<'_> = NamedCluster {
     uid: "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11",
     name: "",
     shard: "7",
@@ -205,7 +205,7 @@ fn values_of_the_chart_add_grants_or_replace_the_policy() {
         };
         assert!(policy.permissions(&agent).may_open(ANY));
         let viewer = policy.permissions(&Identity::Dns("dashboard.example.org".to_owned()));
-        let sees = |name| viewer.may_view(Cluster { name, ..ANY });
+        let sees = |name| viewer.may_view(NamedCluster { name, ..ANY });
         assert!(sees("shop-1") && sees("a<b>") && !sees("other"));
     }
     let toml = "policy.toml=[[grant]]\nidentities=[\"uid:7\"]\nrole=\"admin\"\n";

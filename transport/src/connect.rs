@@ -23,7 +23,7 @@ use tower::Service;
 use crate::{
     args::ClientArgs,
     credentials::ClientTls,
-    endpoint::{Authority, Endpoint, ListenEndpoint},
+    endpoint::{Endpoint, HostPort, ListenEndpoint},
     failure::{HandshakeError, SetupError},
     metrics::Metrics,
     reload,
@@ -96,7 +96,7 @@ impl Connector {
     #[must_use]
     pub fn local(server: &ListenEndpoint) -> Self {
         let endpoint = match server {
-            ListenEndpoint::Tcp(address) => Endpoint::Http(Authority {
+            ListenEndpoint::Tcp(address) => Endpoint::Http(HostPort {
                 host: address.ip().to_string(),
                 port: address.port(),
             }),
@@ -171,7 +171,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-async fn tcp(authority: &Authority) -> io::Result<TcpStream> {
+async fn tcp(authority: &HostPort) -> io::Result<TcpStream> {
     let stream = TcpStream::connect((authority.host.as_str(), authority.port)).await?;
     // Without it, small frames wait for acknowledgements; the connection works all the same.
     let _ = stream.set_nodelay(true);
@@ -181,11 +181,7 @@ async fn tcp(authority: &Authority) -> io::Result<TcpStream> {
 // === impl Tls ===
 
 impl Tls {
-    fn new(
-        authority: &Authority,
-        args: &ClientArgs,
-        metrics: &Metrics,
-    ) -> Result<Self, SetupError> {
+    fn new(authority: &HostPort, args: &ClientArgs, metrics: &Metrics) -> Result<Self, SetupError> {
         let ClientArgs {
             files,
             tls_server_name,

@@ -49,7 +49,7 @@ pub(crate) struct Expiries {
     pub(crate) crl: Option<Timestamp>,
 }
 
-type Lists = Option<Vec<CertificateRevocationListDer<'static>>>;
+type RevocationLists = Option<Vec<CertificateRevocationListDer<'static>>>;
 
 /// One provider for all of TLS, passed by hand: nothing depends on which library installs its own first.
 fn provider() -> Arc<CryptoProvider> {
@@ -101,7 +101,7 @@ impl ServerTls {
 
 fn client_verifier(
     roots: Arc<RootCertStore>,
-    lists: Lists,
+    lists: RevocationLists,
     client_auth: ClientAuth,
 ) -> Result<Arc<dyn ClientCertVerifier>, LoadError> {
     let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());

@@ -16,16 +16,16 @@ const UNIX: &str = "unix:";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Plain HTTP/2 over TCP.
-    Http(Authority),
+    Http(HostPort),
     /// HTTP/2 over TLS.
-    Https(Authority),
+    Https(HostPort),
     /// Plain HTTP/2 over a Unix socket.
     Unix(PathBuf),
 }
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authority {
+pub struct HostPort {
     /// A name or an IP address, without brackets.
     pub host: String,
     /// The port, by default that of the scheme.
@@ -88,7 +88,7 @@ impl FromStr for Endpoint {
             return socket_path(path).map(Self::Unix);
         }
         let uri: Uri = text.parse().map_err(|_| EndpointError::Url)?;
-        let (make, port): (fn(Authority) -> Self, u16) = match uri.scheme_str() {
+        let (make, port): (fn(HostPort) -> Self, u16) = match uri.scheme_str() {
             Some("http") => (Self::Http, 80),
             Some("https") => (Self::Https, 443),
             Some(_) | None => return Err(EndpointError::Url),
@@ -104,7 +104,7 @@ impl FromStr for Endpoint {
             Some(_) | None => uri.port_u16().ok_or(EndpointError::Url)?,
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        Ok(make(Authority {
+        Ok(make(HostPort {
             host: host.to_owned(),
             port,
         }))
@@ -121,16 +121,16 @@ impl fmt::Display for Endpoint {
     }
 }
 
-// === impl Authority ===
+// === impl HostPort ===
 
-impl Authority {
+impl HostPort {
     fn is_loopback(&self) -> bool {
         let address: Option<IpAddr> = self.host.parse().ok();
         address.map_or(self.host == "localhost", |address| address.is_loopback())
     }
 }
 
-impl fmt::Display for Authority {
+impl fmt::Display for HostPort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(formatter, "[{}]:{}", self.host, self.port)

@@ -39,7 +39,7 @@ pub use accept::Acceptor;
 pub use args::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 pub use certificate::Certificate;
 pub use connect::{ConnectError, Connector};
-pub use endpoint::{Authority, Endpoint, EndpointError, ListenEndpoint};
+pub use endpoint::{Endpoint, EndpointError, HostPort, ListenEndpoint};
 pub use failure::{EXPOSED, HandshakeError, LoadError, SetupError};
 pub use listen::{BindError, Listener, Socket};
 pub use metrics::Metrics;

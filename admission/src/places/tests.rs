@@ -19,7 +19,7 @@ fn newcomer_takes_the_place_held_longest() {
     let places = Places::<u32>::new(2, 2);
     let take = || {
         places
-            .take(source(1), Rank::Settled)
+            .take(source(1), PlaceRank::Settled)
             .expect("one gives way")
     };
     let held = [take(), take(), take(), take()];
@@ -29,16 +29,16 @@ fn newcomer_takes_the_place_held_longest() {
 #[test]
 fn place_of_one_that_is_settled_is_not_taken() {
     let places = Places::<u32>::new(2, 2);
-    let take = || places.take(source(1), Rank::Settled);
+    let take = || places.take(source(1), PlaceRank::Settled);
     let (first, second) = (take().expect("free"), take().expect("free"));
     let settled = first.handle().settle();
     let third = take().expect("the second gives way");
     assert_eq!((is_held(&first), is_held(&second)), (true, false));
     let _third = third.handle().settle();
     assert_eq!(take().err(), Some(Full));
-    assert!(!places.has_room(Rank::Settled));
+    assert!(!places.has_room(PlaceRank::Settled));
     drop(settled);
-    assert!(places.has_room(Rank::Settled));
+    assert!(places.has_room(PlaceRank::Settled));
     let _fourth = take().expect("the first is settled no more");
     assert!(!is_held(&first));
 }
@@ -48,7 +48,7 @@ fn address_that_used_up_its_share_takes_from_itself() {
     let places = Places::<u32>::new(4, 2);
     let take = |last| {
         places
-            .take(source(last), Rank::Settled)
+            .take(source(last), PlaceRank::Settled)
             .expect("one gives way")
     };
     let others = [take(1), take(2)];
@@ -62,7 +62,7 @@ fn address_that_holds_most_gives_way_first() {
     let places = Places::<u32>::new(4, 4);
     let take = |last| {
         places
-            .take(source(last), Rank::Settled)
+            .take(source(last), PlaceRank::Settled)
             .expect("one gives way")
     };
     let lonely = take(1);
@@ -75,10 +75,10 @@ fn address_that_holds_most_gives_way_first() {
 #[test]
 fn place_goes_to_one_who_proves_an_identity_before_one_who_does_not() {
     let places = Places::<u32>::new(2, 2);
-    let stranger = || places.take(source(1), Rank::Unproven);
+    let stranger = || places.take(source(1), PlaceRank::Unproven);
     let held = [stranger().expect("free"), stranger().expect("free")];
     assert_eq!(stranger().err(), Some(Full));
-    let proven = |at| places.take_weight(source(2), identity(at), Rank::Proven, 1);
+    let proven = |at| places.take_weight(source(2), identity(at), PlaceRank::Proven, 1);
     let _first = proven(1).expect("a stranger gives way");
     assert_eq!(held.each_ref().map(is_held), [false, true]);
     held[1].handle().prove(&2);
@@ -88,7 +88,7 @@ fn place_goes_to_one_who_proves_an_identity_before_one_who_does_not() {
 #[test]
 fn identity_that_holds_most_gives_way_first_at_whatever_addresses() {
     let places = Places::<u32>::new(4, 4);
-    let take = |last, uid| places.take_weight(source(last), identity(uid), Rank::Settled, 1);
+    let take = |last, uid| places.take_weight(source(last), identity(uid), PlaceRank::Settled, 1);
     let few = take(1, 1).expect("free");
     let many = [1, 2, 3].map(|last| take(last, 2).expect("free"));
     let again = take(1, 1).expect("one gives way");
@@ -102,15 +102,17 @@ fn identity_that_holds_most_gives_way_first_at_whatever_addresses() {
 #[test]
 fn place_that_is_dropped_is_free_again() {
     let places = Places::<u32>::new(1, 1);
-    drop(places.take(source(1), Rank::Unproven).expect("free"));
-    let place = places.take(source(2), Rank::Unproven).expect("free again");
+    drop(places.take(source(1), PlaceRank::Unproven).expect("free"));
+    let place = places
+        .take(source(2), PlaceRank::Unproven)
+        .expect("free again");
     assert!(is_held(&place));
 }
 
 #[test]
 fn what_grows_takes_from_those_before_it_and_not_from_itself() {
     let places = Places::<u32>::new(10, 10);
-    let take = |last, weight| places.take_weight(source(last), None, Rank::Settled, weight);
+    let take = |last, weight| places.take_weight(source(last), None, PlaceRank::Settled, weight);
     let older = take(1, 6).expect("free");
     let younger = take(2, 2).expect("free");
     younger.grow(3).expect("the older gives way");

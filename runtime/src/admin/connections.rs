@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{Place, Places, Rank};
+use admission::{Place, PlaceRank, Places};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -80,7 +80,7 @@ impl AdminConnections {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     // There is none to be had only where there may be no connections at all.
-                    if let Ok(place) = self.places.take(address.ip().into(), Rank::Settled) {
+                    if let Ok(place) = self.places.take(address.ip().into(), PlaceRank::Settled) {
                         let connection = AdminConnection::new(stream, place);
                         let open = Arc::clone(&connection.open);
                         return (connection, AdminPeer { address, open });

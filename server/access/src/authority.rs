@@ -5,7 +5,7 @@ use crate::{
     identity::Identity,
     method::Need,
     ownership::{Ground, Ownership},
-    permissions::{Cluster, Permissions},
+    permissions::{NamedCluster, Permissions},
     policy::{Naming, Policy},
 };
 
@@ -83,7 +83,7 @@ impl Authority {
     pub fn admit(
         &mut self,
         identity: &Identity,
-        cluster: Cluster<'_>,
+        cluster: NamedCluster<'_>,
     ) -> Result<Admission, Denial> {
         if !self.permissions(identity).may_open(cluster) {
             return Err(denial(identity, serve(cluster)));
@@ -135,8 +135,8 @@ impl Authority {
         }
     }
 
-    fn ground_of_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
-        let uid_as_name = Cluster {
+    fn ground_of_uid(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Option<Ground> {
+        let uid_as_name = NamedCluster {
             name: cluster.uid,
             ..cluster
         };
@@ -147,8 +147,8 @@ impl Authority {
         ground(identity, naming)
     }
 
-    fn ground_of_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Option<Ground> {
-        let name_as_uid = Cluster {
+    fn ground_of_name(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Option<Ground> {
+        let name_as_uid = NamedCluster {
             uid: cluster.name,
             ..cluster
         };
@@ -171,7 +171,7 @@ fn ground(identity: &Identity, naming: Option<Naming>) -> Option<Ground> {
     }
 }
 
-fn serve(cluster: Cluster<'_>) -> String {
+fn serve(cluster: NamedCluster<'_>) -> String {
     format!(
         "serve cluster {:?} as {:?}, shard {:?}",
         cluster.uid, cluster.name, cluster.shard
@@ -187,7 +187,7 @@ fn denial(identity: &Identity, what: String) -> Denial {
 }
 
 /// Returns the denial of a cluster that belongs to another.
-fn foreign(identity: &Identity, cluster: Cluster<'_>) -> Denial {
+fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
     if *identity == Identity::Anonymous {
         return Denial::CredentialRequired;
     }
@@ -222,8 +222,8 @@ impl Admission {
 
     /// Returns for which cluster.
     #[must_use]
-    pub fn cluster(&self) -> Cluster<'_> {
-        Cluster {
+    pub fn cluster(&self) -> NamedCluster<'_> {
+        NamedCluster {
             uid: &self.uid,
             name: &self.name,
             shard: &self.shard,

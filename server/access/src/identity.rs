@@ -6,7 +6,7 @@ use crate::{denial::Denial, pattern::Pattern};
 
 /// What a connection's transport has verified of its peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Credential {
+pub enum VerifiedCredential {
     /// Nothing: plain text, or TLS without a client certificate.
     #[default]
     None,
@@ -60,11 +60,11 @@ impl Identity {
     /// # Errors
     /// If a certificate has no such name, or two of the kind that counts: then it is not clear who it is for. A URI that has no
     /// authority (`SCHEME://…`) names no one: its text could read like an identity of another kind.
-    pub fn of(credential: &Credential) -> Result<Self, Denial> {
+    pub fn of(credential: &VerifiedCredential) -> Result<Self, Denial> {
         match credential {
-            Credential::None => Ok(Self::Anonymous),
-            Credential::UnixUid(uid) => Ok(Self::Uid(*uid)),
-            Credential::Certificate { uris, dns_names } => {
+            VerifiedCredential::None => Ok(Self::Anonymous),
+            VerifiedCredential::UnixUid(uid) => Ok(Self::Uid(*uid)),
+            VerifiedCredential::Certificate { uris, dns_names } => {
                 match (uris.as_slice(), dns_names.as_slice()) {
                     ([uri], _) if is_uri(uri) => Ok(Self::Uri(uri.clone())),
                     ([_], _) => Err(Denial::IdentityMissing),
@@ -172,9 +172,9 @@ fn is_scheme(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn certificate(uris: &[&str], dns_names: &[&str]) -> Credential {
+    fn certificate(uris: &[&str], dns_names: &[&str]) -> VerifiedCredential {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Credential::Certificate {
+        VerifiedCredential::Certificate {
             uris: owned(uris),
             dns_names: owned(dns_names),
         }

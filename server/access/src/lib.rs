@@ -9,7 +9,7 @@
 //!                                            policy file ───┘
 //! ```
 //!
-//! A connection proves an [`Identity`] by what its transport has verified ([`Credential`]), a call by a token
+//! A connection proves an [`Identity`] by what its transport has verified ([`VerifiedCredential`]), a call by a token
 //! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the [`Ownership`] of clusters; it says what an identity may call
 //! and see ([`Permissions`]) and admits sessions. [`method::need`] says what each method of the contract needs.
 //!
@@ -36,9 +36,9 @@ pub mod token;
 
 pub use authority::{Admission, Authority};
 pub use denial::Denial;
-pub use identity::{Credential, Identity, IdentityPattern};
+pub use identity::{Identity, IdentityPattern, VerifiedCredential};
 pub use ownership::Ownership;
 pub use pattern::Pattern;
-pub use permissions::{Cluster, Permissions, Scope};
+pub use permissions::{GrantScope, NamedCluster, Permissions};
 pub use policy::{Grant, Policy, PolicyError, Role};
 pub use refusal_log::RefusalLog;

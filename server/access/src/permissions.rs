@@ -4,7 +4,7 @@ use crate::{method::Need, pattern::Pattern};
 
 /// A cluster as a session names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cluster<'a> {
+pub struct NamedCluster<'a> {
     /// Its uid.
     pub uid: &'a str,
     /// What people call it; may be empty.
@@ -15,7 +15,7 @@ pub struct Cluster<'a> {
 
 /// Clusters as a policy names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scope {
+pub struct GrantScope {
     /// The uids.
     pub clusters: Vec<Pattern>,
     /// The names.
@@ -29,16 +29,16 @@ pub struct Scope {
 pub struct Permissions {
     pub(crate) is_unrestricted: bool,
     pub(crate) is_admin: bool,
-    pub(crate) agent: Vec<Scope>,
-    pub(crate) viewer: Vec<Scope>,
+    pub(crate) agent: Vec<GrantScope>,
+    pub(crate) viewer: Vec<GrantScope>,
 }
 
-// === impl Scope ===
+// === impl GrantScope ===
 
-impl Scope {
+impl GrantScope {
     /// Returns whether a cluster is meant, the shard included.
     #[must_use]
-    pub fn contains(&self, cluster: Cluster<'_>) -> bool {
+    pub fn contains(&self, cluster: NamedCluster<'_>) -> bool {
         let any = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
         any(&self.clusters, cluster.uid)
             && any(&self.names, cluster.name)
@@ -72,13 +72,13 @@ impl Permissions {
 
     /// Returns whether a session for a cluster may be opened, as far as the identity's own grants go.
     #[must_use]
-    pub fn may_open(&self, cluster: Cluster<'_>) -> bool {
+    pub fn may_open(&self, cluster: NamedCluster<'_>) -> bool {
         self.is_unrestricted || self.agent.iter().any(|scope| scope.contains(cluster))
     }
 
     /// Returns whether what is known of a cluster may be seen. Its agent may see it, since everything known comes from there.
     #[must_use]
-    pub fn may_view(&self, cluster: Cluster<'_>) -> bool {
+    pub fn may_view(&self, cluster: NamedCluster<'_>) -> bool {
         let mut scopes = self.viewer.iter().chain(&self.agent);
         self.is_unrestricted || self.is_admin || scopes.any(|scope| scope.contains(cluster))
     }

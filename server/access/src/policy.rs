@@ -3,7 +3,7 @@
 use self::index::GrantIndex;
 use crate::{
     identity::Identity,
-    permissions::{Cluster, Permissions},
+    permissions::{NamedCluster, Permissions},
 };
 
 pub use self::{
@@ -51,17 +51,17 @@ impl Policy {
     }
 
     /// Returns whether some identity is named as agent of this very uid, and whether this one is.
-    pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
+    pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
         self.naming(identity, self.index.of_uid(cluster.uid), cluster)
     }
 
     /// Returns whether some identity is named as agent of clusters with this very name, and whether this one is.
-    pub(crate) fn named_for_name(&self, identity: &Identity, cluster: Cluster<'_>) -> Naming {
+    pub(crate) fn named_for_name(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
         self.naming(identity, self.index.of_name(cluster.name), cluster)
     }
 
     /// Returns whom the grants name that `naming` lists.
-    fn naming(&self, identity: &Identity, naming: &[usize], cluster: Cluster<'_>) -> Naming {
+    fn naming(&self, identity: &Identity, naming: &[usize], cluster: NamedCluster<'_>) -> Naming {
         let mut grants = naming.iter().map(|number| &self.grants[*number]);
         if naming.is_empty() {
             Naming::Nobody

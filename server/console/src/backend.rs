@@ -47,12 +47,12 @@ pub type DecisionStream =
 
 /// Computes a JSON text from what a decision on a ReplicaSet reads, as long as the second argument returns true. `None` where the
 /// ReplicaSet is not known.
-pub type Attempt = Arc<
+pub type DecisionAttempt = Arc<
     dyn Fn(&Surroundings, &dyn Fn() -> bool) -> Result<Option<String>, Interrupted> + Send + Sync,
 >;
 
 /// Computes a JSON text from what decisions on a ReplicaSet read, in each session of its cluster.
-pub type Reading = Box<dyn FnOnce(&[Surroundings]) -> String + Send>;
+pub type SurroundingsReader = Box<dyn FnOnce(&[Surroundings]) -> String + Send>;
 
 /// The server behind the console. Its answers are those of `InspectionService` to the same caller, and what they do not say yet.
 #[tonic::async_trait]
@@ -148,7 +148,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         caller: &Caller,
         subject: &ReplicaSetName,
-        attempt: Attempt,
+        attempt: DecisionAttempt,
     ) -> Result<String, Status>;
 
     /// Computes something beside the threads that serve sessions, within the server's deadline. `None` where more is around the ReplicaSet
@@ -160,6 +160,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         caller: &Caller,
         subject: &ReplicaSetName,
-        read: Reading,
+        read: SurroundingsReader,
     ) -> Result<Option<String>, Status>;
 }

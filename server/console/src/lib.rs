@@ -28,7 +28,8 @@ use runtime::admin::AdminPeer;
 use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::PageView};
 pub use self::{
     backend::{
-        Attempt, Backend, Caller, DecisionStream, Reading, ReplicaSetName, SessionUsage, StreamEnd,
+        Backend, Caller, DecisionAttempt, DecisionStream, ReplicaSetName, SessionUsage, StreamEnd,
+        SurroundingsReader,
     },
     console_state::{ConsoleConfig, SessionLimits},
 };
@@ -157,7 +158,7 @@ async fn rescue(
         name: field("name"),
     };
     let (pod, now) = (field("pod"), state.server.now());
-    let attempt: Attempt = Arc::new(move |around, go_on| {
+    let attempt: DecisionAttempt = Arc::new(move |around, go_on| {
         let answer = rescue::rescue(around, replicas, &pod, now, go_on)?;
         Ok(answer.map(|answer| answer.to_string()))
     });

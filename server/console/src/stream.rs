@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{Place, Rank};
+use admission::{Place, PlaceRank};
 use axum::{
     body::Body,
     http::header,
@@ -46,11 +46,11 @@ struct PageStream {
     kept: KeptConnection,
     end: StreamEnd,
     decisions: Option<DecisionStream>,
-    _counted: Counted,
+    _counted: StreamCount,
 }
 
 /// Counts a stream until it is dropped.
-struct Counted(Arc<ConsoleState>);
+struct StreamCount(Arc<ConsoleState>);
 
 /// Opens a stream. If there are too many, the oldest is evicted.
 pub(crate) async fn open(
@@ -59,7 +59,9 @@ pub(crate) async fn open(
     peer: &AdminPeer,
     view: PageView,
 ) -> Result<Response, Refused> {
-    let place = state.places.take(peer.address.ip().into(), Rank::Settled);
+    let place = state
+        .places
+        .take(peer.address.ip().into(), PlaceRank::Settled);
     let place = place.map_err(|_| Refused::too_many_streams(state.places.max()))?;
     let decisions = match view.subject() {
         Some(subject) => {
@@ -79,7 +81,7 @@ pub(crate) async fn open(
         kept: peer.keep(),
         end,
         decisions,
-        _counted: Counted::new(state),
+        _counted: StreamCount::new(state),
     };
     tokio::spawn(stream.run());
     let headers = [
@@ -90,16 +92,16 @@ pub(crate) async fn open(
     Ok((headers, body).into_response())
 }
 
-// === impl Counted ===
+// === impl StreamCount ===
 
-impl Counted {
+impl StreamCount {
     fn new(state: &Arc<ConsoleState>) -> Self {
         state.streams.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(state))
     }
 }
 
-impl Drop for Counted {
+impl Drop for StreamCount {
     fn drop(&mut self) {
         let streams: &AtomicU32 = &self.0.streams;
         streams.fetch_sub(1, Ordering::Relaxed);

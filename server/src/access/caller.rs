@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Extensions;
-use server_access::{Cluster, Credential, Identity, Permissions};
+use server_access::{Identity, NamedCluster, Permissions, VerifiedCredential};
 
 use crate::capacity::Owner;
 
@@ -21,7 +21,7 @@ pub(crate) struct Caller {
 /// What a connection says of its peer.
 pub(super) struct CallPeer {
     pub(super) address: String,
-    pub(super) credential: Credential,
+    pub(super) credential: VerifiedCredential,
 }
 
 // === impl Caller ===
@@ -65,7 +65,7 @@ impl Caller {
             .permissions
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        permissions.may_view(Cluster {
+        permissions.may_view(NamedCluster {
             uid: &session.cluster_uid,
             name: &session.cluster_name,
             shard: &session.shard,
@@ -133,13 +133,13 @@ pub(crate) fn proven(proved: &transport::Credential) -> Option<Identity> {
     identity.filter(|identity| *identity != Identity::Anonymous)
 }
 
-fn credential(proved: &transport::Credential) -> Credential {
+fn credential(proved: &transport::Credential) -> VerifiedCredential {
     match proved {
-        transport::Credential::None => Credential::None,
-        transport::Credential::Certificate(certificate) => Credential::Certificate {
+        transport::Credential::None => VerifiedCredential::None,
+        transport::Credential::Certificate(certificate) => VerifiedCredential::Certificate {
             uris: certificate.uri_names.clone(),
             dns_names: certificate.dns_names.clone(),
         },
-        transport::Credential::UnixPeer { uid, .. } => Credential::UnixUid(*uid),
+        transport::Credential::UnixPeer { uid, .. } => VerifiedCredential::UnixUid(*uid),
     }
 }

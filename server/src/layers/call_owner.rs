@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::{BodyFault, BodyOwner, Full, Rank};
+use admission::{BodyFault, BodyOwner, Full, PlaceRank};
 use server_access::Identity;
 use tonic::Status;
 
@@ -32,7 +32,7 @@ impl BodyOwner for CallOwner {
 
     fn hold(&self, bytes: usize) -> Result<Place, Full> {
         self.peer
-            .take_weight(&self.shared.received, Rank::Settled, bytes)
+            .take_weight(&self.shared.received, PlaceRank::Settled, bytes)
     }
 
     /// Returns a refusal as an error of a body, from which it can be told again.

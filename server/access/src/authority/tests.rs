@@ -2,7 +2,7 @@
 
 use super::*;
 
-const EU: Cluster<'_> = Cluster {
+const EU: NamedCluster<'_> = NamedCluster {
     uid: "uid-eu",
     name: "eu",
     shard: "",
@@ -78,7 +78,7 @@ fn cluster_that_the_policy_names_belongs_to_those_it_names() {
     let eu = authority.admit(&uri("eu"), EU).expect("named");
     assert!(authority.admit(&uri("eu-standby"), EU).is_ok());
     assert_eq!(authority.recheck(&eu), Ok(()));
-    let other = Cluster {
+    let other = NamedCluster {
         uid: "uid-us",
         name: "us",
         shard: "",
@@ -89,7 +89,7 @@ fn cluster_that_the_policy_names_belongs_to_those_it_names() {
 #[test]
 fn name_of_anothers_cluster_is_not_granted_and_the_session_is_served() {
     let mut authority = with_policy(NAMED);
-    let thief = Cluster { uid: "uid-x", ..EU };
+    let thief = NamedCluster { uid: "uid-x", ..EU };
     let admission = authority.admit(&uri("us"), thief).expect("its own uid");
     assert!(!admission.is_name_granted());
     assert!(
@@ -110,9 +110,9 @@ fn name_of_anothers_cluster_is_not_granted_and_the_session_is_served() {
 }
 
 /// A cluster whose uid and name are given.
-const fn cluster(uid: &'static str, name: &'static str) -> Cluster<'static> {
+const fn cluster(uid: &'static str, name: &'static str) -> NamedCluster<'static> {
     let shard = "";
-    Cluster { uid, name, shard }
+    NamedCluster { uid, name, shard }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 use super::grant::{Grant, Role};
-use crate::{identity::IdentityPattern, pattern::Pattern, permissions::Scope};
+use crate::{identity::IdentityPattern, pattern::Pattern, permissions::GrantScope};
 
 /// What is wrong with a policy, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -107,7 +107,7 @@ fn grant(raw: RawGrant) -> Result<Grant, Wrong> {
     Ok(Grant {
         identities: self::identities(&identities)?,
         role,
-        scope: Scope {
+        scope: GrantScope {
             clusters: patterns("clusters", clusters)?,
             names: patterns("names", names)?,
             shards: patterns("shards", shards)?,

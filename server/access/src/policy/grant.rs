@@ -2,7 +2,7 @@
 
 use crate::{
     identity::{Identity, IdentityPattern},
-    permissions::Scope,
+    permissions::GrantScope,
 };
 
 /// Gives identities a role for clusters.
@@ -13,7 +13,7 @@ pub struct Grant {
     /// What.
     pub role: Role,
     /// Of which clusters; an admin's are all.
-    pub scope: Scope,
+    pub scope: GrantScope,
 }
 
 /// What an identity is for a cluster.

@@ -26,7 +26,7 @@ identities = ["dns:ops.example.org"]
 role = "admin"
 "#;
 
-const EU: Cluster<'_> = Cluster {
+const EU: NamedCluster<'_> = NamedCluster {
     uid: "uid-eu",
     name: "eu",
     shard: "",
@@ -45,21 +45,21 @@ fn error(text: &str) -> (usize, String) {
 fn agent_serves_and_sees_its_clusters_and_no_others() {
     let agent = permissions(Identity::Uri("spiffe://example.org/agent/eu".into()));
     assert!(agent.may_open(EU) && agent.may_view(EU));
-    assert!(!agent.may_open(Cluster {
+    assert!(!agent.may_open(NamedCluster {
         uid: "uid-us",
         ..EU
     }));
-    assert!(!agent.may_view(Cluster {
+    assert!(!agent.may_view(NamedCluster {
         uid: "uid-us",
         ..EU
     }));
-    let test = Cluster {
+    let test = NamedCluster {
         uid: "x",
         name: "test-1",
         shard: "a",
     };
     assert!(agent.may_open(test));
-    assert!(!agent.may_open(Cluster { shard: "b", ..test }));
+    assert!(!agent.may_open(NamedCluster { shard: "b", ..test }));
     assert!(agent.may_call(Some(Need::Agent)) && !agent.may_call(Some(Need::Admin)));
 }
 
@@ -100,14 +100,14 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
     let us = Identity::Uri("spiffe://example.org/agent/us".into());
     assert_eq!(policy.named_for_uid(&eu, EU), Naming::This);
     assert_eq!(policy.named_for_uid(&us, EU), Naming::Others);
-    let free = Cluster {
+    let free = NamedCluster {
         uid: "uid-us",
         name: "test-us",
         shard: "",
     };
     assert_eq!(policy.named_for_uid(&us, free), Naming::Nobody);
     assert_eq!(
-        policy.named_for_name(&us, Cluster { name: "eu", ..free }),
+        policy.named_for_name(&us, NamedCluster { name: "eu", ..free }),
         Naming::Others
     );
 }
@@ -214,7 +214,7 @@ fn policy_of_the_documents_is_valid() {
     let (text, _) = block.split_once("```").expect("it ends");
     let policy = Policy::parse(text).expect("valid");
     let agent = Identity::Subject("system:serviceaccount:decree-system:decree-agent".to_owned());
-    let production = Cluster {
+    let production = NamedCluster {
         uid: "6c1c1b5e-0d5f-4b52-9a39-6d9c0f6f2a11",
         name: "production",
         shard: "",
