@@ -45,8 +45,10 @@ fn drain_names_who_loses_what_and_changes_nothing() {
     );
     let json = system.decree(&["simulate", "--drain", "node-b", "-o", "json"]);
     let answer: Value = serde_json::from_str(&json.out).expect("JSON");
-    let sets = answer["replicaSets"].as_array().expect("a list");
-    let deleted = sets.iter().filter_map(|set| set["deletedPods"].as_array());
+    let listed = answer["replicaSets"].as_array().expect("a list");
+    let deleted = listed
+        .iter()
+        .filter_map(|set| set["deletedPods"].as_array());
     assert_eq!(deleted.map(Vec::len).sum::<usize>(), there);
     let names = system.decree(&["simulate", "--drain", "node-b", "-o", "name"]);
     let expected = sets.iter().map(|name| format!("replicaset.apps/{name}\n"));
