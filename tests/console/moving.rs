@@ -1,7 +1,7 @@
 //! The picture of the README that moves: what the story of a scale-down photographed, one after the other, in one SVG.
 //!
-//! An SVG needs no player, shows text as sharp as the page, and stands still for those who ask for reduced motion. Nothing in it is loaded from
-//! elsewhere, as browsers load nothing for an image.
+//! An SVG needs no player, and moves within a page that runs no script. Nothing in it is loaded from elsewhere, as browsers load nothing for an
+//! image. Opened alone it stands still for those who ask for reduced motion; within a page it is not told, so the README names the still for them.
 
 use std::{env, fmt::Write as _, fs};
 
