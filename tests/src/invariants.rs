@@ -286,11 +286,11 @@ pub fn controller(object: &Object) -> Option<&str> {
     owners.find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
-fn uid(object: &Object) -> &str {
+pub(crate) fn uid(object: &Object) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-fn name(object: &Object) -> &str {
+pub(crate) fn name(object: &Object) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 

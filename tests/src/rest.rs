@@ -4,7 +4,7 @@ use agent_fake::{Kind, Object};
 
 use crate::{
     actors::DecisionServer,
-    invariants::{Verdict, controller, ensure, is_active, replicas, selects},
+    invariants::{Verdict, controller, ensure, is_active, name, replicas, selects, uid},
     world::World,
 };
 
@@ -101,12 +101,4 @@ fn is_settled(world: &World, pod: &Object) -> Verdict {
     ensure(!stray, || {
         format!("{} belongs to an owner that does not select it", name(pod))
     })
-}
-
-fn uid(object: &Object) -> &str {
-    object["metadata"]["uid"].as_str().unwrap_or_default()
-}
-
-fn name(object: &Object) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
 }

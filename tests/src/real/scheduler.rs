@@ -7,7 +7,7 @@ use super::{api_server::ApiServer, assets, program::Program};
 /// A running kube-scheduler; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Scheduler {
-    program: Program,
+    _program: Program,
 }
 
 // === impl Scheduler ===
@@ -20,13 +20,8 @@ impl Scheduler {
     pub async fn start(server: &ApiServer) -> Option<Self> {
         let assets = task::spawn_blocking(assets::scheduler).await;
         let assets = assets.expect("it says why it panics")?;
-        let program = Program::start(assets, server.folder(), "kube-scheduler", &[]);
-        Some(Self { program })
-    }
-
-    /// Returns the end of its log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.program.tail()
+        Some(Self {
+            _program: Program::start(assets, server.folder(), "kube-scheduler", &[]),
+        })
     }
 }
