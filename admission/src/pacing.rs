@@ -89,10 +89,7 @@ impl SessionPacer {
             // A session that waits for its permit does not rest.
             self.usage.until = now;
         }
-        let result = match is_large {
-            true => in_place(step),
-            false => step(),
-        };
+        let result = if is_large { in_place(step) } else { step() };
         let now = Instant::now();
         self.usage.work(now, SESSION_STEP_MAX);
         if self.permit.take_if(|(_, end)| *end <= now).is_some() {
@@ -147,9 +144,10 @@ impl ConnectionPacer {
         queue: impl FnOnce() -> PeerQueue,
     ) -> Poll<()> {
         let now = Instant::now();
-        match std::mem::take(&mut self.rests) {
-            true => self.usage.rest(now),
-            false => self.usage.work(now, CONNECTION_STEP_MAX),
+        if std::mem::take(&mut self.rests) {
+            self.usage.rest(now)
+        } else {
+            self.usage.work(now, CONNECTION_STEP_MAX)
         }
         if self.passing.is_none() && self.usage.is_busy() {
             self.passing = Some(Box::pin(queue().pass()));

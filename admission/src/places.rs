@@ -226,9 +226,12 @@ impl<I: PeerIdentity> Holders<I> {
             holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
         });
         // The newcomer's weight counts, so that a peer takes nothing from another that holds as much.
-        let would_hold = |owner: &PlaceOwner<I>| match owner.is_of_one_peer_with(newcomer) {
-            true => self.held(owner) + weight,
-            false => self.held(owner),
+        let would_hold = |owner: &PlaceOwner<I>| {
+            if owner.is_of_one_peer_with(newcomer) {
+                self.held(owner) + weight
+            } else {
+                self.held(owner)
+            }
         };
         below
             .min_by_key(|(id, holder)| {

@@ -90,9 +90,10 @@ impl Table {
             needed: &needed.widths,
             room: self.columns.unwrap_or(usize::MAX),
         };
-        match self.fits {
-            true => table.fitted(),
-            false => table.shortened(),
+        if self.fits {
+            table.fitted()
+        } else {
+            table.shortened()
         }
     }
 

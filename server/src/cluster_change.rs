@@ -164,9 +164,10 @@ impl Decisions {
 
     /// Returns a copy, unless a ReplicaSet was too large for it.
     fn fitting(&self, copy: ReplicaSetsCopy) -> Result<ReplicaSetsCopy, Refusal> {
-        match copy.is_too_large() {
-            true => Err(self.too_many_objects()),
-            false => Ok(copy),
+        if copy.is_too_large() {
+            Err(self.too_many_objects())
+        } else {
+            Ok(copy)
         }
     }
 

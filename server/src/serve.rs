@@ -389,9 +389,10 @@ impl Health {
     }
 
     async fn report(&self, ready: bool) {
-        let status = match ready {
-            true => ServingStatus::Serving,
-            false => ServingStatus::NotServing,
+        let status = if ready {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
         };
         for service in [
             "",

@@ -176,9 +176,10 @@ fn quota_table(answer: &v1::SimulateClusterResponse) -> Table {
             set.replicas.to_string(),
             set.active.to_string(),
             set.creates.to_string(),
-            match least == most {
-                true => most.to_string(),
-                false => format!("{least} to {most}"),
+            if least == most {
+                most.to_string()
+            } else {
+                format!("{least} to {most}")
             },
         ]);
     }
@@ -187,9 +188,10 @@ fn quota_table(answer: &v1::SimulateClusterResponse) -> Table {
 
 /// Returns the deleted pods, of many the first.
 fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
-    let shown = match is_wide {
-        true => set.deleted_pods.len(),
-        false => set.deleted_pods.len().min(NAMES_MAX),
+    let shown = if is_wide {
+        set.deleted_pods.len()
+    } else {
+        set.deleted_pods.len().min(NAMES_MAX)
     };
     let names = set.deleted_pods[..shown].join(",");
     let shown = i32::try_from(shown).unwrap_or(i32::MAX);

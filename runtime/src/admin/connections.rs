@@ -161,9 +161,10 @@ impl AdminConnection {
         let is_over = self.end.as_mut().poll(cx).is_ready()
             || self.taken.as_mut().poll(cx).is_ready()
             || self.age.as_mut().poll(cx).is_ready();
-        match is_over {
-            true => Poll::Ready(io::ErrorKind::TimedOut.into()),
-            false => Poll::Pending,
+        if is_over {
+            Poll::Ready(io::ErrorKind::TimedOut.into())
+        } else {
+            Poll::Pending
         }
     }
 

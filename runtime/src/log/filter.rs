@@ -55,9 +55,10 @@ fn directive(text: &str) -> Result<&str, FilterError> {
     };
     let is_level = LEVELS.iter().any(|it| it.eq_ignore_ascii_case(level));
     let is_valid = is_level && subject != Some("") && target.is_none_or(is_target);
-    match is_valid && EnvFilter::try_new(text).is_ok() {
-        true => Ok(text),
-        false => Err(FilterError(text.to_owned())),
+    if is_valid && EnvFilter::try_new(text).is_ok() {
+        Ok(text)
+    } else {
+        Err(FilterError(text.to_owned()))
     }
 }
 

@@ -123,9 +123,10 @@ impl<'a> Line<'a> {
     }
 
     fn pretty(self, color: bool) -> String {
-        let (paint, dim, plain) = match color {
-            true => (paint(self.level), DIM, PLAIN),
-            false => ("", "", ""),
+        let (paint, dim, plain) = if color {
+            (paint(self.level), DIM, PLAIN)
+        } else {
+            ("", "", "")
         };
         let (time, level) = (format!("{:.3}", self.time), self.level.as_str());
         let time = time.split_once('T').map_or(&*time, |(_, time)| time);
@@ -165,9 +166,10 @@ fn shown(value: &Value) -> String {
     };
     let text = escaped(text);
     let is_word = !text.is_empty() && !text.contains([' ', '"', '=']);
-    match is_word {
-        true => text,
-        false => format!("\"{}\"", text.replace('"', "\\\"")),
+    if is_word {
+        text
+    } else {
+        format!("\"{}\"", text.replace('"', "\\\""))
     }
 }
 

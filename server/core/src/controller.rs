@@ -224,9 +224,10 @@ impl Controller {
         loop {
             let (due, was_first) = self.next_due(now)?;
             let step = due.answered.as_ref().map(|(step, _)| step);
-            let adoptable = match sync::may_claim(step) {
-                true => self.index.adoptable(due.set),
-                false => Vec::new(),
+            let adoptable = if sync::may_claim(step) {
+                self.index.adoptable(due.set)
+            } else {
+                Vec::new()
             };
             let set = self.index.set(due.set);
             let max = self.config.operations_in_flight_max;

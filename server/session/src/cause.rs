@@ -185,9 +185,10 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
         return without_ready_pods(node, explain);
     }
-    let (lacking, what) = match ready < replicas {
-        true => (i64::from(replicas) - i64::from(ready), "ready"),
-        false => (i64::from(replicas) - i64::from(available), "available yet"),
+    let (lacking, what) = if ready < replicas {
+        (i64::from(replicas) - i64::from(ready), "ready")
+    } else {
+        (i64::from(replicas) - i64::from(available), "available yet")
     };
     let finding = Finding::passing(format!("{lacking} of {all} not {what}"));
     match known.unready {
@@ -202,9 +203,10 @@ fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
     let pods = count(*pods, "known active pod");
     let text = format!("None of the {pods} on {} is ready", short(name));
     // The name of a node stands in a command only if a shell takes it for a word.
-    let next = match is_subdomain(name.as_bytes()) {
-        true => format!("kubectl describe node {name}"),
-        false => explain,
+    let next = if is_subdomain(name.as_bytes()) {
+        format!("kubectl describe node {name}")
+    } else {
+        explain
     };
     Finding::passing(text.as_str()).group(text).next(next)
 }

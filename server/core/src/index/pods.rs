@@ -119,9 +119,10 @@ impl Index {
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         match known {
             Some((id, true, version)) => {
-                CreatedPod::Known(match is_newer_written(pod.version, version) {
-                    true => self.change_pod(now, id, pod),
-                    false => PodUpdate::Nothing,
+                CreatedPod::Known(if is_newer_written(pod.version, version) {
+                    self.change_pod(now, id, pod)
+                } else {
+                    PodUpdate::Nothing
                 })
             }
             _ if self.is_gone(pod) => CreatedPod::Gone,

@@ -89,9 +89,12 @@ fn first(k: u32) -> Vec<Arc<str>> {
 #[test]
 fn decision_from_a_snapshot_takes_what_is_free_first() {
     let all = first(5);
-    let taken = |name: &str| match name == &*all[0] || name == &*all[2] {
-        true => NameUse::Taken,
-        false => NameUse::Free,
+    let taken = |name: &str| {
+        if name == &*all[0] || name == &*all[2] {
+            NameUse::Taken
+        } else {
+            NameUse::Free
+        }
     };
     let names = cursor(NameSeed::default()).next_names("a-", 3, taken);
     assert_eq!(names, [&all[1], &all[3], &all[4]].map(Arc::clone));
@@ -153,9 +156,12 @@ fn cursor_goes_round_the_end() {
 fn cursor_ends_when_every_name_is_taken() {
     let mut cursor = of_session();
     let last = pod_name("a-", &uid("u"), 5);
-    let but_one = |name: &str| match name == &*last {
-        true => NameUse::Free,
-        false => NameUse::InFlight,
+    let but_one = |name: &str| {
+        if name == &*last {
+            NameUse::Free
+        } else {
+            NameUse::InFlight
+        }
     };
     assert_eq!(cursor.next_names("a-", 2, but_one), [Arc::clone(&last)]);
 }
@@ -192,9 +198,12 @@ fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
     cursor.retry(&name);
-    let in_flight = |it: &str| match it == &*name {
-        true => NameUse::InFlight,
-        false => NameUse::Free,
+    let in_flight = |it: &str| {
+        if it == &*name {
+            NameUse::InFlight
+        } else {
+            NameUse::Free
+        }
     };
     assert_ne!(cursor.next_names("a-", 1, in_flight), [Arc::clone(&name)]);
     assert_eq!(cursor.next_names("a-", 1, free), [name]);
@@ -205,9 +214,12 @@ fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
     cursor.retry(&name);
-    let taken = |it: &str| match it == &*name {
-        true => NameUse::Taken,
-        false => NameUse::Free,
+    let taken = |it: &str| {
+        if it == &*name {
+            NameUse::Taken
+        } else {
+            NameUse::Free
+        }
     };
     assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
     assert_ne!(cursor.next_names("a-", 1, free), [name]);
@@ -219,9 +231,12 @@ fn name_of_two_unknown_creates_is_tried_again_when_the_pod_of_one_is_gone() {
     let name = cursor.next_names("a-", 1, free).remove(0);
     cursor.retry(&name);
     cursor.retry(&name);
-    let taken = |it: &str| match it == &*name {
-        true => NameUse::Taken,
-        false => NameUse::Free,
+    let taken = |it: &str| {
+        if it == &*name {
+            NameUse::Taken
+        } else {
+            NameUse::Free
+        }
     };
     assert_ne!(cursor.next_names("a-", 1, taken), [Arc::clone(&name)]);
     cursor.mark_gone(&name);

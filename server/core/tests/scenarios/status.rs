@@ -252,9 +252,10 @@ fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they
     let mut rig = Rig::of(vec![set("web", 1), set("api", 1)], pods);
     let mut creates = None;
     while let Some(batch) = rig.poll() {
-        match matches!(batch.action, Action::Create { .. }) {
-            true => creates = Some(batch),
-            false => rig.succeed(&batch),
+        if matches!(batch.action, Action::Create { .. }) {
+            creates = Some(batch)
+        } else {
+            rig.succeed(&batch)
         }
     }
     let counted = |rig: &Rig| {

@@ -249,9 +249,10 @@ fn batch_that_is_overlooked_while_others_are_answered_ends_the_session() {
             let outcomes: Vec<_> = outcomes.collect();
             session.handle_frame(
                 now,
-                request(match outcomes.is_empty() {
-                    true => Asked::Heartbeat(v1::Heartbeat::default()),
-                    false => Asked::Outcomes(v1::Outcomes { outcomes }),
+                request(if outcomes.is_empty() {
+                    Asked::Heartbeat(v1::Heartbeat::default())
+                } else {
+                    Asked::Outcomes(v1::Outcomes { outcomes })
                 }),
             );
             session.handle_timeout(now);

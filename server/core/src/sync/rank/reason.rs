@@ -179,9 +179,10 @@ pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, Strin
         Some(node) => format!("{} on {}", pod.rank, beginning(node)),
         None => format!("{} unassigned", pod.rank),
     };
-    let ready_for = match ready.ready {
-        true => age(bucket(ready.since, now)),
-        false => "not ready".to_owned(),
+    let ready_for = if ready.ready {
+        age(bucket(ready.since, now))
+    } else {
+        "not ready".to_owned()
     };
     let restarts = match sidecar_restarts {
         0 => restarts.to_string(),
