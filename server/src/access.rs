@@ -1,8 +1,8 @@
-//! Who calls and what they may: proof taken from connections and calls, a check before every method, and an end to the streams
-//! of those who may no more.
+//! Access control: credentials of connections and calls, a check before every method, and the end of streams that are not allowed any
+//! more.
 //!
-//! [`Authorize`] wraps all services: it finds out who calls and puts a [`Caller`] into the request, or refuses it. Handlers take the
-//! [`Caller`] from there and ask it which clusters it may see; a session is admitted by its Hello ([`Access::admit`]). [`Access::watch`]
+//! [`Authorize`] wraps all services: it identifies the caller and puts a [`Caller`] into the request, or refuses the call. Handlers ask
+//! the [`Caller`] which clusters it may see. A Hello must be admitted before its session opens ([`Access::admit`]). [`Access::watch`]
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
 use std::{
@@ -47,7 +47,7 @@ pub use self::{key_server::FetchError, watched_file::AccessError};
 
 const BEARER: &str = "Bearer ";
 
-/// Decides on every call of one server.
+/// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
     authority: Arc<Mutex<Authority>>,
@@ -62,10 +62,10 @@ pub(crate) struct Access {
 // === impl Access ===
 
 impl Access {
-    /// Reads policy and keys.
+    /// Reads the policy and the keys.
     ///
     /// # Errors
-    /// If one of the files cannot be used, or flags do not fit together.
+    /// If a file is invalid, or flags contradict each other.
     pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, AccessError> {
         let policy = args.policy.as_deref().map(PolicyFile::open).transpose()?;
         let (policy, parsed) = policy.unzip();
@@ -82,10 +82,10 @@ impl Access {
         })
     }
 
-    /// Finds out who calls a method, and whether they may.
+    /// Identifies the caller of a method and checks the policy.
     ///
     /// # Errors
-    /// If they may not. It is counted and logged.
+    /// If the policy does not allow the call. The refusal is counted and logged.
     pub(crate) async fn authorize(
         &self,
         path: &str,
@@ -110,7 +110,7 @@ impl Access {
         authorized.map_err(|denial| self.refuse(&peer.address, path, denial))
     }
 
-    /// Returns who calls: whom the token names if there is one and this server takes them, else whom the connection has proven.
+    /// The token decides if there is one and this server accepts tokens, otherwise the certificate or socket of the connection.
     async fn identify(
         &self,
         peer: &CallPeer,
@@ -126,10 +126,10 @@ impl Access {
         Ok((Identity::of(&peer.credential)?, None))
     }
 
-    /// Admits the session that a Hello asks for. A name that belongs to another's cluster is taken out of the Hello.
+    /// Admits the session of a Hello. If the cluster's name belongs to another identity, the name is removed from the Hello.
     ///
     /// # Errors
-    /// If the caller may not serve that cluster.
+    /// If the caller is not allowed to serve the cluster.
     pub(crate) fn admit(
         &self,
         caller: &Caller,
@@ -153,7 +153,7 @@ impl Access {
         Ok(Admitted::new(authority, caller.clone(), admission))
     }
 
-    /// Follows a session that was admitted, which ends when its agent may no more.
+    /// Tracks an admitted session, which ends when its agent loses the permission.
     pub(crate) fn open_session(
         &self,
         admitted: Admitted,
@@ -163,27 +163,27 @@ impl Access {
         let stream = StreamEntry::session(&admitted, session_id, end_signal);
         let new = admitted.admission().clone();
         let open = self.streams.open(stream, Some(admitted));
-        // The policy may have changed since the Hello, and this session may now own its uid and its name exclusively. Streams that use neither
-        // are not checked: many agents open sessions at once.
+        // The policy may have changed since the Hello, and this session may now own its uid and its name exclusively. Only streams that
+        // use one of the two are checked, because many agents open sessions at once.
         self.end_the_denied(|admission| admission.is_some_and(|it| it.shares_a_word_with(&new)));
         open
     }
 
-    /// Follows a stream that is not a session, which ends when its caller may no more.
+    /// Tracks a stream other than a session, which ends when its caller loses the permission.
     pub(crate) fn open_watch(&self, caller: &Caller, end_signal: &EndSignal) -> OpenStream {
         self.streams
             .open(StreamEntry::watch(caller, end_signal), None)
     }
 
-    /// Returns who opened a session, as a policy names them.
+    /// The identity as a policy writes it.
     pub(crate) fn identity_of(&self, session_id: &str) -> Option<String> {
         self.streams.identity_of(session_id)
     }
 
-    /// Lets a session go on until the proof of this call expires. Returns when that is, in seconds since 1970.
+    /// Extends a session until the credential of this call expires. Returns the expiry in seconds since 1970.
     ///
     /// # Errors
-    /// If the caller has no such session.
+    /// If the session is not one of the caller's.
     pub(crate) fn renew(&self, caller: &Caller, session_id: &str) -> Result<Option<i64>, Refusal> {
         if self.streams.renew(caller, session_id) {
             Ok(caller.expires())
@@ -192,7 +192,7 @@ impl Access {
         }
     }
 
-    /// Ends those of the streams that are concerned whose callers may no more, and tells the others what they may.
+    /// Of the concerned streams, ends the denied ones and gives the others their new permissions.
     fn end_the_denied(&self, is_concerned: impl Fn(Option<&Admission>) -> bool) {
         let now = clock::seconds();
         let authority = self.authority();
@@ -215,7 +215,6 @@ impl Access {
         }
     }
 
-    /// Counts and logs a denial.
     fn refuse(&self, peer: &str, method: &str, denial: Denial) -> Refusal {
         let reason = denial.cause();
         let denials = &self.metrics.denials;
@@ -234,10 +233,8 @@ impl Access {
     }
 }
 
-/// Reads a policy once.
-///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read, or the policy is invalid.
 pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
     PolicyFile::open(path).map(|(_, policy)| policy)
 }

@@ -1,4 +1,4 @@
-//! Flags, environment and file of `decree-server`, and what they configure.
+//! Flags, environment and configuration file of `decree-server`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -15,13 +15,13 @@ use transport::ListenEndpoint;
 use crate::access::args::AccessArgs;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The files that a server has open beside its connections: listeners, recordings, standard streams.
+/// The files that a server opens besides its connections: listeners, recordings, standard streams.
 const FILES_BESIDE: usize = 64;
-/// Fits the 512 MiB that the manifests grant.
+/// Fits into the 512 MiB that the manifests grant.
 const MEMORY_MAX: usize = 288 << 20;
-/// About 400,000 pods, and less than all of it, so that one session does not take everything.
+/// Fits about 400,000 pods. Less than [`MEMORY_MAX`], so that one session does not take everything.
 const SESSION_MEMORY_MAX: usize = 192 << 20;
-/// With one thread, a busy session would keep all others waiting.
+/// With one thread, a busy session would block all other sessions.
 const THREADS_MIN: usize = 2;
 /// More threads than any machine can use.
 const THREADS_MAX: usize = 1024;
@@ -228,7 +228,7 @@ pub struct Limits {
 // === impl Args ===
 
 impl Args {
-    /// Returns how many threads serve the sessions.
+    /// The number of threads that serve the sessions.
     #[must_use]
     pub fn threads(&self) -> usize {
         let processors = || available_parallelism().map_or(THREADS_MIN, NonZeroUsize::get);
@@ -316,7 +316,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns how many files and sockets the server may come to have open.
+    /// The maximum number of files and sockets that the server opens.
     #[must_use]
     pub fn files(&self) -> u64 {
         let Limits {
@@ -329,7 +329,7 @@ impl Config {
         (connections_max + 2 * admin_connections_max + streams + FILES_BESIDE) as u64
     }
 
-    /// Returns the default on free ports of the loopback interface, without probe port: for use inside another process.
+    /// The default configuration with free ports of the loopback interface and without probe port, for use inside another process.
     #[must_use]
     pub fn embedded() -> Self {
         let free = SocketAddr::new(LOOPBACK, 0);

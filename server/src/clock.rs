@@ -1,4 +1,4 @@
-//! Where the server learns the time; sessions and the core are given it.
+//! The only source of time in the server. Sessions and the core get the time as an argument.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,12 +13,11 @@ pub(crate) struct Clock(Instant);
 // === impl Clock ===
 
 impl Clock {
-    /// Returns clocks whose monotonic one begins at 0.
+    /// Starts the monotonic clock at 0.
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// Returns the time on both.
     pub(crate) fn now(self) -> Now {
         Now {
             wall: now(),
@@ -26,13 +25,13 @@ impl Clock {
         }
     }
 
-    /// Returns when the monotonic one shows this time.
+    /// The instant at which the monotonic clock shows this time.
     pub(crate) fn instant(self, monotonic: Duration) -> Instant {
         self.0 + monotonic
     }
 }
 
-/// Returns the wall clock's time.
+/// The time of the wall clock.
 pub(crate) fn now() -> Timestamp {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => Timestamp(nanos(since)),
@@ -40,7 +39,7 @@ pub(crate) fn now() -> Timestamp {
     }
 }
 
-/// Returns the wall clock's time in seconds since 1970.
+/// The wall clock in seconds since 1970.
 pub(crate) fn seconds() -> i64 {
     now().0.div_euclid(1_000_000_000)
 }

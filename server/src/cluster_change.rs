@@ -1,5 +1,5 @@
-//! `SimulateCluster`: which ReplicaSets a change of the cluster affects. Its sessions copy those that are concerned; everything else happens
-//! beside the threads that serve sessions.
+//! `SimulateCluster`: which ReplicaSets a change of the cluster affects. The sessions only copy the concerned ReplicaSets; the rest runs
+//! outside the threads that serve sessions.
 
 use decree::v1::{self, simulate_cluster_request::Change};
 use server_core::{Impact, Interrupted, ReplicaSetsCopy};
@@ -18,15 +18,15 @@ use crate::{
     visible::find_cluster,
 };
 
-/// The longest name of a node or namespace.
+/// The maximum length of the name of a node or namespace.
 const NAME_MAX: usize = 253;
 
-/// The sessions of the cluster that is asked for, one for each shard.
+/// The sessions of the requested cluster, one for each shard.
 type Shards = [Registered<SessionHandle>];
 
-/// Which part of the answer is asked for.
+/// The requested page.
 struct Wanted {
-    /// After which namespace and name.
+    /// The namespace and name after which the page begins.
     after: (String, String),
     limit: usize,
     until: Instant,
@@ -35,7 +35,7 @@ struct Wanted {
 // === impl Decisions ===
 
 impl Decisions {
-    /// Returns one page of the ReplicaSets that a change would affect.
+    /// One page of the ReplicaSets that a change would affect.
     pub(crate) async fn simulate_change(
         &self,
         caller: &Caller,
@@ -77,7 +77,7 @@ impl Decisions {
         wanted: &Wanted,
     ) -> Result<v1::SimulateClusterResponse, Refusal> {
         let objects_max = self.0.config.limits.decide_objects_max;
-        // One more than asked for tells whether there is another page.
+        // One more than requested tells whether there is another page.
         let bounds = (wanted.limit + 1, objects_max);
         let mut found = Vec::new();
         let mut complete_to: Option<Page> = None;
@@ -162,7 +162,7 @@ impl Decisions {
         })
     }
 
-    /// Returns a copy, unless a ReplicaSet was too large for it.
+    /// Refuses a copy from which a ReplicaSet was left out because of its size.
     fn fitting(&self, copy: ReplicaSetsCopy) -> Result<ReplicaSetsCopy, Refusal> {
         if copy.is_too_large() {
             Err(self.too_many_objects())
@@ -178,19 +178,19 @@ impl Decisions {
         }
     }
 
-    /// Returns how many bytes a page may have.
+    /// The maximum size of a page, in bytes.
     fn bytes_max(&self) -> usize {
         self.0.config.limits.frame_bytes_max / 2
     }
 }
 
-/// What the ReplicaSets of a namespace need.
+/// The needs of the ReplicaSets of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Need {
-    /// How many pods count.
+    /// The number of pods that the quota counts.
     pods: i64,
     creates: i64,
-    /// How many pods are deleted, as they are surplus.
+    /// The number of surplus pods, which are deleted.
     surplus: i64,
 }
 
@@ -205,7 +205,7 @@ impl Need {
         }
     }
 
-    /// Returns how many pods a quota lets be created, once surplus ones are gone.
+    /// The number of pods that a quota allows to create after the surplus pods are gone.
     fn room(&self, quota: i32) -> i64 {
         (i64::from(quota) - (self.pods - self.surplus)).max(0)
     }
@@ -230,7 +230,7 @@ fn effects(
     })
 }
 
-/// Returns the change that is asked for, if it is one.
+/// Validates the change of a request.
 fn checked(change: Option<Change>) -> Result<Change, Refusal> {
     let refuse = |field, fault, description: String| {
         Err(Refusal::field(Violation::new(field, fault, description)))

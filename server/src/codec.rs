@@ -1,4 +1,4 @@
-//! Messages of gRPC as they are: those that take them read them.
+//! A gRPC codec without decoding: each handler reads the bytes of its messages.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::{
@@ -6,7 +6,6 @@ use tonic::{
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 
-/// Takes and writes messages as bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BytesCodec;
 

@@ -1,4 +1,4 @@
-//! This server as the console asks it: `InspectionService` without gRPC, and what it does not say yet.
+//! The backend of the console: `InspectionService` without gRPC, and data that the service does not have yet.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -26,11 +26,10 @@ use crate::{
     shared::Shared,
 };
 
-/// A server as its console knows it.
 #[derive(Debug)]
 struct ConsoleBackend(Arc<Shared>);
 
-/// Adds the console to the routes of the admin port, unless it is turned off.
+/// Adds the console to the routes of the admin port, unless the console is turned off.
 pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
     let Config { limits, tls, .. } = &shared.config;
     let config = server_console::ConsoleConfig {
@@ -58,12 +57,12 @@ impl ConsoleBackend {
         Decisions(Arc::clone(&self.0))
     }
 
-    /// Returns when an answer that is asked for now is due.
+    /// The deadline of a request that arrives now.
     fn until(&self) -> Instant {
         Instant::now() + self.0.config.deadline
     }
 
-    /// Follows a stream of the caller, which has to end when the signal is sent.
+    /// Registers a stream of the caller, which ends by the signal.
     fn open(&self, caller: &Caller) -> (OpenStream, EndSignal) {
         let end_signal = EndSignal::default();
         let open = self.0.access.open_watch(caller, &end_signal);

@@ -1,5 +1,5 @@
-//! `Decide`: the message is read one object at a time, so that what it holds takes memory only if it is valid, and all of it happens
-//! beside the threads that serve sessions, for as long as somebody waits for the answer.
+//! `Decide`: the message is read one object at a time, so that only valid objects take memory. All of the work runs outside the threads
+//! that serve sessions, and stops when the caller does not wait for the answer any more.
 
 use decree::v1;
 use prost::{DecodeError, Message};
@@ -15,29 +15,29 @@ use crate::{
     error::{Limit, Refusal},
 };
 
-/// What a `Decide` is about, as far as it has been read.
+/// The input of a `Decide`, as far as it has been read.
 struct DecideInput {
     objects_max: usize,
     subject: Option<v1::ReplicaSet>,
-    /// How many bytes of it have come.
+    /// The bytes of the subject so far.
     subject_bytes: usize,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
     now: Option<prost_types::Timestamp>,
     options: Option<v1::Options>,
-    /// How many of each repeated field there have been.
+    /// The number of entries of each repeated field so far.
     places: [usize; 2],
     violations: Violations,
 }
 
-/// The first violations, and how many there are beside them.
+/// The first violations, and the number of further ones.
 #[derive(Debug, Default)]
 struct Violations {
     first: Vec<Violation>,
     more: usize,
 }
 
-/// Reads what is asked and decides; what is wrong with any object is wrong with the request.
+/// Reads a request and decides. Any invalid object makes the request invalid.
 pub(crate) fn decide(
     mut message: &[u8],
     limits: &Limits,
@@ -96,7 +96,7 @@ impl DecideInput {
         }
     }
 
-    /// Takes a field by its number in `DecideRequest`. A message that comes in parts is one message, as in any protobuf.
+    /// Takes a field by its number in `DecideRequest`. As in any protobuf message, the parts of a repeated message field are merged.
     fn take(&mut self, number: u32, field: &[u8]) -> Result<(), Refusal> {
         match number {
             1 => {
@@ -203,7 +203,7 @@ impl Violations {
         self.first.is_empty()
     }
 
-    /// Adds what is wrong with the object at a path, which is not written where nobody will read it.
+    /// Adds the violations of the object at `path`. `path` is only computed if the violation is reported.
     fn add(&mut self, path: impl FnOnce() -> String, mut found: Vec<Violation>) {
         let room = VIOLATIONS_MAX - self.first.len();
         self.more += found.len().saturating_sub(room);

@@ -1,8 +1,8 @@
-//! Everything that the server refuses, and the one place where a `tonic::Status` is written.
+//! All refusals of the server, and the one place that creates a `tonic::Status`.
 //!
-//! Each refusal carries a `google.rpc.ErrorInfo` with the domain `decree.dev` and a reason that docs/protocol.md explains;
-//! beside it stand the details that fit: `BadRequest`, `PreconditionFailure`, `QuotaFailure`, `ResourceInfo`, `RetryInfo`.
-//! However large the message was that is refused, its refusal fits the headers that common clients take ([`bounds`]).
+//! Each refusal carries a `google.rpc.ErrorInfo` with the domain `decree.dev` and a reason that docs/protocol.md explains.
+//! Fitting details come with it: `BadRequest`, `PreconditionFailure`, `QuotaFailure`, `ResourceInfo`, `RetryInfo`.
+//! A refusal fits into the headers that common clients accept, even if the refused message was large ([`bounds`]).
 
 use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
 
@@ -20,12 +20,12 @@ mod bounds;
 /// The domain of every `ErrorInfo`.
 pub const DOMAIN: &str = "decree.dev";
 
-/// How long a client that met a limit waits before it tries again.
+/// The delay before a client that met a limit should retry.
 const OVERLOAD_RETRY: Duration = Duration::from_secs(1);
-/// How many of the clusters are named that one word fits.
+/// The maximum number of clusters that an ambiguous name lists.
 const UIDS_NAMED_MAX: usize = 4;
 
-/// What is refused and why. The message is the status' message.
+/// A refusal with its reason. The text becomes the message of the status.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum Refusal {
     #[error(transparent)]
@@ -66,7 +66,7 @@ pub(crate) enum Refusal {
     Transport { code: Code, message: String },
 }
 
-/// What is bounded.
+/// A bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Sessions,
@@ -81,7 +81,7 @@ pub(crate) enum Limit {
 // === impl Limit ===
 
 impl Limit {
-    /// Returns the refusal of what would exceed the limit of `max`.
+    /// The refusal of a request that would exceed the limit of `max`.
     pub(crate) const fn refusal(self, max: usize) -> Refusal {
         Refusal::Exhausted { what: self, max }
     }
@@ -104,27 +104,25 @@ impl fmt::Display for Limit {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Returns the refusal of one field.
     pub(crate) fn field(violation: Violation) -> Self {
         Self::invalid(vec![violation])
     }
 
-    /// Returns the refusal of fields.
     pub(crate) const fn invalid(violations: Vec<Violation>) -> Self {
         Self::Session(SessionRefusal::Invalid(violations))
     }
 
-    /// Returns the word for programs: `ErrorInfo.reason`.
+    /// The value of `ErrorInfo.reason`.
     pub(crate) fn reason(&self) -> &'static str {
         self.nature().1
     }
 
-    /// Returns the words for people, cut to what a status may carry.
+    /// The message of the status, cut to the maximum length.
     pub(crate) fn message(&self) -> String {
         cut(&self.to_string(), MESSAGE_MAX)
     }
 
-    /// Returns how long to wait before the same is worth trying again, where it is.
+    /// The delay before a retry can succeed; `None` if a retry is useless.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Session(SessionRefusal::Draining { reconnect_after }) => Some(*reconnect_after),
@@ -148,7 +146,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the code, the reason, and the facts that go with it.
+    /// The gRPC code, the reason, and the metadata.
     fn nature(&self) -> (Code, &'static str, Vec<(&'static str, String)>) {
         match self {
             Self::Session(refusal) => (session_code(refusal), refusal.reason(), facts(refusal)),
@@ -232,7 +230,7 @@ impl Refusal {
     }
 }
 
-/// Returns the first of many uids for a message.
+/// The first uids of a long list.
 fn quoted(uids: &[String]) -> String {
     let first = uids.iter().take(UIDS_NAMED_MAX);
     let first = first.map(|uid| format!("{uid:?}"));
@@ -240,10 +238,10 @@ fn quoted(uids: &[String]) -> String {
     first.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what a status that tonic wrote by itself amounts to here. Its `INTERNAL` is about a message that it cannot decode:
-/// the peer's fault, not the server's.
+/// The refusal for a status that tonic created. Tonic's `INTERNAL` means a message that cannot be decoded, which is an error of the
+/// peer.
 pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
-    // What this server refused below the library is told as it is.
+    // A refusal by this server's body below tonic is reported unchanged.
     let source = status.source().and_then(|it| it.downcast_ref::<Refusal>());
     if let Some(refusal) = source {
         return refusal.clone();
@@ -289,7 +287,7 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
     }
 }
 
-/// Returns the facts of a refusal, with how many entries of its list a status leaves out.
+/// The metadata of a refusal, with the number of list entries that a status leaves out.
 fn facts(refusal: &SessionRefusal) -> Vec<(&'static str, String)> {
     let omitted = if let SessionRefusal::Invalid(violations) = refusal {
         violations.len() - named(violations)
@@ -306,7 +304,7 @@ fn omitted(count: usize) -> Option<(&'static str, String)> {
     (count > 0).then(|| ("omitted", count.to_string()))
 }
 
-/// Returns how many of the violations a status names.
+/// The number of violations that fit into a status.
 fn named(violations: &[Violation]) -> usize {
     let text = |text: &str| text.len().min(TEXT_MAX);
     let sizes = violations.iter().map(|violation| {

@@ -1,4 +1,4 @@
-//! What a server must be told before it lets other machines in: who they are, and what they may do.
+//! The check that a server that other machines can reach identifies its peers and has a policy.
 
 use std::fmt;
 
@@ -10,22 +10,21 @@ use crate::{
     args::Config,
 };
 
-/// Where a server would let everyone on other machines do everything, or nobody anything.
+/// A server that would let everyone on other machines do everything, or nobody anything.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{listen} lets other machines in, and {fault}; {remedy}, or listen on a loopback address or unix:PATH, or accept it with --insecure"
 )]
 pub struct Exposed {
-    /// The flag and its value.
     listen: String,
     fault: ExposureFault,
     remedy: Remedy,
 }
 
-/// Why a server does not let other machines in.
+/// Why a server must not accept connections from other machines.
 #[derive(Debug, Error)]
 pub enum ExposureError {
-    /// It would let everyone do everything, or nobody anything.
+    /// The server would let everyone do everything, or nobody anything.
     #[error(transparent)]
     Exposed(#[from] Exposed),
     /// The policy cannot be read.
@@ -33,18 +32,18 @@ pub enum ExposureError {
     Access(#[from] AccessError),
 }
 
-/// What is wrong.
+/// The fault of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExposureFault {
-    /// Everyone may do everything.
+    /// The server asks for no credential.
     NothingIsAsked,
-    /// Everyone with such a proof may do everything.
+    /// Everyone with such a credential may do everything.
     NoPolicy(ProofKind),
-    /// Nobody may do anything, as nobody can prove to be someone whom the policy names.
+    /// Nobody may do anything, because nobody can prove an identity of the policy.
     NoProof,
 }
 
-/// How peers prove who they are.
+/// The kind of credential that the server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProofKind {
     Certificate,
@@ -52,15 +51,15 @@ enum ProofKind {
     Either,
 }
 
-/// What to do about a fault.
+/// The remedy for a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Remedy(ExposureFault);
 
-/// Checks that a server that other machines reach asks who they are and knows what they may do. With `--insecure`, warns where it does
-/// not.
+/// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the error into a
+/// warning.
 ///
 /// # Errors
-/// If it does not, or the policy cannot be read.
+/// If the server does not, or the policy cannot be read.
 pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
     if config.listen.is_local() {
         return Ok(());
@@ -137,7 +136,7 @@ impl fmt::Display for Remedy {
                 return formatter.write_str("give --tls-ca or --token-keys");
             }
         };
-        // In single quotes, as in a line of JSON the others are escaped.
+        // In single quotes, because a JSON log line would escape double quotes.
         write!(
             formatter,
             "{before}--policy with a file such as: grant = [{{identities = ['{identity}'], role = 'agent', clusters = ['*']}}]"

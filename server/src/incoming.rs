@@ -1,7 +1,7 @@
-//! Accepts connections as long as there are places, and closes idle ones.
+//! Accepts connections up to a limit, and closes idle ones.
 //!
-//! hyper keeps a connection on which nothing happens, or whose peer reads nothing, for as long as the peer likes, and tonic has no
-//! way to close the connections that are left after a drain; all of this is done here, below HTTP/2.
+//! hyper keeps a silent connection for as long as the peer likes, also if the peer reads nothing. tonic cannot close the connections
+//! that remain after a drain. So this module does both, below HTTP/2.
 
 use std::{
     io,
@@ -30,26 +30,25 @@ use crate::{
     peer::ConnectionPeer,
 };
 
-/// How long to wait when the system has no room for another connection.
+/// The delay after an accept for which the system lacks resources.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
-/// How long the statuses of ended calls have to reach a peer whose certificate does not hold any more.
+/// How long the statuses of ended calls have to reach a peer whose certificate is not valid any more.
 const FINAL_STATUSES: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake. HTTP/2 begins with `P`.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// A connection that ends when it is idle for too long, its peer reads nothing, its peer's certificate does not hold any more, its
-/// place goes to another, or the server is through.
+/// A connection. It ends when it is idle for too long, its place is taken, or the server stops. It also ends when its peer reads nothing,
+/// or the peer's certificate is not valid any more.
 pub(crate) struct Connection {
     stream: ByteStream,
     peer: ConnectionPeer,
     timeouts: ConnectionTimeouts,
     pacer: ConnectionPacer,
     queue: FairQueue,
-    /// Whether a byte has come.
     has_received: bool,
-    /// When to look whether the connection is idle.
+    /// The time of the next idle check.
     look: Pin<Box<Sleep>>,
-    /// Runs while the system takes nothing of what is to be written.
+    /// Runs while the system accepts none of the bytes to write.
     stalled: Option<Pin<Box<Sleep>>>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     ended: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -57,31 +56,31 @@ pub(crate) struct Connection {
     open: OpenConnection,
 }
 
-/// Holds a connection's place, and counts it.
+/// The place of a connection, and its entry in the metrics.
 #[derive(Debug)]
 struct OpenConnection {
     metrics: Metrics,
     place: Place,
 }
 
-/// How long a connection may be of no use.
+/// How long a connection may be useless.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionTimeouts {
-    /// From its beginning to its first call.
+    /// From the beginning to the first call.
     pub(crate) first_call: Duration,
-    /// Without a call.
+    /// From one call to the next.
     pub(crate) idle: Duration,
-    /// Without a byte being read by the peer while there are some for it.
+    /// Without the peer reading a byte of waiting output.
     pub(crate) write: Duration,
 }
 
-/// How connections are accepted.
+/// The settings for accepting connections.
 #[derive(Clone, Debug)]
 pub(crate) struct AcceptSettings {
     pub(crate) places: Arc<Places>,
     pub(crate) timeouts: ConnectionTimeouts,
     pub(crate) metrics: Metrics,
-    /// Where busy connections wait.
+    /// The queue of busy connections.
     pub(crate) queue: FairQueue,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
@@ -89,8 +88,8 @@ pub(crate) struct AcceptSettings {
     pub(crate) stop: CancellationToken,
 }
 
-/// Accepts connections until `settings.stop`. When all places are taken, the idlest connection is evicted, or
-/// the new one is closed if none may be.
+/// Accepts connections until `settings.stop`. When all places are taken, a new connection evicts the idlest one, or is closed if none
+/// can be evicted.
 pub(crate) fn accept(
     mut listener: Listener,
     acceptor: Acceptor,
@@ -126,12 +125,12 @@ async fn accept_all(
                 };
                 let (acceptor, settings, sender) =
                     (acceptor.clone(), settings.clone(), sender.clone());
-                // A peer that takes its time for the handshake keeps no other waiting.
+                // A slow handshake delays no other connection.
                 tokio::spawn(async move {
                     if let Some(connection) =
                         Connection::open(socket, &acceptor, &settings, place).await
                     {
-                        // Nobody takes it once the server stops.
+                        // The receiver is gone once the server stops.
                         let _ = sender.send(Ok(connection)).await;
                     }
                 });
@@ -147,14 +146,14 @@ async fn accept_all(
 // === impl Connection ===
 
 impl Connection {
-    /// Finds out who the peer is; `None` if it does not say so in time, must not come in, or its place goes to another.
+    /// Identifies the peer. `None` if the peer is too slow or not allowed, or another connection takes its place.
     async fn open(
         socket: Socket,
         acceptor: &Acceptor,
         settings: &AcceptSettings,
         place: Place,
     ) -> Option<Self> {
-        // As long as nobody has proved who they are.
+        // Until the peer has proved an identity.
         let source = PeerNetwork::from(socket.address().ip());
         let queue = settings.queue.peer((None::<Identity>, source));
         let open = OpenConnection::new(settings, place);
@@ -185,7 +184,7 @@ impl Connection {
         })
     }
 
-    /// Notes that bytes have come; in plain text, they are not those of TLS.
+    /// Notes received bytes. A plain-text connection must not begin with a TLS handshake.
     fn check_first(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(first) = bytes.first().filter(|_| !self.has_received) else {
             return Ok(());
@@ -213,7 +212,7 @@ impl Connection {
         self.poll_idle(cx).map(|()| io::ErrorKind::TimedOut.into())
     }
 
-    /// Looks once in a while rather than at each call's end.
+    /// Checks from time to time, not at the end of each call.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.look.as_mut().poll(cx));
@@ -233,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// Returns what became of a write, or the end of a peer that has read nothing for too long.
+    /// Passes the result of a write on, or ends a peer that has read nothing for too long.
     fn poll_written(
         &mut self,
         cx: &mut Context<'_>,
@@ -266,7 +265,7 @@ impl AsyncRead for Connection {
         let Self {
             pacer, peer, queue, ..
         } = &mut *self;
-        // A token proves who the peer is after the connection was accepted.
+        // A token identifies the peer only after the connection was accepted.
         ready!(pacer.poll_read(cx, || peer.queue(queue)));
         let before = buffer.filled().len();
         let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
@@ -319,7 +318,7 @@ impl Connected for Connection {
     }
 }
 
-/// Waits until a certificate does not hold any more, and a little longer.
+/// Waits until a certificate is not valid any more, and a little longer.
 async fn after_end(ended: impl Future<Output = Ended>) {
     ended.await;
     sleep(FINAL_STATUSES).await;

@@ -1,4 +1,4 @@
-//! `InspectionService`: what the sessions know and wait for. Every answer comes from a session's own task.
+//! `InspectionService`: the state of the sessions. Each answer comes from a session's own task.
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
@@ -21,10 +21,9 @@ use crate::{
     watchers::{Viewer, Watch},
 };
 
-/// How long one session may take when all are asked.
+/// How long one session may take to answer when all sessions are asked.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Serves `InspectionService`.
 #[derive(Clone, Debug)]
 pub(crate) struct Inspection(pub(crate) Arc<Shared>);
 
@@ -96,7 +95,6 @@ impl InspectionService for Inspection {
 // === impl Inspection ===
 
 impl Inspection {
-    /// Returns one page of the ReplicaSets that the caller may see.
     pub(crate) async fn list(
         &self,
         caller: Caller,
@@ -121,7 +119,7 @@ impl Inspection {
             let mut of_cluster = Vec::new();
             for one in shards {
                 let (after, namespace) = (after.clone(), namespace.clone());
-                // One more than asked for tells whether there is another page.
+                // One more than requested tells whether there is another page.
                 let summaries = ask_if_there(one, move |session, now| {
                     session.list(now, (&after.0, &after.1), &namespace, limit + 1)
                 });
@@ -143,7 +141,7 @@ impl Inspection {
         })
     }
 
-    /// Returns one ReplicaSet, with its last decisions.
+    /// One ReplicaSet, with its last decisions.
     pub(crate) async fn describe(
         &self,
         caller: Caller,
@@ -166,7 +164,6 @@ impl Inspection {
         Err(Refusal::ReplicaSetUnknown { namespace, name })
     }
 
-    /// Begins a watch of decisions.
     pub(crate) fn watch(
         &self,
         caller: Caller,
@@ -184,7 +181,7 @@ impl Inspection {
         watchers.watch(request, viewer, self.0.drain_refusal())
     }
 
-    /// Returns what other controllers did differently.
+    /// The actions in which other controllers differed from this server.
     pub(crate) async fn differences(
         &self,
         caller: Caller,
@@ -220,7 +217,6 @@ impl Inspection {
         Ok(answer)
     }
 
-    /// Returns the sessions that the caller may see.
     pub(crate) async fn sessions(&self, caller: Caller) -> Vec<v1::SessionSummary> {
         let mut sessions = Vec::new();
         for one in visible(&self.0, &caller) {
@@ -230,7 +226,7 @@ impl Inspection {
     }
 }
 
-/// Asks one session of many: one that ends meanwhile or does not answer must not keep the others' answers back.
+/// Asks one of many sessions. `None` from a session that ends or does not answer, so that the other answers are not delayed.
 pub(crate) async fn ask_if_there<T: Send + 'static>(
     session: &Registered<SessionHandle>,
     query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
@@ -239,7 +235,6 @@ pub(crate) async fn ask_if_there<T: Send + 'static>(
     answer.await.ok()?.ok()
 }
 
-/// Adds what one more session has found.
 fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesResponse) {
     let v1::ListDifferencesResponse {
         mut differences,

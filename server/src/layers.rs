@@ -1,5 +1,5 @@
-//! What every call passes: a guard against what is not gRPC, bounds on what a call may take, counters, details for statuses that tonic
-//! writes itself, and an end when the peer's certificate does not hold any more.
+//! The layers of every call: a check that it is gRPC, bounds, counters, details for the statuses of tonic, and the end of calls whose
+//! peer has an invalid certificate.
 
 use std::{
     pin::Pin,
@@ -29,7 +29,7 @@ mod instrumented;
 mod single;
 
 const GRPC: &str = "application/grpc";
-/// Says which compressions are spoken; it comes with the refusal of any other.
+/// The header with the supported compressions, part of the refusal of any other.
 const ENCODINGS: &str = "grpc-accept-encoding";
 const DETAILS: &str = "grpc-status-details-bin";
 
@@ -37,7 +37,7 @@ const DETAILS: &str = "grpc-status-details-bin";
 #[derive(Clone, Debug)]
 pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
 
-/// What [`CallLayer`] makes of a service.
+/// A service behind [`CallLayer`].
 #[derive(Clone, Debug)]
 pub(crate) struct CallService<S> {
     shared: Arc<Shared>,
@@ -81,10 +81,10 @@ where
             Ok(under_way) => under_way,
             Err(refusal) => return Box::pin(async { Ok(counted.refuse(refusal)) }),
         };
-        // Taken before tonic arms its timeout, so that this deadline passes first.
+        // Read before tonic starts its timeout, so that this deadline passes first.
         let limit = deadline::limit(request.headers(), shared.config.deadline);
         let until = Instant::now() + limit;
-        // The caller's deadline bounds streams too, except a session, which ends itself with a frame.
+        // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
         let last = deadline::requested(request.headers()).filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
         let mut request = request.map(|body| Received::new(body, CallOwner::new(&shared, &peer)));
@@ -95,7 +95,7 @@ where
         let clone = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            // Many calls with proofs to check may come at once: sessions are served between them.
+            // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
             peer.queue(&shared.beginning).pass().await;
             let response = match shape {
                 CallShape::Single => {
@@ -108,7 +108,7 @@ where
     }
 }
 
-/// Takes a call's place. Sessions have places of their own.
+/// Takes the place of a call. Sessions have separate places.
 fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<UnderWay, Refusal> {
     if let Some(ended) = peer.proved().has_ended() {
         return Err(Refusal::CertificateEnded(ended));
@@ -123,7 +123,7 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
     Ok(UnderWay::new(peer.activity().begin_call(), place))
 }
 
-/// Returns the HTTP answer to what is no gRPC call. A browser's form must not be able to reach a method.
+/// The HTTP response to a request that is not gRPC. A browser's form must not be able to reach a method.
 fn not_grpc(request: &Request<Body>) -> Option<Response<Body>> {
     let status = if request.method() != Method::POST {
         StatusCode::METHOD_NOT_ALLOWED
@@ -148,7 +148,7 @@ fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
 }
 
-/// Gives a status that came without details the `ErrorInfo` that every status of this server has.
+/// Adds the `ErrorInfo` that every status of this server has to a status without details.
 fn with_details(response: Response<Body>, frame_bytes_max: usize) -> Response<Body> {
     let headers = response.headers();
     let Some(status) = Status::from_header_map(headers) else {

@@ -3,18 +3,18 @@
 //! # Theory of operation
 //!
 //! [`Server::bind`] opens the sockets, [`Server::serve`] serves them until its token is cancelled and then drains. A call of
-//! `Reconcile` becomes a session: one task that owns one `server_session::Session`, feeds it what the agent streams in and
-//! streams out what it decides. Other tasks query a session by messages; only its own task touches it, so
-//! there is no lock on it. `Decide` runs the same core on the snapshot in the request.
+//! `Reconcile` becomes a session: one task that owns one `server_session::Session`, feeds it the frames of the agent and sends
+//! its output. Other tasks query a session by messages. Only its own task touches the session, so it needs no lock.
+//! `Decide` runs the same core on the snapshot in the request.
 //!
-//! **Invariant:** a session harms no other: what it holds, queues and has in flight is bounded, and a panic ends it alone.
+//! **Invariant:** a session harms no other session: its memory, queues and operations in flight are bounded, and a panic ends it alone.
 //! **Invariant:** there is at most one live session for each cluster and shard, and its epoch is the newest seen alive.
-//! **Invariant:** no method is reached but through `access`, which knows who calls and what they may.
-//! **Invariant:** other machines are let in only where peers prove who they are and a policy says what they may, or `--insecure` waives that.
+//! **Invariant:** every method is reached through `access`, which identifies the caller and checks its permissions.
+//! **Invariant:** other machines are let in only if peers prove who they are and a policy exists, unless `--insecure` waives that.
 //! **Invariant:** every status but OK carries an `ErrorInfo` whose reason docs/protocol.md explains.
 //! **Invariant:** a recorder that cannot keep up ends a recording, never a session.
 //!
-//! Deliberately outside: credentials of any cluster, anything but recordings that outlives a session, and every decision.
+//! Deliberately outside: cluster credentials, persistent state other than recordings, and every decision.
 
 mod access;
 mod args;

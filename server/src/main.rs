@@ -6,13 +6,13 @@ use decree_server::{Args, Server};
 use runtime::{config, environment, failure, process, shutdown};
 use tokio::runtime::Builder;
 
-/// A session that ends frees millions of texts beside the threads that serve others: that must not hold them up.
+/// A session that ends frees millions of texts beside the threads that serve others. The free must not block those threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many tasks run before the sockets are looked at again. A session that has much to do may be among them.
+/// The number of tasks that run between two polls of the sockets. A busy session may be among the tasks.
 const EVENT_INTERVAL: u32 = 16;
-/// How long the end may take beyond the drain: the last words to all peers, and the last of the recordings.
+/// How long the process may take after the drain: for the final statuses to all peers and the end of the recordings.
 const STOP_MARGIN: Duration = Duration::from_secs(8);
 
 fn main() -> ExitCode {
@@ -29,14 +29,14 @@ fn main() -> ExitCode {
 fn start(args: Args) -> Result<(), Box<dyn Error>> {
     args.log.init()?;
     environment::warn_of_unknown();
-    // Before there are other threads, which inherit it.
+    // Before other threads start, because they inherit the time slice.
     process::shorten_time_slice();
     let mut runtime = Builder::new_multi_thread();
     runtime.worker_threads(args.threads()).enable_all();
     let runtime = runtime.event_interval(EVENT_INTERVAL).build()?;
     process::raise_file_limit(args.server.files());
     let ended = runtime.block_on(run(args.server));
-    // What is still computed is computed for nobody.
+    // Nobody waits for the running computations.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,4 @@
-//! What the server counts. Names are upstream's where upstream has one; labels are bounded, and none names a ReplicaSet or a pod.
+//! The metrics of the server. Names are upstream's where upstream has one. Labels are bounded, and none names a ReplicaSet or a pod.
 
 use prometheus_client::{
     metrics::{
@@ -21,7 +21,7 @@ pub(crate) use self::{
 mod newest;
 mod queue;
 
-/// The buckets of grpc-prometheus, which are the default ones of Prometheus' library for Go.
+/// The buckets of grpc-prometheus: the default buckets of the Prometheus library for Go.
 const GRPC_BUCKETS: [f64; 11] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -30,7 +30,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
-/// All metrics of the server; clones share the values.
+/// All metrics of the server. Clones share the values.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     pub(crate) sessions: Gauge,
@@ -43,7 +43,7 @@ pub(crate) struct Metrics {
     pub(crate) view_age: Family<SessionLabels, Gauge<f64, std::sync::atomic::AtomicU64>>,
     pub(crate) session_memory: Family<SessionLabels, Gauge>,
     pub(crate) unconverged: Family<UnconvergedLabels, Gauge>,
-    /// The session that shows these three.
+    /// The session that shows the three gauges with labels above.
     pub(crate) newest: Newest,
     pub(crate) session_ends: Counters<1>,
     pub(crate) events: Counters<1>,
@@ -71,14 +71,14 @@ pub(crate) struct Metrics {
     queue_wait: Histograms<1>,
     queue_work: Histograms<1>,
     pub(crate) unfinished: UnfinishedWork,
-    /// Registered where the TLS files are loaded.
+    /// Registered when the TLS files are loaded.
     pub(crate) tls: transport::Metrics,
 }
 
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers everything with the text that `/metrics` shows beside it: what it says, and what to do about it.
+    /// Registers all metrics. The help text of each one states its meaning and the action to take.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::new();
         metrics.register_sessions(registry);
@@ -92,12 +92,12 @@ impl Metrics {
         metrics
     }
 
-    /// Returns these with the metrics of TLS that the files were loaded with.
+    /// Replaces the TLS metrics with those of the loaded files.
     pub(crate) fn with_tls(self, tls: transport::Metrics) -> Self {
         Self { tls, ..self }
     }
 
-    /// Returns the count of syncs put off because the view of a kind was older than a write.
+    /// The syncs that were put off because the view of a kind was older than a write.
     pub(crate) fn stale_sync_skips(&self, kind: Kind) -> Counter {
         self.stale_sync_skips.get_or_create_owned(&match kind {
             Kind::Pod => [("group", ""), ("resource", "pods")],
@@ -105,7 +105,6 @@ impl Metrics {
         })
     }
 
-    /// Returns the series of the work queue.
     pub(crate) fn queue(&self) -> QueueMetrics {
         QueueMetrics {
             depth: self.queue_depth.get_or_create_owned(&queue::NAME),
@@ -116,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// Shows the series of upstream's names from the start, as upstream does.
+    /// Creates the series with upstream's names at 0, as upstream does.
     fn begin_at_zero(&self) {
         drop(self.queue());
         for kind in [Kind::Pod, Kind::ReplicaSet] {

@@ -1,4 +1,4 @@
-//! Where a page of ReplicaSets ends, as the token that the next request brings back.
+//! Pagination of ReplicaSets, with tokens that the next request returns.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::error::Refusal;
 const SIZE_DEFAULT: usize = 500;
 const SIZE_MAX: i32 = 1_000;
 
-/// The place of a ReplicaSet in the order of all: cluster, namespace, name. The default is before the first.
+/// The position of a ReplicaSet in the order of cluster, namespace and name. The default is before the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Page {
     cluster: String,
@@ -23,7 +23,7 @@ pub(crate) struct Page {
     name: String,
 }
 
-/// Returns how many ReplicaSets a page has.
+/// Validates the requested page size.
 pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     match usize::try_from(asked) {
         Ok(0) => Ok(SIZE_DEFAULT),
@@ -39,7 +39,7 @@ pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     }
 }
 
-/// Cuts a page to `limit` items and about `bytes`. Returns it with the token of the next page, which is empty if there is none.
+/// Cuts a page to `limit` items and about `bytes`. The token of the next page is empty if there is none.
 pub(crate) fn cut<T: Message>(
     found: Vec<(Page, T)>,
     limit: usize,
@@ -65,7 +65,7 @@ pub(crate) fn cut<T: Message>(
 // === impl Page ===
 
 impl Page {
-    /// Reads a token; the empty one is the beginning.
+    /// Parses a token. The empty token is the beginning.
     pub(crate) fn parse(token: &str) -> Result<Self, Refusal> {
         if token.is_empty() {
             return Ok(Self::default());
@@ -76,14 +76,12 @@ impl Page {
         })
     }
 
-    /// Returns the place of a ReplicaSet of a session.
     pub(crate) fn of(identity: &SessionIdentity, summary: &v1::ReplicaSetSummary) -> Self {
         let object = summary.replica_set.as_ref();
         let (namespace, name) = object.map_or(("", ""), |it| (&it.namespace, &it.name));
         Self::at(identity, namespace, name)
     }
 
-    /// Returns the place of a namespace and name of a session.
     pub(crate) fn at(identity: &SessionIdentity, namespace: &str, name: &str) -> Self {
         Self {
             cluster: identity.cluster().to_owned(),
@@ -93,12 +91,11 @@ impl Page {
         }
     }
 
-    /// Returns its namespace and name.
     pub(crate) fn place(&self) -> (&str, &str) {
         (&self.namespace, &self.name)
     }
 
-    /// Returns after which namespace and name a cluster goes on; `None` if it is done.
+    /// The namespace and name after which the page continues in a cluster; `None` if the cluster is done.
     pub(crate) fn after_in(&self, identity: &SessionIdentity) -> Option<(String, String)> {
         let cluster = (identity.cluster(), identity.cluster_uid.as_str());
         let here = (self.cluster.as_str(), self.cluster_uid.as_str());
@@ -113,7 +110,7 @@ impl Page {
         })
     }
 
-    /// The uid comes with its length, as it may have any printable character; namespace and name have no slash.
+    /// The length precedes the uid, because a uid may have any printable character. Namespace and name have no slash.
     fn split(token: &str) -> Option<Self> {
         let (rest, name) = token.rsplit_once('/')?;
         let (rest, namespace) = rest.rsplit_once('/')?;

@@ -1,8 +1,8 @@
-//! The flight recorder: the frames of each session, in files of a folder that never holds more than its bound.
+//! The flight recorder: the frames of each session, in files of a folder with a maximum size.
 //!
-//! A session appends its records to a buffer in memory, which costs it an encoding and a lock that is seldom contended. One
-//! thread takes the buffers of all sessions every few milliseconds and writes them down. Where the thread or its disk falls behind, or a session has
-//! used up its share, that recording ends with a mark; the session goes on.
+//! A session appends its records to a buffer in memory, which costs an encoding and a lock that is rarely contended. One thread writes
+//! the buffers of all sessions every few milliseconds. If the thread or its disk falls behind, or a session has used up its share, the
+//! recording ends with a mark. The session continues.
 
 use std::{
     fs::File,
@@ -30,20 +30,20 @@ mod writer;
 
 pub(crate) use self::session_recording::{RecordedSession, SessionRecording};
 
-/// The recordings that may wait to be begun; of more that begin at once, some are not made.
+/// The maximum number of recordings that wait to be started. Beyond it, sessions go unrecorded.
 const BEGINNING_MAX: usize = 256;
-/// How long a server that ends waits until recordings are written: a disk that hangs must not keep it.
+/// How long a server waits at its end until recordings are written. A disk that hangs must not block the end.
 pub(crate) const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why nothing can be recorded.
+/// Why the server cannot record.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// The folder is not there and cannot be made, or not be read.
+    /// The folder cannot be created or read.
     #[error("{}: recordings cannot be kept here", folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -52,30 +52,30 @@ pub enum RecordError {
     Taken(PathBuf),
 }
 
-/// Begins recordings. Clones begin them in the same folder.
+/// Starts recordings. Clones use the same folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     commands: SyncSender<WriterCommand>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The thread that writes.
+/// The writer thread.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
     commands: SyncSender<WriterCommand>,
-    /// Gets a word when all is written; closes without one if the thread panics.
+    /// Gets a message when all recordings are written. Closes without one if the thread panics.
     written: Receiver<()>,
-    /// Held while the thread lives, so that no other server writes here.
+    /// Locked while the thread lives, so that no other server writes to the folder.
     _lock: File,
 }
 
 // === impl Recorder ===
 
 impl Recorder {
-    /// Makes the folder if need be, and begins to write what recordings hold.
+    /// Creates the folder if necessary, and starts the writer thread.
     ///
     /// # Errors
-    /// If recordings cannot be kept there.
+    /// If recordings cannot be stored in the folder.
     pub(crate) fn start(
         recording: &Recording,
         metrics: Metrics,
@@ -95,7 +95,7 @@ impl Recorder {
         let (finished, written) = sync_channel(1);
         let run = move || {
             writer.run(&arriving);
-            // A server that has waited long enough does not receive it.
+            // The receiver is gone if the server has waited long enough.
             let _ = finished.send(());
         };
         let thread = thread::Builder::new().name("recorder".to_owned());
@@ -109,7 +109,7 @@ impl Recorder {
         Ok(Some((Self { commands, waiting }, thread)))
     }
 
-    /// Returns the recording of a session that is about to be opened with these arguments; nothing is kept of it before [`Self::begin`].
+    /// The recording of a session that is opened with these arguments. Nothing is written before [`Self::begin`].
     pub(crate) fn recording(
         &self,
         now: server_session::Now,
@@ -120,7 +120,7 @@ impl Recorder {
         SessionRecording::new(Arc::clone(&self.waiting), now, config, session_id, hello)
     }
 
-    /// Begins to write a recording; a session that cannot be recorded goes unrecorded.
+    /// Starts to write a recording. If that fails, the session goes unrecorded.
     pub(crate) fn begin(&self, recording: &SessionRecording, started: Timestamp, session_id: &str) {
         let name = ring::name(started, session_id);
         let begin = WriterCommand::Begin(name, recording.opening(), recording.buffer());
@@ -136,7 +136,7 @@ impl Recorder {
 impl WriterThread {
     /// Ends all recordings and waits until they are written, for at most `within`.
     pub(crate) fn finish(self, within: Duration) {
-        // Where the queue is full, the thread has not come to it for long; where it is gone, it has panicked.
+        // A full queue means that the thread hangs, a closed one that it has panicked.
         let _ = self.commands.try_send(WriterCommand::Finish);
         match self.written.recv_timeout(within) {
             Ok(()) => {}

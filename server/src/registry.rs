@@ -1,4 +1,4 @@
-//! Who is connected, for all calls of a server: the registry of sessions behind a lock.
+//! The registry of sessions for all calls of a server, behind a lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,11 +6,10 @@ use server_session::{Registered, SessionIdentity, SessionRegistry};
 
 use crate::{error::Refusal, session::SessionHandle};
 
-/// All live sessions of the server.
 #[derive(Debug, Default)]
 pub(crate) struct LiveSessions(Mutex<SessionRegistry<SessionHandle>>);
 
-/// A session's place in the registry, given back when it is dropped.
+/// The entry of a session in the registry, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<LiveSessions>,
@@ -20,7 +19,7 @@ pub(crate) struct Registration {
 // === impl LiveSessions ===
 
 impl LiveSessions {
-    /// Registers a session. The one that it supersedes is told to end.
+    /// Registers a session. The superseded session is told to end.
     pub(crate) fn register(
         self: Arc<Self>,
         session: Registered<SessionHandle>,
@@ -36,12 +35,11 @@ impl LiveSessions {
         })
     }
 
-    /// Returns the live sessions of a cluster, named by uid or name, or of all; sorted by cluster and shard.
+    /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.
     pub(crate) fn of(&self, cluster: &str) -> Vec<Registered<SessionHandle>> {
         self.lock().of(cluster).into_iter().cloned().collect()
     }
 
-    /// Tells all sessions to end.
     pub(crate) fn end_all(&self, why: &Refusal) {
         for session in self.lock().iter() {
             session.handle.end_signal().send(why.clone());

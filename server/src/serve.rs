@@ -35,14 +35,14 @@ use crate::{
     shared::Shared,
 };
 
-/// How long the last frames of ended calls have to reach their readers before the connections are closed.
+/// How long the final frames of ended calls have to reach their readers before the connections are closed.
 const FLUSH: Duration = Duration::from_millis(500);
-/// How often to look whether a new agent would get a session.
+/// How often readiness is checked: whether a new agent would get a session.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(100);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server whose sockets are open and that is not serving yet.
+/// A server with open sockets that does not serve yet.
 #[derive(Debug)]
 pub struct Server {
     config: Config,
@@ -52,18 +52,17 @@ pub struct Server {
     admin: Option<TcpListener>,
     probe: Option<TcpListener>,
     addresses: Addresses,
-    /// What the admin port serves besides.
     admin_routes: axum::Router,
 }
 
-/// Where a server listens, with the ports that were taken where 0 was asked for.
+/// The listen addresses of a server, with the actual ports in place of port 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Where gRPC is served.
+    /// The address for gRPC.
     pub grpc: ListenEndpoint,
-    /// Where `/livez`, `/readyz`, `/metrics` and the console are served.
+    /// The address for `/livez`, `/readyz`, `/metrics` and the console.
     pub admin: Option<SocketAddr>,
-    /// Where health alone is served.
+    /// The address for health checks only.
     pub probe: Option<SocketAddr>,
 }
 
@@ -76,25 +75,25 @@ pub enum ServeError {
     /// The socket for gRPC could not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// Flags and files do not make a transport.
+    /// TLS flags and files are invalid.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Other machines would be let in without a question.
+    /// Other machines would be let in without authentication.
     #[error(transparent)]
     Exposure(#[from] ExposureError),
     /// A socket has no address.
     #[error("the address of a socket is not known")]
     Address(#[source] io::Error),
-    /// The reflection service could not be made of the contract's descriptors.
+    /// The reflection service could not be created from the contract's descriptors.
     #[error("reflection is not available")]
     Reflection(#[source] tonic_reflection::server::Error),
-    /// Recordings could not be kept.
+    /// Recordings could not be set up.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Who may do what could not be read.
+    /// Access control could not be set up.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Traces could not be exported as flags or environment say.
+    /// The settings of traces are invalid.
     #[error(transparent)]
     Traces(#[from] otlp::StartError),
     /// gRPC could not be served.
@@ -105,11 +104,11 @@ pub enum ServeError {
 // === impl Server ===
 
 impl Server {
-    /// Loads the files of TLS and opens the sockets.
+    /// Loads the TLS files and opens the sockets.
     ///
     /// # Errors
-    /// If the files cannot be used, an address is taken or not ours, or, without `--insecure`, plain text would leave this machine or other
-    /// machines would be let in without proof or policy.
+    /// If the files are invalid or an address is not available. Without `--insecure`, also if plain text would leave this machine or other
+    /// machines would be let in without authentication or policy.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let tls = transport::Metrics::default();
         let acceptor = Acceptor::new(
@@ -139,7 +138,7 @@ impl Server {
         })
     }
 
-    /// Serves further routes on the admin port: for a process that holds more than the server.
+    /// Adds routes to the admin port, for a process that contains more than the server.
     #[must_use]
     pub fn with_admin_routes(self, admin_routes: axum::Router) -> Self {
         Self {
@@ -148,23 +147,23 @@ impl Server {
         }
     }
 
-    /// Returns where the server listens.
+    /// The listen addresses of the server.
     #[must_use]
     pub const fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Returns the way to this server for the process that it runs in: without a socket, and in plain text.
+    /// A connector for the process that the server runs in, without a socket and in plain text.
     #[must_use]
     pub fn connector(&self) -> Connector {
         self.grpc.connector()
     }
 
-    /// Serves until `shutdown` is cancelled, and then drains: agents are told, sessions may finish what is in flight, and
-    /// what is left at the deadline is cut off.
+    /// Serves until `shutdown` is cancelled, and then drains: agents are told, and sessions may finish their operations in flight. At the
+    /// deadline, the remaining sessions are closed.
     ///
     /// # Errors
-    /// If gRPC cannot be served, or recordings cannot be kept where the configuration says.
+    /// If gRPC cannot be served, or recordings cannot be set up.
     pub async fn serve(self, shutdown: CancellationToken) -> Result<(), ServeError> {
         let Self {
             config,
@@ -237,7 +236,7 @@ impl Server {
     }
 }
 
-/// Starts what makes spans and what sends them, if the configuration says where to.
+/// Starts the tracer and the exporter, if the configuration has a collector.
 fn traces(config: &Config, registry: &mut Registry) -> Result<(Tracer, Exporter), ServeError> {
     Ok(Tracer::start(
         &config.otlp,
@@ -254,14 +253,14 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
         .map_err(ServeError::Address)
 }
 
-/// Returns the server of the main port, on which every call is authorized.
+/// The server of the main port, on which every call is authorized.
 fn builder(
     shared: &Arc<Shared>,
 ) -> tonic::transport::Server<Stack<Authorize, Stack<CallLayer, Identity>>> {
     limited_builder(shared).layer(Authorize(Arc::clone(&shared.access)))
 }
 
-/// Accepts connections of the probe port, which speaks plain text: whether a server is healthy is no secret.
+/// Accepts connections of the probe port, which uses plain text because health is no secret.
 fn probe_incoming(
     listener: TcpListener,
     shared: &Shared,
@@ -276,7 +275,7 @@ fn probe_incoming(
     ))
 }
 
-/// Returns tonic's server with every limit that it and hyper leave open.
+/// Tonic's server, with the limits that tonic and hyper do not set by default.
 fn limited_builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
     let limits = &shared.config.limits;
     tonic::transport::Server::builder()
@@ -300,7 +299,7 @@ fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(decree::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        // Details of errors are messages in an Any: without these a client can only show their bytes.
+        // Error details are messages in an Any. Without these descriptors a client can only show their bytes.
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
@@ -330,7 +329,7 @@ struct GrpcTask {
 // === impl GrpcTask ===
 
 impl GrpcTask {
-    /// Serves until `shutdown`, runs `drain`, and closes the connections, if need be without asking.
+    /// Serves until `shutdown`, runs `drain`, and closes the connections, by force if necessary.
     async fn until(
         mut self,
         shutdown: &CancellationToken,
@@ -355,7 +354,7 @@ impl GrpcTask {
     }
 }
 
-/// What health checks and `/readyz` are told: whether a new agent would get a session.
+/// The state that health checks and `/readyz` report: whether a new agent would get a session.
 #[derive(Clone)]
 struct Health {
     shared: Arc<Shared>,
@@ -366,7 +365,6 @@ struct Health {
 // === impl Health ===
 
 impl Health {
-    /// Publishes the state until the drain.
     async fn keep(self) {
         while !self.shared.draining.is_cancelled() {
             sleep(HEALTH_INTERVAL).await;
@@ -376,7 +374,7 @@ impl Health {
         }
     }
 
-    /// Publishes the state: before anybody is served, who may ask at once. Once a drain has begun, nothing else is left to be read.
+    /// Publishes the state, and repeats that if it has changed meanwhile, so that a drain is never hidden. Also called before serving starts.
     async fn publish(&self) {
         loop {
             let ready = self.shared.check_ready();
@@ -422,8 +420,8 @@ impl AcceptSettings {
         }
     }
 
-    /// Returns the settings of the probe port. Its connections are separate, so that peers that hold all connections of the main port do not
-    /// keep probes out.
+    /// The settings of the probe port. Its connections are counted separately, so that peers cannot keep probes out by taking all
+    /// connections of the main port.
     fn for_probes(&self, shared: &Shared) -> Self {
         let max = shared.config.limits.admin_connections_max;
         Self {

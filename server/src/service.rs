@@ -1,4 +1,4 @@
-//! `DecisionService`: sessions, and the two unary calls that answer from the same core.
+//! `DecisionService`: sessions, and two unary calls that use the same core.
 
 use std::sync::Arc;
 
@@ -40,7 +40,6 @@ mod decision_service {
     tonic::include_proto!("decree.v1.DecisionService");
 }
 
-/// Serves `DecisionService`.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions(pub(crate) Arc<Shared>);
 
@@ -105,7 +104,6 @@ impl DecisionService for Decisions {
 // === impl Decisions ===
 
 impl Decisions {
-    /// Returns the service, whose messages have at most so many bytes.
     pub(crate) fn server(shared: &Arc<Shared>) -> DecisionServiceServer<Self> {
         let max = shared.config.limits.frame_bytes_max;
         DecisionServiceServer::new(Self(Arc::clone(shared)))
@@ -113,19 +111,19 @@ impl Decisions {
             .max_encoding_message_size(max)
     }
 
-    /// Returns when nobody waits for the answer of a call any more.
+    /// The deadline of a call.
     pub(crate) fn until(&self, extensions: &Extensions) -> Instant {
         let until = extensions.get::<CallDeadline>().map(|until| until.0);
         until.unwrap_or_else(|| Instant::now() + self.0.config.deadline)
     }
 
-    /// Waits for a permit to compute, and to hold what that takes. Owners alternate, however many requests each has.
+    /// Waits for a permit for the processor time and memory of a computation. Owners alternate, regardless of their number of requests.
     pub(crate) async fn permit(&self, caller: &Caller) -> Permit {
         self.0.decides.peer(caller.owner()).enter().await
     }
 
-    /// Computes something on the blocking pool, at a lower priority than the threads that serve sessions; a panic becomes a refusal.
-    /// It stops when nobody waits for it.
+    /// Computes on the blocking pool, at a lower priority than the threads that serve sessions. A panic becomes a refusal. The
+    /// computation stops when nobody waits for it.
     pub(crate) async fn on_blocking_pool<T: Send + 'static>(
         &self,
         permit: Permit,
@@ -145,7 +143,6 @@ impl Decisions {
         })
     }
 
-    /// Returns the decision that would be made with another number of replicas.
     pub(crate) async fn simulate_for(
         &self,
         caller: Caller,
@@ -178,8 +175,8 @@ impl Decisions {
         .await
     }
 
-    /// Computes something from what a decision on a ReplicaSet reads, beside the threads that serve sessions. `compute` returns `None` for a
-    /// session that does not know the ReplicaSet; the next one of the cluster may.
+    /// Computes from the input of a decision on a ReplicaSet, outside the threads that serve sessions. `compute` returns `None` if the
+    /// session does not know the ReplicaSet; the next session of the cluster may know it.
     pub(crate) async fn about<T: Send + 'static>(
         &self,
         caller: &Caller,
@@ -206,7 +203,7 @@ impl Decisions {
         })
     }
 
-    /// Copies out of a session what a decision reads.
+    /// Copies the input of a decision out of a session.
     pub(crate) async fn surroundings(
         &self,
         session: &SessionHandle,
@@ -217,7 +214,7 @@ impl Decisions {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let around = session.ask(move |session, now| {
             let around = session.surroundings(now, &namespace, &name, max);
-            // Too many are freed here, beside the threads that serve sessions.
+            // A copy that is too large is freed here, outside the threads that serve sessions.
             (around.objects() <= max).then_some(around)
         });
         let what = Limit::DecideObjects;

@@ -1,4 +1,4 @@
-//! One session: a task that feeds the machine, sends its frames, and answers questions between them.
+//! One session: a task that feeds the state machine, sends its frames, and answers queries between them.
 
 use std::sync::Arc;
 
@@ -42,20 +42,20 @@ mod outbox;
 mod telemetry;
 mod traces;
 
-/// The frames taken in a row, as far as they have arrived, before the session is asked for work.
+/// The maximum number of arrived frames that are taken in a row before the session is polled.
 const FRAMES_IN_A_ROW: usize = 64;
-/// From so many bytes on, to take a frame is a large step: a few milliseconds.
+/// A frame from this size on is a large step: a few milliseconds.
 const LARGE_FRAME: usize = 256 << 10;
-/// From so many queued ReplicaSets on, to decide is a large step.
+/// With this many queued ReplicaSets, deciding is a large step.
 const LARGE_QUEUE: usize = 256;
-/// From so many pods of a ReplicaSet on, to choose among them is a large step.
+/// With this many pods in a ReplicaSet, the choice of victims is a large step.
 const LARGE_REPLICA_SET: usize = 4_000;
-/// From so many pods on, to answer a question may be a large step.
+/// With this many pods, a query may be a large step.
 const LARGE_VIEW: usize = 10_000;
-/// More bytes than a valid uid, name or shard of a cluster has: 128 characters.
+/// More than the size of a valid uid, name or shard of a cluster: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
 
-/// What a session's task owns.
+/// The state of a session's task.
 struct SessionTask {
     shared: Arc<Shared>,
     inbound: Streaming<Bytes>,
@@ -68,9 +68,9 @@ struct SessionTask {
     clock: Clock,
     end_signal: EndSignal,
     queries: mpsc::Receiver<Query>,
-    /// When the oldest frame arrived that no batch has followed.
+    /// The arrival of the oldest frame without a later batch.
     arrived: Option<Instant>,
-    /// When the caller's deadline passes.
+    /// The caller's deadline.
     deadline: Option<Instant>,
     draining: bool,
     _registration: Registration,
@@ -79,13 +79,13 @@ struct SessionTask {
     _connection: Option<SettledPlace>,
 }
 
-/// Where a session's stream came from, and the place that it holds until its Hello.
+/// A new stream, with its place until the Hello.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) peer: ConnectionPeer,
     pub(crate) caller: Caller,
     pub(crate) place: Place,
-    /// When the caller's deadline passes.
+    /// The caller's deadline.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -94,12 +94,12 @@ enum SessionInput {
     Query(Query),
     /// A frame, or the end of the stream.
     Frame(Option<Bytes>),
-    /// There is room for more.
+    /// There is memory for more.
     Room,
     Timer,
 }
 
-/// Begins a session on a stream.
+/// Starts a session on a stream.
 pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arrival) -> Frames {
     let (outbox, final_status, frames) = Outbox::new(shared.session_config().patience());
     let task = run(Arc::clone(shared), inbound, outbox, arrival);
@@ -109,7 +109,7 @@ pub(crate) fn open(shared: &Arc<Shared>, inbound: Streaming<Bytes>, arrival: Arr
     frames
 }
 
-/// Runs a session in a task of its own, so that a panic ends it and nothing else.
+/// Runs a session as a separate task, so that a panic ends only the session.
 async fn supervise(
     shared: Arc<Shared>,
     session: impl Future<Output = SessionEnd> + Send + 'static,
@@ -154,7 +154,7 @@ async fn run(
     live.instrument(span).await
 }
 
-/// Waits for the hello, takes a session's place, opens the session and registers it.
+/// Waits for the Hello, takes a share for the session, opens and registers it.
 async fn open_session(
     shared: Arc<Shared>,
     mut inbound: Streaming<Bytes>,
@@ -169,7 +169,7 @@ async fn open_session(
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
-    // A proxy brings many identities, and an identity may be that of many clusters.
+    // A proxy forwards many identities, and one identity may be used by many clusters.
     let owner = (caller.identity(), peer.source());
     let queue = shared.busy.peer(owner);
     // Hundreds of sessions may begin at once.
@@ -224,7 +224,7 @@ async fn open_session(
     Ok((task, span))
 }
 
-/// Returns what every line of a session's log says.
+/// The span whose fields are on every log line of a session.
 fn span_of(identity: &server_session::SessionIdentity) -> tracing::Span {
     tracing::error_span!(
         "session",
@@ -235,7 +235,7 @@ fn span_of(identity: &server_session::SessionIdentity) -> tracing::Span {
     )
 }
 
-/// Waits for the first frame, which is to be a hello.
+/// Waits for the first frame, which must be a Hello.
 async fn first_frame(
     shared: &Shared,
     inbound: &mut Streaming<Bytes>,
@@ -256,8 +256,8 @@ async fn first_frame(
     first.map_err(|refusal| Refusal::from(refusal).into())
 }
 
-/// Admits the caller as the agent of the cluster that a hello names. What is no hello, or too long to be a valid one, is left to
-/// the session to refuse.
+/// Admits the caller as the agent of the cluster in a Hello. `None` for another frame or a Hello that is too long, which the session
+/// refuses.
 fn admit(
     shared: &Shared,
     caller: &Caller,
@@ -289,7 +289,7 @@ impl SessionTask {
     async fn step(&mut self) -> Result<(), SessionEnd> {
         self.send_frames().await?;
         let input = self.next().await?;
-        // Also under steady input.
+        // Here, so that deadlines are also checked under steady input.
         self.check_deadlines()?;
         match input {
             SessionInput::Drain => {
@@ -300,7 +300,7 @@ impl SessionTask {
                 let is_large = self.session.stats().sizes.pods >= LARGE_VIEW;
                 let (session, now) = (&self.session, self.clock.now().wall);
                 self.pacer.step(is_large, || query(session, now)).await;
-                // Frames are served next, however many queries wait.
+                // Frames have priority over queries.
                 if !self.memory.is_short()
                     && let Some(frame) = self.next_arrived().await?
                 {
@@ -314,7 +314,6 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Sends the frames that the session has.
     async fn send_frames(&mut self) -> Result<(), SessionEnd> {
         loop {
             let is_large = self.decides_much();
@@ -348,7 +347,7 @@ impl SessionTask {
         }
     }
 
-    /// Returns whether the next decisions may take long.
+    /// Whether the next decisions may take long.
     fn decides_much(&self) -> bool {
         let Sizes {
             queued,
@@ -381,7 +380,7 @@ impl SessionTask {
         self.pacer.wait(input).await
     }
 
-    /// Takes a frame and those that have arrived behind it; `None` is the end of the stream.
+    /// Takes a frame and the frames that have arrived after it. `None` is the end of the stream.
     async fn take(&mut self, mut frame: Option<Bytes>) -> Result<(), SessionEnd> {
         self.arrived = Some(Instant::now());
         for taken in 1..=FRAMES_IN_A_ROW {
@@ -417,7 +416,7 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Returns the next frame if it has arrived.
+    /// The next frame, if it has already arrived.
     async fn next_arrived(&mut self) -> Result<Option<Option<Bytes>>, SessionEnd> {
         tokio::select! {
             biased;
@@ -429,7 +428,7 @@ impl SessionTask {
         }
     }
 
-    /// Ends the session where its caller's deadline has passed, or the agent has not read for too long.
+    /// Ends the session if its caller's deadline has passed, or the agent has not read for too long.
     fn check_deadlines(&mut self) -> Result<(), SessionEnd> {
         if self
             .deadline
@@ -440,8 +439,7 @@ impl SessionTask {
         self.outbox.check_read()
     }
 
-    /// Gives back the registration of the session at once, and its memory when another thread has freed it. Until then, the memory counts as
-    /// held.
+    /// Removes the registration of the session at once. The memory counts as held until another thread has freed it.
     fn leave(self) {
         let Self {
             session, memory, ..
@@ -457,7 +455,6 @@ fn has_batches(frame: &v1::ReconcileResponse) -> bool {
     matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)))
 }
 
-/// Returns who has a session of a cluster, for tests.
 #[cfg(test)]
 pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::SessionIdentity {
     server_session::SessionIdentity {

@@ -1,4 +1,4 @@
-//! What all calls of one server share.
+//! The state that all calls of one server share.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -23,7 +23,7 @@ use crate::{
     watchers::Watchers,
 };
 
-/// One server, as its calls see it.
+/// The shared state of one server.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) watchers: Arc<Watchers>,
     /// Cancelled when the server begins to drain.
     pub(crate) draining: CancellationToken,
-    /// The sessions, so that a drain can wait for them.
+    /// The tasks of the sessions. A drain waits for them.
     pub(crate) tasks: TaskTracker,
     pub(crate) sessions: Arc<Shares>,
     /// Streams that have not sent their Hello.
@@ -43,19 +43,17 @@ pub(crate) struct Shared {
     pub(crate) calls: Arc<Places>,
     /// Bytes of messages that have not arrived completely, and of unary calls that are not answered.
     pub(crate) received: Arc<Places>,
-    /// Where unary decisions wait to be computed, by owner.
+    /// The queue of unary decisions, by owner.
     pub(crate) decides: FairQueue,
-    /// What the sessions hold.
     pub(crate) memory: Arc<Memory>,
-    /// Where busy sessions and connections wait, by identity at an address.
+    /// The queue of busy sessions and connections, by identity and address.
     pub(crate) busy: FairQueue,
-    /// Where calls wait to begin, one after the other.
+    /// The queue of new calls, which begin one at a time.
     pub(crate) beginning: FairQueue,
-    /// Where sessions are recorded, if they are.
+    /// `None` if sessions are not recorded.
     pub(crate) recorder: Option<Recorder>,
-    /// How many ids of sessions were drawn.
+    /// The number of session ids that were generated.
     pub(crate) ids_drawn: AtomicU64,
-    /// What makes spans, if anything does.
     pub(crate) tracer: Tracer,
 }
 
@@ -97,7 +95,6 @@ impl Shared {
         }
     }
 
-    /// Returns what the server grants its sessions.
     pub(crate) fn session_config(&self) -> server_session::Config {
         let Config {
             drain_deadline,
@@ -119,7 +116,7 @@ impl Shared {
         }
     }
 
-    /// Draws the id of a session, from the seed if there is one.
+    /// Generates a session id, from the seed if there is one.
     pub(crate) fn draw_session_id(&self) -> String {
         match self.config.session_seed {
             Some(seed) => {
@@ -130,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Returns why a new agent would not get a session, if it would not.
+    /// Checks whether a new agent would get a session. The error is the reason.
     pub(crate) fn check_ready(&self) -> Result<(), &'static str> {
         if self.draining.is_cancelled() {
             Err("draining")
@@ -143,29 +140,25 @@ impl Shared {
         }
     }
 
-    /// Returns the refusal of what would begin during a drain.
     pub(crate) const fn drain_refusal(&self) -> Refusal {
         Refusal::Session(server_session::Refusal::Draining {
             reconnect_after: self.config.reconnect_after,
         })
     }
 
-    /// Returns the refusal of a call where there are too many.
     pub(crate) fn calls_refusal(&self) -> Refusal {
         Limit::Calls.refusal(self.calls.max())
     }
 
-    /// Returns the refusal of a message where too many bytes are held.
     pub(crate) fn received_refusal(&self) -> Refusal {
         Limit::ReceivedBytes.refusal(self.received.max())
     }
 
-    /// Returns the refusal of a stream where too many have not sent their Hello.
     pub(crate) fn pending_refusal(&self) -> Refusal {
         Limit::PendingSessions.refusal(self.pending_sessions.max())
     }
 
-    /// Refuses what would begin during a drain.
+    /// Refuses new sessions and calls during a drain.
     pub(crate) fn check_draining(&self) -> Result<(), Refusal> {
         if self.draining.is_cancelled() {
             Err(self.drain_refusal())
@@ -175,7 +168,7 @@ impl Shared {
     }
 }
 
-/// Returns 128 random bits, so that ids of different servers and of their restarts never meet.
+/// 128 random bits, so that ids of different servers and after restarts never collide.
 pub(crate) fn random_session_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

@@ -1,4 +1,4 @@
-//! Which sessions a question is put to: those of the clusters that its caller may see.
+//! The sessions that answer a query: those of the clusters that the caller may see.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use server_session::{
 
 use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shared};
 
-/// Returns the sessions, one for each shard, of the one cluster that a question about one ReplicaSet is about.
+/// The sessions, one for each shard, of the cluster for a query about one ReplicaSet.
 pub(crate) fn find(
     shared: &Shared,
     caller: &Caller,
@@ -28,7 +28,7 @@ pub(crate) fn find(
     find_cluster(shared, caller, cluster)
 }
 
-/// Returns the sessions, one for each shard, of the one cluster that a question is about.
+/// The sessions, one for each shard, of the cluster for a query.
 pub(crate) fn find_cluster(
     shared: &Shared,
     caller: &Caller,
@@ -44,15 +44,15 @@ pub(crate) fn find_cluster(
     Ok(sessions)
 }
 
-/// Returns the sessions that the caller may see: others are to it as if they were not there.
+/// The sessions that the caller may see. Other sessions do not exist for the caller.
 pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
     seen(shared, caller, "")
 }
 
-/// Returns those of a cluster, by uid or name, or all of them for the empty text.
+/// The visible sessions of a cluster, by uid or name, or of all clusters for the empty text.
 ///
 /// # Errors
-/// If the text is the uid or name of two clusters: to answer for one of them would be a guess.
+/// If the text is the uid or name of two clusters. Choosing one of them would be a guess.
 pub(crate) fn visible_of(
     shared: &Shared,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The readers of `WatchDecisions`: each has a bounded queue, and learns how many decisions it missed when it reads too slowly.
+//! The readers of `WatchDecisions`. Each has a bounded queue, and a slow reader learns how many decisions it missed.
 
 use std::{
     pin::Pin,
@@ -22,11 +22,10 @@ use crate::{
     error::{Limit, Refusal},
 };
 
-/// All readers of the server.
 #[derive(Debug)]
 pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
-    /// The length of `readers`, so that a decision that nobody watches takes no lock.
+    /// The length of `readers`, so that publishing takes no lock while nobody watches.
     count: AtomicUsize,
     shares: Arc<Shares>,
     buffer: usize,
@@ -40,7 +39,7 @@ struct Watcher {
     missed: Arc<AtomicU64>,
 }
 
-/// A reader of decisions, and the signal that ends its watch.
+/// The caller of a watch, and the signal that ends the watch.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     pub(crate) caller: Caller,
@@ -48,13 +47,13 @@ pub(crate) struct Viewer {
     pub(crate) open: OpenStream,
 }
 
-/// What one reader reads. Dropping it ends the watch.
+/// The stream of one reader. Dropping it ends the watch.
 pub(crate) struct Watch {
     queue: mpsc::Receiver<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
     watchers: Arc<Watchers>,
     final_status: Option<Refusal>,
-    /// Comes when the reader may read no more.
+    /// Ready when the reader loses the permission.
     denied: Pin<Box<dyn Future<Output = Refusal> + Send>>,
     _open: OpenStream,
     _share: Share,
@@ -63,7 +62,7 @@ pub(crate) struct Watch {
 // === impl Watchers ===
 
 impl Watchers {
-    /// Returns room for `max` readers, each with a queue of `buffer` decisions.
+    /// `max` is the number of readers, `buffer` the length of each queue.
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
             readers: RwLock::default(),
@@ -73,7 +72,7 @@ impl Watchers {
         }
     }
 
-    /// Begins a watch; `last_word` ends it when the server drains.
+    /// Starts a watch. The reader gets `final_status` when the server drains.
     pub(crate) fn watch(
         self: Arc<Self>,
         filter: v1::WatchDecisionsRequest,
@@ -109,7 +108,7 @@ impl Watchers {
         })
     }
 
-    /// Gives a decision to everyone who watches for it.
+    /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
     pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -123,7 +122,6 @@ impl Watchers {
         }
     }
 
-    /// Ends all watches.
     pub(crate) fn close(&self) {
         self.readers
             .write()
@@ -176,7 +174,7 @@ impl Watcher {
 impl Stream for Watch {
     type Item = Result<v1::WatchDecisionsResponse, Status>;
 
-    /// Yields what is queued first, and then how many were missed since: they came after what was queued.
+    /// Yields the queued decisions first, and then the number of missed ones, because they came after the queued ones.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.final_status.is_some()
             && let Poll::Ready(refusal) = self.denied.as_mut().poll(cx)

@@ -1,4 +1,4 @@
-//! Flags that say who may do what.
+//! Flags for access control.
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
@@ -53,7 +53,7 @@ pub struct AccessArgs {
     pub token_leeway: Duration,
 }
 
-/// The services that are open to everyone.
+/// The services that need no permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicServices {
     /// `grpc.health.v1.Health`.

@@ -1,4 +1,4 @@
-//! Who calls a method.
+//! The caller of a method.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,18 +7,18 @@ use server_access::{Identity, NamedCluster, Permissions, VerifiedCredential};
 
 use crate::capacity::Owner;
 
-/// Who calls a method, and what they may. Clones see changes of the policy alike.
+/// The caller of a method, with its permissions. Clones share the permissions, so a new policy applies to all of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     identity: Identity,
-    /// The machine, for logs.
+    /// The IP address, for logs.
     address: String,
     permissions: Arc<RwLock<Permissions>>,
-    /// When the token expires that proved this, in seconds since 1970.
+    /// The expiry of the caller's token, in seconds since 1970.
     expires: Option<i64>,
 }
 
-/// What a connection says of its peer.
+/// The address and the credential of a call's connection.
 pub(super) struct CallPeer {
     pub(super) address: String,
     pub(super) credential: VerifiedCredential,
@@ -41,25 +41,24 @@ impl Caller {
         }
     }
 
-    /// Returns one who has proven nothing and may do nothing.
+    /// A caller without identity and permissions.
     pub(crate) fn nobody(address: String) -> Self {
         Self::new(Identity::Anonymous, address, Permissions::default(), None)
     }
 
-    /// Returns one who may do everything.
     #[cfg(test)]
     pub(crate) fn unrestricted() -> Self {
         let permissions = Permissions::unrestricted();
         Self::new(Identity::Anonymous, String::new(), permissions, None)
     }
 
-    /// Returns who called a method, as [`super::Authorize`] left it with the request; without it, one who may do nothing.
+    /// The caller that [`super::Authorize`] has put into the request. Without one, a caller without permissions.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         let caller = extensions.get::<Self>().cloned();
         caller.unwrap_or_else(|| Self::nobody(String::new()))
     }
 
-    /// Returns whether what is known of a session's cluster may be seen.
+    /// Whether the caller may see the cluster of a session.
     pub(crate) fn may_view(&self, session: &server_session::SessionIdentity) -> bool {
         let permissions = self
             .permissions
@@ -72,7 +71,7 @@ impl Caller {
         })
     }
 
-    /// Returns for whom shares are counted that the caller takes.
+    /// The owner of the shares that the caller takes.
     pub(crate) fn owner(&self) -> Owner {
         match &self.identity {
             Identity::Anonymous => Owner::Unproven(self.address.clone()),
@@ -90,7 +89,6 @@ impl Caller {
             .unwrap_or_else(PoisonError::into_inner) = permissions;
     }
 
-    /// Returns whether the caller has proven who they are.
     pub(super) fn is_proven(&self) -> bool {
         self.identity != Identity::Anonymous
     }
@@ -103,12 +101,11 @@ impl Caller {
         &self.address
     }
 
-    /// Returns when the token expires that proved this, in seconds since 1970.
     pub(super) const fn expires(&self) -> Option<i64> {
         self.expires
     }
 
-    /// Takes the expiry of a later proof of the same identity.
+    /// Takes over the expiry of a later credential of the same identity.
     pub(super) const fn renew(&mut self, later: &Self) {
         self.expires = later.expires;
     }
@@ -120,14 +117,14 @@ impl CallPeer {
     pub(super) fn of(extensions: &Extensions) -> Self {
         let connection = crate::peer::ConnectionPeer::of(extensions);
         Self {
-            // The port is left out: it is another one with each connection.
+            // The port is left out, because it differs between connections.
             address: connection.address().to_string(),
             credential: credential(&connection.proved().credential),
         }
     }
 }
 
-/// Returns who a connection has proven to be at the other end, if it has.
+/// The identity that a connection has proved, if any.
 pub(crate) fn proven(proved: &transport::Credential) -> Option<Identity> {
     let identity = Identity::of(&credential(proved)).ok();
     identity.filter(|identity| *identity != Identity::Anonymous)

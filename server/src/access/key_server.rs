@@ -15,12 +15,12 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tonic::codegen::Bytes;
 
-/// How long an answer may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest answer, and the largest file with CAs, that is read, in bytes.
+/// The maximum size of a response, and of the CA file, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Where the keys are published. Each request makes a connection of its own, with the CA file as it is then: they are few.
+/// The server that publishes the keys. Requests are rare, so each one opens a new connection and reads the CA file again.
 #[derive(Debug)]
 pub(super) struct KeyServer {
     uri: Uri,
@@ -33,22 +33,22 @@ pub enum FetchError {
     /// The CA file cannot be read.
     #[error("--token-keys-ca cannot be read")]
     Ca(#[source] std::io::Error),
-    /// The CA file holds nothing that can be used.
+    /// The CA file contains no certificate.
     #[error("--token-keys-ca has no certificate in PEM")]
     NoCa,
     /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
     Tls(#[source] rustls::Error),
-    /// There is no answer.
+    /// The server cannot be reached.
     #[error("no answer")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
-    /// The answer takes too long.
+    /// The response takes too long.
     #[error("no answer within {} s", PATIENCE.as_secs())]
     Late,
-    /// The answer is not the keys.
+    /// The response has another status than 200.
     #[error("the answer is HTTP {0}")]
     Status(u16),
-    /// The answer breaks off, or is too long.
+    /// The response is incomplete or too long.
     #[error("the answer cannot be read to its end")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -64,7 +64,6 @@ impl KeyServer {
         &self.uri
     }
 
-    /// Asks for the keys.
     pub(super) async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
         timeout(PATIENCE, self.request())
             .await

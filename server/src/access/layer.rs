@@ -1,4 +1,4 @@
-//! The check that stands before every service.
+//! The access check before every service.
 
 use std::{
     mem,
@@ -14,11 +14,11 @@ use tower::{Layer, Service};
 use super::Access;
 use crate::{capacity::PlaceHandle, peer::ConnectionPeer};
 
-/// Wraps a server's services, so that none is reached by those who may not.
+/// Wraps a server's services, so that only allowed calls reach them.
 #[derive(Clone, Debug)]
 pub(crate) struct Authorize(pub(crate) Arc<Access>);
 
-/// What [`Authorize`] makes of a service.
+/// A service behind [`Authorize`].
 #[derive(Clone, Debug)]
 pub(crate) struct Authorized<S> {
     access: Arc<Access>,

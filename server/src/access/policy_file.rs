@@ -6,21 +6,20 @@ use server_access::{Policy, PolicyError};
 
 use super::watched_file::{AccessError, WatchedFile};
 
-/// A policy file, and what was last read from it.
+/// A policy file, and its content when it was last read.
 #[derive(Debug)]
 pub(super) struct PolicyFile(Arc<WatchedFile>);
 
 // === impl PolicyFile ===
 
 impl PolicyFile {
-    /// Reads a policy for the first time.
     pub(super) fn open(path: &Path) -> Result<(Self, Policy), AccessError> {
         let (file, bytes) = WatchedFile::open("--policy", path)?;
         let policy = parse(path, &bytes)?;
         Ok((Self(Arc::new(file)), policy))
     }
 
-    /// Returns the policy if the file has changed.
+    /// The policy, if the file has changed.
     pub(super) async fn changed(&self) -> Option<Result<Policy, AccessError>> {
         let bytes = self.0.changed().await?;
         Some(bytes.and_then(|bytes| parse(self.0.path(), &bytes)))

@@ -1,4 +1,4 @@
-//! The streams that are open, so that those end whose callers may no more.
+//! The open streams, so that a stream ends when its caller loses the permission.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,13 @@ use server_access::{Admission, Authority, Denial};
 use super::caller::Caller;
 use crate::capacity::EndSignal;
 
-/// All open streams of a server.
 #[derive(Debug, Default)]
 pub(super) struct Streams(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
     open: BTreeMap<u64, StreamEntry>,
-    /// Counts streams.
+    /// The id of the next stream.
     next: u64,
 }
 
@@ -29,7 +28,7 @@ pub(super) struct StreamEntry {
     end_signal: EndSignal,
 }
 
-/// A session that was admitted. What it was given goes back when this is dropped.
+/// The admission of a session. Dropping it releases the cluster's uid and name.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     authority: Arc<Mutex<Authority>>,
@@ -37,7 +36,7 @@ pub(crate) struct Admitted {
     admission: Admission,
 }
 
-/// A stream that is open; it is forgotten when this is dropped.
+/// The entry of an open stream. Dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     streams: Arc<Streams>,
@@ -48,7 +47,6 @@ pub(crate) struct OpenStream {
 // === impl Streams ===
 
 impl Streams {
-    /// Adds a stream.
     pub(super) fn open(
         self: &Arc<Self>,
         stream: StreamEntry,
@@ -66,7 +64,7 @@ impl Streams {
         }
     }
 
-    /// Lets the caller's session of this id go on until the proof of this call expires. Returns whether there is one.
+    /// Extends the caller's session of this id until the credential of this call expires. Returns `false` without such a session.
     pub(super) fn renew(&self, caller: &Caller, session_id: &str) -> bool {
         let mut table = self.lock();
         let found = table.open.values_mut().find(|stream| {
@@ -77,7 +75,6 @@ impl Streams {
         found.map(|stream| stream.caller.renew(caller)).is_some()
     }
 
-    /// Returns who opened the session of this id.
     pub(super) fn identity_of(&self, session_id: &str) -> Option<String> {
         let table = self.lock();
         let found = table.open.values().find(|stream| {
@@ -87,7 +84,7 @@ impl Streams {
         found.map(|stream| stream.caller.identity().to_string())
     }
 
-    /// Returns those of the streams that are concerned that `check` denies and that were not told to end before.
+    /// Of the concerned streams, returns the streams that `check` denies and that have not been told to end yet.
     pub(super) fn check(
         &self,
         is_concerned: impl Fn(Option<&Admission>) -> bool,
@@ -117,7 +114,6 @@ impl Streams {
 // === impl StreamEntry ===
 
 impl StreamEntry {
-    /// Returns the stream of a session.
     pub(super) fn session(admitted: &Admitted, session_id: &str, end_signal: &EndSignal) -> Self {
         Self {
             caller: admitted.caller.clone(),
@@ -126,7 +122,7 @@ impl StreamEntry {
         }
     }
 
-    /// Returns a stream that is not a session.
+    /// A stream that is not a session.
     pub(super) fn watch(caller: &Caller, end_signal: &EndSignal) -> Self {
         Self {
             caller: caller.clone(),

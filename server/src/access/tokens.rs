@@ -1,4 +1,4 @@
-//! Tokens of calls, and the keys that they are checked against.
+//! Tokens of calls, and the keys that verify them.
 
 use std::{
     path::Path,
@@ -17,29 +17,29 @@ use super::{
 };
 use crate::clock;
 
-/// How soon after a look for a key that is not known the next one may follow: strangers can name any key.
+/// The minimum time between two reads for an unknown key. Anyone can send a token with an unknown key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often a server is asked for keys that no token has named yet.
+/// How often keys are fetched from a server, unless a token names an unknown key.
 const FETCH_EVERY: Duration = Duration::from_mins(5);
-/// How often a server is asked again that did not answer as it should.
+/// How often a fetch is retried after a failure.
 const RETRY_EVERY: Duration = Duration::from_secs(10);
 
-/// Which tokens count, with the issuer's keys as they were last read.
+/// Verifies tokens with the issuer's keys as they were last read.
 #[derive(Debug)]
 pub(super) struct Tokens {
     verifier: Verifier,
     source: KeySource,
     keys: RwLock<Arc<Keys>>,
-    /// Held while keys are read. Other callers wait for it, because a changed file is returned only once.
+    /// Held while keys are read. Other callers wait for the lock, because a changed file is returned only once.
     looks: Mutex<Looks>,
 }
 
-/// When keys are looked for.
+/// The times of key reads.
 #[derive(Debug, Default)]
 struct Looks {
-    /// When they last were because a token named one that is not known.
+    /// The last read because of an unknown key.
     for_token: Option<Instant>,
-    /// When a server is to be asked without a token.
+    /// The time of the next fetch that no token causes.
     due: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ enum KeySource {
 // === impl Tokens ===
 
 impl Tokens {
-    /// Reads the keys, if tokens are to be taken. A server is asked later: it may not be there yet.
+    /// Reads the keys, if tokens are accepted. A key server is asked later, because it may not run yet.
     pub(super) fn new(args: &AccessArgs) -> Result<Option<Self>, AccessError> {
         let (keys, issuer) = match (&args.token_keys, &args.token_issuer) {
             (None, None) => return Ok(None),
@@ -81,14 +81,14 @@ impl Tokens {
         }))
     }
 
-    /// Checks a token. If its key is not known, the keys are read again first, but not too often.
+    /// Verifies a token. If the key is unknown, reads the keys again first, but not too often.
     pub(super) async fn verify(&self, token: &str) -> Result<Claims, TokenError> {
         let verified = self.check(token);
         if verified != Err(TokenError::UnknownKey) {
             return verified;
         }
         let mut looks = self.looks.lock().await;
-        // Another look may have found the key meanwhile.
+        // Another call may have read the key meanwhile.
         let verified = self.check(token);
         let is_due = looks
             .for_token
@@ -96,13 +96,13 @@ impl Tokens {
         if verified != Err(TokenError::UnknownKey) || !is_due {
             return verified;
         }
-        // Whether that works out is counted by those who look regularly.
+        // The periodic reload counts failures.
         let _ = self.source.read().await.map(|keys| self.set(keys));
         looks.for_token = Some(Instant::now());
         self.check(token)
     }
 
-    /// Reads the keys again if it is time; what cannot be used leaves them as they are. Returns whether all is well.
+    /// Reads the keys again if they are due. If that fails, the old keys stay and the result is `false`.
     pub(super) async fn reload(&self) -> bool {
         let mut looks = self.looks.lock().await;
         if looks.due.is_some_and(|due| due > Instant::now()) {
@@ -123,7 +123,7 @@ impl Tokens {
         self.verifier.verify(clock::seconds(), &keys, token)
     }
 
-    /// Takes keys that were read. Returns whether they can be used.
+    /// Replaces the keys. After a failed read, the old keys stay and the result is `false`.
     fn set(&self, read: Result<Keys, AccessError>) -> bool {
         match read {
             Ok(keys) => {
@@ -147,7 +147,7 @@ impl Tokens {
 // === impl KeySource ===
 
 impl KeySource {
-    /// Returns the URL that the flag names, if it is one.
+    /// The URL in the flag's value, if the value is a URL.
     fn server(keys: &str) -> Option<Uri> {
         let uri: Uri = keys.parse().ok()?;
         (uri.scheme() == Some(&Scheme::HTTPS)).then_some(uri)
@@ -159,7 +159,7 @@ impl KeySource {
         Ok((Self::File(Arc::new(file)), keys))
     }
 
-    /// Returns the keys; `None` where a file has not changed.
+    /// `None` if the file has not changed.
     async fn read(&self) -> Option<Result<Keys, AccessError>> {
         match self {
             Self::File(file) => {

@@ -1,4 +1,4 @@
-//! The task that looks whether files have changed and streams are still allowed.
+//! The task that checks files for changes and streams for permission.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::Access;
 // === impl Access ===
 
 impl Access {
-    /// Looks again and again until `stop`. A file or a server of keys that keeps its reader waiting stops nothing else: least of all the
-    /// end of streams whose proof has expired.
+    /// Checks periodically until `stop`. A slow file system or key server delays only its own reader, and never the end of streams whose
+    /// credential has expired.
     pub(crate) async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let looks = async {
             tokio::join!(

@@ -1,4 +1,4 @@
-//! Files that may be replaced at any time, and why what they say cannot be used.
+//! Files that may be replaced at any time, and the errors of their content.
 
 use std::{
     io,
@@ -17,50 +17,50 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::key_server::FetchError;
 
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
-/// How long is waited for a file system.
+/// How long a read may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A file that is read again when its content has changed.
+/// A file that is read again when its content changes.
 #[derive(Debug)]
 pub(super) struct WatchedFile {
     flag: &'static str,
     path: PathBuf,
     last: Mutex<LastRead<Vec<u8>>>,
-    /// Whether a thread reads it: one that a file system keeps must not be joined by more.
+    /// Whether a thread is reading the file. A file system that hangs must not block a second thread.
     is_read: AtomicBool,
 }
 
-/// Why a server cannot tell who may do what.
+/// Why access control cannot be set up.
 #[derive(Debug, Error)]
 pub enum AccessError {
     /// A file cannot be read.
     #[error("{flag} {}", path.display())]
     File {
-        /// The flag that names it.
+        /// The flag with the path.
         flag: &'static str,
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The policy says nothing that can be followed.
+    /// The policy is invalid.
     #[error("--policy {}", path.display())]
     Policy {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The error and its place.
         #[source]
         source: PolicyError,
     },
-    /// The keys cannot be used.
+    /// The keys are invalid.
     #[error("--token-keys {name}")]
     Keys {
         /// The file or URL.
         name: String,
-        /// What is wrong.
+        /// The reason.
         #[source]
         source: KeysError,
     },
@@ -69,24 +69,24 @@ pub enum AccessError {
     Fetch {
         /// The URL.
         uri: String,
-        /// Why not.
+        /// The reason.
         #[source]
         source: FetchError,
     },
-    /// Whose certificate the server of the keys must have is not known.
+    /// A key server has no CA to check its certificate.
     #[error(
         "--token-keys with a URL needs --token-keys-ca: the file with the CA certificates of that server"
     )]
     NoCa,
-    /// A file needs no CA.
+    /// The CA flag is given, but the keys are in a file.
     #[error("--token-keys-ca is for a URL, and --token-keys is not one that begins with https://")]
     CaOfFile,
-    /// Keys alone do not say which tokens count.
+    /// The keys have no issuer.
     #[error(
         "--token-keys needs --token-issuer: the claim iss of the tokens, as in https://kubernetes.default.svc.cluster.local"
     )]
     NoIssuer,
-    /// An issuer alone does not say how its tokens are checked.
+    /// The issuer has no keys.
     #[error("--token-issuer needs --token-keys: the file with the issuer's JSON Web Key Set")]
     NoKeys,
 }
@@ -94,7 +94,6 @@ pub enum AccessError {
 // === impl WatchedFile ===
 
 impl WatchedFile {
-    /// Reads a file for the first time.
     pub(super) fn open(flag: &'static str, path: &Path) -> Result<(Self, Vec<u8>), AccessError> {
         let bytes = read(flag, path)?;
         let file = Self {
@@ -106,13 +105,12 @@ impl WatchedFile {
         Ok((file, bytes))
     }
 
-    /// Returns the file's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what it holds if that has changed, and once that it cannot be read. A file system that does not answer within
-    /// [`PATIENCE`] counts as one from which it cannot be read.
+    /// The content if it has changed, and the first of several equal errors. A file system that does not respond within [`PATIENCE`]
+    /// counts as an error.
     pub(super) async fn changed(self: &Arc<Self>) -> Option<Result<Vec<u8>, AccessError>> {
         let read = if self.is_read.swap(true, Ordering::AcqRel) {
             Err(self.unanswered())

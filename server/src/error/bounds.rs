@@ -1,16 +1,16 @@
-//! What a status may weigh. It travels in headers, of which common clients take 8 KiB in all, and a client may have caused it
-//! with a message of 4 MiB. So each text is cut, and of a long list only the first entries are named.
+//! The maximum size of a status. A status is sent in headers, of which common clients accept 8 KiB in all. A client may cause a
+//! status with a message of 4 MiB. So texts are cut, and long lists show only the first entries.
 
-/// The longest message of a status, in bytes. It travels twice: percent-encoded, and in base64 among the details.
+/// The maximum length of a message, in bytes. The message is sent twice: percent-encoded, and in base64 in the details.
 pub(super) const MESSAGE_MAX: usize = 512;
-/// The longest text among the details, in bytes.
+/// The maximum length of a text in the details, in bytes.
 pub(super) const TEXT_MAX: usize = 160;
-/// The bytes that the entries of one list among the details may take together.
+/// The maximum size of all entries of one list in the details, in bytes.
 const LIST_MAX: usize = 2_000;
-/// What an entry takes beside its texts.
+/// The size of an entry without its texts.
 const ENTRY: usize = 16;
 
-/// Returns a text, or its beginning and an ellipsis where it is longer than `max` bytes.
+/// Cuts a text to `max` bytes and adds an ellipsis.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -19,7 +19,7 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns how many entries of a list fit, by the bytes of their texts.
+/// The number of list entries that fit, by the size of their texts.
 pub(super) fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let sums = sizes.scan(0, |sum: &mut usize, size| {
         *sum = sum.saturating_add(size).saturating_add(ENTRY);

@@ -1,14 +1,14 @@
-//! Refusals weigh little, whatever a peer wrote.
+//! Refusals are small even if a peer sent large texts.
 
 use server_session::wire::Fault;
 use tonic::metadata::MetadataMap;
 
 use super::*;
 
-/// What the library adds to a response, and what a client takes for itself, of the 8 KiB.
+/// The part of the 8 KiB that the library and the client use themselves.
 const OTHERS: usize = 1 << 10;
 
-/// Returns a text of 4 MB, each character of which takes as much in a header as it can.
+/// A text of 4 MB, each character of which takes the maximum size in a header.
 fn huge() -> String {
     "é".repeat(2_000_000)
 }

@@ -1,4 +1,4 @@
-//! For whom the bytes of a call are held, and how it is refused while they arrive.
+//! The owner of the bytes of a call, and the refusal of the call while they arrive.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl BodyOwner for CallOwner {
             .take_weight(&self.shared.received, PlaceRank::Settled, bytes)
     }
 
-    /// Returns a refusal as an error of a body, from which it can be told again.
+    /// The refusal as a body error, from which the refusal can be read again.
     fn refuse(&self, fault: BodyFault) -> Status {
         let refusal = match fault {
             BodyFault::Full => self.shared.received_refusal(),

@@ -1,4 +1,4 @@
-//! Counts calls as grpc-prometheus does: started at the first byte, handled when the status is known, and how long it was until then.
+//! Counts calls as grpc-prometheus does: started at the first byte, handled when the status is known, and the time between them.
 
 use std::{
     pin::Pin,
@@ -15,7 +15,7 @@ use transport::{Credential, Ended, Peer};
 
 use crate::{capacity::UnderWay, error::Refusal, shared::Shared};
 
-/// Every method that is counted under its own name, with its shape; all else is one series.
+/// The methods that have their own series, with their shapes. All other methods share one series.
 const METHODS: [(&str, &str, &str); 15] = [
     ("decree.v1.DecisionService", "Reconcile", "bidi_stream"),
     ("decree.v1.DecisionService", "RenewSession", "unary"),
@@ -47,18 +47,18 @@ const METHODS: [(&str, &str, &str); 15] = [
 ];
 const OTHER: (&str, &str, &str) = ("unknown", "unknown", "unary");
 
-/// How a call's messages come.
+/// The shape of a call's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallShape {
-    /// A session: messages for as long as it lives.
+    /// A session: messages until it ends.
     Session,
     /// One message.
     Single,
-    /// Anything else, methods that are not known among it.
+    /// Anything else, unknown methods included.
     Other,
 }
 
-/// A call that was counted as started and is counted as handled when this is dropped.
+/// A call that is counted as started now, and as handled on drop.
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
     shared: Arc<Shared>,
@@ -69,22 +69,21 @@ pub(super) struct InstrumentedCall {
 
 type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
-/// A response's body that is watched for its status, and that may end early.
+/// The body of a response, watched for its status. It can end early.
 struct WatchedBody {
-    /// `None` once it has ended.
+    /// `None` after the end.
     body: Option<Body>,
     call: InstrumentedCall,
     under_way: UnderWay,
-    /// Comes when the peer's certificate does not hold any more.
+    /// Ready when the peer's certificate is not valid any more.
     ended: Option<Pin<Box<dyn Future<Output = Ended> + Send>>>,
-    /// Comes when the caller waits no longer.
+    /// Ready at the caller's deadline.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl InstrumentedCall ===
 
 impl InstrumentedCall {
-    /// Counts a call as started.
     pub(super) fn start(shared: &Arc<Shared>, path: &str) -> Self {
         let named = |(service, method, _): &&(&str, &str, &str)| {
             path.strip_prefix('/').and_then(|path| path.split_once('/')) == Some((service, method))
@@ -100,7 +99,6 @@ impl InstrumentedCall {
         }
     }
 
-    /// Returns how the call's messages come.
     pub(super) fn shape(&self) -> CallShape {
         match *self.method {
             (_, "Reconcile", _) => CallShape::Session,
@@ -109,25 +107,24 @@ impl InstrumentedCall {
         }
     }
 
-    /// Returns the end of a response that ends early.
+    /// The end of a response that ends early.
     fn end(&mut self, refusal: Refusal) -> Frame<Bytes> {
         let status = Status::from(refusal);
         self.code = status.code();
         let mut trailers = HeaderMap::new();
-        // What does not fit into a header is left out; the code always does.
+        // Metadata that do not fit into a header are left out. The code always fits.
         let _ = status.add_header(&mut trailers);
         Frame::trailers(trailers)
     }
 
-    /// Returns the refusal of a call that does not begin.
     pub(super) fn refuse(mut self, refusal: Refusal) -> Response<Body> {
         let status = Status::from(refusal);
         self.code = status.code();
         status.into_http()
     }
 
-    /// Watches a response until its status is known. It ends early when its place is taken, the deadline passes, or the
-    /// peer's certificate does not hold any more.
+    /// Watches a response until its status is known. The response ends early if its place is taken, the deadline passes, or the peer's
+    /// certificate is not valid any more.
     pub(super) fn watch(
         mut self,
         response: Response<Body>,
@@ -184,7 +181,7 @@ impl WatchedBody {
         }
     }
 
-    /// Ends the response and drops its body, by which a session learns that its stream has ended.
+    /// Ends the response and drops its body. The drop tells a session that its stream has ended.
     fn end(&mut self, refusal: Refusal) -> Polled {
         self.body = None;
         Poll::Ready(Some(Ok(self.call.end(refusal))))
@@ -203,7 +200,7 @@ impl http_body::Body for WatchedBody {
             let refusal = self.call.shared.calls_refusal();
             return self.end(refusal);
         }
-        // Asked first, so that a stream that never runs dry ends too.
+        // Polled first, so that a stream that always has frames ends too.
         if let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {

@@ -1,4 +1,4 @@
-//! Calls of one message: it is received as a whole before it is read, within a deadline, and nothing may follow it.
+//! Calls with one message: the whole message is received before it is read, within a deadline, and no second one may follow.
 
 use admission::{Message, Received, deadline::CallDeadline};
 use http::{Request, Response};
@@ -14,10 +14,9 @@ use crate::{
     shared::Shared,
 };
 
-/// The body of a request.
 type RequestBody = Received<Body, CallOwner>;
 
-/// Returns the answer of `service`, or a refusal where it does not come by `until`.
+/// The answer of `service`, or a refusal at `until`.
 pub(super) async fn answer<S>(
     shared: &Shared,
     service: S,

@@ -1,31 +1,30 @@
-//! Which session shows the gauges of a cluster and shard: the one that opened last. A session that it has superseded may end after it began.
+//! The session that shows the gauges of a cluster and shard: the newest one. A superseded session may end after its successor began.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The labels of a session: its cluster as people call it, the cluster's uid and the shard. One session at a time has a uid and a
-/// shard, and of one identity, so that no session can show or remove a gauge of another cluster's.
+/// The labels of a session: the display name of its cluster, the cluster's uid and the shard. Only one session at a time has a uid and
+/// a shard, always of one identity. So no session can change or remove the gauges of another cluster.
 pub(crate) type SessionLabels = [(&'static str, String); 3];
 
-/// The labels of a session, and why its ReplicaSets have not converged.
+/// The labels of a session, and the reason why its ReplicaSets have not converged.
 pub(crate) type UnconvergedLabels = [(&'static str, String); 4];
 
-/// The newest session for each pair of labels, by its id. Clones share it.
+/// The id of the newest session for each set of labels. Clones share the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Newest(Arc<Mutex<HashMap<SessionLabels, String>>>);
 
 // === impl Newest ===
 
 impl Newest {
-    /// Notes that a session with these labels opens.
     pub(crate) fn open(&self, labels: &SessionLabels, session_id: &str) {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         newest.insert(labels.clone(), session_id.to_owned());
     }
 
-    /// Notes that a session with these labels ends. Returns whether no newer one shows them.
+    /// Removes a session. Returns whether no newer session shows these labels.
     pub(crate) fn close(&self, labels: &SessionLabels, session_id: &str) -> bool {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_newest = newest

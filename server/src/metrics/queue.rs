@@ -1,5 +1,5 @@
-//! The metrics of the work queue, summed over sessions, under upstream's names. Those of syncs that have begun and not ended are as of when
-//! the page is read.
+//! The metrics of the work queue, summed over sessions, under upstream's names. The metrics of unfinished syncs are updated when the
+//! page is read.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ pub(super) const NAME: [(&str, &str); 1] = [("name", "replicaset")];
 
 type FloatGauge = Gauge<f64, AtomicU64>;
 
-/// The series that every session adds to.
+/// The series that all sessions add to.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueMetrics {
     pub(crate) depth: Gauge,
@@ -36,11 +36,11 @@ pub(crate) struct QueueMetrics {
     pub(crate) work: Histogram,
 }
 
-/// What all sessions have under way; clones share it.
+/// The unfinished syncs of all sessions. Clones share the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnfinishedWork(Arc<Mutex<BTreeMap<String, Seen>>>);
 
-/// What one session had under way when it was last looked at.
+/// The unfinished syncs of one session at its last update.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     syncs: usize,
@@ -48,7 +48,7 @@ struct Seen {
     at: Instant,
 }
 
-/// Returns a histogram with the buckets that upstream's work queue has.
+/// The buckets are upstream's.
 pub(super) fn histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-8, 10.0, 10))
 }
@@ -56,7 +56,6 @@ pub(super) fn histogram() -> Histogram {
 // === impl UnfinishedWork ===
 
 impl UnfinishedWork {
-    /// Shows what a session has under way.
     pub(crate) fn set(&self, session: &str, syncs: usize, work: Unfinished) {
         let mut sessions = self.lock();
         if syncs == 0 {
@@ -67,7 +66,7 @@ impl UnfinishedWork {
         sessions.insert(session.to_owned(), Seen { syncs, work, at });
     }
 
-    /// Returns the seconds of all syncs, and of the longest.
+    /// The sum over all syncs, and the longest sync, in seconds.
     fn seconds(&self) -> (f64, f64) {
         self.lock()
             .values()

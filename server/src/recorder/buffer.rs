@@ -1,4 +1,4 @@
-//! What lies between a session and the thread that writes: bytes, and how the recording ended.
+//! The buffer between a session and the writer thread: bytes, and the end of the recording.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -7,30 +7,30 @@ use std::sync::{
 
 use server_recording::EndReason;
 
-/// The bytes of all sessions that may wait to be written.
+/// The maximum size of all buffers together.
 pub(super) const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// What the thread is to do.
+/// A command to the writer thread.
 #[derive(Debug)]
 pub(super) enum WriterCommand {
-    /// Begin to write a file of this name with these bytes, and go on with what the buffer gets.
+    /// Create a file of this name with these bytes, and continue with the buffer.
     Begin(String, Vec<u8>, Arc<Buffer>),
-    /// Write what there is, and end.
+    /// Write all buffers, and end.
     Finish,
 }
 
-/// The records of one session that are not written yet.
+/// The unwritten records of one session.
 #[derive(Debug)]
 pub(super) struct Buffer {
     state: Mutex<BufferState>,
-    /// The bytes of all buffers.
+    /// The size of all buffers together.
     waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct BufferState {
     pub(super) bytes: Vec<u8>,
-    /// Set by the session when it has ended, or by either side when the recording has to.
+    /// Set by the session when it ends, or by either side when the recording must end.
     pub(super) ended: Option<EndReason>,
 }
 
@@ -44,7 +44,7 @@ impl Buffer {
         }
     }
 
-    /// Lets a session append, and returns whether the recording goes on.
+    /// Appends records. Returns whether the recording continues.
     pub(super) fn append<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> (T, bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let before = state.bytes.len();
@@ -64,21 +64,20 @@ impl Buffer {
         (written, true)
     }
 
-    /// Ends the recording, unless it has ended.
+    /// Ends the recording, unless it has already ended.
     pub(super) fn end(&self, reason: EndReason) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended.get_or_insert(reason);
     }
 
-    /// Takes what is to be written.
     pub(super) fn take(&self) -> BufferState {
         let mut bytes = Vec::new();
         let ended = self.swap(&mut bytes);
         BufferState { bytes, ended }
     }
 
-    /// Takes what is to be written in exchange for an empty vector, whose memory the session fills next. Returns how the recording
-    /// ended, if it did.
+    /// Exchanges the unwritten records for an empty vector, whose memory the session fills next. Returns the reason if the recording has
+    /// ended.
     pub(super) fn swap(&self, bytes: &mut Vec<u8>) -> Option<EndReason> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut state.bytes, bytes);

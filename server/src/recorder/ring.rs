@@ -1,4 +1,4 @@
-//! The files of a folder of recordings, and the room that is left.
+//! The files of a folder of recordings, and the free space.
 
 use std::{
     collections::VecDeque,
@@ -10,27 +10,27 @@ use std::{
 
 use server_core::Timestamp;
 
-/// How the name of a recording ends. No other file of the folder is touched.
+/// The extension of recordings. Other files of the folder are not touched.
 const EXTENSION: &str = "recording";
-/// What a file takes at least, as file systems count: many small ones fill a disk, too.
+/// The minimum space of a file, as file systems count. Many small files fill a disk, too.
 const BLOCK: u64 = 4096;
-/// The file that is locked while a server records here.
+/// The file that is locked while a server records into the folder.
 const LOCK: &str = ".lock";
-/// A recording may use this part of all room, so that one busy session does not push out all others.
+/// A recording may use this part of all space, so that one busy session does not evict all other recordings.
 const SHARE: u64 = 4;
 
-/// The recordings of a folder, oldest first, and how many bytes they may take together.
+/// The recordings of a folder, oldest first, and their maximum size.
 #[derive(Debug)]
 pub(super) struct Ring {
     folder: PathBuf,
     bytes_max: u64,
-    /// What all files take, those that are written included.
+    /// The size of all files, open ones included.
     bytes: u64,
-    /// The files that have ended, with what they take.
+    /// The closed files, with their sizes.
     ended: VecDeque<(PathBuf, u64)>,
 }
 
-/// Locks a folder, which is made if need be. `None` if another process has it.
+/// Locks a folder, and creates it if necessary. `None` if another process has locked it.
 pub(super) fn lock(folder: &Path) -> io::Result<Option<File>> {
     DirBuilder::new()
         .recursive(true)
@@ -46,13 +46,13 @@ pub(super) fn lock(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Returns the name of a session's recording: names sort by time.
+/// The file name of a session's recording. Names sort by time.
 pub(super) fn name(started: Timestamp, session_id: &str) -> String {
     let milliseconds = started.0.max(0) / 1_000_000;
     format!("{milliseconds:013}-{session_id}.{EXTENSION}")
 }
 
-/// Returns what a file of this length takes.
+/// The space that a file of this length takes.
 fn cost(length: u64) -> u64 {
     length.div_ceil(BLOCK).max(1).saturating_mul(BLOCK)
 }
@@ -60,7 +60,7 @@ fn cost(length: u64) -> u64 {
 // === impl Ring ===
 
 impl Ring {
-    /// Finds the recordings that are there; the oldest go if they are too many for the bound.
+    /// Finds the existing recordings, and deletes the oldest ones beyond the maximum size.
     pub(super) fn open(folder: PathBuf, bytes_max: u64) -> io::Result<Self> {
         let mut ended = Vec::new();
         for entry in fs::read_dir(&folder)? {
@@ -82,12 +82,12 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Returns how many bytes one recording may have.
+    /// The maximum size of one recording.
     pub(super) const fn share(&self) -> u64 {
         self.bytes_max / SHARE
     }
 
-    /// Begins a file. `None` if there is no room for it.
+    /// Creates a file. `None` if there is no space for it.
     pub(super) fn create(&mut self, name: &str) -> io::Result<Option<(PathBuf, File)>> {
         if !self.make_room(BLOCK) {
             return Ok(None);
@@ -100,7 +100,7 @@ impl Ring {
         Ok(Some((path, file)))
     }
 
-    /// Makes room for a file to grow; old files go for it. Returns whether there is.
+    /// Makes space for a file to grow, by deleting old files. Returns `false` if that is not enough.
     pub(super) fn grow(&mut self, from: u64, to: u64) -> bool {
         let more = cost(to) - cost(from);
         let is_room = self.make_room(more);
@@ -110,12 +110,12 @@ impl Ring {
         is_room
     }
 
-    /// Takes a file that has ended, and was as long as this when it was last given room.
+    /// Takes a closed file, with the length for which it last got space.
     pub(super) fn end(&mut self, path: PathBuf, length: u64) {
         self.ended.push_back((path, cost(length)));
     }
 
-    /// Removes the oldest that have ended until so many more fit, and returns whether they do.
+    /// Deletes the oldest closed files until `more` bytes fit. Returns `false` if that is not enough.
     fn make_room(&mut self, more: u64) -> bool {
         while self.bytes.saturating_add(more) > self.bytes_max {
             let Some((path, bytes)) = self.ended.pop_front() else {

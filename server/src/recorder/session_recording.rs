@@ -1,4 +1,4 @@
-//! A session whose calls are recorded, if they are.
+//! A session, recorded or not.
 
 use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
@@ -15,7 +15,7 @@ pub(crate) struct SessionRecording {
     encoder: Encoder,
 }
 
-/// A session, and its recording as long as there is one. It answers as the session does; the recording ends when it is dropped.
+/// A session, and its recording while there is one. Queries reach the session directly; the recording ends on drop.
 #[derive(Debug)]
 pub(crate) struct RecordedSession {
     session: Session,
@@ -45,12 +45,12 @@ impl SessionRecording {
         Arc::clone(&self.buffer)
     }
 
-    /// Takes what a recording begins with.
+    /// Takes the first bytes of a recording.
     pub(super) fn opening(&self) -> Vec<u8> {
         self.buffer.take().bytes
     }
 
-    /// Ends a recording that has no file.
+    /// Ends a recording without a file.
     pub(super) fn give_up(&self) {
         self.buffer.end(EndReason::Behind);
     }
@@ -63,13 +63,11 @@ impl RecordedSession {
         Self { session, recording }
     }
 
-    /// See [`Session::handle_frame`].
     pub(crate) fn handle_frame(&mut self, now: Now, frame: IncomingFrame) {
         self.record(|encoder, out| encoder.frame(now, &frame, out));
         self.session.handle_frame(now, frame);
     }
 
-    /// See [`Session::handle_closed`].
     pub(crate) fn handle_closed(&mut self, now: Now) {
         self.record(|encoder, out| {
             encoder.closed(now, out);
@@ -78,7 +76,6 @@ impl RecordedSession {
         self.session.handle_closed(now);
     }
 
-    /// See [`Session::handle_drain`].
     pub(crate) fn handle_drain(&mut self, now: Now) {
         self.record(|encoder, out| {
             encoder.drain(now, out);
@@ -87,7 +84,6 @@ impl RecordedSession {
         self.session.handle_drain(now);
     }
 
-    /// See [`Session::handle_timeout`].
     pub(crate) fn handle_timeout(&mut self, now: Now) {
         self.record(|encoder, out| {
             encoder.timeout(now, out);
@@ -96,14 +92,12 @@ impl RecordedSession {
         self.session.handle_timeout(now);
     }
 
-    /// See [`Session::poll_frame`].
     pub(crate) fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let frame = self.session.poll_frame(now);
         self.record(|encoder, out| encoder.poll(now, frame.as_ref(), out));
         frame
     }
 
-    /// See [`Session::poll_report`].
     pub(crate) fn poll_report(&mut self) -> Option<SessionReport> {
         self.session.poll_report()
     }
@@ -117,7 +111,7 @@ impl RecordedSession {
         buffer.end(EndReason::Session);
     }
 
-    /// Lets the recording take something; what it does not take ends it.
+    /// Appends a record. If `write` returns `false`, the recording ends.
     fn record(&mut self, write: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> bool) {
         let Some(SessionRecording { buffer, encoder }) = &mut self.recording else {
             return;
@@ -132,7 +126,7 @@ impl RecordedSession {
     }
 }
 
-/// What only looks at the session is not recorded: it changes nothing.
+/// Reads of the session change nothing, so they are not recorded.
 impl Deref for RecordedSession {
     type Target = Session;
 

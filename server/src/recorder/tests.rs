@@ -1,4 +1,4 @@
-//! The files of a folder: their bound, their order, their modes, and what a recorder that falls behind does.
+//! The files of a folder: their maximum size, order and modes, and a recorder that falls behind.
 
 use std::{
     fs,
@@ -94,7 +94,7 @@ fn hello() -> v1::ReconcileRequest {
     }
 }
 
-/// A frame of about so many bytes, which the session need not like.
+/// A frame of about this size, which need not be valid.
 fn frame_of(bytes: usize) -> v1::ReconcileRequest {
     let mut frame = hello();
     if let Some(v1::reconcile_request::Frame::Hello(hello)) = &mut frame.frame {
@@ -113,7 +113,7 @@ fn files(folder: &TempDir) -> Vec<PathBuf> {
     files
 }
 
-/// Replays a file without a difference, and returns how it ends.
+/// Replays a file without a difference, and returns its end.
 fn ending(path: &PathBuf) -> Ending {
     let bytes = fs::read(path).expect("it is there");
     let mut replay = Replay::open(&*bytes).expect("it is a recording");
@@ -181,7 +181,7 @@ fn recording_that_has_used_its_share_ends_and_its_session_goes_on() {
     let folder = Folder::new();
     let mut session = folder.session(1);
     assert!(session.poll_frame(at(1, 1)).is_some(), "the welcome");
-    // The writer takes what it finds; what comes at once is more than a quarter of the bound.
+    // The writer takes what is in the buffer. All of it at once is more than a quarter of the maximum.
     session.handle_frame(at(1, 2), frame_of(300 << 10).into());
     assert_eq!(session.identity().session_id, "session-1");
     drop(session);

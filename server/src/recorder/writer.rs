@@ -1,4 +1,4 @@
-//! The thread that writes recordings down.
+//! The thread that writes recordings.
 
 use std::{
     fs::File,
@@ -19,21 +19,21 @@ use super::{
 };
 use crate::metrics::Metrics;
 
-/// How often buffers are written; what a killed server loses is at most this much.
+/// How often buffers are written. A killed server loses at most this much.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
-/// What is kept free in each recording for its last mark.
+/// The space in each recording that is reserved for its final mark.
 const MARK_BYTES: u64 = 64;
 
-/// The memory that a recording keeps between two writes; a burst takes more for a while.
+/// The memory that a recording keeps between two writes. A burst takes more for a while.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// All recordings that have not ended.
+/// All unfinished recordings.
 #[derive(Debug)]
 pub(super) struct RecordingWriter {
     ring: Ring,
     metrics: Metrics,
     open: Vec<OpenRecording>,
-    /// When buffers are written next.
+    /// The time of the next write.
     due: Instant,
 }
 
@@ -41,18 +41,18 @@ pub(super) struct RecordingWriter {
 #[derive(Debug)]
 struct Stop {
     reason: EndReason,
-    /// What the system says, where it says something.
+    /// The error of the system, if that is the cause.
     error: Option<io::Error>,
 }
 
-/// A recording that goes on.
+/// An unfinished recording.
 #[derive(Debug)]
 struct OpenRecording {
     path: PathBuf,
     file: File,
     length: u64,
     buffer: Arc<Buffer>,
-    /// What was written last, emptied: it is exchanged for what the buffer holds.
+    /// The last written buffer, emptied, for exchange with the session's buffer.
     spare: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Writes until the command to finish.
+    /// Writes until [`WriterCommand::Finish`].
     pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         loop {
             match self.next(commands) {
@@ -85,7 +85,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Waits for a command, where recordings go on until they are to be written.
+    /// Waits for a command, at most until the next write while there are recordings.
     fn next(&self, commands: &Receiver<WriterCommand>) -> Result<WriterCommand, RecvTimeoutError> {
         if self.open.is_empty() {
             return commands.recv().map_err(RecvTimeoutError::from);
@@ -104,7 +104,7 @@ impl RecordingWriter {
         self.report(name, &stop);
     }
 
-    /// Begins to write a file that is there and empty.
+    /// Starts to write into an existing empty file.
     pub(super) fn start(&mut self, path: PathBuf, file: File, opening: &[u8], buffer: Arc<Buffer>) {
         let mut recording = OpenRecording {
             path,
@@ -135,7 +135,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Appends whole records; if it fails, the file is as it was, as far as its disk allows.
+    /// Appends whole records. If that fails, the file is cut back to the state before, if its disk allows.
     fn append(&mut self, recording: &mut OpenRecording, bytes: &[u8]) -> Result<(), Stop> {
         if bytes.is_empty() {
             return Ok(());
@@ -148,7 +148,7 @@ impl RecordingWriter {
         let written = recording.file.write_all(bytes);
         recording.length = length;
         if let Err(error) = written {
-            // What was written of the last record reads as torn, if it cannot be cut off. The ring goes on to count it.
+            // If the rest of the last record cannot be cut off, it reads as torn. The ring continues to count it.
             let _ = recording.file.set_len(length - bytes.len() as u64);
             return Err(error.into());
         }
@@ -156,7 +156,7 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Ends a recording; where the session has not written the mark, it is written here.
+    /// Ends a recording. If the session has not written the final mark, it is written here.
     fn end(&mut self, mut recording: OpenRecording, stop: &Stop) {
         recording.buffer.end(stop.reason);
         if stop.reason != EndReason::Session {
@@ -183,7 +183,7 @@ impl RecordingWriter {
     }
 }
 
-/// Writes why a recording ends. Where there is no room for it, the recording ends unmarked, and not with a part of the mark.
+/// Writes why a recording ends. Without space for the whole mark, the recording ends unmarked.
 fn mark(file: &mut File, reason: EndReason) {
     let mut mark = Vec::new();
     server_recording::end(reason, None, &mut mark);
@@ -214,7 +214,7 @@ impl From<io::Error> for Stop {
 // === impl OpenRecording ===
 
 impl OpenRecording {
-    /// Returns the length for which the ring has given room.
+    /// The length for which the ring has given space.
     const fn room(&self) -> u64 {
         match self.length {
             0 => 0,

@@ -1,4 +1,4 @@
-//! How a session ended.
+//! The end of a session.
 
 use tonic::{Code, Status};
 
@@ -7,12 +7,12 @@ use crate::{
     shared::Shared,
 };
 
-/// How a session ended.
+/// Why a session ended.
 #[derive(Debug)]
 pub(crate) enum SessionEnd {
     /// The agent closed its half of the stream.
     Closed,
-    /// The agent is gone.
+    /// The agent disappeared.
     Gone,
     /// The server ended it.
     Refused(Refusal),
@@ -21,7 +21,7 @@ pub(crate) enum SessionEnd {
 // === impl SessionEnd ===
 
 impl SessionEnd {
-    /// Returns what a broken inbound stream means: the agent's message is bad, or the agent is gone.
+    /// The meaning of a broken inbound stream: an invalid message, or an agent that disappeared.
     pub(super) fn broken(status: &Status, shared: &Shared) -> Self {
         let bad = [
             Code::Internal,
@@ -37,7 +37,7 @@ impl SessionEnd {
         }
     }
 
-    /// Returns the word for programs.
+    /// The reason for programs.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Closed => "CLOSED_BY_AGENT",
@@ -46,7 +46,7 @@ impl SessionEnd {
         }
     }
 
-    /// Returns the words for people.
+    /// The reason for people.
     pub(super) fn why(&self) -> String {
         match self {
             Self::Closed | Self::Gone => String::new(),

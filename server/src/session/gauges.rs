@@ -1,4 +1,4 @@
-//! One session's share of the gauges that are summed over sessions; given back when the session ends, however it ends.
+//! One session's part of the gauges that are summed over sessions. The part is subtracted when the session ends, for any reason.
 
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
 use server_core::{Sizes, Span};
@@ -6,11 +6,11 @@ use server_session::{SessionIdentity, Stats};
 
 use crate::metrics::{Metrics, QueueMetrics, SessionLabels, UnconvergedLabels};
 
-/// Why ReplicaSets have not converged: they have too few or too many pods, or pods that are not available.
+/// The reason of ReplicaSets that have too few or too many pods, or unavailable ones.
 const NUMBER: &str = "number";
 const AVAILABILITY: &str = "availability";
 
-/// What a session has added to the gauges.
+/// The values that a session has added to the gauges.
 #[derive(Debug)]
 pub(crate) struct Gauges {
     metrics: Metrics,
@@ -49,7 +49,7 @@ impl Gauges {
         gauges
     }
 
-    /// Shows these values instead of the ones before.
+    /// Replaces the values of the previous call.
     pub(crate) fn set(&mut self, stats: Stats) {
         let Stats {
             sizes,
@@ -127,14 +127,13 @@ impl Gauges {
         queue.retries.inc_by(retries.saturating_sub(from.retries));
     }
 
-    /// Shows how many ReplicaSets have not converged for long.
     fn set_unconverged(&self, because: &'static str, count: usize) {
         let labels = unconverged_labels(&self.labels, because);
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.metrics.unconverged.get_or_create(&labels).set(count);
     }
 
-    /// Shows how old the agent's view is.
+    /// Shows the age of the agent's view.
     #[expect(
         clippy::cast_precision_loss,
         reason = "an age in seconds needs no nanosecond"
@@ -161,7 +160,7 @@ fn shift(gauge: &Gauge, from: usize, to: usize) {
 
 impl Drop for Gauges {
     fn drop(&mut self) {
-        // The gauges with labels may be its successor's by now.
+        // The gauges with labels may already belong to the session's successor.
         let sizes = Sizes {
             miscounted_for_long: self.shown.sizes.miscounted_for_long,
             unavailable_for_long: self.shown.sizes.unavailable_for_long,

@@ -1,4 +1,4 @@
-//! How the rest of the server reaches a live session: by questions to its task, and by a signal to end.
+//! Access to a live session from the rest of the server: queries to its task, and a signal to end.
 
 use server_core::Timestamp;
 use server_session::Session;
@@ -6,14 +6,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{capacity::EndSignal, error::Refusal};
 
-/// The questions that wait while a session is busy; beyond them those who ask wait.
+/// The maximum number of queries that wait for a busy session. Further callers wait for a slot.
 const QUERIES: usize = 16;
 
-/// A question to a session, with the wall clock's time. It is answered in the session's own task, so that nobody else touches
-/// its controller and there is no lock on it.
+/// A query to a session, with the time of the wall clock. The session's own task runs it, so nobody else touches the controller and
+/// there is no lock.
 pub(crate) type Query = Box<dyn FnOnce(&Session, Timestamp) + Send>;
 
-/// Reaches one live session. Clones reach the same.
+/// A handle to one live session. Clones reach the same session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle {
     queries: mpsc::Sender<Query>,
@@ -23,7 +23,7 @@ pub(crate) struct SessionHandle {
 // === impl SessionHandle ===
 
 impl SessionHandle {
-    /// Returns a handle that ends the session by `end_signal`, and what arrives of its questions.
+    /// A handle that ends the session by `end_signal`, and the receiver of its queries.
     pub(crate) fn new(end_signal: EndSignal) -> (Self, mpsc::Receiver<Query>) {
         let (queries, arriving) = mpsc::channel(QUERIES);
         (
@@ -35,12 +35,11 @@ impl SessionHandle {
         )
     }
 
-    /// Returns the signal that ends the session.
     pub(crate) const fn end_signal(&self) -> &EndSignal {
         &self.end_signal
     }
 
-    /// Asks the session and waits for the answer.
+    /// Runs a query in the session's task.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,

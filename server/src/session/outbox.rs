@@ -1,4 +1,4 @@
-//! The queue of frames to an agent. It waits for a slow agent, but not for ever.
+//! The queue of frames to an agent, which waits for a slow agent up to a limit.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,26 +12,26 @@ use tonic::Status;
 use super::end::SessionEnd;
 use crate::{capacity::EndSignal, error::Refusal};
 
-/// The frames that wait for HTTP/2 to take them; beyond them a session stops reading until the agent reads.
+/// The maximum number of frames that wait for HTTP/2. Beyond it, a session stops reading until the agent reads.
 const QUEUE: usize = 16;
 
-/// What the agent reads.
+/// The receiver of the agent's frames.
 pub(crate) type Frames = mpsc::Receiver<Result<Bytes, Status>>;
 
-/// Where a session's frames go.
+/// The sender of a session's frames.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: mpsc::Sender<Result<Bytes, Status>>,
     patience: Duration,
-    /// When the frames that wait were queued, the oldest first.
+    /// The times at which the waiting frames were queued, oldest first.
     queued: VecDeque<Instant>,
 }
 
 // === impl Outbox ===
 
 impl Outbox {
-    /// Returns an outbox that waits as long as `patience` for the agent to read, a way to say how the session ended that does not need
-    /// the outbox, and the end that the agent reads.
+    /// `patience` is how long a frame may wait for the agent to read. [`FinalStatus`] reports the end of the session without the outbox;
+    /// [`Frames`] is the receiver for the agent.
     pub(crate) fn new(patience: Duration) -> (Self, FinalStatus, Frames) {
         let (queue, frames) = mpsc::channel(QUEUE + 1);
         let last = queue.clone().try_reserve_owned();
@@ -47,7 +47,7 @@ impl Outbox {
         )
     }
 
-    /// Sends a frame, unless the session is ended while it waits.
+    /// Sends a frame. Stops waiting if the session is told to end.
     pub(crate) async fn send(
         &mut self,
         end_signal: &EndSignal,
@@ -69,7 +69,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Returns when the agent has left a frame unread for too long; `None` while it has read all.
+    /// The time at which an unread frame is too old; `None` if the agent has read all frames.
     pub(crate) fn give_up_at(&mut self) -> Option<Instant> {
         let waiting = QUEUE - self.queue.capacity();
         let read = self.queued.len().saturating_sub(waiting);
@@ -77,7 +77,7 @@ impl Outbox {
         self.queued.front().map(|oldest| *oldest + self.patience)
     }
 
-    /// Gives an agent up that has left a frame unread for too long.
+    /// Ends the session of an agent that has left a frame unread for too long.
     pub(crate) fn check_read(&mut self) -> Result<(), SessionEnd> {
         match self.give_up_at() {
             Some(deadline) if deadline <= Instant::now() => Err(self.not_read()),
@@ -90,8 +90,8 @@ impl Outbox {
     }
 }
 
-/// Sends why a session ended. One slot of the queue is reserved for it, so that an agent that stopped reading still learns the reason when
-/// it reads on.
+/// Sends why a session ended. One slot of the queue is reserved for the status, so an agent that stopped reading gets it when reading
+/// again.
 #[derive(Debug)]
 pub(crate) struct FinalStatus(mpsc::OwnedPermit<Result<Bytes, Status>>);
 

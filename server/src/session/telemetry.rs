@@ -1,4 +1,4 @@
-//! Turns what a session reports into logs, metrics and the decisions that others watch.
+//! Turns the reports of a session into logs, metrics and watched decisions.
 
 use std::{
     sync::Arc,
@@ -18,12 +18,12 @@ use crate::{
     watchers::Watchers,
 };
 
-/// How often many syncs under way are looked at: each look costs as much as there are syncs.
+/// How often many unfinished syncs are measured. The cost is proportional to their number.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// So many syncs may be looked at in every turn.
+/// Up to this number, the syncs are measured every time.
 const FEW_SYNCS: usize = 16;
 
-/// What observes one session.
+/// The observer of one session.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     identity: Arc<SessionIdentity>,
@@ -31,7 +31,7 @@ pub(crate) struct Telemetry {
     watchers: Arc<Watchers>,
     gauges: Gauges,
     queue: QueueMetrics,
-    /// When the syncs under way were last looked at.
+    /// The time of the last measurement of unfinished syncs.
     looked: Option<Instant>,
 }
 
@@ -50,13 +50,12 @@ impl Telemetry {
         }
     }
 
-    /// Shows what the session holds.
     pub(crate) fn measure(&mut self, session: &Session) {
         let stats = session.stats();
         self.gauges.set(stats);
         let syncs = stats.sizes.syncing;
         let is_recent = |looked: Instant| looked.elapsed() < LOOK_EVERY;
-        // Many are looked at only now and then; that there are none is said at once.
+        // Many syncs are measured only from time to time. Zero syncs are reported at once.
         if syncs > FEW_SYNCS && self.looked.is_some_and(is_recent) {
             return;
         }
@@ -69,7 +68,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts how long it took from a frame to its batches, and says in which trace that can be seen.
+    /// Records the time from a frame to its batches, with the trace as an exemplar.
     pub(crate) fn decided_within(&self, latency: Duration, spans: &Spans) {
         let trace = spans.trace_id().map(|id| [("trace_id", id)]);
         let traced = trace.as_ref().map(|_| SystemTime::now());
@@ -79,14 +78,14 @@ impl Telemetry {
             .observe(latency, trace, traced);
     }
 
-    /// Tells what the session reports of a step that took so long, and whose decisions have these spans.
+    /// Records the reports of a step that took this long. `spans` are the spans of its decisions.
     pub(crate) fn observe(&mut self, session: &mut RecordedSession, took: Duration, spans: &Spans) {
         let mut decided = 0_u32;
         while let Some(report) = session.poll_report() {
             decided += u32::from(matches!(report, SessionReport::Decided { .. }));
             self.tell(report, spans);
         }
-        // The batches of a frame are decided in one go and share its time.
+        // The batches of a frame are decided together and share its time.
         for _ in 0..decided {
             self.queue.work.observe((took / decided).as_secs_f64());
         }
@@ -213,7 +212,7 @@ impl Telemetry {
                 let kind = kind_label(kind);
                 tracing::debug!(replica_set = %key, kind, "view is older than a write");
             }
-            // The session keeps these for its timeline and its last deletions.
+            // The session keeps these reports for its timeline and its last deletions.
             ControllerReport::Scaled { .. }
             | ControllerReport::Answered(_)
             | ControllerReport::ScaleDown(_) => {}

@@ -1,4 +1,4 @@
-//! How a session's end is told, panics included.
+//! The final status of a session, also after a panic.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn shared() -> Arc<Shared> {
     Arc::new(Shared::new(config, metrics, access))
 }
 
-/// Supervises a session that is only its end, and returns what the agent reads last.
+/// Supervises a session that only ends, and returns the final status for the agent.
 async fn supervised(
     shared: &Arc<Shared>,
     session: impl Future<Output = SessionEnd> + Send + 'static,

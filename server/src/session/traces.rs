@@ -1,4 +1,4 @@
-//! The server's spans of what a session carries: of an event or outcome as it is taken, and of a decision.
+//! The server's spans for the frames of a session: for each event or outcome that it takes, and for each decision.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use otlp::{Role, Span, Tracer};
 use server_session::{IncomingFrame, SessionIdentity};
 use tokio::time::Instant;
 
-/// The spans of one session.
+/// Makes the spans of one session.
 #[derive(Debug)]
 pub(crate) struct Traces {
     tracer: Tracer,
@@ -18,7 +18,7 @@ pub(crate) struct Traces {
     cluster: String,
 }
 
-/// Spans under way. They end when this is dropped.
+/// Unfinished spans. They end on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Spans(Vec<(Option<u64>, Span)>);
 
@@ -33,7 +33,7 @@ impl Traces {
         }
     }
 
-    /// Begins to take a frame that arrived at a time: what is decided on its events and outcomes will be children of this.
+    /// Starts spans for the events and outcomes of a frame, from its arrival on. Decisions on them become children of these spans.
     pub(crate) fn receive(&self, frame: &mut IncomingFrame, arrived: Option<Instant>) -> Spans {
         let mut spans = Spans::default();
         if !self.tracer.is_on() {
@@ -51,7 +51,7 @@ impl Traces {
         spans
     }
 
-    /// Begins to send what was decided within a time: what becomes of it will be children of this.
+    /// Starts a span for each batch of a frame. The spans began `elapsed` ago, and the operations of a batch become children of its span.
     pub(crate) fn decide(&self, frame: &mut v1::ReconcileResponse, elapsed: Duration) -> Spans {
         let mut spans = Spans::default();
         let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
@@ -90,7 +90,7 @@ impl Traces {
     }
 }
 
-/// Says which operation has an outcome, and which.
+/// Adds the operation and its outcome to the span.
 fn describe(span: &mut Span, outcome: &v1::Outcome) {
     use v1::outcome::Outcome;
     span.number("decree.batch.id", outcome.batch_id);
@@ -114,20 +114,20 @@ fn describe(span: &mut Span, outcome: &v1::Outcome) {
 // === impl Spans ===
 
 impl Spans {
-    /// Takes a span, of the decision on a batch if there is one, and returns its place in the trace.
+    /// Takes a span, with its batch if the span belongs to a decision. Returns the trace context of the span.
     fn begin(&mut self, batch: Option<u64>, span: Span) -> TraceContext {
         let place = span.context();
         self.0.push((batch, span));
         place
     }
 
-    /// Returns the id of the trace of the first.
+    /// The trace id of the first span.
     pub(crate) fn trace_id(&self) -> Option<String> {
         let (_, span) = self.0.first()?;
         Some(span.context().trace_id_text())
     }
 
-    /// Returns what a line of the log says of the trace that the decision on a batch belongs to: nothing without one.
+    /// The log fields for the trace of a batch's decision; empty without a trace.
     pub(crate) fn fields_of(&self, batch: u64) -> tracing::Span {
         let mut decisions = self.0.iter();
         let span = decisions.find(|(it, _)| *it == Some(batch));

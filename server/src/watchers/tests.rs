@@ -1,4 +1,4 @@
-//! What a reader of decisions reads and misses.
+//! The decisions that a reader gets and misses.
 
 use tokio_stream::StreamExt;
 
@@ -19,7 +19,7 @@ fn watch(watchers: &Arc<Watchers>) -> Result<Watch, Refusal> {
     Arc::clone(watchers).watch(filter, viewer(), Refusal::SessionEnded)
 }
 
-/// Returns a reader who may read everything.
+/// A viewer with all permissions.
 fn viewer() -> Viewer {
     let metrics = Metrics::register(&mut Registry::default());
     let access = Access::new(&AccessArgs::default(), metrics).expect("no files");
@@ -43,7 +43,7 @@ fn publish(watchers: &Watchers, ids: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Returns the batch and the number missed of the next message.
+/// The batch and the number of missed decisions of the next message.
 async fn next(watch: &mut Watch) -> (Option<u64>, u64) {
     let message = watch.next().await.expect("open").expect("no end");
     (
