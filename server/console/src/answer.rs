@@ -1,4 +1,4 @@
-//! Answers over plain HTTP: JSON, and refusals with the same reasons as over gRPC.
+//! Responses over plain HTTP: JSON, and refusals with the same reasons as over gRPC.
 
 use axum::{
     http::{StatusCode, header},
@@ -8,10 +8,10 @@ use serde_json::json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-/// The reasons for which a ReplicaSet that is followed is shown as absent: it may come.
+/// The reasons that show a followed ReplicaSet as absent: it may appear later.
 const ABSENT: [&str; 3] = ["REPLICA_SET_UNKNOWN", "CLUSTER_UNKNOWN", "SESSION_ENDED"];
 
-/// A refusal as an answer: `{"reason": …, "message": …}`.
+/// A refusal as a response: `{"reason": …, "message": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     code: Code,
@@ -19,7 +19,7 @@ pub(crate) struct Refused {
     message: String,
 }
 
-/// Returns an answer of JSON, which nobody keeps.
+/// A JSON response that must not be cached.
 pub(crate) fn json(text: String) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
@@ -31,7 +31,6 @@ pub(crate) fn json(text: String) -> Response {
 // === impl Refused ===
 
 impl Refused {
-    /// Returns the refusal of a field of a query.
     pub(crate) fn field(field: &str, description: &str) -> Self {
         Self {
             code: Code::InvalidArgument,
@@ -40,7 +39,7 @@ impl Refused {
         }
     }
 
-    /// Returns the refusal of a stream where there are `max`.
+    /// The refusal of a new stream when all `max` streams are in use.
     pub(crate) fn too_many_streams(max: usize) -> Self {
         Self {
             code: Code::ResourceExhausted,
@@ -49,12 +48,12 @@ impl Refused {
         }
     }
 
-    /// Returns whether it says that a ReplicaSet is not there at present.
+    /// Whether the refusal means that a ReplicaSet is absent at present.
     pub(crate) fn is_absence(&self) -> bool {
         ABSENT.contains(&&*self.reason)
     }
 
-    /// Returns what it says, for programs and for people.
+    /// The JSON with the reason for programs and the message for people.
     pub(crate) fn text(&self) -> String {
         json!({"reason": self.reason, "message": self.message}).to_string()
     }
@@ -77,7 +76,6 @@ impl IntoResponse for Refused {
     }
 }
 
-/// Returns the status of HTTP that stands for a code of gRPC.
 fn status(code: Code) -> StatusCode {
     match code {
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,

@@ -1,6 +1,6 @@
-//! The files of the console, embedded as they are in the folder `console/`.
+//! The files of the folder `console/`, embedded.
 
-/// A file, and how a browser is to take it.
+/// A file, and its HTTP headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asset {
     name: &'static str,
@@ -58,7 +58,6 @@ const ALL: &[Asset] = embedded! {
     "why.js": SCRIPT,
 };
 
-/// Returns a file by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Asset> {
     ALL.iter().find(|asset| asset.name == name)
 }
@@ -69,9 +68,9 @@ mod tests {
 
     use super::*;
 
-    /// What a browser loads first, at most.
+    /// The maximum size of the first load of a page.
     const FIRST_LOAD_MAX: usize = 150_000;
-    /// What is loaded only with the view of recordings.
+    /// The files that only the view of recordings loads.
     const LATER: [&str; 4] = ["contract.js", "protobuf.js", "recorded.js", "recording.js"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! All ReplicaSets that the caller may see: first all of them, then those that have changed.
+//! All ReplicaSets that the caller may see: first the complete list, then the changes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,10 +19,10 @@ use crate::{
     reader::PageReader,
 };
 
-/// How many ReplicaSets a session is asked for at a time, and how many rows an event has at most.
+/// The number of ReplicaSets in one request to a session, and the maximum number of rows in an event.
 const PAGE: i32 = 500;
 
-/// What was sent of the board: a hash of each row, by cluster and uid. The rows themselves are the sessions'.
+/// The board that a reader has: a hash of each row, by cluster and uid. The sessions have the rows themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     sent: HashMap<String, u64>,
@@ -31,7 +31,7 @@ pub(crate) struct Board {
 // === impl Board ===
 
 impl Board {
-    /// Sends the rows that have changed, page by page, and then how it stands.
+    /// Sends the changed rows, page by page, and then the state of the board.
     pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
@@ -74,7 +74,7 @@ impl Board {
         Ok(())
     }
 
-    /// Remembers a row and returns whether it has changed.
+    /// Remembers a row. Returns whether it has changed.
     fn note(&mut self, key: &str, summary: &v1::ReplicaSetSummary) -> bool {
         let mut hasher = DefaultHasher::new();
         summary.encode_to_vec().hash(&mut hasher);
@@ -92,7 +92,7 @@ fn as_event(rows: &[String]) -> Bytes {
     event("rows", &format!("[{}]", rows.join(",")))
 }
 
-/// Says that the board is as it stands now, which rows are gone, and of how many sessions it is.
+/// The event that the board is up to date, with the deleted rows and the number of sessions.
 fn standing(now: Timestamp, gone: &[String], sessions: &[v1::SessionSummary]) -> Bytes {
     let synced = sessions.iter().filter(|session| session.synced);
     let data = json!({

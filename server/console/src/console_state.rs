@@ -1,4 +1,4 @@
-//! What all requests for the console share.
+//! The state that all requests for the console share.
 
 use std::sync::{Arc, atomic::AtomicU32};
 
@@ -6,27 +6,27 @@ use admission::Places;
 
 use crate::{backend::Backend, json::Json};
 
-/// What the console is told of its server's configuration.
+/// The part of the server's configuration that the console needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsoleConfig {
-    /// How many pages are followed at a time; 0 turns the console off.
+    /// The maximum number of pages that are followed at a time; 0 turns the console off.
     pub streams_max: u8,
-    /// Whether other machines may be shown the console in plain text.
+    /// Whether other machines may use the console in plain text.
     pub insecure: bool,
     /// The limits that the page of sessions shows.
     pub limits: SessionLimits,
 }
 
-/// What sessions may hold.
+/// The limits of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// How many sessions there may be.
+    /// The maximum number of sessions.
     pub sessions_max: usize,
-    /// How many bytes they may hold together.
+    /// The maximum memory of all sessions together, in bytes.
     pub memory_max: usize,
-    /// How many bytes one may hold.
+    /// The maximum memory of one session, in bytes.
     pub session_memory_max: usize,
-    /// How many objects one may hold.
+    /// The maximum number of objects in one session.
     pub objects_max: usize,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct ConsoleState {
     pub(crate) server: Arc<dyn Backend>,
     pub(crate) config: ConsoleConfig,
     pub(crate) json: Json,
-    /// The places of streams; a newcomer displaces the oldest.
+    /// The places of streams. A newcomer evicts the oldest stream.
     pub(crate) places: Arc<Places<()>>,
-    /// How many streams there are, which share the time that they may take.
+    /// The number of streams, which share the allowed time.
     pub(crate) streams: AtomicU32,
 }
 

@@ -1,4 +1,4 @@
-//! What other controllers did otherwise, as shadow mode found it.
+//! The actions in which other controllers differed, as shadow mode found them.
 
 use decree::v1;
 
@@ -6,7 +6,7 @@ use crate::{
     answer::Refused, backend::Caller, console_state::ConsoleState, event::event, reader::PageReader,
 };
 
-/// What was sent of the differences.
+/// The differences that a reader has.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     sent: String,
@@ -15,7 +15,7 @@ pub(crate) struct Differences {
 // === impl Differences ===
 
 impl Differences {
-    /// Sends the differences, if there are others than before.
+    /// Sends the differences if they have changed.
     pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,

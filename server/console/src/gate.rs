@@ -1,8 +1,8 @@
-//! Who gets to the console at all: what a page of another site may not do, and what is not said in plain text to other machines.
+//! Access to the console: no access for pages of other sites, and no plain text to other machines.
 //!
-//! The admin port speaks plain HTTP, so its pages and tokens must not leave this machine unless `--insecure` says that they may. A
-//! browser on this machine also runs pages of strangers: one that has its own name lead here is known by the `Host` that it sends,
-//! and one that asks across sites by `Sec-Fetch-Site`.
+//! The admin port speaks plain HTTP, so its pages and tokens must not leave this machine unless `--insecure` allows it. A browser on
+//! this machine also runs foreign pages. A foreign page whose domain name resolves to this machine is recognized by the `Host` header.
+//! A cross-site request is recognized by `Sec-Fetch-Site`.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -16,7 +16,7 @@ use runtime::admin::AdminPeer;
 
 use crate::{answer::Refused, console_state::ConsoleState};
 
-/// Nothing but the console's own files, and nowhere inside another page.
+/// Allows only the console's files, and no embedding in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
@@ -37,16 +37,16 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (header::VARY, "authorization"),
 ];
 
-/// How long a query may be: the names of a cluster, a namespace and a ReplicaSet in percent encoding, with room. Each field of a longer
-/// one would cost memory and time before the query is refused.
+/// The maximum length of a query: the percent-encoded names of a cluster, a namespace and a ReplicaSet, with a margin. Without the limit,
+/// each field of a longer query would cost memory and time before the refusal.
 const QUERY_BYTES_MAX: usize = 4 << 10;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The method whose needs are those of the data behind the console.
+/// The method whose permission the console requires.
 const METHOD: &str = "/decree.v1.InspectionService/ListReplicaSets";
 
-/// Lets requests through that come from where the console may be shown, and says how browsers are to treat the answers.
+/// Admits requests from places where the console may be shown, and adds the security headers to the responses.
 pub(crate) async fn admit(
     State(state): State<Arc<ConsoleState>>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
@@ -69,7 +69,7 @@ pub(crate) async fn admit(
     response
 }
 
-/// Lets callers through who may look at something, and leaves with the request who they are.
+/// Admits callers with any permission to view, and adds the caller to the request.
 pub(crate) async fn authorize(
     State(state): State<Arc<ConsoleState>>,
     ConnectInfo(peer): ConnectInfo<AdminPeer>,
@@ -111,7 +111,7 @@ fn check(peer: IpAddr, insecure: bool, headers: &HeaderMap) -> Result<(), &'stat
     Ok(())
 }
 
-/// Returns whether a host is one that nobody can have lead here from elsewhere: a name can, an address cannot.
+/// Whether a host is an address. A foreign site can choose where its name resolves to, but not an address.
 fn is_address(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return false;

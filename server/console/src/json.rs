@@ -1,15 +1,14 @@
-//! Messages of the contract as the pages read them, which is as `decree -o json` prints them.
+//! Messages of the contract in the JSON of the pages, the same as `decree -o json` prints.
 
 use prost::Message;
 
-/// Writes messages of the contract.
 #[derive(Debug, Default)]
 pub(crate) struct Json(decree::json::Json);
 
 // === impl Json ===
 
 impl Json {
-    /// Returns a message by its name in `decree.v1`. What JSON cannot say, such as a time after the year 9999, makes it `null`.
+    /// A message by its name in `decree.v1`; `null` if JSON cannot express a value, such as a time after the year 9999.
     pub(crate) fn text(&self, name: &str, message: &impl Message) -> String {
         let text = self.0.text(name, message);
         text.unwrap_or_else(|_| "null".to_owned())

@@ -1,16 +1,16 @@
-//! The console: pages for a browser on the admin port, and the data behind them, which is what inspection shows.
+//! The console: pages for a browser on the admin port, and their data, which is the data of inspection.
 //!
 //! # Theory of operation
 //!
-//! [`add`] adds the routes of the console to those of the admin port. The pages are files of the folder `console/`, embedded as they are and
-//! the same for everyone; data is what the [`Backend`] lets the caller see. The module `gate` checks each request first. Data is followed as
-//! server-sent events, by a bounded number of streams whose connections do not count among those of the admin port, so that `/metrics` and
-//! the probes always get through.
+//! [`add`] adds the routes of the console to the routes of the admin port. The pages are files of the folder `console/`, embedded, and the
+//! same for all users. The data depends on what the [`Backend`] lets the caller see. The module `gate` checks each request first.
+//! Pages follow their data by server-sent events. The number of event streams is bounded. Their connections do not count as
+//! connections of the admin port, so `/metrics` and the probes always work.
 //!
-//! **Invariant:** it reads only.
-//! **Invariant:** nothing is shown that the same caller would not be told over gRPC.
+//! **Invariant:** the console only reads.
+//! **Invariant:** the console shows nothing that gRPC would not tell the same caller.
 //!
-//! Deliberately outside: sessions, proof and policy. The [`Backend`] knows them.
+//! Deliberately outside: sessions, authentication and policy. The [`Backend`] knows them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -51,7 +51,7 @@ mod sessions;
 mod stream;
 mod view;
 
-/// Adds the console to the routes of the admin port, unless it is turned off.
+/// Adds the console to the routes of the admin port, unless the console is turned off.
 pub fn add(router: Router, server: Arc<dyn Backend>, config: ConsoleConfig) -> Router {
     if config.streams_max == 0 {
         return router;
@@ -92,7 +92,7 @@ fn file(name: &str) -> Response {
     }
 }
 
-/// Streams what a page shows, and what changes of it.
+/// Streams the data of a page, and its changes.
 async fn follow(
     State(state): State<Arc<ConsoleState>>,
     Query(query): Query<HashMap<String, String>>,
@@ -103,7 +103,7 @@ async fn follow(
     stream::open(&state, caller, &peer, view).await
 }
 
-/// Answers what would happen with another number of replicas.
+/// The effect of another number of replicas.
 async fn simulate(
     State(state): State<Arc<ConsoleState>>,
     Query(mut query): Query<HashMap<String, String>>,
@@ -121,7 +121,7 @@ async fn simulate(
     Ok(answer::json(state.json.text("SimulateResponse", &answer)))
 }
 
-/// Answers which ReplicaSets a drain of a node, or a quota, would affect: the first page of them.
+/// The first page of the ReplicaSets that a node drain or a quota would affect.
 async fn simulate_cluster(
     State(state): State<Arc<ConsoleState>>,
     Query(mut query): Query<HashMap<String, String>>,
@@ -144,7 +144,7 @@ async fn simulate_cluster(
     Ok(answer::json(text))
 }
 
-/// Answers what would keep a pod that a scale-down would delete.
+/// The changes that would keep a pod in a scale-down.
 async fn rescue(
     State(state): State<Arc<ConsoleState>>,
     Query(mut query): Query<HashMap<String, String>>,
@@ -166,7 +166,6 @@ async fn rescue(
     Ok(answer::json(answer))
 }
 
-/// Takes a number out of a query.
 fn number(query: &mut HashMap<String, String>, field: &'static str) -> Result<i32, Refused> {
     let text = query.remove(field).unwrap_or_default();
     let parsed = text.parse().ok().filter(|number| *number >= 0);

@@ -1,16 +1,16 @@
-//! Pods as a page shows them: what the order of deletion reads of each.
+//! The pods of a page, with the values that the order of deletion reads.
 
 use serde_json::{Value, json};
 use server_core::{Phase, Pod, ReplicaSet, Surroundings};
 
 use crate::event::seconds;
 
-/// How many pods of a ReplicaSet are shown.
+/// The maximum number of pods that a page shows.
 const SHOWN_MAX: usize = 2_000;
-/// How many ReplicaSets of the same owner are named.
+/// The maximum number of sibling ReplicaSets that a page shows.
 const SIBLINGS_MAX: usize = 100;
 
-/// Returns the pods by name, the first [`SHOWN_MAX`] of them, how many there are, and who else has their ReplicaSet's owner.
+/// The first [`SHOWN_MAX`] pods by name, the number of pods, and the siblings of their ReplicaSet.
 pub(crate) fn pods(gathered: &[Surroundings]) -> Value {
     let mut pods: Vec<_> = gathered.iter().flat_map(Surroundings::owned).collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
@@ -21,7 +21,7 @@ pub(crate) fn pods(gathered: &[Surroundings]) -> Value {
     json!({"count": pods.len(), "pods": shown, "owner": owner, "siblings": siblings})
 }
 
-/// Returns the owner of the first ReplicaSet, and the names of the others in its namespace: the first [`SIBLINGS_MAX`] of them, by name.
+/// The owner of the first ReplicaSet, and the names of the first [`SIBLINGS_MAX`] other ReplicaSets in its namespace, by name.
 fn family(sets: &[ReplicaSet]) -> (Value, Vec<Value>) {
     let Some((own, others)) = sets.split_first() else {
         return (Value::Null, Vec::new());

@@ -1,4 +1,4 @@
-//! Where the events of a stream go: a short queue, so that what is shown of thousands of ReplicaSets is made as it is read.
+//! The event queue of a stream. The queue is short, so that the rows of thousands of ReplicaSets are made only when they are read.
 
 use std::convert::Infallible;
 
@@ -8,10 +8,10 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-/// The events that wait for a slow reader. While they do, its page is not looked at.
+/// The maximum number of events that wait for a slow reader. While events wait, the page is not polled.
 const QUEUE: usize = 4;
 
-/// What leads to the reader; the stream ends when all clones of it are dropped.
+/// The sender to the reader. The stream ends when all clones are dropped.
 pub(crate) type EventQueue = mpsc::Sender<Result<Bytes, Infallible>>;
 
 /// The reader of one stream.
@@ -24,25 +24,24 @@ pub(crate) struct PageReader {
 // === impl PageReader ===
 
 impl PageReader {
-    /// Returns a reader, and what it reads.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
         let (queue, events) = mpsc::channel(QUEUE);
         let said = Instant::now();
         (Self { queue, said }, events)
     }
 
-    /// Returns what leads to the reader, to tell it the last event and to notice when it is gone.
+    /// The sender to the reader, for the last event and to notice that the reader is gone.
     pub(crate) fn queue(&self) -> EventQueue {
         self.queue.clone()
     }
 
-    /// Sends an event when there is room for it. One that is gone is noticed by its [`EventQueue`].
+    /// Sends an event when there is space for it. A reader that is gone is noticed through its [`EventQueue`].
     pub(crate) async fn send(&mut self, event: Bytes) {
         let _ = self.queue.send(Ok(event)).await;
         self.said = Instant::now();
     }
 
-    /// Returns for how long nothing was sent.
+    /// The time since the last event.
     pub(crate) fn silence(&self) -> Duration {
         self.said.elapsed()
     }

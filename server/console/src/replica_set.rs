@@ -1,4 +1,4 @@
-//! One ReplicaSet: how it stands, its last decisions, and its pods.
+//! One ReplicaSet: its state, its last decisions, and its pods.
 
 use decree::v1;
 
@@ -11,7 +11,7 @@ use crate::{
     reader::PageReader,
 };
 
-/// Which ReplicaSet is followed, and what was sent of it.
+/// The followed ReplicaSet, and the data that its reader has.
 #[derive(Debug)]
 pub(crate) struct ReplicaSetView {
     subject: ReplicaSetName,
@@ -30,7 +30,7 @@ impl ReplicaSetView {
         }
     }
 
-    /// Returns the request for its decisions as they are made.
+    /// The request for the decisions of the ReplicaSet when they are made.
     pub(crate) fn watch(&self) -> v1::WatchDecisionsRequest {
         let ReplicaSetName {
             cluster,
@@ -44,7 +44,7 @@ impl ReplicaSetView {
         }
     }
 
-    /// Sends what changed of it. One that is not there may come.
+    /// Sends the changes of the ReplicaSet. An absent ReplicaSet may appear later.
     pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
@@ -87,7 +87,7 @@ impl ReplicaSetView {
         Ok(())
     }
 
-    /// Returns its pods; `null` where there are more around it than a decision is made from, or its session has just ended.
+    /// The pods; `null` if the input exceeds the limit of a decision, or the session has just ended.
     async fn look_at_pods(&self, state: &ConsoleState, caller: &Caller) -> Result<String, Refused> {
         let read = Box::new(|gathered: &[_]| pods(gathered).to_string());
         let pods = state.server.read(caller, &self.subject, read).await?;

@@ -1,14 +1,14 @@
-//! What would keep a pod that a scale-down would delete: the least change of one of its values, each tried by a decision.
+//! The changes that would keep a pod in a scale-down: the smallest change of each of its values, tested by a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use server_core::{Decision, Interrupted, Phase, Pod, Ready, Rule, Surroundings, Timestamp};
 
-/// How many nodes are tried: those with the fewest pods of the ReplicaSet.
+/// The maximum number of nodes that are tested: the nodes with the fewest pods of the ReplicaSet.
 const NODES_MAX: usize = 3;
 
-/// A pod of a scale-down that has not happened.
+/// A pod in a hypothetical scale-down.
 struct RescueQuestion<'a> {
     around: &'a Surroundings,
     replicas: i32,
@@ -17,8 +17,8 @@ struct RescueQuestion<'a> {
     go_on: &'a dyn Fn() -> bool,
 }
 
-/// Returns whether the pod would be deleted, and the changes of which each alone keeps it. Where more pods are surplus than a decision deletes, a
-/// pod that is spared now may be deleted by the next one, so nothing is said then. `None` where the ReplicaSet is not known.
+/// Whether the pod would be deleted, and the changes of which each alone keeps the pod. No changes if more pods are surplus than one
+/// decision deletes, because the next decision may delete the spared pod. `None` if the ReplicaSet is not known.
 pub(crate) fn rescue(
     around: &Surroundings,
     replicas: i32,
@@ -76,8 +76,8 @@ impl RescueQuestion<'_> {
         Ok(changes)
     }
 
-    /// Returns the least cost with which the pod stays. The higher its cost, the later it is in the order of deletion; so it stays with each
-    /// cost above one that keeps it, and only a cost that another pod has, or one more, makes a difference.
+    /// The least deletion cost that keeps the pod. A higher cost means a later deletion, so every cost above one that keeps the pod also keeps
+    /// it. Only the costs of other pods, and these costs plus 1, make a difference.
     fn least_cost(&self, own: i32) -> Result<Option<i32>, Interrupted> {
         let costs = self.around.owned().map(|pod| pod.state.deletion_cost);
         let costs: BTreeSet<_> = costs
@@ -97,7 +97,7 @@ impl RescueQuestion<'_> {
         Ok(costs.get(low).copied())
     }
 
-    /// Returns a node on which the pod stays.
+    /// A node on which the pod stays.
     fn node(&self, own: &Pod) -> Result<Option<String>, Interrupted> {
         let mut nodes = BTreeMap::new();
         for pod in self.around.owned().filter(|pod| pod.state.is_active()) {
@@ -115,7 +115,6 @@ impl RescueQuestion<'_> {
         Ok(None)
     }
 
-    /// Returns whether the pod stays if it is changed.
     fn keeps(&self, change: impl FnOnce(&mut Pod)) -> Result<bool, Interrupted> {
         let decision = self.decide(change)?;
         Ok(decision.is_some_and(|decision| !self.is_among(&decision)))

@@ -1,4 +1,4 @@
-//! The sessions that the caller may see: who is at the other end, and how near they are to their limits.
+//! The sessions that the caller may see: their peers, and how near they are to their limits.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
     reader::PageReader,
 };
 
-/// What was sent of the sessions.
+/// The sessions that a reader has.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     sent: String,
@@ -18,7 +18,7 @@ pub(crate) struct Sessions {
 // === impl Sessions ===
 
 impl Sessions {
-    /// Sends the sessions, if anything about them changed.
+    /// Sends the sessions if they have changed.
     pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,

@@ -1,4 +1,4 @@
-//! One stream of events: what a page shows, looked at twice a second, and decisions as they are made.
+//! One event stream: the data of a page, polled twice a second, and decisions when they are made.
 
 use std::{
     sync::{
@@ -27,11 +27,11 @@ use crate::{
     view::PageView,
 };
 
-/// How often the data of a page is polled, at most.
+/// The minimum time between two polls of a page.
 const TICK: Duration = Duration::from_millis(500);
 /// All streams together may spend one part in this many of the time on polling.
 const SHARE: u32 = 4;
-/// How long a stream is silent at most.
+/// The maximum time without an event.
 const PING: Duration = Duration::from_secs(5);
 /// How long the last event has to reach its reader.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -52,7 +52,7 @@ struct PageStream {
 /// Counts a stream until it is dropped.
 struct StreamCount(Arc<ConsoleState>);
 
-/// Opens a stream. If there are too many, the oldest is evicted.
+/// Opens a stream. If there are too many streams, the oldest is evicted.
 pub(crate) async fn open(
     state: &Arc<ConsoleState>,
     caller: Caller,
@@ -111,7 +111,7 @@ impl Drop for StreamCount {
 // === impl PageStream ===
 
 impl PageStream {
-    /// Runs until the reader is gone or may look no more, or the place goes to another.
+    /// Runs until the reader is gone or loses the permission, or another stream takes the place.
     async fn run(mut self) {
         let never: StreamEnd = Box::pin(std::future::pending());
         let end = std::mem::replace(&mut self.end, never);
@@ -131,7 +131,7 @@ impl PageStream {
         kept.end();
     }
 
-    /// Sends what is new, again and again, and returns what went wrong.
+    /// Polls the page repeatedly. Returns the error that ends the stream.
     async fn follow(&mut self) -> Refused {
         loop {
             let began = Instant::now();
@@ -145,7 +145,7 @@ impl PageStream {
         }
     }
 
-    /// Does not look for a while, and passes decisions on as they are made.
+    /// Pauses polling, and sends decisions when they are made.
     async fn rest(&mut self, length: Duration) {
         let end = Instant::now() + length;
         while Instant::now() < end {
@@ -167,7 +167,7 @@ impl PageStream {
                         let text = self.state.json.text("WatchDecisionsResponse", &decision);
                         self.reader.send(event::event("decision", &text)).await;
                     }
-                    // What ends the watch also ends the stream, with the reason.
+                    // The end of the watch also ends the stream, with the reason.
                     Some(Err(_)) | None => self.decisions = None,
                 },
             }

@@ -1,4 +1,4 @@
-//! Which page is followed, and what is new on it.
+//! The followed page, and its changes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{
     sessions::Sessions,
 };
 
-/// A page as its reader has it: what was sent of it.
+/// A page, with the data that its reader has.
 #[derive(Debug)]
 pub(crate) enum PageView {
     Board(Board),
@@ -25,7 +25,6 @@ pub(crate) enum PageView {
 // === impl PageView ===
 
 impl PageView {
-    /// Reads what a request asks for; nothing of it was sent.
     pub(crate) fn parse(query: &HashMap<String, String>) -> Result<Self, Refused> {
         let field = |name: &str| query.get(name).cloned().unwrap_or_default();
         match &*field("view") {
@@ -45,7 +44,7 @@ impl PageView {
         }
     }
 
-    /// Returns the ReplicaSet whose decisions are followed as they are made, if the page shows one.
+    /// The ReplicaSet whose decisions the page follows, if any.
     pub(crate) const fn subject(&self) -> Option<&ReplicaSetView> {
         match self {
             Self::ReplicaSet(subject) => Some(subject),
@@ -53,7 +52,7 @@ impl PageView {
         }
     }
 
-    /// Sends what changed since it was asked last.
+    /// Sends the changes since the last poll.
     pub(crate) async fn poll(
         &mut self,
         state: &ConsoleState,
