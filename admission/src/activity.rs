@@ -1,4 +1,4 @@
-//! Whether a connection is of use: its calls, and since when it has had none.
+//! The usefulness of a connection: its calls, and the time since the last call.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,11 +7,11 @@ use std::{
 
 use tokio::time::Instant;
 
-/// The calls of one connection. Clones are of the same connection.
+/// The calls of one connection. Clones refer to the same connection.
 #[derive(Clone, Debug)]
 pub struct Activity(Arc<Mutex<Calls>>);
 
-/// A call that is under way on a connection, until it is dropped.
+/// An active call on a connection, until the drop.
 #[derive(Debug)]
 pub struct ActiveCall(Arc<Mutex<Calls>>);
 
@@ -25,7 +25,7 @@ struct Calls {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns the activity of a connection that has just been accepted.
+    /// A connection that was just accepted.
     #[must_use]
     pub fn start() -> Self {
         Self(Arc::new(Mutex::new(Calls {
@@ -35,7 +35,7 @@ impl Activity {
         })))
     }
 
-    /// Counts a call until what is returned is dropped.
+    /// Counts a call until the return value is dropped.
     #[must_use]
     pub fn begin_call(&self) -> ActiveCall {
         let mut calls = lock(&self.0);
@@ -45,8 +45,8 @@ impl Activity {
         ActiveCall(Arc::clone(&self.0))
     }
 
-    /// Returns when the connection will have been idle too long, if nothing comes: `first_call` after it was accepted, `idle` after
-    /// its last call. `None` during a call.
+    /// The time at which the connection is idle for too long: `first_call` after the accept, or `idle` after its last call. `None` during a
+    /// call.
     #[must_use]
     pub fn idle_until(&self, first_call: Duration, idle: Duration) -> Option<Instant> {
         let calls = lock(&self.0);

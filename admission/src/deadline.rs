@@ -1,4 +1,4 @@
-//! How long a call may take: what the caller says in `grpc-timeout`, or the server's default for unary calls.
+//! The deadline of a call: `grpc-timeout` of the caller, or the server's default for unary calls.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 const HEADER: &str = "grpc-timeout";
-/// The most digits that the gRPC specification allows.
+/// The maximum number of digits in the gRPC specification.
 const DIGITS_MAX: usize = 8;
 
-/// When nobody waits for the answer of a call any more; among the extensions of its request.
+/// The time after which nobody waits for the answer of a call, as an extension of its request.
 #[derive(Clone, Copy, Debug)]
 pub struct CallDeadline(pub Instant);
 
-/// Returns the deadline that the caller set; one that cannot be read is none.
+/// The deadline that the caller set. An invalid value counts as no deadline.
 pub fn requested(headers: &HeaderMap) -> Option<Duration> {
     parse(headers.get(HEADER)?.to_str().ok()?)
 }
 
-/// Returns how long a unary call may take: what the caller says, up to `most`.
+/// The deadline of a unary call: the caller's, up to `most`.
 pub fn limit(headers: &HeaderMap, most: Duration) -> Duration {
     requested(headers).map_or(most, |requested| requested.min(most))
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// Ends one stream, once, for a reason of the type `R`. Clones are the same signal.
+/// Ends one stream, once, with a reason of type `R`. Clones are the same signal.
 #[derive(Clone, Debug)]
 pub struct EndSignal<R> {
     token: CancellationToken,
@@ -14,14 +14,14 @@ pub struct EndSignal<R> {
 // === impl EndSignal ===
 
 impl<R: Clone> EndSignal<R> {
-    /// Sends the signal; a second one changes nothing.
+    /// Sends the signal. Further calls have no effect.
     pub fn send(&self, why: R) {
         if self.why.set(why).is_ok() {
             self.token.cancel();
         }
     }
 
-    /// Returns whether it was sent.
+    /// Whether the signal was sent.
     pub fn is_sent(&self) -> bool {
         self.token.is_cancelled()
     }
@@ -31,7 +31,7 @@ impl<R: Clone> EndSignal<R> {
         self.token.cancelled().await;
         match self.why.get() {
             Some(why) => why.clone(),
-            // A reason is there before the token is cancelled.
+            // The reason is set before the token is cancelled.
             None => std::future::pending().await,
         }
     }

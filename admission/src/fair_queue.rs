@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{sync::oneshot, task::yield_now};
 
-/// The queue. Clones are the same queue.
+/// A queue of permits. Clones are the same queue.
 #[derive(Clone, Debug)]
 pub struct FairQueue(Arc<QueueState>);
 
@@ -20,7 +20,7 @@ pub struct PeerQueue {
     peer: u64,
 }
 
-/// A permit, which is returned when it is dropped.
+/// A permit, returned on drop.
 #[derive(Debug)]
 pub struct Permit(Option<PeerQueue>);
 
@@ -32,7 +32,7 @@ struct QueueState {
     requests: Mutex<Requests>,
 }
 
-/// Who holds permits and who waits for one.
+/// The permits in use, and the waiting requests.
 #[derive(Debug, Default)]
 struct Requests {
     held: usize,
@@ -50,12 +50,12 @@ struct PeerRequests {
 // === impl FairQueue ===
 
 impl FairQueue {
-    /// Returns a queue for so many permits.
+    /// A queue with this many permits.
     pub fn of(permits_max: usize) -> Self {
         Self::new(permits_max, usize::MAX)
     }
 
-    /// Returns a queue for one permit for each peer.
+    /// A queue with one permit for each peer.
     pub fn one_for_each_peer() -> Self {
         Self::new(usize::MAX, 1)
     }
@@ -69,7 +69,7 @@ impl FairQueue {
         }))
     }
 
-    /// Returns the queue of a peer.
+    /// The queue of a peer.
     pub fn peer(&self, peer: impl Hash) -> PeerQueue {
         PeerQueue {
             queue: Arc::clone(&self.0),
@@ -108,10 +108,10 @@ impl QueueState {
 // === impl Requests ===
 
 impl Requests {
-    /// Takes a permit if there is one; otherwise returns what delivers it.
+    /// Takes a permit if one is free. Otherwise returns the receiver of the permit.
     fn ask(&mut self, limits: &QueueState, peer: u64) -> Option<oneshot::Receiver<Permit>> {
         let of_peer = self.by_peer.entry(peer).or_default();
-        // Requests that were given up must not accumulate while others hold permits for long.
+        // Abandoned requests must not accumulate while other requests hold permits for long.
         let is_given_up = |sender: &oneshot::Sender<_>| sender.is_closed();
         while of_peer.waiting.front().is_some_and(is_given_up) {
             of_peer.waiting.pop_front();
@@ -139,7 +139,7 @@ impl Requests {
         }
     }
 
-    /// Takes a permit for the next request, if there is one. The next request of the same peer comes after one of each other peer.
+    /// Takes a permit for the next request, if any. A peer with further requests goes to the end of the order.
     fn next(&mut self, limits: &QueueState) -> Option<(u64, oneshot::Sender<Permit>)> {
         for _ in 0..self.order.len() {
             let peer = self.order.pop_front()?;
@@ -176,7 +176,7 @@ impl Drop for Permit {
         while let Some((peer, next)) = requests.next(&queue) {
             let queue = Arc::clone(&queue);
             if let Err(mut unsent) = next.send(Self(Some(PeerQueue { queue, peer }))) {
-                // The request was given up.
+                // The request was abandoned.
                 unsent.0 = None;
                 requests.release(peer);
             }
@@ -278,7 +278,7 @@ mod tests {
             let last = tokio::spawn(peer.clone().pass());
             yield_now().await;
             drop(first);
-            // It was sent the permit, and does not take it.
+            // The task was sent the permit, and does not take it.
             given.abort();
             last.await.expect("it gets its permit");
         });

@@ -2,16 +2,16 @@
 //!
 //! # Theory of operation
 //!
-//! What may be taken from a holder without harm, such as an idle connection, is held as a [`Place`]: a newcomer displaces the oldest of the
-//! peer that holds most. What a holder keeps for long, such as a session, is held as a [`Share`]: it is taken only from an owner with at
-//! least two more than the newcomer. [`Memory`] does the same for bytes. An [`EndSignal`] tells a holder to end. What is computed
-//! waits in a [`FairQueue`], in which peers alternate, and [`SessionPacer`] and [`ConnectionPacer`] make a busy peer wait there.
-//! [`Received`] counts the bytes of a call that has not arrived, and [`deadline`] reads how long its caller waits.
+//! A [`Place`] is a resource that can be taken from its holder without harm, such as an idle connection. A newcomer displaces the oldest
+//! place of the peer that holds most. A [`Share`] is held for long, such as a session. A newcomer takes a share only from an owner with at
+//! least two more than its own. [`Memory`] does the same for bytes. An [`EndSignal`] tells a holder to end. Computations wait in a
+//! [`FairQueue`], in which peers alternate. [`SessionPacer`] and [`ConnectionPacer`] make a busy peer wait in it. [`Received`] counts
+//! the bytes of a call that is still arriving, and [`deadline`] reads how long its caller waits.
 //!
-//! **Invariant:** a peer that came first, or with many, does not keep others out.
-//! **Invariant:** what is held is given back when its value is dropped.
+//! **Invariant:** a peer that came first, or with many connections, does not keep other peers out.
+//! **Invariant:** resources are released on drop.
 //!
-//! Deliberately outside: sockets, who a peer is, and the words of a refusal. They are types of the owner.
+//! Deliberately outside: sockets, the identity of a peer, and the text of a refusal. The user of this crate supplies their types.
 
 mod activity;
 pub mod deadline;

@@ -1,8 +1,8 @@
-//! The account of the bytes that all sessions hold. Beyond the bound, the largest session of the owner that holds most is ended. The
-//! session that grew waits until those bytes are given back; it is refused only if it is the largest itself.
+//! The memory of all sessions. Beyond the maximum, the largest session of the owner that holds most is ended. The session that grew waits
+//! until that memory is released. It is refused only if it is the largest session itself.
 //!
-//! A session that was ended comes back empty. It counts with its former size, so that it does not cause the end of the next largest, and
-//! that of another one.
+//! An ended session that reconnects is empty. It counts with its former size, so that it does not cause the end of the next largest
+//! session, and so on.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -17,18 +17,18 @@ use tokio::sync::Notify;
 
 use crate::end_signal::EndSignal;
 
-/// How many sessions that were ended are remembered with what they held.
+/// The maximum number of ended sessions whose size is remembered.
 const ENDED_MAX: usize = 1_000;
 
-/// How much all sessions hold, and may.
+/// The memory of all sessions, and its maximum.
 #[derive(Debug)]
 pub struct Memory<R> {
     held: AtomicUsize,
     max: usize,
-    /// What those are told who are to end.
+    /// The reason for the sessions that must end.
     refusal: R,
     entries: Mutex<Entries<R>>,
-    /// Notified when bytes are given back.
+    /// Notified when memory is released.
     given_back: Notify,
     hasher: RandomState,
 }
@@ -37,25 +37,24 @@ pub struct Memory<R> {
 struct Entries<R> {
     next: u64,
     by_id: BTreeMap<u64, MemoryEntry<R>>,
-    /// What sessions held that were ended for it, by a hash of whose and of what cluster they are; the latest last.
+    /// The sizes of ended sessions, by a hash of owner and cluster. The latest is last.
     ended: VecDeque<(u64, usize)>,
 }
 
 #[derive(Debug)]
 struct MemoryEntry<R> {
-    /// A hash of whose session it is.
+    /// A hash of the owner.
     owner: u64,
-    /// A hash of whose and of what cluster it is.
+    /// A hash of owner and cluster.
     session: u64,
     held: Arc<AtomicUsize>,
-    /// What it held when it was ended before.
+    /// The size when the session was last ended.
     held_before: usize,
     end: EndSignal<R>,
-    /// Whether it has been told to end.
     is_ending: bool,
 }
 
-/// One session's entry; taken out when it is dropped.
+/// The entry of one session, removed on drop.
 #[derive(Debug)]
 pub struct MemoryShare<R> {
     memory: Arc<Memory<R>>,
@@ -67,7 +66,7 @@ pub struct MemoryShare<R> {
 // === impl Memory ===
 
 impl<R: Clone> Memory<R> {
-    /// Returns an account of at most `max` bytes. `refusal` is what those are told who are to end.
+    /// `max` is in bytes. `refusal` is the reason for the sessions that must end.
     pub fn new(max: usize, refusal: R) -> Self {
         Self {
             held: AtomicUsize::new(0),
@@ -83,7 +82,7 @@ impl<R: Clone> Memory<R> {
         }
     }
 
-    /// Returns the entry of an owner's session of a cluster that holds nothing, and which `end` ends.
+    /// The empty entry of an owner's session of a cluster. `end` ends the session.
     pub fn share(
         self: &Arc<Self>,
         owner: impl Hash + Copy,
@@ -143,7 +142,7 @@ impl<R> Entries<R> {
         of_session.map_or(0, |(_, held)| *held)
     }
 
-    /// Returns the largest session of the owner that holds most. Where several are, it is that of `grower`, or the oldest.
+    /// The largest session of the owner that holds most. Among equals, `grower`, or else the oldest.
     fn largest(&self, grower: u64) -> Option<u64> {
         let mut by_owner = HashMap::<u64, usize>::new();
         for entry in self.by_id.values() {
@@ -156,7 +155,7 @@ impl<R> Entries<R> {
         self.by_id.iter().max_by_key(rank).map(|(id, _)| *id)
     }
 
-    /// Marks a session as ending, and remembers how large it was. Returns the signal that ends it.
+    /// Marks a session as ending, and remembers its size. Returns the signal that ends it.
     fn end(&mut self, id: u64) -> Option<EndSignal<R>>
     where
         R: Clone,
@@ -184,11 +183,11 @@ impl<R> MemoryEntry<R> {
 // === impl MemoryShare ===
 
 impl<R: Clone> MemoryShare<R> {
-    /// Notes how much the session holds. Where all sessions together hold more than they may then, another one is told to end, and this one
-    /// is short of memory.
+    /// Sets the memory of the session. If its growth exceeds the maximum of all sessions, this session becomes short of memory. Another
+    /// session is then told to end, unless one is already ending.
     ///
     /// # Errors
-    /// If this session has grown and is the one that is to end.
+    /// If this session has grown and is the session that must end.
     pub fn hold(&mut self, bytes: usize) -> Result<(), R> {
         let before = self.held.swap(bytes, Ordering::Relaxed);
         if bytes <= before {
@@ -215,12 +214,12 @@ impl<R: Clone> MemoryShare<R> {
         Ok(())
     }
 
-    /// Returns whether the session may not grow before there is [room](Self::room).
+    /// Whether the session must not grow before there is [room](Self::room).
     pub const fn is_short(&self) -> bool {
         self.is_short
     }
 
-    /// Waits until a session that is short of memory may grow, or ask for more once again.
+    /// Waits until a session that is short of memory may grow or try again.
     pub async fn room(&mut self) {
         loop {
             let given_back = self.memory.given_back.notified();
@@ -254,7 +253,6 @@ mod tests {
         room.poll(&mut context).is_ready()
     }
 
-    /// Returns the entry of an owner's session, and the signal that ends it.
     fn share(
         memory: &Arc<Memory<&'static str>>,
         owner: &str,

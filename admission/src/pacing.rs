@@ -1,5 +1,5 @@
-//! Keeps a peer with much to do from taking all threads. Its steps run one at a time once it has used more than a small part of the time; large
-//! steps run on a thread of their own. Between peers the kernel divides the processors.
+//! Prevents a busy peer from taking all threads. Its steps run one at a time once it has used more than a small part of the time. Large
+//! steps run on a separate thread. The kernel divides the processors between peers.
 
 use std::{
     future::{Future, poll_fn},
@@ -15,15 +15,15 @@ use tokio::{
 
 use crate::fair_queue::{PeerQueue, Permit};
 
-/// How long a session keeps a permit while it has steps to run: much longer than it takes to hand the permit on.
+/// How long a session keeps a permit while it has steps to run. Handing a permit over takes much less time.
 const SLICE: Duration = Duration::from_millis(1);
 /// The recent work that makes a session or a connection busy. A peer can do this much on each one that it opens.
 const BUSY: Duration = Duration::from_micros(250);
 /// The maximum of the recent work, so that a session is not busy for long after a long step.
 const USED_MAX: Duration = Duration::from_millis(1);
-/// Most time counted for one step of a session. If a step takes longer, the kernel was running something else.
+/// The maximum time counted for one step of a session. If a step takes longer, the kernel was running something else.
 const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
-/// Most time counted for one step of a connection, from one read to the next.
+/// The maximum time counted for one step of a connection, from one read to the next.
 const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
 /// One part in this many of the time at rest is credited, so a session that works less than that is never busy.
 const RECOVERY: u32 = 4;
@@ -40,9 +40,8 @@ pub struct SessionPacer {
 /// Paces one connection.
 pub struct ConnectionPacer {
     usage: Usage,
-    /// Whether the last read found nothing.
     rests: bool,
-    /// What a busy connection waits for.
+    /// The permit that a busy connection waits for.
     passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -50,11 +49,11 @@ pub struct ConnectionPacer {
 #[derive(Debug)]
 struct Usage {
     time: Duration,
-    /// Up to when work and rest are counted.
+    /// The end of the time that is already counted.
     until: Instant,
 }
 
-/// Runs each step of a future under a permit: for handshakes, of which a client without a proof can begin many.
+/// Runs each step of a future under a permit. For handshakes, of which an unauthenticated client can begin many.
 pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
     let mut future = pin!(future);
     let mut passing = None;
@@ -70,7 +69,7 @@ pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
 // === impl SessionPacer ===
 
 impl SessionPacer {
-    /// Paces a session whose permits come from this queue.
+    /// `queue` supplies the permits of the session.
     pub fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
@@ -79,8 +78,8 @@ impl SessionPacer {
         }
     }
 
-    /// Runs a step. A large step, and any step of a busy session, waits for the permit of the peer; the tasks of the thread that runs a large
-    /// step move to another thread.
+    /// Runs a step. A large step, and any step of a busy session, waits for a permit. During a large step, the other tasks of its thread move
+    /// to another thread.
     pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
         if self.permit.is_none() && (is_large || self.usage.is_busy()) {
             let permit = self.queue.enter().await;
@@ -98,7 +97,7 @@ impl SessionPacer {
         result
     }
 
-    /// Waits for what comes from outside. While there is nothing, the session rests, and another session has the permit.
+    /// Waits for an external event. Meanwhile the session rests, and its permit is free for another session.
     pub async fn wait<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
         let mut rests = false;
@@ -128,7 +127,7 @@ fn in_place<T>(step: impl FnOnce() -> T) -> T {
 // === impl ConnectionPacer ===
 
 impl ConnectionPacer {
-    /// Paces a connection that begins now.
+    /// Starts to pace a new connection.
     pub fn start() -> Self {
         Self {
             usage: Usage::new(),
@@ -137,7 +136,7 @@ impl ConnectionPacer {
         }
     }
 
-    /// Is ready when the connection may read. A busy connection waits for a permit of `queue` first.
+    /// Ready when the connection may read. A busy connection waits for a permit of `queue` first.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -160,7 +159,7 @@ impl ConnectionPacer {
         Poll::Ready(())
     }
 
-    /// Notes that a read found nothing.
+    /// Notes that a read found no bytes.
     pub fn rest(&mut self) {
         self.usage.work(Instant::now(), CONNECTION_STEP_MAX);
         self.rests = true;
@@ -181,14 +180,13 @@ impl Usage {
         self.time >= BUSY
     }
 
-    /// Counts the time since the last call as a step, of at most so long.
+    /// Counts the time since the last call as a step, up to `step_max`.
     fn work(&mut self, now: Instant, step_max: Duration) {
         let step = now.saturating_duration_since(self.until).min(step_max);
         self.time = USED_MAX.min(self.time + step);
         self.until = now;
     }
 
-    /// Counts the time since the last call as rest.
     fn rest(&mut self, now: Instant) {
         let rested = now.saturating_duration_since(self.until);
         self.time = self.time.saturating_sub(rested / RECOVERY);

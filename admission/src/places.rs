@@ -1,9 +1,9 @@
-//! Places of which there are few: connections, streams without a Hello, sessions, calls, and bytes that have been received.
+//! Bounded resources: connections, streams without a Hello, sessions, calls, and received bytes.
 //!
-//! Each kind is bounded in total and by peer address. When all are taken, a newcomer evicts a holder of a lower [`PlaceRank`] than it bids: one
-//! at its own address, if that has used up its share, or else one of the identity that would hold most. Peers without an identity are
-//! counted by address. Of several such holders, the one that has held its place longest is evicted. So idle holders cannot lock newcomers
-//! out, and an active holder has a higher rank before it could be evicted.
+//! Each kind is bounded in total and by peer address. When all places are taken, a newcomer evicts a holder with a lower [`PlaceRank`] than
+//! its bid. A newcomer whose address has used up its share evicts at that address, any other newcomer evicts anywhere. The evicted holder
+//! has the lowest rank, then belongs to the peer that would hold most, then is the oldest. Peers without an identity are counted by
+//! address. So idle holders cannot lock newcomers out, and an active holder reaches a higher rank before an eviction.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,29 +17,29 @@ use std::{
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// The bits of an IPv6 address that one peer has to choose from.
+/// The bits of an IPv6 address that one peer can choose freely.
 const IPV6_HOST_BITS: u32 = 64;
 
-/// Whom a place is counted for: an IPv4 address, or the /64 network of an IPv6 address.
+/// The network that a place counts for: an IPv4 address, or the /64 network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerNetwork(IpAddr);
 
-/// How firmly a place is held.
+/// The protection of a place from eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlaceRank {
     /// By a peer that has proved nothing.
     Unproven,
     /// By a peer that has proved who it is.
     Proven,
-    /// By one that does what places are for; nobody takes it.
+    /// By an active peer; nobody takes the place.
     Settled,
 }
 
-/// No place is left, nor may one be taken from another.
+/// No place is free, and none can be taken from another holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Who a peer has proved to be.
+/// The identity of a peer.
 pub trait PeerIdentity: Clone + Debug + Eq + Hash {}
 
 impl<T: Clone + Debug + Eq + Hash> PeerIdentity for T {}
@@ -52,7 +52,7 @@ pub struct Places<I> {
     holders: Mutex<Holders<I>>,
 }
 
-/// A place, free again when this is dropped.
+/// A place, released on drop.
 #[derive(Debug)]
 pub struct Place<I: PeerIdentity> {
     handle: PlaceHandle<I>,
@@ -60,34 +60,33 @@ pub struct Place<I: PeerIdentity> {
     wait: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-/// Reaches a place without holding it: what is done to one that is free already has no effect.
+/// Access to a place without holding it. Calls after the release of the place have no effect.
 #[derive(Clone, Debug)]
 pub struct PlaceHandle<I> {
     places: Arc<Places<I>>,
     id: u64,
 }
 
-/// Keeps a place from being taken until this is dropped.
+/// Protects a place from eviction until the drop.
 #[derive(Debug)]
 pub struct SettledPlace<I: PeerIdentity>(PlaceHandle<I>);
 
 #[derive(Debug)]
 struct Holders<I> {
     next: u64,
-    /// In the order in which they came.
+    /// In order of arrival.
     all: BTreeMap<u64, Holder<I>>,
     used: usize,
-    /// What each source holds and may lose: sessions are no reason to refuse what else comes from an address that many share.
+    /// The evictable places of each network. Sessions do not count, because many peers may share an address.
     by_source: HashMap<PeerNetwork, usize>,
-    /// The same of each identity, whatever addresses it comes from.
+    /// The evictable places of each identity, at all addresses.
     by_identity: HashMap<I, usize>,
 }
 
-/// For whom a place is held, and what for.
+/// The peer that a place counts for: its network, and its identity if proved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlaceOwner<I> {
     source: PeerNetwork,
-    /// Who the peer has proved to be, if it has.
     identity: Option<I>,
 }
 
@@ -116,7 +115,7 @@ impl From<IpAddr> for PeerNetwork {
 // === impl Places ===
 
 impl<I: PeerIdentity> Places<I> {
-    /// Returns `max` places, of which one source may hold `source_max`.
+    /// `source_max` is the maximum for one network.
     pub fn new(max: usize, source_max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -125,17 +124,17 @@ impl<I: PeerIdentity> Places<I> {
         })
     }
 
-    /// Returns how many there are.
+    /// The number of places.
     pub const fn max(&self) -> usize {
         self.max
     }
 
-    /// Takes a place, if need be from a holder of a rank below `bid`.
+    /// Takes a place, if necessary from a holder of a rank below `bid`.
     pub fn take(self: &Arc<Self>, source: PeerNetwork, bid: PlaceRank) -> Result<Place<I>, Full> {
         self.take_weight(source, None, bid, 1)
     }
 
-    /// Takes `weight` places at once, for a peer that has proved to be `identity`, if it has.
+    /// Takes `weight` places at once, for a peer with this identity, if any.
     pub fn take_weight(
         self: &Arc<Self>,
         source: PeerNetwork,
@@ -162,7 +161,7 @@ impl<I: PeerIdentity> Places<I> {
         })
     }
 
-    /// Returns whether an unproven newcomer that bids so would get a place.
+    /// Whether an unproven newcomer with this bid would get a place.
     pub fn has_room(&self, bid: PlaceRank) -> bool {
         let holders = self.lock();
         holders.used < self.max || holders.all.values().any(|holder| holder.rank() < bid)
@@ -214,7 +213,7 @@ impl<I: PeerIdentity> Holders<I> {
         }
     }
 
-    /// Returns the holder that a newcomer of this weight evicts, among those below a rank, at its own address or at any.
+    /// The holder that a newcomer evicts, among the holders below the rank `bid`, at the newcomer's address or at any.
     fn least(
         &self,
         newcomer: &PlaceOwner<I>,
@@ -225,7 +224,7 @@ impl<I: PeerIdentity> Holders<I> {
         let below = self.all.iter().filter(|(_, holder)| {
             holder.rank() < bid && (!at_own || holder.owner.source == newcomer.source)
         });
-        // The newcomer's weight counts, so that a peer takes nothing from another that holds as much.
+        // The newcomer's weight is added, so that a peer takes nothing from an equal holder.
         let would_hold = |owner: &PlaceOwner<I>| {
             if owner.is_of_one_peer_with(newcomer) {
                 self.held(owner) + weight
@@ -240,7 +239,7 @@ impl<I: PeerIdentity> Holders<I> {
             .map(|(id, _)| *id)
     }
 
-    /// Returns what a peer holds and may lose.
+    /// The evictable places of a peer.
     fn held(&self, owner: &PlaceOwner<I>) -> usize {
         match &owner.identity {
             Some(identity) => count(&self.by_identity, identity),
@@ -314,7 +313,6 @@ fn subtract<K: Hash + Eq>(held: &mut HashMap<K, usize>, of: &K, weight: usize) {
 // === impl PlaceOwner ===
 
 impl<I: PeerIdentity> PlaceOwner<I> {
-    /// Returns whether both are counted as one.
     fn is_of_one_peer_with(&self, other: &Self) -> bool {
         match (&self.identity, &other.identity) {
             (Some(own), Some(others)) => own == others,
@@ -339,12 +337,11 @@ impl<I> Holder<I> {
 // === impl Place ===
 
 impl<I: PeerIdentity> Place<I> {
-    /// Returns a way to reach the place.
+    /// Access to the place without holding it.
     pub const fn handle(&self) -> &PlaceHandle<I> {
         &self.handle
     }
 
-    /// Returns what is cancelled when the place is taken away.
     #[cfg(test)]
     const fn taken(&self) -> &CancellationToken {
         &self.taken
@@ -355,13 +352,13 @@ impl<I: PeerIdentity> Place<I> {
         self.taken.clone().cancelled_owned()
     }
 
-    /// Is ready once the place is taken away.
+    /// Ready when the place is taken away.
     pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let taken = || Box::pin(self.taken.clone().cancelled_owned());
         self.wait.get_or_insert_with(taken).as_mut().poll(cx)
     }
 
-    /// Holds `weight` more, if need be at the cost of others that hold theirs as loosely and longer.
+    /// Takes `weight` more, if necessary from other unsettled holders. [`Full`] if this holder itself would be evicted first.
     pub fn grow(&self, weight: usize) -> Result<(), Full> {
         let PlaceHandle { places, id } = &self.handle;
         let mut holders = places.lock();
@@ -381,18 +378,18 @@ impl<I: PeerIdentity> Drop for Place<I> {
 // === impl PlaceHandle ===
 
 impl<I: PeerIdentity> PlaceHandle<I> {
-    /// Says who the holder has proved to be.
+    /// Sets the proved identity of the holder.
     pub fn prove(&self, identity: &I) {
         self.change(|holder| holder.owner.identity = Some(identity.clone()));
     }
 
-    /// Returns who the holder has proved to be, if it has.
+    /// The proved identity of the holder, if any.
     pub fn identity(&self) -> Option<I> {
         let holders = self.places.lock();
         holders.all.get(&self.id)?.owner.identity.clone()
     }
 
-    /// Keeps the place from being taken for as long as what is returned lives.
+    /// Protects the place from eviction until the return value is dropped.
     pub fn settle(&self) -> SettledPlace<I> {
         self.change(|holder| holder.settled += 1);
         SettledPlace(self.clone())

@@ -1,5 +1,5 @@
-//! A request body that charges its bytes to the peer until they form a complete message. A call of one message is charged until it is
-//! answered.
+//! A request body whose bytes count for the peer until they form a complete message. In a call with one message, the bytes count until the
+//! answer.
 
 use std::{
     pin::Pin,
@@ -16,38 +16,38 @@ use crate::places::{Full, PeerIdentity, Place};
 
 /// The flag and the length before each message.
 const HEADER: usize = 5;
-/// How long the peer of a call that has been answered early may take to end its side. A stream that ends in order costs nothing; one
-/// that is reset counts against its connection.
+/// How long the peer of an early answered call may take to end its side. A stream that ends in order is free, but a reset stream counts
+/// against its connection.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Why the body of a request ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFault {
-    /// Too many bytes are held.
+    /// The limit of held bytes is reached.
     Full,
-    /// The message announces more bytes than `max`.
+    /// The message is longer than the maximum.
     TooLarge {
-        /// The most bytes that a message may have.
+        /// The maximum size of a message, in bytes.
         max: usize,
     },
-    /// A call of one message has more.
+    /// A call with one message has a second one.
     SecondMessage,
 }
 
-/// For whom the bytes of a body are held.
+/// The owner of the bytes of a body.
 pub trait BodyOwner {
-    /// Who the peer has proved to be.
+    /// The identity of a peer.
     type Identity: PeerIdentity;
-    /// The error of a body.
+    /// The error type of a body.
     type Error;
 
-    /// Takes places for so many bytes.
+    /// Takes places for this many bytes.
     ///
     /// # Errors
-    /// If there are none.
+    /// If no places are free.
     fn hold(&self, bytes: usize) -> Result<Place<Self::Identity>, Full>;
 
-    /// Returns the error that says so to the peer.
+    /// The error that reports `fault` to the peer.
     fn refuse(&self, fault: BodyFault) -> Self::Error;
 }
 
@@ -58,41 +58,41 @@ where
     B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
     O: BodyOwner,
 {
-    /// `None` once it has ended.
+    /// `None` after the end.
     body: Option<B>,
     owner: O,
     framing: Framing,
     held: Option<Place<O::Identity>>,
-    /// The most bytes of the one message of the call, where it has one. Then all bytes are held.
+    /// The maximum size of the message in a call with one message. Then all bytes are held.
     only: Option<usize>,
     completed: usize,
 }
 
-/// The one message of a call as it came, its header included, and the place of its bytes.
+/// The message of a call, header included, and the place of its bytes.
 #[derive(Debug)]
 pub struct Message<I: PeerIdentity> {
-    /// Its bytes; none where it did not arrive completely.
+    /// The bytes; empty if the message is incomplete.
     pub bytes: Bytes,
     /// The place of the bytes.
     pub held: Option<Place<I>>,
 }
 
-/// Where in the sequence of messages a stream of bytes is.
+/// The position of a byte stream in its sequence of messages.
 #[derive(Clone, Copy, Debug)]
 struct Framing {
     header: [u8; HEADER],
-    /// How much of `header` has come.
+    /// The number of bytes in `header`.
     come: usize,
-    /// What is missing of the message behind it.
+    /// The missing bytes of the current message.
     left: usize,
 }
 
-/// What a piece of a body leads to.
+/// The effect of a piece of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BodyProgress {
-    /// How many messages it completes.
+    /// The number of messages that the piece completes.
     completed: usize,
-    /// How many of its bytes belong to a message that it does not complete.
+    /// The bytes of the piece that belong to an incomplete message.
     open: usize,
 }
 
@@ -103,7 +103,7 @@ where
     B: Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
     O: BodyOwner<Error = B::Error> + Unpin,
 {
-    /// Counts the bytes of `body` for their owner.
+    /// Counts the bytes of `body` for `owner`.
     pub const fn new(body: B, owner: O) -> Self {
         Self {
             body: Some(body),
@@ -115,10 +115,10 @@ where
         }
     }
 
-    /// Receives the one message of a call, which has at most `max` bytes.
+    /// Receives the message of a call with one message, of at most `max` bytes.
     ///
     /// # Errors
-    /// Why it did not arrive.
+    /// The reason why the message did not arrive.
     pub async fn whole(mut self, max: usize) -> Result<Message<O::Identity>, B::Error> {
         self.only = Some(max);
         let mut bytes = Vec::new();
@@ -128,7 +128,7 @@ where
             }
         }
         if self.completed == 0 {
-            // Whatever there is says less than it announces.
+            // Fewer bytes arrived than announced.
             bytes.clear();
         }
         Ok(Message {
@@ -145,7 +145,6 @@ where
         held.map_err(|Full| BodyFault::Full)
     }
 
-    /// Counts a piece of the body.
     fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault> {
         let BodyProgress { completed, open } = self.framing.advance(piece);
         let Some(max) = self.only else {
@@ -215,7 +214,7 @@ where
             && !body.is_end_stream()
         {
             let rest = async move { while let Some(Ok(_)) = body.frame().await {} };
-            // A peer that continues is reset.
+            // A peer that continues to send is reset.
             runtime.spawn(async { drop(timeout(LINGER, rest).await) });
         }
     }

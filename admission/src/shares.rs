@@ -1,8 +1,8 @@
-//! The shares of identities in something bounded, such as sessions: an identity that came first, or with many, does not keep others out.
+//! The shares of identities in a bounded resource, such as sessions. An identity that came first, or with many, does not keep others out.
 //!
-//! When all are held, a newcomer with an identity evicts a peer without one. Otherwise it evicts from the owner that holds most, if that
-//! holds at least two more than the newcomer. The newest share of that owner is evicted, so that old sessions continue. Its client comes
-//! back and is refused, because its owner holds most.
+//! When all shares are held, a newcomer with an identity evicts a peer without one. Otherwise the newcomer evicts from the owner that holds
+//! most, if that owner holds at least two more. The newest share of the owner is evicted, so that old sessions continue. The evicted
+//! client reconnects and is refused, because its owner holds most.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,25 +11,25 @@ use std::{
 
 use crate::{end_signal::EndSignal, places::PeerIdentity};
 
-/// For whom a share is counted: an identity, or the address of a peer that has proven nothing.
+/// The owner of a share: an identity, or the address of an unauthenticated peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner<I> {
     /// An identity.
     Proven(I),
-    /// The address of a peer that has proven nothing.
+    /// The address of an unauthenticated peer.
     Unproven(String),
 }
 
-/// All that there is of one kind, and who holds it.
+/// All shares of one kind, and their holders.
 #[derive(Debug)]
 pub struct Shares<I, R> {
     max: usize,
-    /// What those are told who get none, or give way.
+    /// The reason for newcomers that are refused and holders that are evicted.
     refusal: R,
     holders: Mutex<ShareHolders<I, R>>,
 }
 
-/// One that is held; it is free again when this is dropped.
+/// A share, released on drop.
 #[derive(Debug)]
 pub struct Share<I: PeerIdentity, R: Clone> {
     shares: Arc<Shares<I, R>>,
@@ -39,7 +39,7 @@ pub struct Share<I: PeerIdentity, R: Clone> {
 #[derive(Debug)]
 struct ShareHolders<I, R> {
     next: u64,
-    /// In the order in which they came.
+    /// In order of arrival.
     all: BTreeMap<u64, ShareHolder<I, R>>,
     by_owner: HashMap<Owner<I>, usize>,
 }
@@ -61,7 +61,7 @@ impl<I> Owner<I> {
 // === impl Shares ===
 
 impl<I: PeerIdentity, R: Clone> Shares<I, R> {
-    /// Returns `max` of these, all of them free. `refusal` is what those are told who get none, or give way.
+    /// `refusal` is the reason for newcomers that are refused and holders that are evicted.
     pub fn new(max: usize, refusal: R) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -74,10 +74,10 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
         })
     }
 
-    /// Takes one, if need be from another owner, whose holder is told to end.
+    /// Takes a share, if necessary from another owner, whose holder is told to end.
     ///
     /// # Errors
-    /// If all are held, and by nobody who has to give way.
+    /// If all shares are held, and none can be evicted.
     pub fn take(self: &Arc<Self>, owner: Owner<I>, end: EndSignal<R>) -> Result<Share<I, R>, R> {
         let mut holders = self.holders();
         if holders.all.len() >= self.max {
@@ -95,7 +95,7 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
         Ok(Share { shares, id })
     }
 
-    /// Returns whether an owner that holds nothing would get one.
+    /// Whether an owner without shares would get one.
     pub fn has_room(&self) -> bool {
         let holders = self.holders();
         holders.all.len() < self.max || holders.by_owner.values().any(|held| *held > 1)
@@ -171,7 +171,7 @@ mod tests {
         Owner::Unproven(address.to_owned())
     }
 
-    /// Takes so many for an owner, each of which must be had.
+    /// Takes `count` shares for an owner and expects success.
     fn take(
         shares: &Arc<Shares<&'static str, &'static str>>,
         owner: &Owner<&'static str>,

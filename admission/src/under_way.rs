@@ -1,4 +1,4 @@
-//! What a call holds from its beginning until its response has been sent.
+//! The resources of a call until its response has been sent.
 
 use std::task::{Context, Poll};
 
@@ -7,7 +7,7 @@ use crate::{
     places::{PeerIdentity, Place, PlaceHandle},
 };
 
-/// A call's place among the calls, if it needs one, and its mark on its connection.
+/// The place of a call, if the call needs one, and its mark on its connection.
 #[derive(Debug)]
 pub struct UnderWay<I: PeerIdentity> {
     place: Option<Place<I>>,
@@ -17,7 +17,7 @@ pub struct UnderWay<I: PeerIdentity> {
 // === impl UnderWay ===
 
 impl<I: PeerIdentity> UnderWay<I> {
-    /// Returns what a call holds that was counted on its connection as `active`.
+    /// The resources of a call that counts as `active` on its connection.
     pub const fn new(active: ActiveCall, place: Option<Place<I>>) -> Self {
         Self {
             place,
@@ -25,17 +25,17 @@ impl<I: PeerIdentity> UnderWay<I> {
         }
     }
 
-    /// Returns the call's place among the calls, if it needs one.
+    /// The call's place, if the call needs one.
     pub fn place(&self) -> Option<&PlaceHandle<I>> {
         self.place.as_ref().map(Place::handle)
     }
 
-    /// Waits until the place of the call is taken; for ever if it has none.
+    /// Waits until the place is taken; forever if there is none.
     pub async fn wait_taken(&mut self) {
         std::future::poll_fn(|cx| self.poll_taken(cx)).await;
     }
 
-    /// Is ready once the place of the call is taken.
+    /// Ready when the place is taken.
     pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.place {
             Some(place) => place.poll_taken(cx),

@@ -1,4 +1,4 @@
-//! Who gets a place, and who gives way.
+//! Which newcomer gets a place, and which holder is evicted.
 
 use super::*;
 
