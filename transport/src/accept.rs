@@ -1,4 +1,4 @@
-//! From a connection that the system has accepted to a peer: the handshake, and what ends its certificate later.
+//! From an accepted connection to a peer: the handshake, and the later end of its certificate.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ use crate::{
     stream::ByteStream,
 };
 
-/// How long the clock is trusted to run on while an expiry is waited for: it may be set.
+/// The maximum time of a wait for an expiry before the clock is read again, because the clock may be set.
 const CLOCK_TRUST: Duration = Duration::from_secs(30);
 
-/// Receives the connections of one listener. Clones share the files.
+/// Performs the handshakes of one listener. Clones share the files.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     /// `None` for plain text.
@@ -40,10 +40,10 @@ pub struct Acceptor {
 // === impl Acceptor ===
 
 impl Acceptor {
-    /// Reads the flags and loads the files, which are watched from now on. A handshake may take `handshake_max`.
+    /// Reads the flags and loads the files, which are watched from now on. `handshake_max` is the deadline of a handshake.
     ///
     /// # Errors
-    /// If the files cannot be used, flags are missing, or plain text would leave this machine without `--insecure`.
+    /// If the files are invalid, flags are missing, or plain text would leave this machine without `--insecure`.
     pub fn new(
         endpoint: &ListenEndpoint,
         args: &ServerArgs,
@@ -86,7 +86,7 @@ impl Acceptor {
         Ok(Self::plain(metrics))
     }
 
-    /// Returns an acceptor of plain text from any peer: for probes, whose answers are no secret.
+    /// An acceptor of plain text from any peer, for probes, whose responses are no secret.
     #[must_use]
     pub const fn plain(metrics: Metrics) -> Self {
         Self {
@@ -96,16 +96,16 @@ impl Acceptor {
         }
     }
 
-    /// Returns where failures are counted.
+    /// The metrics that count failures.
     #[must_use]
     pub const fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Finds out who it is: for TLS, by a handshake.
+    /// Identifies the peer: for TLS, by a handshake.
     ///
     /// # Errors
-    /// If the handshake fails or takes too long; it is counted.
+    /// If the handshake fails or takes too long. The failure is counted.
     pub async fn accept(&self, socket: Socket) -> Result<(ByteStream, Peer), HandshakeError> {
         let at = socket.address();
         match (socket, &self.tls) {
@@ -144,10 +144,10 @@ impl Acceptor {
     }
 }
 
-/// What a handshake has proved.
+/// The result of a handshake.
 struct Proved {
     certificate: Option<Arc<Certificate>>,
-    /// As of the settings under which it was proved.
+    /// The settings that verified the certificate, and later ones.
     tls: watch::Receiver<Arc<ServerTls>>,
 }
 
@@ -184,7 +184,7 @@ impl Proved {
     }
 }
 
-/// Checks a certificate again when it expires and when the files change, until nobody wants to know.
+/// Checks a certificate again when it expires and when the files change, until all receivers are gone.
 async fn supervise(
     certificate: Arc<Certificate>,
     mut tls: watch::Receiver<Arc<ServerTls>>,
@@ -205,16 +205,16 @@ async fn supervise(
     }
 }
 
-/// Returns how long it is until a time, and a moment longer, so that it is over then.
+/// The duration until a time, plus a margin, so that the time has passed then.
 fn until(time: Timestamp) -> Duration {
     let left = time.duration_since(Timestamp::now());
     let left = Duration::try_from(left).unwrap_or_default();
     left + Duration::from_millis(1)
 }
 
-/// Returns why a certificate does not hold any more.
+/// The reason why a certificate is not valid any more.
 ///
-/// That a revocation list is outdated ends nobody: it keeps new peers out, and those inside have been checked by it before.
+/// An outdated revocation list ends no connection. It keeps new peers out, and connected peers have been checked by it before.
 fn check(certificate: &Certificate, verifier: Option<&dyn ClientCertVerifier>) -> Option<Ended> {
     if certificate.not_after < Timestamp::now() {
         return Some(Ended::Expired);

@@ -98,7 +98,6 @@ impl Default for TlsArgs {
 }
 
 impl TlsArgs {
-    /// Returns whether any file is given.
     pub(crate) const fn is_given(&self) -> bool {
         self.tls_cert.is_some()
             || self.tls_key.is_some()

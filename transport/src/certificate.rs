@@ -1,4 +1,4 @@
-//! What a certificate says of its owner.
+//! The parts of a certificate that describe its owner.
 
 use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
@@ -8,27 +8,27 @@ use x509_parser::{
     parse_x509_certificate,
 };
 
-/// A certificate that a peer has proved to own, with the chain that it sent.
+/// A certificate whose key a peer has proved to own, with the chain that the peer sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// As it was sent: the peer's own certificate, then those that lead to a CA.
+    /// The peer's own certificate, then the ones that lead to a CA.
     pub chain: Vec<CertificateDer<'static>>,
-    /// The subject, as RFC 4514 writes it. For logs: it is not what an identity is made from.
+    /// The subject in the form of RFC 4514. For logs only: identities do not use the subject.
     pub subject: String,
-    /// The serial number, in hexadecimal, as revocation lists name it.
+    /// The serial number in hexadecimal, as in revocation lists.
     pub serial: String,
     /// The URIs of the subject's alternative names, such as a SPIFFE id, in the order of the certificate.
     pub uri_names: Vec<String>,
     /// The DNS names of the subject's alternative names.
     pub dns_names: Vec<String>,
-    /// When the first certificate of the chain expires.
+    /// The earliest expiry in the chain.
     pub not_after: Timestamp,
 }
 
 // === impl Certificate ===
 
 impl Certificate {
-    /// Reads a chain; `None` where its first certificate is none.
+    /// Parses a chain. `None` if its first entry is not a certificate.
     #[must_use]
     pub fn read(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let (_, own) = parse_x509_certificate(chain.first()?).ok()?;
@@ -44,12 +44,12 @@ impl Certificate {
     }
 }
 
-/// Returns when the first certificate of a chain expires.
+/// The earliest expiry in a chain.
 pub(crate) fn not_after(chain: &[CertificateDer<'_>]) -> Option<Timestamp> {
     let expiry = |one: &CertificateDer<'_>| {
         let (_, certificate) = parse_x509_certificate(one).ok()?;
         let seconds = certificate.validity().not_after.timestamp();
-        // The year 9999, which means never, is beyond what a timestamp holds once a zone is applied; the greatest one will do.
+        // The year 9999 means never, but exceeds the range of a timestamp with a zone. The greatest timestamp has the same effect.
         Some(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
     };
     chain.iter().filter_map(expiry).min()

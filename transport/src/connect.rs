@@ -30,16 +30,16 @@ use crate::{
     stream::ByteStream,
 };
 
-/// How many bytes wait for their reader within this process, each way: as many as a Unix socket holds by default.
+/// The buffer of a connection within this process, for each direction: the default of a Unix socket.
 const IN_PROCESS_BYTES: usize = 208 * 1024;
 
-/// Makes connections to one server, each with the files as they are then. Clones share the files.
+/// Makes connections to one server. Each connection uses the current content of the files. Clones share the files.
 ///
-/// As a [`Service`] it is what tonic's `Endpoint::connect_with_connector` takes; the URI that comes with a call is not looked at.
+/// A [`Service`] for `Endpoint::connect_with_connector` of tonic, which ignores the URI of the call.
 #[derive(Clone, Debug)]
 pub struct Connector {
     endpoint: Endpoint,
-    /// The way to a server in this process.
+    /// The listener of a server in this process.
     in_process: Option<mpsc::Sender<DuplexStream>>,
     tls: Option<Tls>,
     metrics: Metrics,
@@ -54,10 +54,10 @@ struct Tls {
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The server is not there.
+    /// The server cannot be reached.
     #[error("cannot connect")]
     Unreachable(#[source] io::Error),
-    /// One side refused the other.
+    /// One side rejected the other.
     #[error("cannot connect by TLS")]
     Handshake(#[source] HandshakeError),
 }
@@ -68,7 +68,7 @@ impl Connector {
     /// Reads the flags and loads the files, which are watched from now on.
     ///
     /// # Errors
-    /// If the files cannot be used, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
+    /// If the files are invalid, flags are missing or without effect, or plain text would leave this machine without `--insecure`.
     pub fn new(
         endpoint: Endpoint,
         args: &ClientArgs,
@@ -92,7 +92,7 @@ impl Connector {
         })
     }
 
-    /// Returns one for the sockets of a server in this process, which speaks plain text.
+    /// A connector for the sockets of a server on this machine, which speaks plain text.
     #[must_use]
     pub fn local(server: &ListenEndpoint) -> Self {
         let endpoint = match server {
@@ -110,8 +110,7 @@ impl Connector {
         }
     }
 
-    /// Returns a connector whose connections have their other ends in `ends`. Its name is the endpoint at which others find the
-    /// same server.
+    /// A connector that sends the other ends of its connections to `ends`. Its name is the endpoint at which other processes find the server.
     pub(crate) fn in_process(server: &ListenEndpoint, ends: mpsc::Sender<DuplexStream>) -> Self {
         Self {
             in_process: Some(ends),
@@ -119,13 +118,13 @@ impl Connector {
         }
     }
 
-    /// Returns where the server is.
+    /// The endpoint of the server.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Returns whether plain text leaves this machine, of which the operator is to be warned.
+    /// Whether plain text leaves this machine, so that the operator needs a warning.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.tls.is_none() && !self.endpoint.is_local()
@@ -173,7 +172,7 @@ impl Service<Uri> for Connector {
 
 async fn tcp(authority: &HostPort) -> io::Result<TcpStream> {
     let stream = TcpStream::connect((authority.host.as_str(), authority.port)).await?;
-    // Without it, small frames wait for acknowledgements; the connection works all the same.
+    // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }

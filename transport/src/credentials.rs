@@ -1,4 +1,4 @@
-//! The settings of TLS that follow from the files: version 1.3, HTTP/2, no session that is taken up again.
+//! The TLS settings from the files: version 1.3, HTTP/2, no session resumption.
 
 use std::sync::Arc;
 
@@ -22,26 +22,26 @@ use crate::{
     files::{Contents, Parsed, outdated},
 };
 
-/// HTTP/2, the one protocol that is spoken.
+/// HTTP/2, the only supported protocol.
 const ALPN: &[u8] = b"h2";
 
-/// TLS as a server speaks it.
+/// The TLS settings of a server.
 #[derive(Debug)]
 pub(crate) struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
-    /// `None` where clients are not asked for certificates.
+    /// `None` if clients are not asked for certificates.
     pub(crate) verifier: Option<Arc<dyn ClientCertVerifier>>,
     pub(crate) expiries: Expiries,
 }
 
-/// TLS as a client speaks it.
+/// The TLS settings of a client.
 #[derive(Debug)]
 pub(crate) struct ClientTls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) expiries: Expiries,
 }
 
-/// When what the files hold is of no use any more.
+/// The expiries of the files' contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expiries {
     pub(crate) cert: Option<Timestamp>,
@@ -51,7 +51,7 @@ pub(crate) struct Expiries {
 
 type RevocationLists = Option<Vec<CertificateRevocationListDer<'static>>>;
 
-/// One provider for all of TLS, passed by hand: nothing depends on which library installs its own first.
+/// The only provider of TLS, passed explicitly, so that nothing depends on which library installs its default first.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

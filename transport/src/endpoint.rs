@@ -1,4 +1,4 @@
-//! Where a server is, as flags name it.
+//! The address of a server, as flags specify it.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 const UNIX: &str = "unix:";
 
-/// Where a client finds a server: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
+/// The address that a client connects to: `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Plain HTTP/2 over TCP.
@@ -28,11 +28,11 @@ pub enum Endpoint {
 pub struct HostPort {
     /// A name or an IP address, without brackets.
     pub host: String,
-    /// The port, by default that of the scheme.
+    /// The port, by default the one of the scheme.
     pub port: u16,
 }
 
-/// Where a server listens: `ADDRESS:PORT` or `unix:PATH`.
+/// The address that a server listens on: `ADDRESS:PORT` or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenEndpoint {
     /// A TCP socket.
@@ -41,16 +41,16 @@ pub enum ListenEndpoint {
     Unix(PathBuf),
 }
 
-/// Why a text names no [`Endpoint`] or [`ListenEndpoint`].
+/// Why a text is no [`Endpoint`] or [`ListenEndpoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EndpointError {
-    /// It is no URL of a server.
+    /// The text is no URL of a server.
     #[error("must be a URL such as http://127.0.0.1:50051 or https://HOST:PORT, or unix:PATH")]
     Url,
-    /// A URL has more than scheme, host and port.
+    /// The URL has more than scheme, host and port.
     #[error("must be a URL without path and query, such as https://HOST:PORT")]
     Rest,
-    /// It is no address to listen on.
+    /// The text is no listen address.
     #[error("must be an address and a port, such as 127.0.0.1:50051, or unix:PATH")]
     Address,
     /// The path of a Unix socket is missing.
@@ -61,7 +61,7 @@ pub enum EndpointError {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Returns whether what is sent stays on this machine.
+    /// Whether all data stays on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the URI for HTTP. A Unix socket has none of its own.
+    /// The URI for HTTP. A Unix socket gets a placeholder.
     #[must_use]
     pub fn uri(&self) -> Uri {
         match self {
@@ -143,7 +143,7 @@ impl fmt::Display for HostPort {
 // === impl ListenEndpoint ===
 
 impl ListenEndpoint {
-    /// Returns whether only this machine can connect.
+    /// Whether only this machine can connect.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -152,7 +152,7 @@ impl ListenEndpoint {
         }
     }
 
-    /// Returns the address of a TCP socket.
+    /// The address of a TCP socket.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
         match self {
@@ -190,7 +190,7 @@ impl fmt::Display for ListenEndpoint {
     }
 }
 
-/// Reads a path behind `unix:`; `unix:///path`, as gRPC writes it, is the same as `unix:/path`.
+/// Parses the path after `unix:`. `unix:///path`, the form of gRPC, is the same as `unix:/path`.
 fn socket_path(text: &str) -> Result<PathBuf, EndpointError> {
     let path = text.strip_prefix("//").unwrap_or(text);
     if path.is_empty() || path.contains('\0') {

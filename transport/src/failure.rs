@@ -1,90 +1,90 @@
-//! What ends a handshake, and what keeps one from beginning: for people, and as labels of a metric.
+//! Errors of TLS handshakes and of their setup, for people and as labels of a metric.
 
 use std::{io, path::PathBuf, time::Duration};
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use thiserror::Error;
 
-/// What `--insecure` lets happen, in the words of the warning at each start.
+/// The effect of `--insecure`, for the warning at each start.
 pub const EXPOSED: &str =
     "plain text leaves this machine, anyone on the path can read and change it";
 
-/// Why a connection ended before it was one.
+/// Why a handshake failed.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
-    /// It took too long.
+    /// The handshake took too long.
     #[error("no TLS handshake within {} s", .0.as_secs_f64())]
     Deadline(Duration),
     /// The connection broke.
     #[error("the connection ended in the TLS handshake")]
     Closed(#[source] io::Error),
-    /// One side refused the other.
+    /// One side rejected the other.
     #[error("{}", described(.0))]
     Tls(TlsError),
 }
 
-/// Why the files of TLS cannot be used.
+/// Why the TLS files cannot be used.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A file cannot be read.
     #[error("{flag} {}: cannot be read", path.display())]
     Read {
-        /// The flag that names it.
+        /// The flag with the path.
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has the wrong content.
     #[error("{flag} {}: {detail}", path.display())]
     Content {
-        /// The flag that names it.
+        /// The flag with the path.
         flag: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         detail: String,
     },
-    /// The files do not go together: the key is not that of the certificate.
+    /// The key does not belong to the certificate.
     #[error("--tls-cert and --tls-key do not belong together")]
     Pair(#[source] rustls::Error),
-    /// CAs and revocation lists cannot be used.
+    /// CAs and revocation lists are invalid.
     #[error("--tls-ca and --tls-crl cannot be used: {0}")]
     Verifier(String),
 }
 
-/// Why flags and files make no transport.
+/// Why flags and files cannot be used together.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The files cannot be used.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A server would be reached, or serve, over the network in plain text.
+    /// A connection over the network would be in plain text.
     #[error(
         "{0} is plain text that leaves this machine; use TLS (--tls-cert, --tls-key, --tls-ca), a loopback address or unix:PATH, or accept it with --insecure"
     )]
     PlainText(String),
-    /// A flag is missing that belongs to another one.
+    /// A flag needs another flag.
     #[error("{given} needs {missing} beside it")]
     Missing {
-        /// What is given.
+        /// The given flag.
         given: &'static str,
-        /// What is missing.
+        /// The missing flag.
         missing: &'static str,
     },
-    /// There are files for TLS where none is spoken.
+    /// TLS files are given for an endpoint without TLS.
     #[error(
         "{0} does not use TLS, but files for it are given (--tls-…); remove them, or write https://HOST:PORT"
     )]
     NotTls(String),
-    /// A Unix socket is to be served with TLS.
+    /// TLS files are given for a Unix socket.
     #[error(
         "{0} does not use TLS; remove --tls-cert, --tls-key, --tls-ca and --tls-crl, or listen on ADDRESS:PORT"
     )]
     NotTcp(String),
-    /// No certificate can be for such a name.
+    /// The name is invalid in a certificate.
     #[error("{0:?} is no name that a certificate can be for; set one with --tls-server-name")]
     ServerName(String),
 }
@@ -92,7 +92,7 @@ pub enum SetupError {
 // === impl HandshakeError ===
 
 impl HandshakeError {
-    /// Returns the label of the metric that counts these.
+    /// The label in the metric of failed handshakes.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -154,7 +154,7 @@ fn certificate_reason(error: &CertificateError) -> &'static str {
     }
 }
 
-/// Says in the words of flags and files what ended a handshake.
+/// Describes the error of a handshake in terms of flags and files.
 fn described(error: &TlsError) -> String {
     if let TlsError::AlertReceived(alert) = error {
         return refused(*alert);
@@ -214,7 +214,7 @@ fn refused(alert: AlertDescription) -> String {
     format!("the other side refused the certificate of --tls-cert: {why} ({alert:?})")
 }
 
-/// Puts into words what TLS said in an error of a stream.
+/// Describes the TLS error inside an error of a stream.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     match HandshakeError::from(error) {
         HandshakeError::Closed(error) => error,

@@ -1,4 +1,4 @@
-//! The files of TLS: read whole, and turned into what rustls wants or an error that names the file.
+//! The TLS files: read completely, and converted for rustls, or to an error that names the file.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,10 +13,10 @@ use x509_parser::parse_x509_crl;
 
 use crate::{args::TlsArgs, failure::LoadError};
 
-/// Far more than a bundle of CAs takes.
+/// More than any bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// What the files hold, to be compared and to be read.
+/// The contents of the files, for comparison and parsing.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     cert: Option<Vec<u8>>,
@@ -25,23 +25,22 @@ pub(crate) struct Contents {
     crl: Option<Vec<u8>>,
 }
 
-/// What the files hold, parsed.
+/// The parsed files.
 pub(crate) struct Parsed {
-    /// The process' own certificate and key, if both are given.
+    /// The certificate and key of this process, if both are given.
     pub(crate) pair: Option<CertificateAndKey>,
-    /// The CAs by which the other side is checked, if they are given.
+    /// The CAs that verify the other side, if given.
     pub(crate) cas: Option<Vec<CertificateDer<'static>>>,
-    /// Their revocation lists, if they are given.
+    /// The revocation lists, if given.
     pub(crate) crls: Option<Vec<CertificateRevocationListDer<'static>>>,
 }
 
-/// A certificate with what leads to its CA, and its key.
+/// A certificate with its chain, and its key.
 pub(crate) type CertificateAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 // === impl Contents ===
 
 impl Contents {
-    /// Reads the files that are given.
     pub(crate) fn read(args: &TlsArgs) -> Result<Self, LoadError> {
         let read = |flag, path: &Option<PathBuf>| {
             let Some(path) = path else { return Ok(None) };
@@ -62,7 +61,6 @@ impl Contents {
         })
     }
 
-    /// Parses all files.
     pub(crate) fn parse(&self, args: &TlsArgs) -> Result<Parsed, LoadError> {
         let read = |ca: &Vec<u8>| certificates("--tls-ca", &args.tls_ca, ca);
         Ok(Parsed {
@@ -114,7 +112,7 @@ impl Contents {
 // === impl Parsed ===
 
 impl Parsed {
-    /// Returns the CAs as rustls wants them, if they are given.
+    /// The CAs in the form of rustls, if given.
     pub(crate) fn roots(&self, args: &TlsArgs) -> Result<Option<Arc<RootCertStore>>, LoadError> {
         let Some(cas) = &self.cas else {
             return Ok(None);
@@ -128,7 +126,7 @@ impl Parsed {
     }
 }
 
-/// Returns when the first of these lists is outdated, of those that say.
+/// The first time at which one of the lists becomes outdated; `None` if no list has such a time.
 pub(crate) fn outdated(lists: &[CertificateRevocationListDer<'_>]) -> Option<Timestamp> {
     let updates = lists.iter().filter_map(|list| {
         let (_, list) = parse_x509_crl(list).ok()?;

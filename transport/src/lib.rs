@@ -1,5 +1,5 @@
-//! How server, agent and command line reach each other: plain TCP, Unix sockets, memory of one process, and TLS whose files may change at
-//! any time.
+//! Connections between server, agent and command line: plain TCP, Unix sockets, memory of one process, and TLS whose files may change
+//! at any time.
 //!
 //! # Theory of operation
 //!
@@ -8,18 +8,18 @@
 //! client   Endpoint ─▶ Connector ─▶ Stream
 //! files    TlsArgs ─▶ read, parsed, watched by content ─▶ the TLS settings of the next handshake
 //! ```
-//! Both sides read certificate, key, CA bundle and revocation list from files, look at these again every few seconds, and use what they
-//! hold for the next handshake; open connections go on. What does not parse, or does not belong together, is reported and
-//! counted, and the settings stay as they were.
+//! Both sides read certificate, key, CA bundle and revocation list from files and check the files every few seconds. A new content
+//! applies from the next handshake on; open connections continue. A content that does not parse, or does not fit together, is reported
+//! and counted, and the settings stay unchanged.
 //!
-//! A peer with a certificate has it on probation: it is checked again whenever the files change and when it expires, and
-//! [`Peer::ended`] tells when it does not hold any more. The server then ends the calls of that peer.
+//! The certificate of a peer is checked again when the files change and when it expires. [`Peer::ended`] tells when the certificate is not
+//! valid any more. The server then ends the calls of that peer.
 //!
-//! **Invariant:** plain text leaves this machine only if `--insecure` says so.
+//! **Invariant:** plain text leaves this machine only with `--insecure`.
 //! **Invariant:** TLS is version 1.3, with certificates checked on each handshake: no session is resumed.
-//! **Invariant:** whatever a peer sends before its handshake is over costs one task and ends within the deadline.
+//! **Invariant:** all input of a peer before the end of its handshake costs one task, which ends within the deadline.
 //!
-//! Deliberately outside: gRPC, and what a peer may do.
+//! Deliberately outside: gRPC, and the permissions of a peer.
 
 mod accept;
 mod args;

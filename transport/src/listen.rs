@@ -19,12 +19,12 @@ use tokio::{
 
 use crate::{connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress};
 
-/// Owner and group of a socket may connect; the mode of its folder can only narrow that.
+/// Owner and group of a socket may connect. The mode of its folder can only restrict that further.
 const SOCKET_MODE: u32 = 0o660;
-/// How many connections within this process wait to be accepted.
+/// The maximum number of connections within this process that wait for an accept.
 const IN_PROCESS_MAX: usize = 16;
 
-/// A socket that is listened on, and the way to it within this process. Dropping it closes both; the file of a Unix socket goes with it.
+/// A listening socket, and its connector within this process. Dropping it closes both, and removes the file of a Unix socket.
 #[derive(Debug)]
 pub struct Listener {
     kind: ListenerKind,
@@ -42,10 +42,10 @@ enum ListenerKind {
     ),
 }
 
-/// A connection as the system gives it.
+/// An accepted connection.
 #[derive(Debug)]
 pub enum Socket {
-    /// Over TCP, and from where.
+    /// Over TCP, with the address of the peer.
     Tcp(TcpStream, SocketAddr),
     /// Over a Unix socket.
     Unix(UnixStream),
@@ -53,34 +53,34 @@ pub enum Socket {
     InProcess(DuplexStream),
 }
 
-/// The file of a Unix socket, and the lock that makes it ours.
+/// The file of a Unix socket, and the lock of its owner.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
-    /// Device and inode, by which it is known again.
+    /// Device and inode, to recognize the file.
     number: (u64, u64),
     _lock: File,
 }
 
-/// Why a server cannot listen.
+/// Why a server cannot listen on an address.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// A TCP address is taken or not ours.
+    /// A TCP address is not available.
     #[error(transparent)]
     Tcp(#[from] ListenError),
-    /// A Unix socket cannot be made.
+    /// A Unix socket cannot be created.
     #[error("cannot listen on unix:{}; --listen chooses another path", path.display())]
     Unix {
-        /// Where it was to be.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A server listens there.
+    /// Another process listens on the path.
     #[error("another process listens on unix:{}; end it, or choose another path with --listen", .0.display())]
     Taken(PathBuf),
-    /// Something else is there.
+    /// The path is not a socket.
     #[error("{} exists and is not a socket; remove it, or choose another path with --listen", .0.display())]
     NoSocket(PathBuf),
 }
@@ -88,7 +88,7 @@ pub enum BindError {
 // === impl Socket ===
 
 impl Socket {
-    /// Returns where the other end is.
+    /// The address of the peer.
     #[must_use]
     pub const fn address(&self) -> PeerAddress {
         match self {
@@ -102,10 +102,10 @@ impl Socket {
 // === impl Listener ===
 
 impl Listener {
-    /// Opens the socket for gRPC. Port 0 takes a free one. A Unix socket that a process left behind is replaced.
+    /// Opens the socket for gRPC. Port 0 picks a free port. A Unix socket without a listener is replaced.
     ///
     /// # Errors
-    /// If the address is taken or not ours, or the path is taken by a server that lives, or by something else than a socket.
+    /// If the address is not available, or the path is in use by a running server, or is not a socket.
     pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
         let kind = match endpoint {
             ListenEndpoint::Tcp(address) => {
@@ -126,7 +126,7 @@ impl Listener {
         Ok(Self::new(kind, endpoint))
     }
 
-    /// Wraps a TCP socket that is open.
+    /// Wraps an open TCP socket.
     #[must_use]
     pub fn of_tcp(listener: TcpListener, address: SocketAddr) -> Self {
         Self::new(ListenerKind::Tcp(listener), address.into())
@@ -142,13 +142,13 @@ impl Listener {
         }
     }
 
-    /// Returns where it listens, with the port that was taken.
+    /// The listen address, with the actual port.
     #[must_use]
     pub const fn endpoint(&self) -> &ListenEndpoint {
         &self.endpoint
     }
 
-    /// Returns a connector to this listener for the same process: without a socket, and in plain text.
+    /// A connector to this listener for the same process, without a socket and in plain text.
     #[must_use]
     pub fn connector(&self) -> Connector {
         Connector::in_process(&self.endpoint, self.ends.clone())
@@ -157,11 +157,11 @@ impl Listener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// As the system: most pass, such as a lack of file descriptors.
+    /// The errors of the system. Most are temporary, such as a lack of file descriptors.
     pub async fn accept(&mut self) -> io::Result<Socket> {
         select! {
             socket = self.kind.accept() => socket,
-            // There is always one that may send.
+            // This value has a sender itself, so the channel is never closed.
             Some(end) = self.in_process.recv() => Ok(Socket::InProcess(end)),
         }
     }
@@ -174,7 +174,7 @@ impl ListenerKind {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // Without it, small frames wait for acknowledgements; the connection works all the same.
+                // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
                 let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream, address))
             }
@@ -186,8 +186,8 @@ impl ListenerKind {
     }
 }
 
-/// Binds a Unix socket. The holder of the lock beside it may remove a file on which nobody listens, so that no two servers take each
-/// other's for stale.
+/// Binds a Unix socket. Only the holder of the lock file may remove a socket without a listener, so two servers cannot remove each
+/// other's socket.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     let failed = |source| BindError::Unix {
         path: path.to_owned(),
@@ -223,8 +223,8 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError>
     Ok((listener, file))
 }
 
-/// Opens the file beside a socket that is locked by the owner of the socket. A link in its place is not followed, and nothing is
-/// written to what is there: a user who may write the folder must not redirect the server to another file.
+/// Opens the lock file beside a socket. The server follows no symbolic link and writes nothing to the file. So a user with write access
+/// to the folder cannot redirect the server to another file.
 fn open_lock(socket: &Path) -> io::Result<File> {
     let mut beside = socket.as_os_str().to_owned();
     beside.push(".lock");
@@ -234,11 +234,11 @@ fn open_lock(socket: &Path) -> io::Result<File> {
     options.open(PathBuf::from(beside))
 }
 
-/// Returns whether some process accepts connections there, also one that knows of no lock.
+/// Whether a process accepts connections on the socket, even one that does not use the lock.
 async fn is_listened_on(path: &Path) -> bool {
     match UnixStream::connect(path).await {
         Ok(_) => true,
-        // So many wait to be accepted that one more cannot.
+        // The accept queue is full.
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
 }
@@ -249,7 +249,7 @@ fn number(metadata: Metadata) -> (u64, u64) {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may be gone with its folder, or be another's by now.
+        // The file may be gone with its folder, or belong to another server now.
         let found = fs::symlink_metadata(&self.path).map(number);
         if found.is_ok_and(|found| found == self.number) {
             let _ = fs::remove_file(&self.path);

@@ -1,4 +1,4 @@
-//! What is counted of TLS, in the server and in the agent under the same names.
+//! The metrics of TLS, with the same names in the server and in the agent.
 
 use std::sync::atomic::AtomicU64;
 
@@ -12,7 +12,7 @@ use crate::credentials::Expiries;
 
 type Label = [(&'static str, &'static str); 1];
 
-/// The metrics of TLS; clones share the values.
+/// The metrics of TLS. Clones share the values.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     handshake_failures: Family<Label, Counter>,
@@ -24,7 +24,7 @@ pub struct Metrics {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers everything with the text that `/metrics` shows beside it: what it says, and what to do about it.
+    /// Registers all metrics. The help text of each one states its meaning and the action to take.
     pub fn register(&self, registry: &mut Registry) {
         self.register_connections(registry);
         self.register_files(registry);

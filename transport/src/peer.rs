@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The peer of a connection.
 
 use std::{
     fmt,
@@ -11,18 +11,18 @@ use tokio::sync::watch;
 
 use crate::certificate::Certificate;
 
-/// The other end of a connection that was accepted. Clones are of the same connection.
+/// The peer of an accepted connection. Clones are of the same connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Where it is.
+    /// The address of the peer.
     pub address: PeerAddress,
-    /// What it has proved.
+    /// The proved credential.
     pub credential: Credential,
-    /// `None` where nothing can end what it has proved.
+    /// `None` if nothing can invalidate the credential.
     standing: Option<watch::Receiver<Option<Ended>>>,
 }
 
-/// Where a peer is.
+/// The address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PeerAddress {
     /// At the other end of a TCP connection.
@@ -33,39 +33,39 @@ pub enum PeerAddress {
     InProcess,
 }
 
-/// What a peer has proved before its first byte of HTTP.
+/// The credential that a peer has proved before its first byte of HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// Nothing: plain text, or TLS without a certificate where that is optional.
     None,
-    /// A certificate of a CA that is trusted, neither expired nor revoked.
+    /// A certificate of a trusted CA, neither expired nor revoked.
     Certificate(Arc<Certificate>),
-    /// Which process it is, by the word of the kernel.
+    /// The process, as the kernel reports it.
     UnixPeer {
         /// The effective user.
         uid: u32,
         /// The effective group.
         gid: u32,
-        /// The process, where the system tells.
+        /// The process id, if the system reports one.
         pid: Option<i32>,
     },
 }
 
-/// Why a certificate that was accepted does not hold any more.
+/// Why an accepted certificate is not valid any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its time is over.
+    /// The certificate has expired.
     Expired,
-    /// It is in the revocation list.
+    /// A revocation list has the certificate.
     Revoked,
-    /// No CA of the bundle has issued it.
+    /// No CA of the bundle has issued the certificate.
     Untrusted,
 }
 
 // === impl Peer ===
 
 impl Peer {
-    /// Returns a peer whose credential holds for as long as its connection.
+    /// A peer whose credential is valid for the whole connection.
     #[must_use]
     pub const fn new(address: PeerAddress, credential: Credential) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Peer {
         }
     }
 
-    /// Returns a peer with a certificate, which holds until `standing` says why not.
+    /// A peer with a certificate, which is valid until `standing` has a reason.
     pub(crate) const fn with_certificate(
         address: PeerAddress,
         certificate: Arc<Certificate>,
@@ -88,7 +88,7 @@ impl Peer {
         }
     }
 
-    /// Returns why the peer's certificate does not hold any more, if so.
+    /// The reason if the peer's certificate is not valid any more.
     #[must_use]
     pub fn has_ended(&self) -> Option<Ended> {
         self.standing
@@ -96,7 +96,7 @@ impl Peer {
             .and_then(|standing| *standing.borrow())
     }
 
-    /// Waits until the peer's certificate does not hold any more; for ever, where it has none.
+    /// Waits until the peer's certificate is not valid any more; forever if there is none.
     pub async fn ended(self) -> Ended {
         let Some(mut standing) = self.standing else {
             return pending().await;
@@ -107,7 +107,7 @@ impl Peer {
         };
         match ended {
             Some(ended) => ended,
-            // The task that watched it has ended with the process.
+            // The task that watched the certificate has ended with the process.
             None => pending().await,
         }
     }
@@ -116,7 +116,7 @@ impl Peer {
 // === impl PeerAddress ===
 
 impl PeerAddress {
-    /// Returns the machine of the peer; a peer on a Unix socket or in this process is on this machine.
+    /// The machine of the peer; the loopback address for a Unix socket or this process.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         match self {

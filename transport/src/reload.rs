@@ -1,4 +1,4 @@
-//! Looks at the files again and again, and takes over what changed.
+//! Polls the files, and applies their changes.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Settings that come from files.
+/// Settings that files define.
 pub(crate) trait Loaded: Send + Sync + 'static {
     fn expiries(&self) -> &Expiries;
 }
 
-/// What the files are made into, and what they held last.
+/// The last contents of the files, and the function that builds settings.
 struct ReloadedFiles<B> {
     args: TlsArgs,
     build: B,
     metrics: Metrics,
-    /// Whether it could be used or not.
+    /// The last contents, valid or not.
     seen: LastRead<Contents>,
 }
 
-/// Loads the files, and keeps loading them when they change, for as long as a receiver is there.
+/// Loads the files, and reloads them when they change, while a receiver exists.
 ///
 /// # Errors
-/// If they cannot be used to begin with.
+/// If the first load fails.
 pub(crate) fn load<T: Loaded>(
     args: &TlsArgs,
     metrics: &Metrics,
@@ -69,7 +69,7 @@ impl<B> ReloadedFiles<B> {
                 _ = ticks.tick() => {}
             }
             let args = self.args.clone();
-            // A file system may not answer: then the files stay as they are, and nothing else waits.
+            // If a file system hangs, the settings stay unchanged, and nothing else waits.
             let read = spawn_blocking(move || Contents::read(&args));
             let read = tokio::select! {
                 () = sender.closed() => return,
@@ -82,7 +82,7 @@ impl<B> ReloadedFiles<B> {
         }
     }
 
-    /// Returns what files make that were read, if they have changed and make something.
+    /// Builds the settings if the files have changed and are valid.
     fn take<T: Loaded>(&mut self, read: Result<Contents, LoadError>) -> Option<T>
     where
         B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,

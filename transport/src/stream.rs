@@ -1,4 +1,4 @@
-//! One connection, whatever it runs over.
+//! A connection over any transport.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use tokio_rustls::TlsStream;
 
 use crate::failure::explained;
 
-/// A connection over TCP, a Unix socket, TLS or within a process, at either end of it.
+/// One end of a connection over TCP, a Unix socket, TLS or within a process.
 #[derive(Debug)]
 pub enum ByteStream {
     /// Plain text over TCP.
@@ -37,7 +37,7 @@ impl AsyncRead for ByteStream {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::InProcess(stream) => Pin::new(stream).poll_read(cx, buffer),
-            // With TLS 1.3 a client learns only now that its certificate was refused.
+            // In TLS 1.3, a client learns only now that its certificate was rejected.
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer).map_err(explained),
         }
     }
