@@ -23,11 +23,11 @@ use crate::exposition::Exposition;
 mod connections;
 mod host;
 
-/// Whether the process is ready, and if not, why. Clones share the state; the shell sets it, `/readyz` reads it.
+/// Whether the process is ready, and if not, why. Clones share the state. The shell sets it, and `/readyz` reads it.
 #[derive(Clone, Debug)]
 pub struct Readiness(watch::Sender<Result<(), &'static str>>);
 
-/// Returns the routes of the admin endpoint; a binary may add its own.
+/// The routes of the admin endpoint. A binary may add more.
 pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
@@ -35,14 +35,14 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         .route("/metrics", get(metrics).with_state(registry))
 }
 
-/// Serves `router` over HTTP/1.1 until `stop` is cancelled. Requests that are under way are not waited for. A connection has one answer
-/// at a time, so that unread answers are as few as connections.
+/// Serves `router` over HTTP/1.1 until `stop` is cancelled, without waiting for active requests. A connection has one response at a time,
+/// so the number of unread responses is bounded by the number of connections.
 ///
-/// A request is refused if the `Host` that it names could be a name of the internet: a page there may have had its own name lead here.
+/// A request is refused if its `Host` may be a name of the internet: a foreign page may have pointed its own name at this address.
 ///
-/// There are at most `connections_max` connections, of which a new one displaces the oldest of the peer with most, so that
-/// a peer with many does not keep probes out. Each lasts 20 seconds at most. A handler that streams an answer [keeps](AdminPeer::keep) its connection: it then lasts for as long as
-/// its peer reads, and counts no more.
+/// A new connection beyond `connections_max` displaces the oldest one of the peer with most. So a peer with many connections does not
+/// keep probes out. Each connection lasts 20 seconds at most. A handler that streams a response [keeps](AdminPeer::keep) its connection:
+/// the connection then lasts as long as its peer reads, and does not count any more.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -67,7 +67,7 @@ pub async fn serve(
 
 async fn answer(connection: AdminConnection, router: Router) {
     let service = TowerToHyperService::new(router);
-    // How a connection ends concerns its peer alone.
+    // The end of a connection concerns only its peer.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(connection), service)
         .await;
@@ -89,7 +89,7 @@ async fn readyz(State(readiness): State<Readiness>) -> Response {
 }
 
 async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {
-    // A header that came in parts is one list.
+    // Several `Accept` headers form one list.
     let accepted = headers.get_all(header::ACCEPT).into_iter();
     let accepted: Vec<_> = accepted.filter_map(|part| part.to_str().ok()).collect();
     let exposition = Exposition::accepted(&accepted.join(","));
@@ -102,21 +102,21 @@ async fn metrics(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> R
 // === impl Readiness ===
 
 impl Readiness {
-    /// Returns a state that is not ready, for `why`.
+    /// A state that is not ready, with the reason.
     #[must_use]
     pub fn not_ready(why: &'static str) -> Self {
         Self(watch::Sender::new(Err(why)))
     }
 
-    /// Says that the process is ready, or why it is not.
+    /// Sets the state; the error is the reason.
     pub fn set(&self, ready: Result<(), &'static str>) {
         self.0.send_modify(|state| *state = ready);
     }
 
-    /// Returns whether the process is ready.
+    /// Whether the process is ready.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why the process is not ready.
     pub fn check(&self) -> Result<(), &'static str> {
         *self.0.borrow()
     }
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what the port answers to these bytes until it ends the connection.
+    /// The response to these bytes, until the end of the connection.
     async fn answer_to(bytes: &[u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");

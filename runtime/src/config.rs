@@ -27,10 +27,9 @@ pub struct ConfigArgs {
     pub config: Option<PathBuf>,
 }
 
-/// A key of the file.
+/// A key of the file, with its value.
 #[derive(Debug)]
 struct Setting {
-    /// Of the flag.
     id: clap::Id,
     key: String,
     values: Vec<String>,
@@ -55,11 +54,11 @@ enum FileError {
     Shape { path: PathBuf, key: String },
 }
 
-/// Parses `arguments`, the first of which is the program, over environment and file.
+/// Parses `arguments`, of which the first is the program, with environment and file as fallbacks.
 ///
 /// # Errors
-/// As clap's; [`clap::Error::exit`] prints it and ends the process with 2. It names the flag, the environment variable, or the file and its
-/// key that is wrong. An unreadable file or an unknown key is a usage error.
+/// As clap's; [`clap::Error::exit`] prints the error and ends the process with code 2. The error names the flag, the environment
+/// variable, or the file and the wrong key. An unreadable file or an unknown key is a usage error.
 pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<A, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let mut command = A::command();
@@ -77,7 +76,7 @@ pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
     A::from_arg_matches(&matches)
 }
 
-/// Names the environment variable in an error that arguments alone do not give.
+/// Adds the environment variable to an error that does not occur with the arguments alone.
 fn naming_variable(
     command: Command,
     arguments: &[OsString],
@@ -99,7 +98,7 @@ fn naming_variable(
     error
 }
 
-/// Returns the long name of the flag that an error is about.
+/// The long name of the flag in an error.
 fn wrong_flag(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
         return None;
@@ -108,7 +107,7 @@ fn wrong_flag(error: &clap::Error) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the first variable that would be read if it were text.
+/// The first variable that a flag would read, but that is not valid text.
 fn unreadable_variable(command: &Command) -> Option<String> {
     let variables = command.get_arguments().filter_map(Arg::get_env);
     let unreadable = |name: &&OsStr| matches!(env::var(name), Err(env::VarError::NotUnicode(_)));
@@ -120,10 +119,10 @@ fn without_environment(command: Command) -> Command {
     command.mut_args(|arg| arg.env(None))
 }
 
-/// Reads a duration as flags write it: a whole number and `ms`, `s` or `m`, such as `500ms`.
+/// Parses a duration of a flag: a whole number and `ms`, `s` or `m`, such as `500ms`.
 ///
 /// # Errors
-/// Says what would be right.
+/// The correct format.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit: u64 = match &text[digits.len()..] {
@@ -198,8 +197,8 @@ fn setting(
     }
 }
 
-/// Holds the values of the file against what their flags take, as if they were all that is given. What a value needs beside it may come
-/// from elsewhere.
+/// Checks each value of the file against its flag, without the other arguments. Values that a flag requires besides may come from
+/// elsewhere.
 fn check(command: Command, settings: &[Setting], path: &Path) -> Result<(), clap::Error> {
     let program = command.get_name().to_owned();
     let flag = |key: &str, value: &str| format!("--{key}={value}");
@@ -244,7 +243,7 @@ fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
-        // With its point: a flag of a whole number refuses 1.0 too.
+        // With the decimal point, so that a flag for a whole number refuses 1.0 too.
         Value::Float(_) => Some(value.to_string()),
         Value::Boolean(flag) => Some(flag.to_string()),
         Value::Array(_) | Value::Datetime(_) | Value::Table(_) => None,

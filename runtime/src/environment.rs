@@ -1,4 +1,4 @@
-//! Variables of the environment that are misspelt: a setting that nobody reads is off without a word.
+//! Misspelt environment variables: without a warning, their setting would silently not apply.
 
 use std::{env, fmt};
 
@@ -6,7 +6,7 @@ use tracing::warn;
 
 const PREFIX: &str = "DECREE_";
 
-/// What the programs read, each its own part, without the prefix: a shell or a container may have what is meant for another of them.
+/// The variables of all programs, without the prefix. A shell or container may have variables for another program.
 const OF_PROGRAMS: &[&str] = &[
     "ACCESS_INTERVAL",
     "ADMIN",
@@ -105,7 +105,6 @@ const OF_PROGRAMS: &[&str] = &[
     "WATCH_BUFFER",
 ];
 
-/// What builds, tests and benchmarks read.
 const OF_BUILDS_AND_TESTS: &[&str] = &[
     "BEFORE",
     "BELIEVED_SEED",
@@ -147,25 +146,25 @@ const OF_BUILDS_AND_TESTS: &[&str] = &[
     "TLS",
 ];
 
-/// How many letters of ten may be wrong in a name that another one is taken for.
+/// The maximum number of wrong letters in ten for a suggestion.
 const WRONG_OF_TEN: usize = 3;
 
-/// A variable that begins like those of the programs, and that none of them reads.
+/// A variable with the prefix of the programs that none of them reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVariable {
     name: String,
-    /// The known name that is the most like it, if one is.
+    /// The most similar known name, if any.
     nearest: Option<&'static str>,
 }
 
-/// Returns the variables of this process that no program reads.
+/// The variables of this process that no program reads.
 #[must_use]
 pub fn unknown() -> Vec<UnknownVariable> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     unknown_among(names)
 }
 
-/// Warns in the log of each variable that no program reads.
+/// Logs a warning for each variable that no program reads.
 pub fn warn_of_unknown() {
     for unknown in unknown() {
         warn!("{unknown}");
@@ -187,7 +186,7 @@ fn unknown_among(names: impl Iterator<Item = String>) -> Vec<UnknownVariable> {
     unknown
 }
 
-/// Returns whether the kubelet sets a variable of such a name, for a Service whose name begins with `decree-`.
+/// Whether the kubelet sets such a variable for a Service whose name begins with `decree-`.
 fn is_service_link(name: &str) -> bool {
     let name = format!("_{name}");
     let mut ports = name
@@ -210,7 +209,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     (distance * 10 <= known.len() * WRONG_OF_TEN).then_some(known)
 }
 
-/// Returns how many letters must be added, left out or replaced to make one name of the other.
+/// The number of insertions, deletions and replacements that turn one name into the other.
 fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<_> = (0..=right.len()).collect();
     for (at, one) in left.bytes().enumerate() {

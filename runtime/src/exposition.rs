@@ -1,12 +1,12 @@
-//! The page of metrics in the format that its reader asks for: Prometheus' text format, or OpenMetrics.
+//! The metrics page in the format that the client requests: Prometheus' text format, or OpenMetrics.
 //!
-//! The registry writes OpenMetrics. The text format is the same but for what stands in comments, so its page is made from that one.
+//! The registry writes OpenMetrics. The text format differs only in comments and suffixes, so its page is made from OpenMetrics.
 
 use std::fmt::{self, Write as _};
 
 use prometheus_client::{encoding::text, registry::Registry};
 
-/// How a page of metrics is written.
+/// The format of a metrics page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposition {
     /// Prometheus' text format 0.0.4.
@@ -18,19 +18,17 @@ pub(crate) enum Exposition {
 // === impl Exposition ===
 
 impl Exposition {
-    /// Returns what an `Accept` header asks for. As Prometheus' own libraries have it, OpenMetrics is for those who ask for it by name; everyone
-    /// else has text.
+    /// Parses an `Accept` header. As in Prometheus' own libraries, a client gets OpenMetrics only if the header names it, and text otherwise.
     pub(crate) fn accepted(accept: &str) -> Self {
         let ranges = accept.split(',').filter_map(|range| {
             let (format, quality) = asked(range)?;
             (quality > 0.0).then_some((format, quality))
         });
-        // The first of equals goes before.
+        // Of equals, the first one wins.
         let best = ranges.reduce(|best, next| if next.1 > best.1 { next } else { best });
         best.map_or(Self::Text, |(format, _)| format)
     }
 
-    /// Returns the value of `Content-Type`.
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -38,8 +36,6 @@ impl Exposition {
         }
     }
 
-    /// Writes the page.
-    ///
     /// # Errors
     /// If a metric cannot be written.
     pub(crate) fn page(self, registry: &Registry) -> Result<String, fmt::Error> {
@@ -52,7 +48,7 @@ impl Exposition {
     }
 }
 
-/// Returns the format that one media range names, if we have it, and how much it is wanted.
+/// The format of one media range, if supported, and its quality.
 fn asked(range: &str) -> Option<(Exposition, f64)> {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next()?.to_ascii_lowercase();
@@ -72,7 +68,7 @@ fn asked(range: &str) -> Option<(Exposition, f64)> {
     Some((format, quality))
 }
 
-/// Rewrites a page of OpenMetrics. A family is named there without the suffix of its samples, and the text format has fewer types.
+/// Converts a page of OpenMetrics. OpenMetrics names a family without the suffix of its samples, and the text format has fewer types.
 fn as_text(page: &str) -> Result<String, fmt::Error> {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
@@ -101,7 +97,7 @@ fn as_text(page: &str) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// Returns a sample without the exemplar behind it, which only OpenMetrics has. A label may have its sign in its value.
+/// A sample without its exemplar, which only OpenMetrics has. The value of a label may contain the separator.
 fn without_exemplar(line: &str) -> &str {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let begins = line.bytes().position(|byte| {
@@ -122,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// What Prometheus 2 and 3 send.
+    /// The header of Prometheus 2 and 3.
     const PROMETHEUS_2: &str = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
                                 text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
     const PROMETHEUS_3: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,\

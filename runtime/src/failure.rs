@@ -1,4 +1,4 @@
-//! The last words of a process: none ends without saying why.
+//! The final error of a process, so that no process ends without a reason.
 
 use std::{
     error::Error,
@@ -10,8 +10,8 @@ use tracing::Level;
 
 use crate::log::escaped;
 
-/// Says why the process ends: as an ERROR line where the logs show those of this crate, else as plain text on standard error, since the
-/// logs may be off or not there yet. The causes follow the error, each once.
+/// Reports why the process ends, and the causes. Logs an ERROR line if the logs show lines of this crate. Otherwise prints plain text on
+/// standard error, because the logs may be off or not set up yet.
 pub fn report(error: &dyn Error) {
     let (text, causes) = (error.to_string(), causes(error));
     if tracing::enabled!(Level::ERROR) {
@@ -26,7 +26,7 @@ pub fn report(error: &dyn Error) {
     say(&lines);
 }
 
-/// Returns an error and its causes in one line, each once.
+/// An error and its causes in one line, without repetitions.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut texts = causes(error);
@@ -34,7 +34,6 @@ pub fn chain(error: &dyn Error) -> String {
     texts.join(": ")
 }
 
-/// Says that something panicked, and where.
 pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!(%panic, "panicked");
@@ -43,7 +42,7 @@ pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
     }
 }
 
-/// Says a warning, however quiet the logs are.
+/// Prints a warning, regardless of the log level.
 pub fn warn(text: &str) {
     if tracing::enabled!(Level::WARN) {
         tracing::warn!("{text}");
@@ -57,7 +56,7 @@ fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Returns the causes of an error, without those that the text before them ends with.
+/// The causes of an error, without the causes whose text the error ends with.
 fn causes(error: &dyn Error) -> Vec<String> {
     let mut said = error.to_string();
     let mut causes = Vec::new();

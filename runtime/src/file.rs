@@ -1,7 +1,7 @@
-//! Files that others replace while the process runs: read up to a bound, and told apart by what they hold.
+//! Files that may be replaced while the process runs: read up to a maximum size, and compared by content.
 //!
-//! The kubelet replaces a volume by turning a symbolic link, which inotify does not show for the files behind it; so they are read
-//! again and compared.
+//! The kubelet replaces a volume by changing a symbolic link. inotify does not report that for the files behind the link, so the files
+//! are read again and compared.
 
 use std::{
     fs::OpenOptions,
@@ -10,11 +10,11 @@ use std::{
     path::Path,
 };
 
-/// Reads a file of at most `max` bytes. A pipe is not waited for, and a device or a log that was named by mistake is not read to its
-/// end. A file system that does not answer is waited for without end.
+/// Reads a file of at most `max` bytes. Does not block on a pipe, and does not read a device or a log to its end that was named by mistake.
+/// A file system that hangs blocks the call without limit.
 ///
 /// # Errors
-/// If it is no regular file, cannot be read, or is larger.
+/// If the file is not regular, cannot be read, or is larger.
 pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut options = OpenOptions::new();
@@ -35,19 +35,19 @@ pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What was last read of something that is read again and again.
+/// The last content of a source that is read repeatedly.
 #[derive(Clone, Debug)]
 pub struct LastRead<T>(Option<T>);
 
 // === impl LastRead ===
 
 impl<T: Clone + PartialEq> LastRead<T> {
-    /// Begins with what was read first.
+    /// Starts with the first content.
     pub const fn new(first: T) -> Self {
         Self(Some(first))
     }
 
-    /// Returns what has been read now if it is not what was read last; of failures, only the first.
+    /// The content if it differs from the last one; of successive errors, only the first.
     pub fn change<E>(&mut self, read: Result<T, E>) -> Option<Result<T, E>> {
         let now = read.as_ref().ok();
         if self.0.as_ref() == now {

@@ -1,16 +1,16 @@
-//! What both shells stand on: configuration, logs, shutdown and the admin endpoint.
+//! The base of both shells: configuration, logs, shutdown and the admin endpoint.
 //!
 //! # Theory of operation
 //!
 //! A binary calls [`config::parse`] for its arguments, [`LogArgs::init`] for its logs, and [`shutdown::on_signal`] for a token
-//! that is cancelled by the first SIGTERM or SIGINT. It opens its sockets with [`listen`] and [`ListenAddr::open`], serves
-//! [`admin::router`] with a [`Readiness`] that it sets as it becomes ready and as it drains, and gives it the registry that its
-//! metrics are in. What ends it too early it says with [`failure::report`]. Everything else is the binary's own.
+//! that the first SIGTERM or SIGINT cancels. The binary opens its sockets with [`listen`] and [`ListenAddr::open`], and serves
+//! [`admin::router`] with the registry of its metrics. It sets the [`Readiness`] when it becomes ready and when it drains.
+//! [`failure::report`] reports an error that ends the process. Everything else is part of the binary.
 //!
-//! **Invariant:** nothing here is global but the log subscriber and the panic hook, so a test may run many shells in one
+//! **Invariant:** only the log subscriber and the panic hook are global, so a test may run many shells in one
 //! process.
 //!
-//! Deliberately outside: gRPC, Kubernetes, and what a metric means.
+//! Deliberately outside: gRPC, Kubernetes, and the meaning of metrics.
 
 pub mod admin;
 pub mod config;

@@ -9,29 +9,29 @@ use tokio::net::TcpListener;
 #[derive(Debug, Error)]
 #[error("{listener} cannot listen on {address}; {flag} chooses another address")]
 pub struct ListenError {
-    /// What the socket is for.
+    /// The purpose of the socket.
     pub listener: &'static str,
-    /// The flag that says where it is.
+    /// The flag that sets the address.
     pub flag: &'static str,
-    /// Where it was to be.
+    /// The requested address.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
 
-/// A socket that may be left out, as flags name it: `off`, `127.0.0.1:8080`, or `127.0.0.1:8080?`.
+/// A socket that is optional, as flags specify it: `off`, `127.0.0.1:8080`, or `127.0.0.1:8080?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// Not served.
+    /// No socket.
     Off,
-    /// Served here.
+    /// A socket at this address.
     At(SocketAddr),
-    /// Served here, or at a free port where this one is taken: what is good to have must not keep a process from starting.
+    /// A socket at this address, or at a free port if the address is taken. An optional service must not prevent the start.
     AtOrFree(SocketAddr),
 }
 
-/// Why a text names no [`ListenAddr`].
+/// Why a text is no [`ListenAddr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("must be an address and a port, with ? behind it where another port will do, or off")]
 pub struct ListenAddrError;
@@ -39,10 +39,10 @@ pub struct ListenAddrError;
 // === impl ListenAddr ===
 
 impl ListenAddr {
-    /// Opens the socket of a listener, which logs name so; its address is set by `flag`. `None` where it is [`Off`](Self::Off).
+    /// Opens the socket of a listener. Logs and errors use the name of `listener` and `flag`. `None` for [`Off`](Self::Off).
     ///
     /// # Errors
-    /// If the address is not ours, or is taken and must be this one.
+    /// If the address is not available, and another one is not allowed.
     pub async fn open(
         self,
         listener: &'static str,
@@ -89,10 +89,10 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-/// Opens a socket for `listener`, such as `grpc`, whose address is set by `flag`. Port 0 takes a free one; the line logged names the one taken.
+/// Opens a socket for `listener`, such as `grpc`, whose address `flag` sets. Port 0 picks a free port, which the log line states.
 ///
 /// # Errors
-/// If the address is taken or not ours.
+/// If the address is not available.
 pub async fn listen(
     listener: &'static str,
     flag: &'static str,

@@ -58,21 +58,21 @@ pub enum Format {
     Json,
 }
 
-/// A subscriber is installed already.
+/// A subscriber is already installed.
 #[derive(Debug, Error)]
 #[error("logging is set up already")]
 pub struct LogError(#[source] TryInitError);
 
-/// Writes a line for each event, with the fields of the spans that it happened in.
+/// Writes a line for each event, with the fields of the spans around it.
 struct Lines(LineStyle);
 
 // === impl LogArgs ===
 
 impl LogArgs {
-    /// Sets the logs of the process up; a panic becomes an ERROR line as well.
+    /// Sets up the logs of the process. A panic becomes an ERROR line as well.
     ///
     /// # Errors
-    /// If this was done before.
+    /// If the logs are already set up.
     pub fn init(&self) -> Result<(), LogError> {
         let lines = Lines(self.shape());
         tracing_subscriber::registry()
@@ -121,7 +121,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             }
         }
         let line = Line::of(event, around).written(self.0);
-        // If the log cannot be written, there is no better place to report it.
+        // If the log cannot be written, there is no better place to report that.
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 }

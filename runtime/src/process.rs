@@ -1,4 +1,4 @@
-//! What the system knows of this process, under the names that Prometheus' own libraries use.
+//! Figures of the system about this process, under the names of Prometheus' own libraries.
 
 use std::{fs, time::Duration};
 
@@ -9,17 +9,17 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// The ticks of a second in which Linux tells times to programs: the same on all machines that this is built for.
+/// The clock ticks per second in times of Linux: the same on all supported machines.
 const TICKS: f64 = 100.0;
 const KIBIBYTE: f64 = 1024.0;
-/// How long a thread runs at a time that answers others: the least that Linux takes, and longer than it takes to answer.
+/// The time slice of a thread that answers requests: the minimum of Linux, and longer than an answer takes.
 const TIME_SLICE: Duration = Duration::from_micros(100);
-/// The nice value of a thread that computes beside others.
+/// The nice value of a thread that computes in the background.
 #[cfg(target_os = "linux")]
 const LOW_PRIORITY: i32 = 10;
 
-/// Registers `process_…`, read afresh for each page, and `{prefix}_build_info` of a version and a commit. Where the system tells nothing (other
-/// than Linux), the first are left out.
+/// Registers `process_…`, read anew for each page, and `{prefix}_build_info` with a version and a commit. On systems other than Linux,
+/// `process_…` is left out.
 pub fn register(
     registry: &mut Registry,
     prefix: &str,
@@ -35,8 +35,7 @@ pub fn register(
     registry.register_collector(Box::new(Process));
 }
 
-/// Raises the number of files and sockets that the process may have open to what the system lets it have, and warns if that is less
-/// than `needed`.
+/// Raises the limit of open files and sockets to the maximum that the system allows. Warns if the maximum is less than `needed`.
 pub fn raise_file_limit(needed: u64) {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(files) if files < needed => {
@@ -47,16 +46,16 @@ pub fn raise_file_limit(needed: u64) {
     }
 }
 
-/// Asks for short time slices for this thread and those that it starts: they are served sooner, and have no more of the processor in all
-/// (docs/decisions/0040). If the system grants none, nothing changes.
+/// Requests short time slices for this thread and the threads that it starts. Such threads run sooner, but get no more processor time in
+/// all (docs/decisions/0040). If the system refuses, nothing changes.
 pub fn shorten_time_slice() {
     if let Err(error) = time_slice::request(TIME_SLICE) {
         tracing::debug!(%error, "no shorter time slice is granted");
     }
 }
 
-/// Lets the calling thread have what others leave of the processor, for as long as it lives: about a tenth where all is in use. Other
-/// systems than Linux know priorities of processes alone; there nothing happens.
+/// Lowers the priority of the calling thread for the rest of its life, to about a tenth of a busy processor. Only on Linux: other systems
+/// have priorities of processes alone.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
@@ -64,11 +63,11 @@ pub fn lower_priority() {
     }
 }
 
-/// Reads the process' figures when they are asked for.
+/// Reads the figures of the process on each scrape.
 #[derive(Debug)]
 struct Process;
 
-/// The figures; `None` where the system does not tell.
+/// The figures; `None` if the system does not provide one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Figures {
     cpu_seconds: Option<f64>,
@@ -137,7 +136,7 @@ impl Figures {
         let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let open_fds = fs::read_dir("/proc/self/fd").map(Iterator::count).ok();
         Self {
-            // The folder is open while it is read.
+            // The folder itself is open during the read.
             open_fds: open_fds.map(|count| as_f64(count.saturating_sub(1))),
             max_fds: max_fds(&file("/proc/self/limits")),
             ..Self::of(
@@ -148,9 +147,9 @@ impl Figures {
         }
     }
 
-    /// Reads the files of these names (proc(5)).
+    /// Parses the contents of these files (proc(5)).
     fn of(stat: &str, status: &str, machine: &str) -> Self {
-        // The second field is the program's name, in parentheses and with anything in it; the next one is the third.
+        // The second field is the program's name in parentheses, which may contain any character. So the split begins at the third field.
         let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
         let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
         let ticks = |number: usize| {
@@ -170,7 +169,7 @@ impl Figures {
     }
 }
 
-/// Returns the number behind `name` at the beginning of a line.
+/// The number after `name` at the beginning of a line.
 fn number(file: &str, name: &str) -> Option<f64> {
     let value = file.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_ascii_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The way from a signal to the end of a process.
+//! The end of a process after a signal.
 
 use std::{io, thread, time::Duration};
 
@@ -9,16 +9,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Says that the second signal ended the process at once; what a shell reports for SIGINT.
+/// The exit code after a second signal: the code that a shell reports for SIGINT.
 const IMPATIENT: i32 = 130;
-/// Says that the process did not end in time.
+/// The exit code of a process that did not end in time.
 const LATE: i32 = 1;
 
-/// Returns a token that is cancelled by the first SIGTERM or SIGINT. The second one ends the process at once, and so does `within` if it
-/// passes before the process has ended by itself. A thread of its own sees to that, however busy the others are.
+/// A token that the first SIGTERM or SIGINT cancels. The second signal ends the process at once. If the process has not ended by itself
+/// after `within`, it is ended too. A separate thread does this, so busy threads cannot delay it.
 ///
 /// # Errors
-/// If the signals cannot be listened to.
+/// If the signal handlers cannot be installed.
 pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let first = token.clone();
@@ -53,7 +53,7 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
     Ok(token)
 }
 
-/// Waits until it is too late, and returns how long that took.
+/// Waits until the deadline after the first signal, and returns the elapsed time.
 async fn late(within: Option<Duration>) -> Duration {
     match within {
         Some(within) => {

@@ -1,4 +1,4 @@
-//! A token in a file, as kubelet projects it into a pod and replaces it before it expires.
+//! A token in a file. The kubelet projects the file into a pod and replaces it before the token expires.
 
 use std::{
     fmt, io,
@@ -10,32 +10,32 @@ use thiserror::Error;
 
 use crate::file;
 
-/// The longest token that is read, in bytes; a server takes none that is longer.
+/// The maximum length of a token, in bytes. A server refuses longer ones.
 const BYTES_MAX: usize = 8 << 10;
-/// How much of a file is looked at for one.
+/// The maximum size of the file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// A file that holds a token and may be replaced at any time.
+/// A file with a token, which may be replaced at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenFile(PathBuf);
 
-/// A token. It is not shown where others are logged.
+/// A token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 /// Why a file gives no token.
 #[derive(Debug, Error)]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("--token-file {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It holds something else.
+    /// The file does not contain a token.
     #[error("--token-file {} must hold one token: printable ASCII without spaces, at most {BYTES_MAX} bytes", path.display())]
     NoToken {
         /// The file.
@@ -46,16 +46,16 @@ pub enum TokenFileError {
 // === impl TokenFile ===
 
 impl TokenFile {
-    /// Returns the file at a path; it is read when a token is needed.
+    /// The file is only read when a token is needed.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 
-    /// Reads the token that is there now.
+    /// Reads the current token.
     ///
     /// # Errors
-    /// If the file cannot be read, or does not hold a token.
+    /// If the file cannot be read, or does not contain a token.
     pub fn read(&self) -> Result<Token, TokenFileError> {
         let path = || self.0.clone();
         let bytes = file::read(&self.0, FILE_BYTES_MAX).map_err(|source| TokenFileError::Read {
@@ -75,7 +75,7 @@ impl TokenFile {
 // === impl Token ===
 
 impl Token {
-    /// Puts the token into the headers of a call, as one that is not to be shown.
+    /// Adds the token to the headers of a call, marked as sensitive.
     pub fn authorize(&self, headers: &mut HeaderMap) {
         let value = HeaderValue::try_from(format!("Bearer {}", self.0));
         let mut value = value.expect("a token is printable ASCII");

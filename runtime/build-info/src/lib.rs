@@ -1,21 +1,21 @@
-//! Which build this is.
+//! The version and commit of this build.
 //!
-//! `DECREE_COMMIT` tells the commit to the compiler, as `deploy/release` and `deploy/image` do. A build that looked for it in the checkout
-//! would compile anew at each commit, and name another repository's where the sources are unpacked within one; so a build to which nobody
-//! tells it says that it is not known. It is a package of its own so that another commit has only the packages compiled that show it.
+//! The build scripts `deploy/release` and `deploy/image` pass the commit in `DECREE_COMMIT`. Reading it from the checkout would cause a new
+//! build at each commit. It would also find another repository's commit if the sources are unpacked within one. Without the variable, the
+//! commit is unknown. This is a separate package, so that a new commit rebuilds only the packages that show it.
 
 use std::sync::LazyLock;
 
 /// The version of all packages of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit: its first 12 digits, followed by `-dirty` where there were changes beside it, or `unknown`.
+/// The commit: its first 12 digits, followed by `-dirty` if there were uncommitted changes, or `unknown`.
 pub const COMMIT: &str = commit(option_env!("DECREE_COMMIT"));
 
 const UNKNOWN: &str = "unknown";
 const DIGITS: usize = 12;
 
-/// Returns version and commit in one text, such as `0.1.0 (commit 1f2e3d4c5b6a)`.
+/// Version and commit, such as `0.1.0 (commit 1f2e3d4c5b6a)`.
 #[must_use]
 pub fn text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| format!("{VERSION} (commit {COMMIT})"));

@@ -1,4 +1,4 @@
-//! The connections of the admin port: few, and none for long but those that a handler keeps.
+//! The connections of the admin port: few, and short-lived unless a handler keeps them.
 
 use std::{
     io,
@@ -20,43 +20,43 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// How long a connection may last, and one that is kept from the last bytes that its peer took. A scraper connects again.
+/// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
-/// How long is waited where the system has no room for another connection.
+/// The delay after an accept for which the system lacks resources.
 const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 
 /// The peer of a connection, as `ConnectInfo<AdminPeer>` among the extensions of each request.
 #[derive(Clone, Debug)]
 pub struct AdminPeer {
-    /// The other end.
+    /// The address of the peer.
     pub address: SocketAddr,
     open: Arc<Open>,
 }
 
-/// Keeps a connection open beyond its age, and from giving way to others, until this is dropped.
+/// Exempts a connection from its maximum age and from eviction, until the drop.
 ///
-/// The caller bounds how many it keeps: they come on top of those that the endpoint bounds.
+/// The caller bounds the number of kept connections, because the limit of the endpoint does not include them.
 #[derive(Debug)]
 pub struct KeptConnection(Arc<Open>);
 
-/// Accepts connections, of which a new one displaces the oldest of the peer with most where there are too many.
+/// Accepts connections. Beyond the limit, a new one displaces the oldest one of the peer with most.
 #[derive(Debug)]
 pub(super) struct AdminConnections {
     listener: TcpListener,
     places: Arc<Places<()>>,
 }
 
-/// What is known of an open connection from outside.
+/// The state of an open connection that is shared with its handlers.
 #[derive(Debug)]
 struct Open {
     end: CancellationToken,
-    /// `None` once a handler keeps it.
+    /// `None` once a handler keeps the connection.
     place: Mutex<Option<Place<()>>>,
-    /// How many handlers keep it.
+    /// The number of handlers that keep the connection.
     kept: AtomicUsize,
 }
 
-/// A connection that ends when its time has come.
+/// A connection with a maximum age.
 #[derive(Debug)]
 pub(super) struct AdminConnection {
     stream: TcpStream,
@@ -74,12 +74,12 @@ impl AdminConnections {
         Self { listener, places }
     }
 
-    /// Waits for a connection, also where the system has no room for one at present.
+    /// Waits for a connection. A lack of system resources only delays the return.
     pub(super) async fn accept(&self) -> (AdminConnection, AdminPeer) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // There is none to be had only where there may be no connections at all.
+                    // Settled bids always get a place, unless the limit is 0.
                     if let Ok(place) = self.places.take(address.ip().into(), PlaceRank::Settled) {
                         let connection = AdminConnection::new(stream, place);
                         let open = Arc::clone(&connection.open);
@@ -93,7 +93,7 @@ impl AdminConnections {
     }
 }
 
-/// Returns whether a connection has failed before it was accepted.
+/// Whether the error concerns one connection, not the listener.
 fn is_of_peer(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -114,7 +114,7 @@ impl Open {
 // === impl AdminPeer ===
 
 impl AdminPeer {
-    /// Keeps the connection until what is returned is dropped. It counts no more from now on.
+    /// Keeps the connection until the return value is dropped. From now on it does not count for the limit.
     #[must_use]
     pub fn keep(&self) -> KeptConnection {
         self.open.kept.fetch_add(1, Ordering::AcqRel);
@@ -127,7 +127,7 @@ impl AdminPeer {
 // === impl KeptConnection ===
 
 impl KeptConnection {
-    /// Ends the connection, also if its peer has left bytes unread.
+    /// Ends the connection, even if its peer has left bytes unread.
     pub fn end(&self) {
         self.0.end.cancel();
     }
@@ -168,7 +168,7 @@ impl AdminConnection {
         }
     }
 
-    /// Restarts the age of a connection that is kept, because its peer reads.
+    /// Restarts the age of a kept connection, because its peer reads.
     fn rejuvenate(&mut self) {
         if self.open.is_kept() {
             self.age.as_mut().reset(Instant::now() + AGE_MAX);
@@ -223,7 +223,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a connection and its other end.
     async fn pair(connections: &AdminConnections) -> (AdminConnection, TcpStream) {
         let address = connections.listener.local_addr().expect("it listens");
         let peer = TcpStream::connect(address).await.expect("it listens");
@@ -235,7 +234,6 @@ mod tests {
         AdminConnections::new(listener, max)
     }
 
-    /// Returns a connection from an address of the loopback network, and its other end.
     #[cfg(target_os = "linux")]
     async fn pair_from(
         connections: &AdminConnections,

@@ -1,14 +1,14 @@
-//! Which names of the port are no stranger's.
+//! The host names that no outsider can own.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header, uri::Authority};
 
-/// The last labels of names that nobody can have on the internet: of machines, of Kubernetes, and those that are set aside.
+/// The last labels of names that nobody can register on the internet: machines, Kubernetes, and reserved names.
 const INNER: [&str; 5] = ["localhost", "svc", "local", "internal", "test"];
 
-/// Returns whether each `Host` of a request is an address or a name that nobody can have lead here from the internet. A request that
-/// has none comes from no browser.
+/// Whether each `Host` of a request is an address, or a name that nobody on the internet can point at this machine. A request without a
+/// `Host` does not come from a browser.
 pub(super) fn is_of_no_stranger(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     hosts.all(|host| host.to_str().is_ok_and(is_inner))
@@ -23,7 +23,7 @@ fn is_inner(host: &str) -> bool {
     let is_address = name.parse::<IpAddr>().is_ok();
     is_address
         || match name.rsplit_once('.') {
-            // A search domain completes it, and those are the machine's own.
+            // A search domain of this machine completes the name.
             None => !name.is_empty(),
             Some((_, last)) => INNER.contains(&last),
         }

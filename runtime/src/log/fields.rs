@@ -1,20 +1,20 @@
-//! The fields of an event or a span, in the order in which they were recorded.
+//! The fields of an event or a span, in the order of their recording.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
-/// What the crate `log` adds to its events: the field that holds the target.
+/// The field with the target, which the crate `log` adds to its events.
 const FOREIGN_TARGET: &str = "log.target";
-/// What its other fields begin with; they repeat what the event's metadata say.
+/// The prefix of the other fields of the crate `log`. They repeat the event's metadata.
 const FOREIGN: &str = "log.";
 
-/// Fields by name; recorded again, a field has its last value.
+/// Fields by name. The last value of a field applies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) message: String,
-    /// Named by events that come from the crate `log`.
+    /// The target of an event from the crate `log`.
     pub(super) target: Option<String>,
     pub(super) values: Map<String, Value>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Fields {
 // === impl Fields ===
 
 impl Fields {
-    /// Takes those fields of `outer` that are not there yet.
+    /// Adds the fields of `outer` that are missing.
     pub(super) fn fill_in(&mut self, outer: &Self) {
         for (name, value) in &outer.values {
             if !self.values.contains_key(name) {

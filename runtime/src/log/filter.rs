@@ -1,4 +1,4 @@
-//! Which log lines are written.
+//! The filter of log lines.
 
 use std::{fmt, str::FromStr};
 
@@ -7,9 +7,9 @@ use tracing_subscriber::EnvFilter;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Which log lines are written: a level, `TARGET=LEVEL`, or a list of these with commas between.
+/// The filter of log lines: a level, `TARGET=LEVEL`, or a comma-separated list of these.
 ///
-/// Narrower than [`EnvFilter`], to which a bare word that is no level is a target, so that a misspelt level silences everything.
+/// Stricter than [`EnvFilter`], which treats an unknown word as a target, so that a misspelt level would silence everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(String);
 

@@ -1,4 +1,4 @@
-//! How one line looks.
+//! The format of a line.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::fields::Fields;
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// What lines look like.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineStyle {
     /// For people.
@@ -23,7 +23,7 @@ pub(super) enum LineStyle {
     Json,
 }
 
-/// All that a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     time: Timestamp,
@@ -34,8 +34,8 @@ pub(super) struct Line<'a> {
     around: Fields,
 }
 
-/// Returns a text in which nothing moves a terminal's cursor, begins another line, turns the direction of writing or stays unseen:
-/// what came from elsewhere may be shown.
+/// Escapes a text of foreign origin, so that a terminal can show it safely. Nothing in the result moves the cursor, begins a line,
+/// changes the text direction, or is invisible.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -48,7 +48,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Returns the beginning of a text that came from elsewhere, [escaped] and at most 1 KiB long before that, for a place that others fill.
+/// The first 1 KiB of a text of foreign origin, [escaped], for a place with little space.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     const BYTES_MAX: usize = 1024;
@@ -58,8 +58,8 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// Returns whether a character separates lines, turns the direction of what follows, or is invisible: those that Unicode classes as
-/// format characters and separators of lines and paragraphs, as far as text of a name or a message has no need of them.
+/// Whether a character separates lines, changes the text direction, or is invisible: the format characters and the line and paragraph
+/// separators of Unicode, except those that names and messages need.
 const fn is_formatting(character: char) -> bool {
     matches!(
         character,
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns the line with its end.
+    /// The line with its line break.
     pub(super) fn written(self, shape: LineStyle) -> String {
         match shape {
             LineStyle::Pretty { color } => self.pretty(color),
@@ -133,7 +133,7 @@ impl<'a> Line<'a> {
         let message = escaped(&self.own.message);
         let mut text = format!("{dim}{time}{plain} {paint}{level:>5}{plain} {message}");
         for (name, value) in &self.own.values {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, " {dim}{name}={plain}{}", shown(value));
         }
         let known = |name: &String| self.own.values.contains_key(name);
@@ -159,7 +159,7 @@ const fn paint(level: Level) -> &'static str {
     }
 }
 
-/// Returns a value as it can be told from what stands beside it: in quotes where it has spaces or quotes.
+/// A value, in quotes if it has spaces or quotes, so that its end is visible.
 fn shown(value: &Value) -> String {
     let Value::String(text) = value else {
         return value.to_string();

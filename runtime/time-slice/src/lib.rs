@@ -1,34 +1,34 @@
-//! How long a thread runs at a time beside others.
+//! The time slice of a thread.
 //!
 //! # Theory of operation
 //!
-//! Of threads that wait for a processor, Linux (since 6.12) runs first whose time slice ends first, among those that have had no more than
-//! their share. So a thread that asks for short slices is served sooner after it has waited for a socket, and gets no more of the processor in
-//! all: whoever works for long is interrupted more often instead. No privilege is needed.
+//! Of the threads that wait for a processor, Linux (since 6.12) runs the one whose time slice ends first, among those within their share.
+//! So a thread with short slices runs sooner after a wait for a socket, and gets no more processor time in all. A thread that computes
+//! for long is interrupted more often instead. No privilege is needed.
 //!
-//! Threads and processes inherit the slice of the thread that starts them, so it is asked for before any other thread is started.
+//! Threads and processes inherit the slice of the thread that starts them, so it must be requested before other threads start.
 //!
-//! **Invariant:** the two system calls here are all the code of this workspace that the compiler does not check.
+//! **Invariant:** the two system calls here are the only unsafe code of this workspace.
 //!
-//! Deliberately outside: priorities, which give one program more than its share, and other policies than the usual one. Whoever has chosen
-//! those (`chrt`) keeps them.
+//! Deliberately outside: priorities, which give one program more than its share, and other scheduling policies than the default. A policy
+//! that an operator has chosen (`chrt`) stays.
 
 use std::{io, time::Duration};
 
-/// Asks for time slices of this length for the calling thread, and for all threads that it starts from then on. Linux takes 0.1 ms to
-/// 100 ms, and the nearer of these for anything else; before 6.12 the length is ignored.
+/// Requests time slices of this length for the calling thread, and for the threads that it starts later. Linux clamps the length to 0.1 ms
+/// to 100 ms; before 6.12 it ignores the length.
 ///
 /// # Errors
-/// Where the system lets nobody ask: [`Unsupported`](io::ErrorKind::Unsupported) on other systems than Linux, and for a thread of another
-/// scheduling policy than the usual one; else what the system says, as where a sandbox forbids the call.
+/// [`Unsupported`](io::ErrorKind::Unsupported) on systems other than Linux, and for a thread with another scheduling policy than the
+/// default. Otherwise the error of the system, for example if a sandbox forbids the call.
 pub fn request(length: Duration) -> io::Result<()> {
     system::request(length)
 }
 
-/// Returns the time slice of the calling thread; `None` where Linux does not tell, as before 6.12.
+/// The time slice of the calling thread; `None` if Linux does not report it, as before 6.12.
 ///
 /// # Errors
-/// As those of [`request`].
+/// The errors of [`request`].
 pub fn of_this_thread() -> io::Result<Option<Duration>> {
     system::of_this_thread()
 }
@@ -57,7 +57,7 @@ mod system {
         Ok((length > 0).then(|| Duration::from_nanos(length)))
     }
 
-    /// Returns the attributes of this thread, if its policy is the usual one, `SCHED_OTHER`.
+    /// The attributes of this thread, if its policy is the default, `SCHED_OTHER`.
     fn usual() -> io::Result<sched_attr> {
         let attributes = get()?;
         if i32::try_from(attributes.sched_policy) == Ok(libc::SCHED_OTHER) {
@@ -79,7 +79,7 @@ mod system {
             sched_deadline: 0,
             sched_period: 0,
         };
-        // SAFETY: the kernel writes at most SIZE bytes to an exclusive reference of that size, and any bytes are numbers.
+        // SAFETY: the kernel writes at most SIZE bytes to an exclusive reference of that size, and any bytes are valid numbers.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_sched_getattr,
@@ -95,7 +95,7 @@ mod system {
 
     #[expect(unsafe_code, reason = "sched_setattr(2) has no safe form")]
     fn set(attributes: &sched_attr) -> io::Result<()> {
-        // SAFETY: the kernel reads as many bytes as `size` says, which is no more than the reference has.
+        // SAFETY: the kernel reads as many bytes as `size` says, which is no more than the size of the reference.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_sched_setattr,
@@ -134,12 +134,12 @@ mod tests {
 
     use super::*;
 
-    /// Runs in a thread of its own, whose slice is nobody else's.
+    /// Runs in a separate thread, so that other tests do not see its slice.
     fn alone<T: Send>(run: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| scope.spawn(run).join().expect("it ends"))
     }
 
-    /// Returns whether the kernel knows slices of a length of their own; says so where it does not.
+    /// Whether the kernel supports slices of a chosen length. Prints a note if not.
     fn is_known() -> bool {
         let known = of_this_thread().expect("Linux tells").is_some();
         if !known {
