@@ -1,4 +1,4 @@
-//! The flags of both binaries.
+//! The tracing flags of both binaries.
 
 use std::{env, fmt, path::PathBuf, str::FromStr, time::Duration};
 
@@ -6,26 +6,25 @@ use clap::Args;
 use thiserror::Error;
 use transport::{Endpoint, EndpointError};
 
-/// The variables that OpenTelemetry knows an endpoint by, the one for traces first.
+/// The OpenTelemetry variables for an endpoint, the one for traces first.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
-/// The variables that it knows the file with the CAs by.
+/// The OpenTelemetry variables for the file with the CAs.
 const CERTIFICATES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_CERTIFICATE",
 ];
-/// The variables that it knows the time by that the collector may take, in milliseconds.
+/// The OpenTelemetry variables for the export timeout, in milliseconds.
 const TIMEOUTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
     "OTEL_EXPORTER_OTLP_TIMEOUT",
 ];
-/// How long it may take where nothing says so.
+/// The default export timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The variable that turns all of it off.
 const DISABLED: &str = "OTEL_SDK_DISABLED";
-/// The parts that a ratio is kept in.
+/// The unit of a stored ratio.
 const MILLION: f64 = 1e6;
 
 /// Where traces go. Flatten it into the binary's arguments.
@@ -51,28 +50,28 @@ pub struct OtlpArgs {
     pub otlp_sample_ratio: SampleRatio,
 }
 
-/// A share of all traces, 0 to 1, in millionths.
+/// A share of all traces, 0 to 1, stored in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRatio {
     millionths: u32,
 }
 
-/// A text is no share.
+/// A text is no number from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("must be a number from 0 to 1, such as 0.01")]
 pub struct SampleRatioError;
 
-/// Where traces go, with what the environment says.
+/// The collector of traces, from flags and environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
     pub(crate) ca: Option<PathBuf>,
     pub(crate) ratio: SampleRatio,
-    /// How long the collector may take to take a batch.
+    /// The export timeout of a batch.
     pub(crate) timeout: Duration,
 }
 
-/// A variable of the environment names no endpoint.
+/// An environment variable has an invalid endpoint.
 #[derive(Debug, Error)]
 #[error("{variable}")]
 pub struct VariableError {
@@ -84,12 +83,12 @@ pub struct VariableError {
 // === impl OtlpArgs ===
 
 impl OtlpArgs {
-    /// Returns where traces go; `None` if nowhere.
+    /// The collector; `None` if there is none.
     pub(crate) fn target(&self) -> Result<Option<Target>, VariableError> {
         self.target_in(|variable| env::var(variable).ok())
     }
 
-    /// Returns where traces go in an environment. A flag goes before a variable, and so does its own variable.
+    /// The collector in an environment. A flag takes precedence over a variable, and so does the flag's own variable.
     fn target_in(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -126,7 +125,7 @@ impl OtlpArgs {
 // === impl SampleRatio ===
 
 impl SampleRatio {
-    /// Returns it as a number, 0 to 1.
+    /// The ratio as a number, 0 to 1.
     #[must_use]
     pub fn get(self) -> f64 {
         f64::from(self.millionths) / MILLION

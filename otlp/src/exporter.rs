@@ -1,4 +1,4 @@
-//! The way of spans to the collector: a queue that never makes anybody wait, and a task that empties it.
+//! The export of spans to the collector: a queue that never blocks, and a task that empties it.
 
 use std::{mem, time::Duration};
 
@@ -18,13 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// How many ended spans wait, of about a kilobyte each; beyond them spans are dropped.
+/// The maximum number of waiting spans, of about a kilobyte each. Beyond it, spans are dropped.
 const QUEUE: usize = 2_048;
-/// How many spans are sent at a time.
 const BATCH_MAX: usize = 512;
-/// How long the first span of a batch waits for others.
+/// How long the first span of a batch waits for more spans.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long the last spans may take when the process ends.
+/// How long the final export may take at the end of the process.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
 /// The task that sends spans, if there is one.
@@ -37,29 +36,28 @@ struct Running {
     task: JoinHandle<()>,
 }
 
-/// Where spans go as they end.
+/// The queue of ended spans.
 #[derive(Debug)]
 pub(crate) struct Queue {
     spans: mpsc::Sender<SpanData>,
     metrics: Metrics,
 }
 
-/// What the task owns.
+/// The state of the export task.
 struct Task {
     collector: SpanExporter,
-    /// How long it may take to take a batch.
+    /// The export timeout of a batch.
     patience: Duration,
     spans: mpsc::Receiver<SpanData>,
     metrics: Metrics,
     stop: CancellationToken,
-    /// Whether the collector took what was last sent.
+    /// Whether the last export succeeded.
     takes: bool,
 }
 
 // === impl Exporter ===
 
 impl Exporter {
-    /// Starts the task.
     pub(crate) fn start(
         mut collector: SpanExporter,
         patience: Duration,
@@ -85,7 +83,7 @@ impl Exporter {
         (queue, Self(Some(Running { stop, task })))
     }
 
-    /// Sends what has ended so far, and ends. What the collector does not take within two seconds is lost.
+    /// Sends the ended spans, and ends the task. Spans that the collector has not accepted within two seconds are lost.
     pub async fn finish(self) {
         if let Some(Running { stop, mut task }) = self.0 {
             stop.cancel();
@@ -127,7 +125,7 @@ impl Task {
         }
     }
 
-    /// Waits for spans and for a while for more of them. Returns whether there are any: there are none at the end.
+    /// Waits for a span, and then for more spans until the batch is due. Returns whether there is a batch: `false` means the end.
     async fn gather(&mut self, batch: &mut Vec<SpanData>, stop: &CancellationToken) -> bool {
         let first = self.spans.recv_many(batch, BATCH_MAX);
         if stop.run_until_cancelled(first).await.is_some() {
@@ -151,7 +149,7 @@ impl Task {
         !batch.is_empty()
     }
 
-    /// Sends a batch, once: what the collector does not take is lost and counted.
+    /// Sends a batch, once. Spans that the collector does not accept are lost and counted.
     async fn send(&mut self, batch: Vec<SpanData>) {
         let spans = batch.len() as u64;
         let patience = self.patience;

@@ -1,17 +1,17 @@
-//! Traces of server and agent: spans, and their way to a collector of OpenTelemetry.
+//! Traces of server and agent: spans, and their export to an OpenTelemetry collector.
 //!
 //! # Theory of operation
 //!
-//! A binary flattens [`OtlpArgs`] into its flags and calls [`Tracer::start`], which returns a [`Tracer`] and an [`Exporter`]. Without an endpoint
-//! the tracer is off and makes no spans. Otherwise its spans go, as they end, into a bounded queue, from which a task sends them to the collector
-//! in batches. What leads from one process to the other is a [`decree::TraceContext`] in the messages of the contract: whoever receives one makes
-//! a child of it and passes on its own.
+//! A binary flattens [`OtlpArgs`] into its flags and calls [`Tracer::start`], which returns a [`Tracer`] and an [`Exporter`]. Without an
+//! endpoint the tracer is off and makes no spans. Otherwise ended spans enter a bounded queue, and a task sends them to the collector in
+//! batches. A [`decree::TraceContext`] in the messages of the contract connects the processes: the receiver of a context starts a child
+//! span and sends the child's context on.
 //!
-//! **Invariant:** whoever makes a span never waits. A span that finds the queue full is dropped and counted.
-//! **Invariant:** memory is bounded: by the queue, one batch on its way, and the texts of spans, which are cut.
+//! **Invariant:** making a span never blocks. If the queue is full, the span is dropped and counted.
+//! **Invariant:** memory is bounded by the queue, one batch in flight, and the maximum length of texts in spans.
 //! **Invariant:** nothing is global: a process may hold several tracers.
 //!
-//! Deliberately outside: what the spans are of, and how a context gets from an event to a decision; that is for the sessions to say.
+//! Deliberately outside: the subjects of spans, and the way of a context from an event to a decision. Sessions define these.
 
 mod args;
 mod exporter;

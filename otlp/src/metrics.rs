@@ -1,25 +1,24 @@
-//! What became of spans.
+//! The metrics of exported and lost spans.
 
 use prometheus_client::{
     metrics::{counter::Counter, family::Family},
     registry::Registry,
 };
 
-/// The counters of one tracer. Clones count together.
+/// The counters of one tracer. Clones share the values.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    /// The collector took them.
+    /// The collector accepted the spans.
     pub(crate) exported: Counter,
-    /// The queue was full, as the collector is slow or away.
+    /// The queue was full, because the collector is slow or unreachable.
     pub(crate) dropped: Counter,
-    /// The collector did not take them.
+    /// The collector did not accept the spans.
     pub(crate) failed: Counter,
 }
 
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers the counters.
     pub(crate) fn register_spans(registry: &mut Registry) -> Self {
         let spans = Family::<[(&str, &str); 1], Counter>::default();
         let result = |result| spans.get_or_create_owned(&[("result", result)]);

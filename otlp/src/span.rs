@@ -1,4 +1,4 @@
-//! One span, from its start until it is dropped.
+//! One span, from its start until its drop.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,14 +10,14 @@ use opentelemetry::{
 use opentelemetry_sdk::trace;
 use runtime::excerpt;
 
-/// A span that is recorded. It ends when it is dropped.
+/// A recorded span. It ends on drop.
 #[derive(Debug)]
 pub struct Span(pub(crate) trace::Span);
 
 // === impl Span ===
 
 impl Span {
-    /// Returns what makes another span a child of this one.
+    /// The context that makes another span a child of this span.
     #[must_use]
     pub fn context(&self) -> TraceContext {
         let context = self.0.span_context();
@@ -28,31 +28,29 @@ impl Span {
         }
     }
 
-    /// Adds a text, cut to a kilobyte.
+    /// Adds a text attribute, cut to a kilobyte.
     pub fn text(&mut self, key: &'static str, text: &str) {
         let text = StringValue::from(excerpt(text));
         self.0.set_attribute(KeyValue::new(key, text));
     }
 
-    /// Adds a number.
+    /// Adds a number attribute.
     pub fn number(&mut self, key: &'static str, number: u64) {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         self.0.set_attribute(KeyValue::new(key, number));
     }
 
-    /// Marks it as failed, and says why.
+    /// Marks the span as failed, with the reason.
     pub fn fail(&mut self, why: &str) {
         self.0.set_status(Status::error(excerpt(why)));
     }
 }
 
-/// Returns the time so long ago.
 pub(crate) fn ago(elapsed: Duration) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(elapsed).unwrap_or(now)
 }
 
-/// Returns a context as the library has it.
 pub(crate) fn remote(context: TraceContext) -> SpanContext {
     let TraceContext {
         trace_id,

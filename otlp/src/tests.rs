@@ -1,4 +1,4 @@
-//! Which spans there are, and what becomes of them without a collector.
+//! The spans of a tracer, and their loss without a collector.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -8,7 +8,7 @@ use transport::Endpoint;
 
 use super::*;
 
-/// Starts a tracer whose collector accepts connections and never answers.
+/// Starts a tracer whose collector accepts connections and never responds.
 fn tracer(ratio: &str, registry: &mut Registry) -> (Tracer, Exporter, TcpListener) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = silent.local_addr().expect("it is bound");
@@ -34,7 +34,7 @@ fn parent(byte: u8, flags: u8) -> TraceContext {
 async fn full_queue_drops_spans_counts_them_and_makes_nobody_wait() {
     let mut registry = Registry::default();
     let (tracer, exporter, _silent) = tracer("1", &mut registry);
-    // Nothing is awaited, so the task does not run.
+    // The test does not await anything, so the task does not run.
     for _ in 0..3_000 {
         drop(tracer.root(Role::Internal, "span"));
     }

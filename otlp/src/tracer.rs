@@ -1,4 +1,4 @@
-//! What makes spans.
+//! The tracer, which makes spans.
 
 use std::time::Duration;
 
@@ -26,39 +26,39 @@ use crate::{
     span::{Span, ago, remote},
 };
 
-/// How long a connection to the collector may take to come up.
+/// The timeout for a connection to the collector.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Makes spans, or none if it is off. Clones are the same.
+/// Makes spans, or none if the tracer is off. Clones are the same tracer.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer(Option<SdkTracer>);
 
-/// Which side of a message a span is on.
+/// The role of a span in an exchange of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It waits for an answer to what it sends.
+    /// The sender of a message that waits for an answer.
     Client,
-    /// It takes a message that somebody sent and does not wait for.
+    /// The receiver of a message whose sender does not wait.
     Consumer,
-    /// It is of this process alone.
+    /// A step within this process.
     Internal,
-    /// It sends a message, and waits for no answer.
+    /// The sender of a message that does not wait for an answer.
     Producer,
 }
 
-/// Why there is no tracer.
+/// Why the tracer cannot start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// A variable of the environment names no endpoint.
+    /// An environment variable has an invalid endpoint.
     #[error(transparent)]
     Variable(#[from] VariableError),
-    /// An `https` collector cannot be checked.
+    /// An `https` collector has no CA to check its certificate.
     #[error("--otlp-endpoint https://… needs --otlp-ca")]
     NoCa,
-    /// The way to the collector cannot be made.
+    /// The connection to the collector cannot be set up.
     #[error("the way to the collector of traces cannot be made")]
     Setup(#[source] SetupError),
-    /// The environment has headers or a time that cannot be used.
+    /// The environment has invalid headers or an invalid timeout.
     #[error("the exporter of traces cannot be made")]
     Exporter(#[source] ExporterBuildError),
 }
@@ -66,13 +66,13 @@ pub enum StartError {
 // === impl Tracer ===
 
 impl Tracer {
-    /// Starts a tracer of a service, and the task that sends its spans; it is off if neither flags nor environment name an endpoint.
+    /// Starts the tracer of a service, and the task that exports its spans. The tracer is off if neither flags nor environment have an endpoint.
     ///
-    /// The endpoint need not be there. Of the environment of OpenTelemetry it heeds `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_CERTIFICATE`, `…_HEADERS`,
-    /// `…_TIMEOUT` and their forms for traces, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SDK_DISABLED`.
+    /// The collector need not be reachable. The tracer reads these OpenTelemetry variables: `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_CERTIFICATE`,
+    /// `…_HEADERS`, `…_TIMEOUT` and their forms for traces, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SDK_DISABLED`.
     ///
     /// # Errors
-    /// If flags or environment cannot be used.
+    /// If flags or environment are invalid.
     pub fn start(
         args: &OtlpArgs,
         service: &'static str,
@@ -100,20 +100,20 @@ impl Tracer {
         Ok((Self(Some(provider.tracer("decree"))), exporter))
     }
 
-    /// Returns whether there may be spans.
+    /// Whether the tracer can make spans.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Begins a trace, if this one is sampled.
+    /// Begins a trace, if it is sampled.
     #[must_use]
     pub fn root(&self, role: Role, name: &'static str) -> Option<Span> {
         let tracer = self.0.as_ref()?;
         recorded(tracer.build_with_context(builder(role, name), &Context::new()))
     }
 
-    /// Goes on with a trace that whoever is before this records, if it is sampled here too. The child began so long ago.
+    /// Continues a trace that the sender records, if it is sampled here too. The child began `elapsed` ago.
     #[must_use]
     pub fn child(
         &self,
@@ -145,7 +145,7 @@ fn builder(role: Role, name: &'static str) -> SpanBuilder {
     })
 }
 
-/// Returns what all spans of the process are of. What the environment says goes before the service's own name.
+/// The resource of all spans of the process. The environment takes precedence over the name of the service.
 fn resource(service: &'static str, version: &'static str) -> Resource {
     let own = Resource::builder_empty()
         .with_attributes([
@@ -155,7 +155,7 @@ fn resource(service: &'static str, version: &'static str) -> Resource {
         .build();
     let given = Resource::builder().build();
     let named = given.iter().filter(|(key, value)| {
-        // The library fills in a name where none is given.
+        // The library fills in a default name if none is given.
         key.as_str() != "service.name" || !value.as_str().starts_with("unknown_service")
     });
     let named = named.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
@@ -167,7 +167,7 @@ fn resource(service: &'static str, version: &'static str) -> Resource {
         .build()
 }
 
-/// Returns the way to the collector, which is gone when there is something to send.
+/// The exporter to the collector. The connection is opened with the first export.
 fn collector(target: &Target) -> Result<SpanExporter, StartError> {
     let Target {
         endpoint,
@@ -184,7 +184,7 @@ fn collector(target: &Target) -> Result<SpanExporter, StartError> {
             tls_ca: ca.clone().filter(|_| is_tls),
             ..TlsArgs::default()
         },
-        // Whoever writes http:// means it.
+        // An `http://` URL is an explicit choice of plain text.
         insecure: true,
         ..ClientArgs::default()
     };
