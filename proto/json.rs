@@ -5,16 +5,16 @@ use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 use serde::Serializer;
 use thiserror::Error;
 
-/// Why a message cannot be written.
+/// Why a message cannot be written as JSON.
 #[derive(Debug, Error)]
 pub enum JsonError {
-    /// There is no message of this name in `decree.v1`.
+    /// `decree.v1` has no message of this name.
     #[error("the contract has no message {0}")]
     Unknown(String),
-    /// The bytes are not of that message.
+    /// The bytes do not belong to a message of this type.
     #[error("the message cannot be read again: {0}")]
     Decode(#[from] prost::DecodeError),
-    /// JSON cannot say it: a time after the year 9999, for example.
+    /// JSON cannot express a value, such as a time after the year 9999.
     #[error("the message cannot be written: {0}")]
     Write(#[from] serde_json::Error),
 }
@@ -33,10 +33,10 @@ impl Default for Json {
 // === impl Json ===
 
 impl Json {
-    /// Returns a message as a value.
+    /// A message as a JSON value.
     ///
     /// # Errors
-    /// If there is no message of this name, or JSON cannot say what it holds.
+    /// If there is no message of this name, or JSON cannot express a value.
     pub fn value(
         &self,
         name: &str,
@@ -45,14 +45,14 @@ impl Json {
         self.write(name, message, serde_json::value::Serializer)
     }
 
-    /// Returns a message as text on one line.
+    /// A message as JSON text on one line.
     ///
     /// # Errors
     /// As [`Self::value`].
     pub fn text(&self, name: &str, message: &impl Message) -> Result<String, JsonError> {
         let mut text = Vec::new();
         self.write(name, message, &mut serde_json::Serializer::new(&mut text))?;
-        // It is text: JSON has no bytes that are not.
+        // JSON text is always valid UTF-8.
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 

@@ -1,9 +1,9 @@
-//! The contract between those who decide and those who execute, as Rust types.
+//! The contract between servers and agents, as Rust types.
 //!
-//! The `.proto` files beside this one are the product; this crate is what `build.rs` makes of them.
+//! The `.proto` files beside this file are the product. `build.rs` generates this crate from them.
 //! `docs/protocol.md` states the rules of a session in words.
 //!
-//! The features `client` and `server` add the tonic halves, and `json` canonical JSON; without them the crate is messages only.
+//! The features `client` and `server` add the tonic code, and `json` adds canonical JSON. Without them the crate has only the messages.
 
 /// Version 1 of the contract.
 pub mod v1 {
@@ -16,7 +16,7 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/decree.v1.rs"));
 }
 
-/// Recordings of sessions, version 1: the format of files, which is no part of the contract.
+/// The file format of session recordings, which is not part of the contract.
 pub mod recording {
     /// Version 1 of the format.
     pub mod v1 {
@@ -29,7 +29,7 @@ pub mod recording {
     }
 }
 
-/// Holds the contract and everything it imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
+/// The contract and its imports as an encoded `google.protobuf.FileDescriptorSet`, comments included.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decree.v1.bin"));
 
 pub mod causes;

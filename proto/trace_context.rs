@@ -1,33 +1,33 @@
-//! What a message says of the trace that it belongs to.
+//! The trace context of a message.
 
 use std::fmt;
 
-/// The version of the format that is written.
+/// The version of the written format.
 const VERSION: &str = "00";
 /// The flag of a trace that is recorded.
 const SAMPLED: u8 = 1;
 
-/// The place of a message in a trace: the value of the header `traceparent` of W3C Trace Context.
+/// The position of a message in a trace: the value of the header `traceparent` of W3C Trace Context.
 ///
-/// It is carried by value: whatever a peer sends, it takes 25 bytes.
+/// The value takes 25 bytes, regardless of the text that a peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceContext {
     /// The id of the trace; not zero.
     pub trace_id: [u8; 16],
-    /// The id of the span that what follows is a child of; not zero.
+    /// The id of the span whose children follow; not zero.
     pub span_id: [u8; 8],
-    /// The flags. Those that are not known are kept.
+    /// The flags. Unknown flags are kept.
     pub flags: u8,
 }
 
 // === impl TraceContext ===
 
 impl TraceContext {
-    /// How many bytes a value has as it is written here: the four parts of version 00 with the hyphens between them. Values of later
-    /// versions may have more behind a further hyphen.
+    /// The length of a written value, in bytes: the four parts of version 00 with hyphens. Values of later versions may continue after a
+    /// further hyphen.
     pub const LENGTH: usize = 55;
 
-    /// Reads a value; `None` for one that is empty or not valid.
+    /// Parses a value; `None` if it is empty or invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
@@ -46,19 +46,19 @@ impl TraceContext {
         (context.trace_id != [0; 16] && context.span_id != [0; 8]).then_some(context)
     }
 
-    /// Returns the id of the trace in lower-case hexadecimal digits, as logs and metrics name it.
+    /// The trace id in lower-case hexadecimal digits, the form of logs and metrics.
     #[must_use]
     pub fn trace_id_text(self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.trace_id))
     }
 
-    /// Returns the id of the span likewise.
+    /// The span id in lower-case hexadecimal digits.
     #[must_use]
     pub fn span_id_text(self) -> String {
         format!("{:016x}", u64::from_be_bytes(self.span_id))
     }
 
-    /// Returns whether whoever is before this in the trace records it.
+    /// Whether the sender records the trace.
     #[must_use]
     pub const fn is_sampled(self) -> bool {
         self.flags & SAMPLED != 0
@@ -77,7 +77,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Reads lower-case hexadecimal digits, two a byte.
+/// Parses lower-case hexadecimal digits, two for each byte.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
