@@ -1,4 +1,4 @@
-//! The score of an agent: a server of our own plays a script to it, in which each step verifies a rule.
+//! The test of an agent: the kit's own server plays a script to the agent, in which each step verifies a rule.
 
 mod action;
 mod ending;
@@ -20,7 +20,7 @@ pub use subject::{Process, Program, Running, Subject};
 /// Plays the script to an agent, whose cluster must have one ReplicaSet without pods.
 ///
 /// # Errors
-/// Where no port is free. An agent that does not start keeps no rule.
+/// If no port is free. An agent that does not start breaks all rules.
 pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
     let listener = Listener::bind().await?;
     let mut notes = Notes::default();
@@ -37,7 +37,7 @@ pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
     Ok(Score::new(rows.collect()))
 }
 
-/// Returns the rules that [`run_agent`] tests.
+/// The rules that [`run_agent`] tests.
 #[must_use]
 pub fn agent_rules() -> Vec<Rule> {
     let rules = RULES.iter();

@@ -1,21 +1,21 @@
-//! Tests servers and agents of any make against the rules of `docs/protocol.md`, from outside.
+//! Tests any server or agent against the rules of `docs/protocol.md`, from outside.
 //!
 //! # Theory of operation
 //!
-//! A case verifies one rule of a server: it opens sessions of its own, each for a cluster that no other case has, says what an agent says or must not say, and
-//! returns what it saw where that is not what the rule demands. Cases know nothing of each other, so they run at the same time; the slowest waits until a
-//! silent session is given up. [`run_server`] gives a [`Score`], which prints as a table with a link to the section of each rule.
+//! A case verifies one rule of a server. The case opens its own sessions, each for a separate cluster, and sends valid or invalid frames of an
+//! agent. A case that breaks the rule returns its observation. Cases are independent, so they run at the same time; the slowest waits
+//! until the server ends a silent session. [`run_server`] returns a [`Score`], which prints a table with links to the rules' sections.
 //!
-//! An agent is a [`Subject`] that the kit starts, kills and starts again, because some rules are about what an agent finds when it comes back. [`run_agent`]
-//! plays the server to it, step by step; what each step shows is noted under its rule, and a rule whose step was not reached counts as broken.
+//! An agent is a [`Subject`] that the kit starts, kills and restarts, because some rules are about a restarted agent. [`run_agent`] plays a
+//! server to the agent, step by step. Each step notes its observations for its rule. A rule whose step is not reached counts as broken.
 //!
-//! **Invariant:** the kit sees servers and agents through the contract alone, so it holds for those of any make.
-//! That something does *not* come is seen by what comes in its place: a pod that must be rejected follows, and its Rejection has to arrive first.
+//! **Invariant:** the kit uses only the contract, so it works with third-party servers and agents.
+//! The absence of a frame is verified by its successor: the kit sends an invalid pod, and the Rejection of that pod must arrive first.
 //!
-//! What a server does that is stopped is tested last and only where a command is given that stops it ([`Target::stop`]). Streams that are not read have small
-//! windows, so that they hold up no other session of their connection.
+//! The rules for a stopped server are tested last, and only with a command that stops the server ([`Target::stop`]). Unread streams have
+//! small windows, so that they do not block other sessions of their connection.
 //!
-//! Deliberately outside is what cannot be seen through the contract, or not without harm to others: `docs/conformance.md` lists each such rule with its reason.
+//! Deliberately outside: rules that the contract does not show, or only with harm to others. `docs/conformance.md` lists each such rule.
 
 mod agent;
 mod score;

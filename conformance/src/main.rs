@@ -1,4 +1,4 @@
-//! The program `decree-conformance`: the score of a server or an agent of any make, rule by rule.
+//! The program `decree-conformance`: the score of any server or agent, rule by rule.
 
 use std::{
     io::{self, Write as _, stderr, stdout},
@@ -97,7 +97,7 @@ enum Output {
     Json,
 }
 
-/// Why there is no score.
+/// Why a run has no score.
 struct Failure {
     code: u8,
     cause: String,
@@ -130,7 +130,7 @@ async fn main() -> ExitCode {
     match written {
         Ok(()) if score.is_full() => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
-        // A reader that has gone has had enough.
+        // The reader has closed the pipe on purpose.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             tell(&format!("error: output cannot be written: {error}"));
@@ -182,7 +182,7 @@ async fn test_agent(args: AgentArgs) -> Result<Score, Failure> {
     Ok(score.only(&args.only))
 }
 
-/// Refuses a text that no rule contains.
+/// Rejects a filter text that no rule contains.
 fn find(only: &str, rules: &[Rule]) -> Result<(), Failure> {
     if rules.iter().any(|rule| rule.rule.contains(only)) {
         return Ok(());

@@ -1,11 +1,10 @@
-//! What was verified, and what came of it.
+//! The tested rules, and their verdicts.
 
 use std::fmt;
 
-/// Where the rules can be read.
 const PROTOCOL: &str = "https://github.com/decree-dev/decree/blob/main/docs/protocol.md";
 
-/// The sections of docs/protocol.md that have rules which can be verified from outside, in their order there.
+/// The sections of docs/protocol.md with rules that can be verified from outside, in the order of the document.
 const SECTIONS: [&str; 11] = [
     "opening",
     "one-writer",
@@ -20,34 +19,34 @@ const SECTIONS: [&str; 11] = [
     "compatibility",
 ];
 
-/// A rule that is tested.
+/// A tested rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The section of docs/protocol.md that has the rule, as its anchor.
+    /// The anchor of the rule's section in docs/protocol.md.
     pub section: &'static str,
-    /// The rule in short. No two rules of a server have the same text, and no two of an agent.
+    /// The short form of the rule, unique among the rules of a server, and among the rules of an agent.
     pub rule: &'static str,
 }
 
-/// Whether a rule is kept.
+/// The verdict on a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// The rule is kept.
     Kept,
-    /// It is not: what was seen in place of what the rule demands.
+    /// The rule is broken, with the observation.
     Broken(String),
-    /// It was not tested, and why.
+    /// The rule was not tested, with the reason.
     Skipped(String),
 }
 
-/// One rule and what came of its test.
+/// A rule and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The section of docs/protocol.md, as its anchor.
+    /// The anchor of the section in docs/protocol.md.
     pub section: &'static str,
-    /// The rule in short.
+    /// The short form of the rule.
     pub rule: &'static str,
-    /// What came of it.
+    /// The verdict on the rule.
     pub verdict: Verdict,
 }
 
@@ -76,13 +75,13 @@ impl Row {
         }
     }
 
-    /// Returns the address of the section of docs/protocol.md that has the rule.
+    /// The address of the rule's section in docs/protocol.md.
     #[must_use]
     pub fn link(&self) -> String {
         format!("{PROTOCOL}#{}", self.section)
     }
 
-    /// Returns whether the rule was tested and is kept.
+    /// Whether the rule was tested and is kept.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.verdict == Verdict::Kept
@@ -92,32 +91,32 @@ impl Row {
 // === impl Score ===
 
 impl Score {
-    /// Puts rows into the order of their sections.
+    /// Sorts the rows by section.
     pub(crate) fn new(mut rows: Vec<Row>) -> Self {
         rows.sort_by_key(|row| SECTIONS.iter().position(|section| *section == row.section));
         Self { rows }
     }
 
-    /// Returns one row for each rule.
+    /// One row for each rule.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Returns the score of the rules that contain a text.
+    /// The score of the rules that contain a text.
     #[must_use]
     pub fn only(mut self, text: &str) -> Self {
         self.rows.retain(|row| row.rule.contains(text));
         self
     }
 
-    /// Returns how many rules are kept.
+    /// The number of kept rules.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.rows.iter().filter(|row| row.is_kept()).count()
     }
 
-    /// Returns how many rules were not tested.
+    /// The number of rules that were not tested.
     #[must_use]
     pub fn skipped(&self) -> usize {
         let rows = self.rows.iter();
@@ -125,7 +124,7 @@ impl Score {
             .count()
     }
 
-    /// Returns whether each rule that was tested is kept.
+    /// Whether each tested rule is kept.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kept() + self.skipped() == self.rows.len()

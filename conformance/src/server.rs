@@ -28,10 +28,10 @@ use link::Server;
 
 pub use unread::narrow;
 
-/// How many cases run at the same time: no server of note takes fewer streams on a connection than they open.
+/// The number of cases that run at the same time. Together, they open fewer streams than common servers allow on a connection.
 const AT_ONCE: usize = 32;
 
-/// All cases but those of a server that is stopped. The slowest come first.
+/// All cases except those for a stopped server. The slowest cases come first.
 const CASES: [&[Case]; 12] = [
     unread::CASES,
     ending::CASES,
@@ -47,18 +47,18 @@ const CASES: [&[Case]; 12] = [
     later::CASES,
 ];
 
-/// A server to test, and what of it.
+/// A server under test, and the tested rules.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The connection, over an endpoint that [`narrow`] has returned.
     pub channel: Channel,
-    /// A command of the shell that stops the server; it is run after all other cases. Without it, the rules of a server that is stopped are not tested.
+    /// A shell command that stops the server, run after all other cases. Without it, the rules for a stopped server are skipped.
     pub stop: Option<String>,
-    /// Only rules that contain this text are tested. Empty for all.
+    /// Only rules that contain this text are tested. Empty for all rules.
     pub only: String,
 }
 
-/// Returns the rules that [`run_server`] tests.
+/// The rules that [`run_server`] tests.
 #[must_use]
 pub fn server_rules() -> Vec<Rule> {
     let cases = CASES.into_iter().flatten();
@@ -70,7 +70,7 @@ pub fn server_rules() -> Vec<Rule> {
         .collect()
 }
 
-/// Runs the cases against a server, many at the same time. Takes six of its heartbeat intervals, and with [`Target::stop`] as long as it drains.
+/// Runs the cases against a server, many at the same time. Takes six heartbeat intervals of the server, and its drain with [`Target::stop`].
 pub async fn run_server(target: &Target) -> Score {
     let cases = CASES.into_iter().flatten().enumerate();
     let cases = cases.filter(|(_, case)| case.rule.contains(&target.only));
@@ -95,7 +95,7 @@ pub async fn run_server(target: &Target) -> Score {
     Score::new(rows)
 }
 
-/// Tests the rules of a server that is stopped, if any of them is asked for.
+/// Tests the rules for a stopped server, if the filter contains any of them.
 async fn stop(target: &Target) -> Vec<Row> {
     let rules = stop::RULES.into_iter();
     let rules: Vec<_> = rules

@@ -1,4 +1,4 @@
-//! What an agent is asked to do, and what its outcomes must show.
+//! The actions that an agent is sent, and the expected outcomes.
 
 use decree::v1::{
     Batch, Claim, Create, Delete, Guard, NotStartedCause, ObjectRef, Pod, ReplicaSet,
@@ -7,7 +7,6 @@ use decree::v1::{
 
 use super::notes::Verdict;
 
-/// Returns the pod that a create has made.
 pub(super) fn made_pod<'a>(
     outcomes: &'a [Outcome],
     name: &str,
@@ -50,7 +49,6 @@ pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
     Err(format!("{outcomes:?} in place of NOT_STARTED, cause GUARD"))
 }
 
-/// Expects that no operation is Done.
 pub(super) fn not_done(outcomes: &[Outcome]) -> Verdict {
     let mut done = outcomes
         .iter()
@@ -105,7 +103,7 @@ pub(super) fn status(set: &ReplicaSet, replicas: i32) -> Action {
     })
 }
 
-/// Returns adoptions of pods that are not there.
+/// Adoptions of pods that do not exist.
 pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
     let absent = |number| ObjectRef {
         name: format!("{}-absent-{number}", set.name),
@@ -118,7 +116,7 @@ pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
     })
 }
 
-/// Returns whether the outcome of a deletion shows that the pod is gone or going.
+/// Whether the outcome of a deletion shows that the pod is deleted or terminating.
 pub(super) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     let [Outcome::Done(done)] = outcomes else {
         return false;
@@ -130,7 +128,6 @@ pub(super) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
     }
 }
 
-/// Returns whether the outcome of a status shows so many replicas.
 pub(super) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
     let [Outcome::Done(done)] = outcomes else {
         return false;
@@ -142,7 +139,6 @@ pub(super) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
     status.is_some_and(|status| status.replicas == replicas)
 }
 
-/// Returns how a batch names its ReplicaSet.
 pub(super) fn reference(set: &ReplicaSet) -> ObjectRef {
     ObjectRef {
         namespace: set.namespace.clone(),

@@ -1,4 +1,4 @@
-//! How sessions end: by a refusal, a fault, a Drain, another session, silence, and the end of the agent.
+//! The ends of sessions: by a refusal, a fault, a Drain, another session, silence, and the end of the agent.
 
 use decree::v1::{Drain, reconcile_response::Frame as Answer};
 use tokio::time::{Duration, Instant, sleep, timeout};
@@ -13,12 +13,12 @@ use super::{
     subject::Running,
 };
 
-/// How long an agent is told to wait that is refused or drained.
+/// The reconnect delay of a refused or drained agent.
 const DELAY: Duration = Duration::from_secs(1);
-/// How many operations have more outcomes than the window of a stream takes.
+/// A number of operations whose outcomes exceed the window of a stream.
 const MANY: usize = 100;
 
-/// Refuses the agent, and waits until it comes back. Its next stream is the next that is accepted.
+/// Refuses the agent, and waits for its next stream. The next `accept` returns that stream.
 pub(super) async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdict {
     let peer = listener.accept().await?;
     peer.refuse(DELAY).await;
@@ -27,17 +27,17 @@ pub(super) async fn refuse(listener: &mut Listener, notes: &mut Notes) -> Verdic
     Ok(())
 }
 
-/// Waits until the agent comes back, which it must not do before its delay is over.
+/// Waits until the agent reconnects, which must not happen before its delay has passed.
 async fn stays_away(listener: &mut Listener, since: Instant) -> Result<Verdict, String> {
     listener.await_next().await?;
     let waited = since.elapsed();
-    // What the agent measures has begun before what is measured here, by the time that a frame takes.
+    // The agent's measurement starts earlier than the kit's, by the time that a frame takes.
     let is_right = waited + DELAY / 10 >= DELAY;
     let why = || format!("it came back after {waited:.1?}, and was told to wait {DELAY:?}");
     Ok(is_right.then_some(()).ok_or_else(why))
 }
 
-/// Sends a frame under a number that is not its own, and cuts the stream if the agent does not end it.
+/// Sends a misnumbered frame, and cuts the stream if the agent does not end it.
 pub(super) async fn misnumber(
     mut peer: ConnectedAgent,
     rule: &'static str,
@@ -55,7 +55,7 @@ fn still_open() -> String {
     "the stream is still open after four intervals".to_owned()
 }
 
-/// Leaves outcomes unread, first for a while and then for good.
+/// Leaves outcomes unread, first temporarily and then until the end.
 pub(super) async fn unread(
     mut peer: ConnectedAgent,
     listener: &mut Listener,
@@ -71,14 +71,14 @@ pub(super) async fn unread(
     peer.start(absent).await;
     sleep(INTERVAL).await;
     peer.end(Status::unavailable("cut")).await;
-    // It is held until the agent is back, so that its stream is not reset.
+    // The stream stays open until the agent is back, so that it is not reset.
     let next = opened(listener, notes).await;
     drop(peer);
     notes.add(UNREAD, next.as_ref().map(drop).map_err(Clone::clone));
     next
 }
 
-/// Ends a session for another one, and waits whether the agent comes back, which would end the session of the other.
+/// Ends a session in favor of another one. The agent must not reconnect, because that would end the other session.
 pub(super) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, notes: &mut Notes) {
     peer.supersede().await;
     let back = timeout(5 * INTERVAL, listener.await_next()).await;
@@ -87,7 +87,7 @@ pub(super) async fn supersede(peer: ConnectedAgent, listener: &mut Listener, not
     });
 }
 
-/// Asks for pods that are there, and drains before each is answered. Accepts the next session.
+/// Requests pods that exist, and drains before the agent has answered each. Accepts the next session.
 pub(super) async fn drain(
     mut peer: ConnectedAgent,
     listener: &mut Listener,
@@ -106,7 +106,7 @@ pub(super) async fn drain(
     let outcomes = peer.outcomes_of(batch, names.len()).await;
     notes.add(DRAIN, outcomes.map(drop));
     let closed = closes(&mut peer).await;
-    // One that has to be cut off cannot come back before that.
+    // An agent whose stream must be cut cannot reconnect earlier.
     let since = closed
         .as_ref()
         .map_or_else(|_| Instant::now(), |()| drained);
@@ -119,13 +119,11 @@ pub(super) async fn drain(
     Ok(next)
 }
 
-/// Expects that the agent closes its stream.
 async fn closes(peer: &mut ConnectedAgent) -> Verdict {
     let closed = timeout(4 * INTERVAL, peer.closed_in_order()).await;
     closed.unwrap_or_else(|_| Err(still_open()))
 }
 
-/// Stops the agent, and waits until it has ended.
 pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, notes: &mut Notes) {
     let stopped = agent.stop();
     notes.add(STOP, stopped.map_err(|error| error.to_string()));
@@ -141,7 +139,7 @@ pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, not
     });
 }
 
-/// Falls silent until the agent leaves.
+/// Sends nothing until the agent leaves.
 pub(super) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
     peer.fall_silent(Duration::from_secs(3600)).await;
     let left = timeout(8 * INTERVAL, peer.closed()).await;

@@ -1,4 +1,4 @@
-//! Where agents connect: a server that hands each stream to the script.
+//! The server for agents, which hands each stream to the script.
 
 use std::{io, pin::Pin};
 
@@ -16,14 +16,14 @@ use tonic::{Request, Response, Status, Streaming, transport};
 
 use super::peer::{ConnectedAgent, PATIENCE};
 
-/// How much of a stream is taken unread: less than the outcomes of an agent that is not read.
+/// The window of a stream: less than the outcomes that the script leaves unread.
 const WINDOW: u32 = 2 << 10;
 
-/// Where agents connect.
+/// The server for agents.
 pub(super) struct Listener {
     pub(super) address: String,
     streams: mpsc::Receiver<Opened>,
-    /// A stream that was waited for and is not accepted yet.
+    /// A stream that has arrived, but is not accepted yet.
     next: Option<Opened>,
 }
 
@@ -52,19 +52,18 @@ impl Listener {
         })
     }
 
-    /// Waits until the agent opens a stream.
     pub(super) async fn accept(&mut self) -> Result<ConnectedAgent, String> {
         self.await_next().await?;
         let stream = self.next.take().ok_or("no stream is there")?;
         Ok(ConnectedAgent::new(stream.frames, stream.answers))
     }
 
-    /// Forgets the stream that was waited for, whose agent has been killed.
+    /// Forgets the stream that has arrived, because its agent was killed.
     pub(super) fn forget(&mut self) {
         self.next = None;
     }
 
-    /// Waits until the agent opens a stream, which is the next that is accepted.
+    /// Waits until the agent opens a stream. The next `accept` returns that stream.
     pub(super) async fn await_next(&mut self) -> Result<(), String> {
         if self.next.is_none() {
             let stream = timeout(PATIENCE, self.streams.recv()).await;

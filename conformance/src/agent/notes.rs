@@ -1,8 +1,8 @@
-//! The rules that an agent is held to, and what was seen of each.
+//! The rules for an agent, and the observations for each.
 
 use std::collections::BTreeMap;
 
-/// What a step found where a rule is broken.
+/// The error is the observation that breaks a rule.
 pub(super) type Verdict = Result<(), String>;
 
 /// Names each rule, and lists all with their sections of docs/protocol.md.
@@ -69,7 +69,7 @@ rules! {
     }
 }
 
-/// What was seen of each rule. The first fault stays.
+/// The observations for each rule. The first fault stays.
 #[derive(Debug, Default)]
 pub(super) struct Notes(BTreeMap<&'static str, Verdict>);
 

@@ -1,4 +1,4 @@
-//! How sessions begin, and what holds for each of them.
+//! The opening of sessions, and the rules for every session.
 
 use super::{
     listener::Listener,
@@ -24,7 +24,7 @@ pub(super) async fn opened(
     open.map(|()| peer)
 }
 
-/// Notes what holds for all frames of a session.
+/// Notes the rules for all frames of a session.
 pub(super) fn sum_up(peer: &ConnectedAgent, notes: &mut Notes) {
     for rule in [HELLO, NUMBERS, ORDER, ONE_EACH, LISTS, NOT_BACK] {
         let fault = peer.faults.get(rule).cloned();

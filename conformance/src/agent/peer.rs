@@ -1,4 +1,4 @@
-//! One session as a server has it: what the agent says, and the view that follows from it.
+//! One session from the server's side: the agent's frames, and the resulting view.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,32 +16,30 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::notes::{HELLO, LISTS, NOT_BACK, NUMBERS, ONE_EACH, ORDER};
 
-/// The heartbeat interval of each session.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
-/// Longer than an agent needs for anything.
+/// The maximum time that the kit waits for an agent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How reading says that the agent has closed its side of the stream.
+/// The error of a read after the agent has closed its side of the stream.
 const CLOSED: &str = "the agent closed its stream";
 
-/// What is to be sent.
+/// A command to the sender of frames.
 enum Say {
-    /// A frame; `None` has a type that no agent knows.
+    /// A frame. `None` is a frame of an unknown type.
     Frame(Option<Answer>),
-    /// A heartbeat under a number that is not its own.
+    /// A heartbeat with a wrong number.
     Misnumbered(Misnumber),
-    /// No heartbeat for this long, unless something else is said.
+    /// No heartbeats for this long, unless another frame is sent.
     Silence(Duration),
-    /// The end of the stream.
     End(Box<Status>),
 }
 
-/// What is wrong with the number of a frame.
+/// The error in the number of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Misnumber {
-    /// It leaves a gap.
+    /// The number leaves a gap.
     Skip,
-    /// It is that of the frame before.
+    /// The number repeats the previous one.
     Repeat,
 }
 
@@ -51,7 +49,7 @@ pub(super) struct ConnectedAgent {
     pub(super) pods: BTreeMap<String, Pod>,
     pub(super) replica_sets: BTreeMap<String, ReplicaSet>,
     pub(super) hello: Option<Hello>,
-    /// What was first against each rule that holds for all frames.
+    /// The first fault for each rule about all frames.
     pub(super) faults: BTreeMap<&'static str, String>,
     frames: Streaming<ReconcileRequest>,
     say: mpsc::Sender<Say>,
@@ -60,15 +58,15 @@ pub(super) struct ConnectedAgent {
     outcomes: BTreeMap<(u64, u32), Outcome>,
     open: BTreeMap<i32, BTreeSet<String>>,
     lists: BTreeMap<i32, u32>,
-    /// The kinds whose list is open and has seen an outcome.
+    /// The kinds whose list is open and has had an outcome.
     reported: BTreeSet<i32>,
-    /// The newest version that an event of a kind had since its last list.
+    /// The newest version of an event of each kind since the last list.
     newest: BTreeMap<i32, u64>,
-    /// The version of the last list of a kind.
+    /// The version of the last list of each kind.
     last_lists: BTreeMap<i32, u64>,
 }
 
-/// Numbers what is said, and sends heartbeats where nothing is.
+/// Numbers the frames, and sends heartbeats when there are no other frames.
 async fn pump(
     mut queue: mpsc::Receiver<Say>,
     answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
@@ -110,7 +108,6 @@ async fn pump(
 // === impl ConnectedAgent ===
 
 impl ConnectedAgent {
-    /// Begins a session on a stream.
     pub(super) fn new(
         frames: Streaming<ReconcileRequest>,
         answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
@@ -159,7 +156,7 @@ impl ConnectedAgent {
     }
 
     pub(super) async fn send(&self, answer: Answer) {
-        // An agent that is gone is noticed by who reads.
+        // The reads notice an agent that is gone.
         let _ = self.say.send(Say::Frame(Some(answer))).await;
     }
 
@@ -167,12 +164,12 @@ impl ConnectedAgent {
         let _ = self.say.send(Say::Frame(None)).await;
     }
 
-    /// Sends no heartbeat for this long, unless something else is sent.
+    /// Sends no heartbeats for this long, unless another frame is sent.
     pub(super) async fn fall_silent(&self, silence: Duration) {
         let _ = self.say.send(Say::Silence(silence)).await;
     }
 
-    /// Sends a heartbeat under a number that is not its own. Something must have been sent before.
+    /// Sends a heartbeat with a wrong number. Another frame must have been sent before.
     pub(super) async fn misnumber(&self, how: Misnumber) {
         let _ = self.say.send(Say::Misnumbered(how)).await;
     }
@@ -181,12 +178,12 @@ impl ConnectedAgent {
         self.end(Status::unavailable("cut")).await;
     }
 
-    /// Ends the stream, and leaves unread what the agent has sent.
+    /// Ends the stream, and leaves the agent's frames unread.
     pub(super) async fn end(&self, status: Status) {
         let _ = self.say.send(Say::End(Box::new(status))).await;
     }
 
-    /// Refuses the session, and asks the agent to come back after a delay.
+    /// Refuses the session, with a reconnect delay.
     pub(super) async fn refuse(self, delay: Duration) {
         let mut details = ErrorDetails::with_retry_info(Some(delay));
         details.set_error_info("SERVER_DRAINING", "decree.dev", []);
@@ -195,7 +192,7 @@ impl ConnectedAgent {
         self.end(status).await;
     }
 
-    /// Ends the session for another one of the same cluster and epoch.
+    /// Ends the session in favor of another one of the same cluster and epoch.
     pub(super) async fn supersede(self) {
         let facts = [
             ("session_id", "another session"),
@@ -226,7 +223,7 @@ impl ConnectedAgent {
         names
     }
 
-    /// Asks for a list, and reads until it is complete.
+    /// Requests a list, and reads until the list is complete.
     pub(super) async fn relist(&mut self, kind: Kind) -> Result<(), String> {
         let before = self.lists.get(&kind.into()).copied();
         let resync = decree::v1::Resync {
@@ -238,7 +235,7 @@ impl ConnectedAgent {
             .await
     }
 
-    /// Sends a batch under the next number, and returns the outcomes of so many operations.
+    /// Sends a batch with the next number, and returns the outcomes of its `operations`.
     pub(super) async fn execute(
         &mut self,
         batch: Batch,
@@ -248,7 +245,7 @@ impl ConnectedAgent {
         self.outcomes_of(id, operations).await
     }
 
-    /// Sends a batch under the next number.
+    /// Sends a batch with the next number, and returns the number.
     pub(super) async fn start(&mut self, batch: Batch) -> u64 {
         self.batches += 1;
         let batches = vec![Batch {
@@ -273,7 +270,6 @@ impl ConnectedAgent {
         Ok(outcomes.collect())
     }
 
-    /// Reads until the agent sends a heartbeat.
     pub(super) async fn heartbeat(&mut self) -> Result<(), String> {
         loop {
             if matches!(self.next().await?, Frame::Heartbeat(_)) {
@@ -282,13 +278,13 @@ impl ConnectedAgent {
         }
     }
 
-    /// Returns the trace of the first outcome of a batch.
+    /// The trace of the first outcome of a batch.
     pub(super) fn trace_of(&self, batch: u64) -> &str {
         let outcome = self.outcomes.get(&(batch, 0));
         outcome.map_or("", |outcome| &outcome.traceparent)
     }
 
-    /// Reads until the agent closes its stream. Another end is an error.
+    /// Reads until the agent closes its stream. Any other end is an error.
     pub(super) async fn closed_in_order(&mut self) -> Result<(), String> {
         loop {
             match self.next().await {
@@ -299,7 +295,6 @@ impl ConnectedAgent {
         }
     }
 
-    /// Reads until the agent ends or closes its stream.
     pub(super) async fn closed(&mut self) {
         while self.next().await.is_ok() {}
     }
@@ -315,7 +310,7 @@ impl ConnectedAgent {
         waited.unwrap_or_else(|_| Err("it did not come within 20 seconds".to_owned()))
     }
 
-    /// Returns the next frame, which the view has taken in.
+    /// The next frame, after the view has been updated with it.
     async fn next(&mut self) -> Result<Frame, String> {
         let message = timeout(PATIENCE, self.frames.message()).await;
         let message = message.map_err(|_| "nothing came within 20 seconds")?;
@@ -397,7 +392,7 @@ impl ConnectedAgent {
         self.note_version(end);
     }
 
-    /// Notes a list that is older than the one of its kind before it. What has come since a list may come again after it.
+    /// Notes a list that is older than the previous one of its kind. Events since a list may be repeated after it.
     fn note_version(&mut self, end: &SnapshotEnd) {
         let Ok(version) = end.resource_version.parse() else {
             return;
@@ -428,7 +423,7 @@ impl ConnectedAgent {
         }
     }
 
-    /// Notes an event that comes before any list of its kind, or after a newer one.
+    /// Notes an event that precedes all lists of its kind, or is older than the newest event.
     fn order(&mut self, event: &event::Event) {
         let (kind, version) = match event {
             event::Event::PodApplied(pod) => (Kind::Pod.into(), &pod.resource_version),

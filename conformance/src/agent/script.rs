@@ -1,4 +1,4 @@
-//! What is played to an agent, step by step.
+//! The script for an agent, step by step.
 
 use decree::v1::{Batch, Guard, Kind, Pod, ReplicaSet, outcome::Outcome};
 use tokio::time::timeout;
@@ -20,13 +20,13 @@ use super::{
     subject::Subject,
 };
 
-/// How many pods the agent's ReplicaSet wants at first.
+/// The initial number of replicas.
 const WANTED: usize = 3;
-/// What the names of the pods end in.
+/// The endings of the pods' names.
 const LETTERS: [&str; WANTED] = ["bcdfg", "cdfgh", "dfghj"];
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// Plays all steps. Where one makes the next impossible, returns why.
+/// Plays all steps. The error is the step that makes further ones impossible.
 pub(super) async fn play(
     subject: &impl Subject,
     mut listener: Listener,
@@ -82,7 +82,7 @@ pub(super) async fn play(
     Ok(())
 }
 
-/// Makes a pod, after each kind of batch that must have no effect, and begins to make the others. Returns the names of all.
+/// Creates a pod after each kind of batch that must have no effect, and starts to create the other pods. Returns the names of all pods.
 async fn first_session(
     peer: &mut ConnectedAgent,
     notes: &mut Notes,
@@ -116,7 +116,7 @@ async fn first_session(
     Ok(names)
 }
 
-/// Sends batches of another session, of another epoch and of another ReplicaSet.
+/// Sends batches with a wrong session, a wrong epoch and a wrong ReplicaSet.
 async fn refused(peer: &mut ConnectedAgent, set: &ReplicaSet, names: &[String], notes: &mut Notes) {
     let guard = peer.guard();
     let session = Guard {
@@ -146,7 +146,7 @@ async fn refused(peer: &mut ConnectedAgent, set: &ReplicaSet, names: &[String], 
     );
 }
 
-/// Has a pod adopted that is not there.
+/// Requests the adoption of a pod that does not exist.
 async fn absent(peer: &mut ConnectedAgent, set: &ReplicaSet, notes: &mut Notes) {
     let adopt = batch(set, peer.guard(), adopt_absent(set, 1));
     let outcomes = peer.execute(adopt, 1).await;
@@ -154,7 +154,7 @@ async fn absent(peer: &mut ConnectedAgent, set: &ReplicaSet, notes: &mut Notes) 
     notes.add(ADOPT, outcomes.and_then(|outcomes| not_done(&outcomes)));
 }
 
-/// Verifies what the lists show of a batch that the cut has met, and has the rest of it made.
+/// Verifies the lists after a batch that was interrupted by the cut, and has the rest of the batch executed.
 async fn after_cut(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let listed = peer.names();
@@ -182,7 +182,7 @@ async fn after_cut(peer: &mut ConnectedAgent, names: &[String], notes: &mut Note
     Ok(())
 }
 
-/// Sends a batch of the session before.
+/// Sends a batch of the previous session.
 async fn stale(peer: &mut ConnectedAgent, earlier: Guard, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let names = [format!("{}-fghjk", set.name)];
@@ -192,7 +192,7 @@ async fn stale(peer: &mut ConnectedAgent, earlier: Guard, notes: &mut Notes) -> 
     Ok(())
 }
 
-/// Deletes a pod by its name and another uid, and has both kinds listed.
+/// Deletes a pod by its name and another uid, and requests both lists.
 async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let known = peer.pods.values().next().cloned().unwrap_or_default();
@@ -206,7 +206,7 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
         format!("{outcomes:?}")
     });
     for kind in [Kind::ReplicaSet, Kind::Pod] {
-        // One that leaves a Resync without an answer is not asked again, because each question takes its time.
+        // An agent that does not answer a Resync is not asked again, because each request would wait for the timeout.
         if !notes.is_broken(RESYNC) {
             notes.add(RESYNC, peer.relist(kind).await);
         }
@@ -217,7 +217,7 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
     Ok(())
 }
 
-/// Says nothing for more than two intervals, and then has a status written.
+/// Sends nothing for more than two intervals, and then a status write.
 async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let pause = 5 * INTERVAL / 2;
@@ -230,7 +230,7 @@ async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     Ok(())
 }
 
-/// Has statuses written by batches with a trace, and with one that is not valid.
+/// Sends status writes in batches with a valid and an invalid trace.
 async fn traces(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let write = batch(&set, peer.guard(), status(&set, 3));
@@ -255,7 +255,7 @@ async fn traces(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     Ok(())
 }
 
-/// Takes a surplus pod away, and has a status written.
+/// Deletes a surplus pod, and sends a status write.
 async fn surplus(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let guard = peer.guard();

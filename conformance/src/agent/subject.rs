@@ -1,4 +1,4 @@
-//! The agent that is tested.
+//! The agent under test.
 
 use std::{
     io,
@@ -9,42 +9,42 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// An agent that can be started and killed, with a cluster that outlives it.
 pub trait Subject {
-    /// The agent while it runs.
+    /// The running agent.
     type Running: Running;
 
-    /// Starts the agent. `address` is where the server is, as HOST:PORT; its ReplicaSet must want this many pods from then on.
+    /// Starts the agent. `address` is the server's HOST:PORT. From then on, the agent's ReplicaSet must have `replicas`.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If the agent cannot be started.
     fn start(&self, address: &str, replicas: usize) -> io::Result<Self::Running>;
 }
 
-/// An agent that runs. Dropping it kills the agent, as SIGKILL kills a process.
+/// A running agent. Dropping it kills the agent, as SIGKILL kills a process.
 pub trait Running {
-    /// Asks the agent to end in order, as SIGTERM asks a process.
+    /// Requests an orderly end, as SIGTERM does.
     ///
     /// # Errors
-    /// Where it has ended already.
+    /// If the agent has already ended.
     fn stop(&mut self) -> io::Result<()>;
 
-    /// Returns whether the agent has ended.
+    /// Whether the agent has ended.
     fn has_ended(&mut self) -> bool;
 }
 
-/// An agent that is a process of its own. `{address}` stands for where the server is, `{replicas}` for how many pods its ReplicaSet wants.
+/// An agent in a separate process. `{address}` is replaced by the server's address, `{replicas}` by the number of pods.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The program, and then its arguments.
+    /// The program, followed by its arguments.
     pub command: Vec<String>,
 }
 
-/// A process; it is killed with SIGKILL when this is dropped.
+/// A process, killed with SIGKILL on drop.
 #[derive(Debug)]
 pub struct Process(Child);
 
 // === impl Program ===
 
-/// Its input stays open and empty; what it prints is not shown.
+/// The standard input stays open and empty. The output is discarded.
 impl Subject for Program {
     type Running = Process;
 
@@ -79,7 +79,7 @@ impl Running for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be killed, and that is as well.
+        // A process that has already ended cannot be killed, and need not be.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

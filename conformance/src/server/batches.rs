@@ -1,4 +1,4 @@
-//! Batches and outcomes: what is asked for, and what follows from each answer.
+//! Batches and outcomes: the requested operations, and the consequences of each outcome.
 
 use decree::v1::{
     FailureClass, Kind, ObjectRef, Pod, ReplicaSet, Rule, batch::Action, event::Event,

@@ -1,20 +1,20 @@
-//! What a case is.
+//! The cases of rules.
 
 use std::{future::Future, pin::Pin};
 
 use super::link::Server;
 
-/// What a case returns where the rule is not kept: what it saw.
+/// The error is the observation that breaks the rule.
 pub(super) type Verdict = Result<(), String>;
 
-/// A rule and how it is verified.
+/// A rule, and the function that verifies it.
 pub(super) struct Case {
     pub(super) section: &'static str,
     pub(super) rule: &'static str,
     pub(super) verify: fn(Server) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
 }
 
-/// Makes the cases of a file: the rules of each section of docs/protocol.md, and the `async fn` that verifies each.
+/// Creates the cases of a file: the rules of each section of docs/protocol.md, and the `async fn` that verifies each.
 macro_rules! cases {
     ($($section:literal { $($rule:literal => $verify:path,)* })*) => {
         pub(super) const CASES: &[super::case::Case] = &[$($(super::case::Case {

@@ -16,7 +16,7 @@ use super::{
     objects::{gone, gone_set, pod, replica_set},
 };
 
-/// The deadline of a stream: long enough for the Welcome on a busy machine. Before it, the client would end the call by itself.
+/// The deadline of a stream. It leaves time for the Welcome on a busy machine, and precedes the end by the client.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 cases! {

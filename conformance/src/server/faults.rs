@@ -1,4 +1,4 @@
-//! Faults of the way between agent and server, and of the cluster: cuts, pauses, reordering, operations that fail.
+//! Faults of the network and of the cluster: cuts, pauses, reordering, operations that fail.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ cases! {
     }
 }
 
-/// A frame with a Hello, as a later version may have it.
+/// A frame with a Hello of a later version.
 #[derive(Clone, PartialEq, prost::Message)]
 struct LaterFrame {
     #[prost(uint64, tag = "1")]
@@ -46,7 +46,7 @@ struct LaterFrame {
     later: String,
 }
 
-/// A Hello with the fields that a server demands, and one that it does not know.
+/// A Hello with the required fields, and an unknown one.
 #[derive(Clone, PartialEq, prost::Message)]
 struct LaterHello {
     #[prost(int32, tag = "1")]
@@ -120,7 +120,7 @@ async fn reordered(server: Server) -> Verdict {
     }
 }
 
-/// Asks for more than may be in flight, by ReplicaSets that each want one pod.
+/// Requests more operations than may be in flight, by ReplicaSets that each want one pod.
 async fn bounded(server: Server) -> Verdict {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
     let limits = welcome.limits.unwrap_or_default();
@@ -129,7 +129,7 @@ async fn bounded(server: Server) -> Verdict {
     let sets = (0..=limit / burst).map(|number| replica_set(&format!("web-{number}"), 500));
     link.list(sets.collect(), Vec::new()).await;
     let mut in_flight = 0;
-    // A server that has something to send sends no heartbeat.
+    // A server that has other frames sends no heartbeat.
     loop {
         match link.any().await? {
             Ok(Answer::Batches(batches)) => {
@@ -197,7 +197,7 @@ async fn adoption(server: Server) -> Verdict {
     Ok(())
 }
 
-/// Cuts the stream amid a batch of which one create is reported and one is not, though both have taken effect.
+/// Cuts the stream in a batch with two creates. Both have taken effect, but only one is reported.
 async fn cut(server: Server) -> Verdict {
     let sets = || vec![replica_set("web", 3)];
     let mut link = server.open_with(sets(), Vec::new()).await?;
@@ -226,7 +226,7 @@ async fn pause(server: Server) -> Verdict {
             }
         }
     };
-    // Two intervals and a half are less than four on a busy machine as well.
+    // Two and a half intervals are less than four, even on a busy machine.
     if let Ok(ended) = timeout(5 * interval / 2, ended).await {
         return ended;
     }

@@ -1,4 +1,4 @@
-//! What an operation found: the rows of the table "outcome by state found" of docs/protocol.md that have no other case.
+//! The state that an operation found: the rows of the table "outcome by state found" of docs/protocol.md without another case.
 
 use decree::v1::{FailureClass, NotStarted, NotStartedCause, batch::Action, outcome};
 

@@ -1,4 +1,4 @@
-//! Traces, and values of a later version.
+//! Traces, and values of later versions.
 
 use decree::v1::{Failed, NotStarted, Pod, outcome::Outcome};
 
@@ -20,7 +20,7 @@ cases! {
     }
 }
 
-/// A value that no version knows.
+/// A value that no version defines.
 const UNKNOWN: i32 = 77;
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -36,7 +36,7 @@ async fn invalid_trace(server: Server) -> Verdict {
     holds(found.is_empty(), "none", &found)
 }
 
-/// Returns the trace of a batch that an event with this trace leads to.
+/// The trace of the batch that an event with this trace causes.
 async fn trace_after(server: &Server, traceparent: &str) -> Result<String, String> {
     let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
@@ -65,7 +65,7 @@ async fn cause(server: Server) -> Verdict {
         .map(drop)
 }
 
-/// Reports this outcome of a create. Returns the names of that and of the next create.
+/// Reports this outcome of a create. Returns the names of the create and of the next one.
 async fn after(server: &Server, outcome: Outcome) -> Result<(Vec<String>, Vec<String>), String> {
     let mut link = server.open_set(replica_set("web", 1)).await?;
     let (batch, names) = link.creates().await?;

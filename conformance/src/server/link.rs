@@ -1,4 +1,4 @@
-//! One session as an agent has it, frame by frame.
+//! One session from the agent's side, frame by frame.
 
 use std::{
     collections::BTreeMap,
@@ -19,17 +19,17 @@ use tonic_types::StatusExt as _;
 
 use super::objects;
 
-/// Longer than a server needs for anything but giving up a silent session.
+/// The maximum time that the kit waits for a server, except for the end of a silent session.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The server, as one case sees it: with a cluster that no other case has.
+/// The server of one case, with a separate cluster.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) channel: Channel,
     cluster: String,
 }
 
-/// A session. Frames are numbered unless they are sent with a number of their own.
+/// A session. Frames are numbered automatically, except for explicit numbers.
 pub(super) struct Link {
     frames: Option<mpsc::Sender<ReconcileRequest>>,
     answers: Streaming<decree::v1::ReconcileResponse>,
@@ -37,7 +37,7 @@ pub(super) struct Link {
     received: u64,
 }
 
-/// What the server sent: a frame, or the end.
+/// A frame of the server, or the end of the stream.
 pub(super) type Next = Result<Answer, Status>;
 
 // === impl Server ===
@@ -52,7 +52,7 @@ impl Server {
         }
     }
 
-    /// Returns a Hello that a server accepts.
+    /// A Hello that a server accepts.
     pub(super) fn hello(&self) -> Hello {
         Hello {
             protocol_min: 1,
@@ -63,12 +63,12 @@ impl Server {
         }
     }
 
-    /// Opens a stream and says nothing.
+    /// Opens a stream and sends nothing.
     pub(super) async fn connect(&self) -> Result<Link, String> {
         self.connect_for(None).await
     }
 
-    /// Opens a stream with a deadline, and says nothing.
+    /// Opens a stream with a deadline, and sends nothing.
     pub(super) async fn connect_for(&self, deadline: Option<Duration>) -> Result<Link, String> {
         let (frames, queue) = mpsc::channel(64);
         let mut client = DecisionServiceClient::new(self.channel.clone());
@@ -87,7 +87,7 @@ impl Server {
         })
     }
 
-    /// Opens a stream, says Hello, and returns the first frame or the refusal.
+    /// Opens a stream, sends a Hello, and returns the first frame or the refusal.
     pub(super) async fn first_answer(&self) -> Result<Option<Answer>, Status> {
         let frame = ReconcileRequest {
             sequence: 1,
@@ -99,7 +99,6 @@ impl Server {
         Ok(first.and_then(|answer| answer.frame))
     }
 
-    /// Opens a session and returns it with its Welcome.
     pub(super) async fn open_as(&self, hello: Hello) -> Result<(Link, Welcome), String> {
         let mut link = self.connect().await?;
         link.send(Frame::Hello(hello)).await;
@@ -107,12 +106,10 @@ impl Server {
         Ok((link, welcome))
     }
 
-    /// Opens a session.
     pub(super) async fn open(&self) -> Result<Link, String> {
         self.open_as(self.hello()).await.map(|(link, _)| link)
     }
 
-    /// Opens a session of a shard of the cluster.
     pub(super) async fn open_shard(&self, name: &str) -> Result<(Link, Welcome), String> {
         self.open_as(Hello {
             shard: name.to_owned(),
@@ -121,7 +118,6 @@ impl Server {
         .await
     }
 
-    /// Opens a session whose lists are these objects.
     pub(super) async fn open_with(
         &self,
         sets: Vec<ReplicaSet>,
@@ -132,7 +128,7 @@ impl Server {
         Ok(link)
     }
 
-    /// Opens a session whose lists are this ReplicaSet and no pods.
+    /// Opens a session with this ReplicaSet and no pods.
     pub(super) async fn open_set(&self, set: ReplicaSet) -> Result<Link, String> {
         self.open_with(vec![set], Vec::new()).await
     }
@@ -146,24 +142,23 @@ impl Link {
         self.send_as(self.sent, frame).await;
     }
 
-    /// Sends a frame under this number.
+    /// Sends a frame with this number.
     pub(super) async fn send_as(&mut self, sequence: u64, frame: Frame) {
         let frame = ReconcileRequest {
             sequence,
             frame: Some(frame),
         };
         if let Some(frames) = &self.frames {
-            // A stream that the server has ended takes none; why it has ended is what is read next.
+            // A stream that the server has ended takes no frames. The next read returns the reason.
             let _ = frames.send(frame).await;
         }
     }
 
-    /// Closes the agent's side of the stream.
     pub(super) fn close(&mut self) {
         self.frames = None;
     }
 
-    /// Returns the next frame that is no heartbeat. The server's numbers are verified on the way.
+    /// The next frame other than a heartbeat. Verifies the server's numbers on the way.
     pub(super) async fn next(&mut self) -> Result<Next, String> {
         loop {
             let next = self.any().await?;
@@ -173,7 +168,7 @@ impl Link {
         }
     }
 
-    /// Returns the next frame, or the end.
+    /// The next frame, or the end of the stream.
     pub(super) async fn any(&mut self) -> Result<Next, String> {
         let next = timeout(PATIENCE, self.answers.message()).await;
         let message = match next.map_err(|_| "nothing came within 20 seconds".to_owned())? {
@@ -192,7 +187,6 @@ impl Link {
         Ok(Ok(frame))
     }
 
-    /// Expects that the session ends with this code and reason.
     pub(super) async fn expect_end(&mut self, code: Code, reason: &str) -> Result<Status, String> {
         loop {
             if let Err(status) = self.next().await? {
@@ -207,12 +201,12 @@ impl Link {
         }
     }
 
-    /// Expects that the session ends so; what else the status says does not matter.
+    /// Expects that the session ends with this code and reason, whatever the other details.
     pub(super) async fn ends_with(&mut self, code: Code, reason: &str) -> Result<(), String> {
         self.expect_end(code, reason).await.map(drop)
     }
 
-    /// Expects a batch, which comes alone.
+    /// Expects a frame with one batch.
     pub(super) async fn batch(&mut self) -> Result<Batch, String> {
         match self.next().await? {
             Ok(Answer::Batches(mut batches)) if batches.batches.len() == 1 => {
@@ -222,7 +216,7 @@ impl Link {
         }
     }
 
-    /// Reads so many batches, which come in one frame or in several.
+    /// Reads this many batches, in one or several frames.
     pub(super) async fn batches(&mut self, count: usize) -> Result<BTreeMap<u64, Batch>, String> {
         let mut batches = BTreeMap::new();
         while batches.len() < count {
@@ -236,7 +230,6 @@ impl Link {
         Ok(batches)
     }
 
-    /// Expects a Welcome.
     pub(super) async fn expect_welcome(&mut self) -> Result<Welcome, String> {
         match self.next().await? {
             Ok(Answer::Welcome(welcome)) => Ok(welcome),
@@ -244,7 +237,6 @@ impl Link {
         }
     }
 
-    /// Expects that the session ends with OK.
     pub(super) async fn expect_ok(&mut self) -> Result<(), String> {
         match self.next().await? {
             Err(status) if status.code() == Code::Ok => Ok(()),
@@ -252,12 +244,12 @@ impl Link {
         }
     }
 
-    /// Expects a batch that creates, and returns the names.
+    /// Expects a batch of creates, and returns the names.
     pub(super) async fn creates(&mut self) -> Result<(Batch, Vec<String>), String> {
         names_of(self.batch().await?)
     }
 
-    /// Expects a batch that creates, before which statuses may be written.
+    /// Expects a batch of creates, possibly after status writes.
     pub(super) async fn creates_after_statuses(
         &mut self,
         set: &ReplicaSet,
@@ -271,7 +263,7 @@ impl Link {
         }
     }
 
-    /// Expects statuses until one has as many pods, ready and available ones too, as are wanted. Those before it may show the sync's view from before its creates.
+    /// Expects status writes until one has the desired number of pods, all ready and available. Earlier ones may predate the creates.
     pub(super) async fn settles(&mut self, set: &ReplicaSet) -> Result<(), String> {
         loop {
             let batch = self.batch().await?;
@@ -292,7 +284,7 @@ impl Link {
         }
     }
 
-    /// Expects that the server asks for a list.
+    /// Expects a Resync for a list.
     pub(super) async fn expect_resync(&mut self, kind: Kind) -> Result<(), String> {
         match self.next().await? {
             Ok(Answer::Resync(resync)) if resync.kind() == kind => Ok(()),
@@ -300,7 +292,7 @@ impl Link {
         }
     }
 
-    /// Reports that a status was written, under a new version unless the ReplicaSet has none.
+    /// Reports a status write, with a new version unless the ReplicaSet has none.
     pub(super) async fn wrote(&mut self, batch: u64, write: WriteStatus, set: &ReplicaSet) {
         let mut resource_version = set.resource_version.clone();
         if !resource_version.is_empty() {
@@ -320,7 +312,7 @@ impl Link {
         self.report(batch, 0, outcome::Outcome::Done(done)).await;
     }
 
-    /// Expects that nothing but the Rejection of a bad pod comes.
+    /// Expects no frame other than the Rejection of an invalid pod.
     pub(super) async fn expect_nothing(&mut self) -> Result<(), String> {
         let bad = Pod {
             name: "Bad Name".to_owned(),
@@ -370,7 +362,6 @@ impl Link {
         self.send(Frame::SnapshotObjects(objects)).await;
     }
 
-    /// Sends both lists.
     pub(super) async fn list(&mut self, sets: Vec<ReplicaSet>, pods: Vec<Pod>) {
         self.list_sets(sets).await;
         self.list_pods(pods).await;
@@ -402,7 +393,6 @@ impl Link {
         self.end(Kind::ReplicaSet, count, version).await;
     }
 
-    /// Reports the outcome of one operation.
     pub(super) async fn report(&mut self, batch: u64, operation: usize, outcome: outcome::Outcome) {
         let outcome = Outcome {
             batch_id: batch,
@@ -416,7 +406,7 @@ impl Link {
         .await;
     }
 
-    /// Reports that each name was created, with versions from `version` on.
+    /// Reports the creation of each name, with versions from `version` on.
     pub(super) async fn created(&mut self, batch: &Batch, names: &[String], version: u64) {
         for ((at, name), version) in names.iter().enumerate().zip(version..) {
             let mut pod = objects::pod(name, "web");
@@ -436,7 +426,7 @@ fn names_of(batch: Batch) -> Result<(Batch, Vec<String>), String> {
     }
 }
 
-/// Returns the outcome of a write that left the pod like this.
+/// The outcome of a write with the resulting pod.
 pub(super) fn done(pod: Pod) -> outcome::Outcome {
     outcome::Outcome::Done(Done {
         uid: pod.uid.clone(),
@@ -460,12 +450,12 @@ pub(super) fn guarded() -> outcome::Outcome {
     })
 }
 
-/// Returns a verdict: that it holds, or what was found in place of what was expected.
+/// The verdict for a condition. The error names the expected and the found value.
 pub(super) fn holds(is_right: bool, expected: &str, found: &impl Debug) -> Result<(), String> {
     is_right.then_some(()).ok_or_else(|| wrong(expected, found))
 }
 
-/// Expects that a status states these facts.
+/// Expects these facts in the metadata of a status.
 pub(super) fn expect_facts(status: &Status, facts: &[(&str, &str)]) -> Result<(), String> {
     let info = status.get_details_error_info();
     let stated = info.map(|info| info.metadata).unwrap_or_default();
@@ -479,7 +469,6 @@ pub(super) fn interval_of(welcome: &Welcome) -> Duration {
     given.unwrap_or(Duration::from_secs(5))
 }
 
-/// Says what came in place of what was expected.
 pub(super) fn wrong(expected: &str, found: &impl Debug) -> String {
     let mut found = format!("{found:?}");
     if let Some((at, _)) = found.char_indices().nth(200) {

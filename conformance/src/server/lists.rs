@@ -1,4 +1,4 @@
-//! Lists and changes: what a server may decide on, and when.
+//! Lists and changes: the input of a server's decisions.
 
 use decree::v1::{Kind, Pod, ReplicaSet, SnapshotObjects, event::Event, reconcile_request::Frame};
 use prost_types::Timestamp;
@@ -143,7 +143,7 @@ async fn old_list(server: Server) -> Verdict {
     link.expect_resync(Kind::Pod).await
 }
 
-/// A pod that loses its owner and is then deleted, as one change: upstream's own handler would miss the loss.
+/// A pod that loses its owner and is then deleted, as one change. Upstream's handler would miss the loss.
 async fn merged(server: Server) -> Verdict {
     let mut link = server
         .open_with(vec![settled("web", 1)], vec![pod("a", "web")])

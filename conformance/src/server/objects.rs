@@ -1,4 +1,4 @@
-//! The objects that cases speak of.
+//! The objects of the cases.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,6 @@ use decree::v1::{
 };
 use prost_types::Timestamp;
 
-/// Returns a ReplicaSet that wants this many pods.
 pub(super) fn replica_set(name: &str, replicas: i32) -> ReplicaSet {
     ReplicaSet {
         namespace: "default".to_owned(),
@@ -26,7 +25,7 @@ pub(super) fn replica_set(name: &str, replicas: i32) -> ReplicaSet {
     }
 }
 
-/// Returns a ReplicaSet that needs no status when it has the pods that it wants.
+/// A ReplicaSet that needs no status write with its desired pods.
 pub(super) fn settled(name: &str, replicas: i32) -> ReplicaSet {
     let status = ReplicaSetStatus {
         replicas,
@@ -43,7 +42,7 @@ pub(super) fn settled(name: &str, replicas: i32) -> ReplicaSet {
     }
 }
 
-/// Returns a ready pod that a ReplicaSet controls.
+/// A ready pod that a ReplicaSet controls.
 pub(super) fn pod(name: &str, owner: &str) -> Pod {
     let seconds = 1_700_000_000;
     Pod {
@@ -70,12 +69,10 @@ pub(super) fn pod(name: &str, owner: &str) -> Pod {
     }
 }
 
-/// Returns the event that a pod is gone.
 pub(super) fn gone(name: &str, version: &str) -> event::Event {
     deleted(Kind::Pod, name, version)
 }
 
-/// Returns the event that a ReplicaSet is gone.
 pub(super) fn gone_set(name: &str, version: &str) -> event::Event {
     deleted(Kind::ReplicaSet, name, version)
 }

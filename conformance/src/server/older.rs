@@ -1,4 +1,4 @@
-//! Lists and changes that are older than what came before them.
+//! Lists and changes that are older than earlier ones.
 
 use decree::v1::{Kind, Pod, ReplicaSet, event::Event, reconcile_response::Frame as Answer};
 use tonic::Code;
@@ -23,7 +23,7 @@ cases! {
     }
 }
 
-/// Opens a session whose ReplicaSet has two pods, of which the first goes, and has its replacement made after an older list.
+/// Opens a session whose ReplicaSet has two pods and loses the first. Has the replacement created after an older list.
 async fn after_older_list(server: &Server) -> Result<(Link, String), String> {
     let pods = || vec![at("90", pod("a", "web")), at("91", pod("b", "web"))];
     let mut link = server.open_with(vec![settled("web", 2)], pods()).await?;
@@ -97,7 +97,7 @@ async fn came_and_went(server: Server) -> Verdict {
     holds(others != names, "another name", &others)
 }
 
-/// A list begins amid an older one that the server cannot use.
+/// A list begins within an older list that the server cannot use.
 async fn no_request(server: Server) -> Verdict {
     let mut link = server.open_set(settled("web", 1)).await?;
     let (batch, names) = link.creates().await?;
@@ -106,7 +106,7 @@ async fn no_request(server: Server) -> Verdict {
     link.end(Kind::Pod, 0, "140").await;
     link.begin(Kind::Pod).await;
     link.event(Event::PodApplied(pod("Bad Name", "none"))).await;
-    // The list was asked for before the second began, or not at all.
+    // The server requested the list before the second list began, or not at all.
     let mut next = link.next().await?;
     if matches!(next, Ok(Answer::Resync(_))) {
         next = link.next().await?;

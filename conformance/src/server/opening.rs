@@ -1,4 +1,4 @@
-//! How sessions begin, which of two is live, and how frames are numbered.
+//! The opening of sessions, the live one of two sessions, and the numbers of frames.
 
 use decree::v1::{Heartbeat, Hello, Kind, Pod, SnapshotObjects, reconcile_request::Frame};
 use tonic::Code;
@@ -197,7 +197,7 @@ async fn unnumbered(server: Server) -> Verdict {
     link.expect_ok().await
 }
 
-/// Each frame that is read is held against its number.
+/// The number of each received frame is verified during the read.
 async fn numbered(server: Server) -> Verdict {
     let mut link = server.open_set(replica_set("web", 1)).await?;
     link.creates().await.map(drop)

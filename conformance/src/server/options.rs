@@ -1,4 +1,4 @@
-//! What a Hello may ask for.
+//! The options of a Hello.
 
 use decree::v1::{Hello, Kind, Options, batch::Action, reconcile_request::Frame};
 use tonic::Code;

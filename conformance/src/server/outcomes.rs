@@ -1,4 +1,4 @@
-//! What follows from outcomes, and from objects that are not accepted.
+//! The consequences of outcomes, and of invalid objects.
 
 use decree::v1::{
     Done, FailureClass, Kind, Pod, batch::Action, outcome, reconcile_response::Frame as Answer,

@@ -1,4 +1,4 @@
-//! What a server does that is stopped. This comes last, because no session can be opened after it.
+//! The rules for a stopped server. They come last, because no session can be opened after the stop.
 
 use std::{
     process::Command,
@@ -34,17 +34,17 @@ pub(super) const RULES: [(&str, &str); 5] = [
     (SECTION, REFUSED),
 ];
 
-/// Longer than a server needs to close a session, once that is due.
+/// The maximum time that the kit waits for the server to close a session, once that is due.
 const MARGIN: Duration = Duration::from_secs(20);
 
-/// A session that sees its server stopped.
+/// A session during the stop of its server.
 struct Witness {
     link: Link,
-    /// The deadline of the Drain, or what came in its place.
+    /// The deadline in the Drain, or the frame in its place.
     drained: Result<SystemTime, String>,
 }
 
-/// Stops the server by a command of the shell, with sessions open, and returns what was seen of each rule.
+/// Stops the server with a shell command while sessions are open. Returns the verdict on each rule.
 pub(super) async fn verify(server: Server, command: String) -> Vec<(&'static str, Verdict)> {
     let seen = match play(&server, command).await {
         Ok(seen) => seen,
@@ -70,7 +70,7 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
     let idle = idle.ends_early().await;
     let refused = refused(server).await;
     let last = async {
-        // Without the Drain this would lead to further creates.
+        // Without the Drain, this change would cause further creates.
         busy.scale(3).await;
         busy.link.created(&batch, &names, 150).await;
         busy.ends_early().await
@@ -86,7 +86,7 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
     ])
 }
 
-/// Has a session asked for a create.
+/// Makes a session with an unfinished create.
 async fn at_work(mut link: Link) -> Result<(Link, decree::v1::Batch, Vec<String>), String> {
     link.list(vec![replica_set("web", 1)], Vec::new()).await;
     let (batch, names) = link.creates().await?;
@@ -118,7 +118,6 @@ async fn refused(server: &Server) -> Verdict {
 // === impl Witness ===
 
 impl Witness {
-    /// Waits for the Drain.
     async fn new(mut link: Link) -> Self {
         let drained = match link.next().await {
             Ok(Ok(Answer::Drain(drain))) => deadline(&drain),
@@ -137,7 +136,7 @@ impl Witness {
         self.link.event(Event::ReplicaSetApplied(scaled)).await;
     }
 
-    /// Expects that the session ends before the deadline, and that nothing precedes the end.
+    /// Expects that the session ends before the deadline, without another frame before the end.
     async fn ends_early(&mut self) -> Verdict {
         let deadline = self.drained.clone()?;
         match self.link.next().await? {
@@ -148,7 +147,7 @@ impl Witness {
         holds(left.is_ok(), "an end before the deadline", &left)
     }
 
-    /// Expects that the session is closed at the deadline, though the agent is there.
+    /// Expects that the session ends at the deadline, although the agent stays connected.
     async fn ends_in_time(&mut self, interval: Duration) -> Verdict {
         let left = self.drained.clone()?.duration_since(SystemTime::now());
         let closed = timeout(left.unwrap_or_default() + MARGIN, async {

@@ -1,4 +1,4 @@
-//! Which of two sessions of a cluster is live.
+//! The live one of two sessions of a cluster.
 
 use decree::v1::{Hello, Mode, Options, reconcile_request::Frame};
 use tonic::Code;
@@ -82,7 +82,7 @@ async fn other_options(server: Server) -> Verdict {
     holds(names.len() == 2, "two creates", &names)
 }
 
-/// Lists a ReplicaSet without pods, and expects that one is created.
+/// Lists a ReplicaSet without pods, and expects a create.
 async fn expect_served(link: &mut Link) -> Verdict {
     link.list(vec![replica_set("web", 1)], Vec::new()).await;
     link.creates().await.map(drop)

@@ -1,4 +1,4 @@
-//! Agents that read late, or not at all.
+//! Agents that read late, or never.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,20 +22,20 @@ cases! {
     }
 }
 
-/// How much of a stream is taken unread: less than the batches below, and more than any other case leaves unread.
+/// The window of a stream: less than the unread batches here, and more than any other case leaves unread.
 const WINDOW: u32 = 16 << 10;
-/// How many pods each ReplicaSet wants, which are created at once.
+/// The desired number of pods of each ReplicaSet, which are created in one batch.
 const BURST: usize = 500;
-/// How many ReplicaSets there are, if so many operations may be in flight.
+/// The number of ReplicaSets, if that many operations may be in flight.
 const SETS: usize = 6;
 
-/// Returns an endpoint over which a stream that is not read holds up no other of its connection.
+/// An endpoint on which an unread stream does not block other streams of its connection.
 #[must_use]
 pub fn narrow(endpoint: Endpoint) -> Endpoint {
     endpoint.initial_stream_window_size(WINDOW)
 }
 
-/// Opens a session that gets more batches than its window takes. Returns how many pods they create.
+/// Opens a session with more batches than fit into its window. Returns the number of their creates.
 async fn opened(server: &Server) -> Result<(Link, Duration, usize), String> {
     let (mut link, welcome) = server.open_as(server.hello()).await?;
     let sets = (0..SETS).map(|number| replica_set(&format!("web-{number}"), 500));
@@ -49,7 +49,7 @@ fn limit(welcome: &Welcome) -> usize {
     usize::try_from(limits.max_operations_in_flight).unwrap_or(0)
 }
 
-/// Sends heartbeats for so long, and reads nothing.
+/// Sends heartbeats for `duration`, without reading.
 async fn beat(link: &mut Link, interval: Duration, duration: Duration) {
     let until = Instant::now() + duration;
     while Instant::now() < until {
@@ -60,7 +60,7 @@ async fn beat(link: &mut Link, interval: Duration, duration: Duration) {
 
 async fn late(server: Server) -> Verdict {
     let (mut link, interval, creates) = opened(&server).await?;
-    // Two intervals and a half are less than four on a busy machine as well.
+    // Two and a half intervals are less than four, even on a busy machine.
     beat(&mut link, interval, 5 * interval / 2).await;
     let (mut names, mut count) = (BTreeSet::new(), 0);
     while count < creates {
@@ -95,7 +95,7 @@ async fn never(server: Server) -> Verdict {
         .list(vec![replica_set("web", 1)], Vec::new())
         .await;
     neighbour.creates().await?;
-    // The first frame that is left unread may be one of the heartbeats that follow the batches: HTTP/2 may take some of them.
+    // The first unread frame may be a heartbeat after the batches, because HTTP/2 may take some of the frames.
     beat(&mut link, interval, 8 * interval).await;
     link.ends_with(Code::DeadlineExceeded, "AGENT_NOT_READING")
         .await
