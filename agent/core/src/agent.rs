@@ -1,8 +1,8 @@
-//! The whole agent as one value: news in by `handle_*`, work out by `poll_*`.
+//! The whole agent as one value: `handle_*` functions take input, and `poll_*` functions return output.
 //!
-//! The shell and the simulator drive it alike. After any `handle_*`: drain [`Agent::poll_command`], then [`Agent::poll_frame`] as
-//! far as the connection takes frames, and both again until neither has anything (a link closes when the last frame is gone);
-//! then [`Agent::poll_report`]. Come back at [`Agent::poll_timeout`].
+//! The shell and the simulator drive it in the same way. After any `handle_*`, drain [`Agent::poll_command`]. Then drain
+//! [`Agent::poll_frame`] as far as the connection accepts frames. Repeat both until neither returns anything (a link closes after its last
+//! frame). Then drain [`Agent::poll_report`], and come back at [`Agent::poll_timeout`].
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -52,7 +52,7 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Returns an agent that wants to connect at once.
+    /// Creates an agent that connects at once.
     #[must_use]
     pub fn new(config: AgentConfig) -> Self {
         Self {
@@ -69,12 +69,12 @@ impl Agent {
         }
     }
 
-    /// Takes the news that the stream to the server is open.
+    /// Handles the opening of the stream to the server.
     pub fn handle_connected(&mut self, now: Timestamp) {
         self.link.handle_connected(now);
     }
 
-    /// Takes a frame of the server.
+    /// Handles a frame of the server.
     pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
         match self.link.handle_frame(now, frame) {
             Incoming::Opened => self.open_session(now),
@@ -95,14 +95,14 @@ impl Agent {
         self.collect_outcomes();
     }
 
-    /// Takes the end of the connection, or a failed try to open one.
+    /// Handles the end of the connection, or a failed attempt to open one.
     pub fn handle_disconnected(&mut self, now: Timestamp, cause: Disconnect) {
         if self.link.handle_disconnected(now, &cause) {
             self.close_session(cause);
         }
     }
 
-    /// Takes the answer to a list, or the next page of it.
+    /// Handles a page of a list, or the error of the list.
     pub fn handle_listed(
         &mut self,
         now: Timestamp,
@@ -129,7 +129,7 @@ impl Agent {
         }
     }
 
-    /// Takes an event of a watch.
+    /// Handles an event of a watch.
     pub fn handle_watch_event(
         &mut self,
         now: Timestamp,
@@ -140,7 +140,7 @@ impl Agent {
         self.handle_traced_event(now, kind, id, event, None);
     }
 
-    /// Takes an event of a watch, and its trace context, which its frame then has.
+    /// Handles an event of a watch with its trace context. The frame of the event carries the context.
     pub fn handle_traced_event(
         &mut self,
         now: Timestamp,
@@ -158,7 +158,7 @@ impl Agent {
         self.end_holds(now, kind);
     }
 
-    /// Takes the end of a watch, or its refusal.
+    /// Handles the end of a watch, or its refusal.
     pub fn handle_watch_closed(
         &mut self,
         now: Timestamp,
@@ -169,7 +169,7 @@ impl Agent {
         self.reading.handle_closed(now, (kind, id), error);
     }
 
-    /// Takes the answer to a question for the newest version of a kind.
+    /// Handles the answer to a request for the newest version of a kind.
     pub fn handle_version(
         &mut self,
         now: Timestamp,
@@ -182,19 +182,19 @@ impl Agent {
         }
     }
 
-    /// Asks for the newest versions at once: something else of the cluster went back, such as a Lease.
+    /// Requests the newest versions at once: another object of the cluster, such as a Lease, has gone back.
     pub fn ask_versions(&mut self, now: Timestamp) {
         self.reading.ask_versions(now);
     }
 
-    /// Lets fewer calls be in flight than configured, or as many again: what the cluster bears at the moment.
+    /// Limits the calls in flight to what the cluster can take now, up to the configured number.
     pub fn limit_calls(&mut self, calls: usize) {
         self.batches.limit_calls(calls.min(self.calls_max));
     }
 
-    /// Takes the answer to a call.
+    /// Handles the answer to a call.
     pub fn handle_reply(&mut self, now: Timestamp, id: CallId, result: Result<Reply, ApiError>) {
-        // First, so that no outcome tells of a pod that the server would take for one that came and went.
+        // First: the server would take a pod in the outcome for one that came and went.
         if let Some(went_back) = self.reading.check_answer(id, &result) {
             self.handle_went_back(now, &went_back);
         }
@@ -203,7 +203,7 @@ impl Agent {
         self.hold_link();
     }
 
-    /// Takes no further work, brings to its end what has begun, and ends the session.
+    /// Takes no further work, finishes what has begun, and ends the session.
     pub fn handle_shutdown(&mut self) {
         if self.stopping {
             return;
@@ -214,7 +214,7 @@ impl Agent {
         self.link.stop();
     }
 
-    /// Does what time asks for.
+    /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         if let Some(cause) = self.link.handle_timeout(now) {
             self.abort(now, cause);
@@ -256,7 +256,7 @@ impl Agent {
         self.reports.pop_front()
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let link = self.link.poll_timeout(self.is_settled());
@@ -273,8 +273,8 @@ impl Agent {
         waits || self.link.has_own_frame()
     }
 
-    /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown), so that another agent may begin: no
-    /// call is in flight, and no create can still take effect.
+    /// Returns whether everything has ended after [`handle_shutdown`](Self::handle_shutdown): no call is in flight, and no create can still
+    /// take effect. Another agent may then begin.
     #[must_use]
     pub fn is_stopped(&self, now: Timestamp) -> bool {
         let settled = self
@@ -310,20 +310,20 @@ impl Agent {
         self.batches.budget.holds()
     }
 
-    /// Returns how long ago the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
+    /// Returns the time since the last news of the cluster, for the kind that is further behind; `None` before both kinds are listed.
     #[must_use]
     pub fn view_age(&self, now: Timestamp) -> Option<Duration> {
         self.reading.heard().map(|heard| since(now, heard))
     }
 
-    /// Returns whether nothing of any session is left to do or to send.
+    /// True if no session has work or frames left.
     fn is_settled(&self) -> bool {
         self.batches.calls_in_flight() == 0
             && self.batches.operations_in_flight() == 0
             && self.outbox.is_empty()
     }
 
-    /// Forgets the cluster, whose versions went back, and begins anew with another session. What the server knows is of another history.
+    /// Forgets the cluster after its versions went back, and begins another session. The server's knowledge is of another history.
     fn handle_went_back(&mut self, now: Timestamp, went_back: &WentBack) {
         self.reading.forget();
         self.view.forget();
@@ -344,7 +344,7 @@ impl Agent {
         }
     }
 
-    /// Starts nothing more; what is left of the session are the outcomes of what has begun.
+    /// Starts no more operations. The session only sends the outcomes of operations that have begun.
     fn wind_down(&mut self, cause: &str) {
         self.batches.stop(NotStartedCause::NotEnforcing, cause);
         self.reading.stop();
@@ -375,7 +375,7 @@ impl Agent {
         self.reports.push_back(Report::Disconnected(cause));
     }
 
-    /// Opens no session while a create of an older one may take effect that no list has shown.
+    /// Opens no session while a create of an older session may take effect unseen by any list.
     fn hold_link(&mut self) {
         if let Some(until) = self.batches.unsettled_until() {
             self.link.hold_until(until);
@@ -396,7 +396,7 @@ impl Agent {
         self.abort(now, cause);
     }
 
-    /// Takes batches. A server that asks for more and more and reads no outcome is left: they would wait without bound.
+    /// Takes batches. The agent leaves a server that sends batches without reading outcomes: the outcomes would wait without bound.
     fn handle_batches(&mut self, now: Timestamp, batches: Vec<v1::Batch>) {
         for batch in batches {
             let waiting = self.outbox.outcomes_waiting() + operation_count(&batch);
@@ -452,8 +452,8 @@ impl Agent {
         self.reports.push_back(Report::ResyncAsked(resync));
     }
 
-    /// Ends the holds that people resume, and those of ReplicaSets that are gone. Where others than that of one ReplicaSet end, the
-    /// ReplicaSets are listed again: the server then looks at all of them, and waits for no backoff.
+    /// Ends the holds that people resume, and the holds of deleted ReplicaSets. If a hold of a wider scope ends, the agent lists the
+    /// ReplicaSets again. The server then examines all of them, without waiting for a backoff.
     fn end_holds(&mut self, now: Timestamp, kind: Kind) {
         if kind != Kind::ReplicaSet {
             return;

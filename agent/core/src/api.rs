@@ -1,15 +1,15 @@
-//! What the agent may ask of its cluster, what the cluster answers, and how a refusal is sorted.
+//! The agent's requests to its cluster, the cluster's answers, and the classes of refusals.
 //!
 //! **Invariant:** [`Request`] is closed: five effects and two reads, and no way to express another.
-//! **Invariant:** a [`Template`] is carried from a ReplicaSet to its pods and never looked into: a field that this version does
-//! not know reaches the pod.
+//! **Invariant:** the agent copies a [`Template`] from a ReplicaSet to its pods without reading it, so a field unknown to this version
+//! reaches the pod.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use decree::v1::{self, FailureClass};
 use thiserror::Error;
 
-/// An object as a cluster shows it: what a decision reads, made by the adapter to that cluster.
+/// An object of the cluster with the fields that decisions read. The adapter to the cluster makes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// A pod.
@@ -18,14 +18,14 @@ pub enum Object {
     ReplicaSet(Box<ReplicaSet>),
 }
 
-/// A ReplicaSet, and what its pods are made from.
+/// A ReplicaSet and the template of its pods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReplicaSet {
-    /// What a decision reads of it.
+    /// The fields that decisions read.
     pub projected: v1::ReplicaSet,
-    /// The template; `None` where it has none.
+    /// The template; `None` for a ReplicaSet without one.
     pub template: Option<Template>,
-    /// The value of [`RESUME_ANNOTATION`](crate::resume::RESUME_ANNOTATION), empty where it has none: it is not for the server.
+    /// The value of [`RESUME_ANNOTATION`](crate::resume::RESUME_ANNOTATION), empty without the annotation. The server does not get it.
     pub resume: String,
 }
 
@@ -33,7 +33,7 @@ pub struct ReplicaSet {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template(Arc<[u8]>);
 
-/// An object that cannot be read, and why: one field holds what the Kubernetes API never writes.
+/// An object that cannot be read: a field holds a value that the Kubernetes API never writes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{object}: {field}: {detail}")]
 pub struct InvalidObject {
@@ -67,7 +67,7 @@ pub struct Call {
     pub request: Request,
 }
 
-/// What is asked of the cluster. A pod or ReplicaSet that is changed must have the uid that is named.
+/// A request to the cluster. A pod or ReplicaSet to change must have the named UID.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Creates a pod.
@@ -83,10 +83,10 @@ pub enum Request {
     AdoptPod {
         /// The pod, with the uid that it must have.
         pod: v1::ObjectRef,
-        /// Its controller from then on.
+        /// The new controller.
         controller: v1::OwnerReference,
     },
-    /// Takes a ReplicaSet off the owners of a pod.
+    /// Removes a ReplicaSet from the owners of a pod.
     ReleasePod {
         /// The pod, with the uid that it must have.
         pod: v1::ObjectRef,
@@ -118,13 +118,13 @@ pub struct CreatePod {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The prefix that stands beside the name for looks; empty for none.
+    /// The `generateName` of the pod, which has no effect beside the name; empty for none.
     pub generate_name: String,
     /// The ReplicaSet, its only owner.
     pub controller: v1::OwnerReference,
-    /// What it is made from.
+    /// The template of the pod.
     pub template: Template,
-    /// How long the cluster may work on it: it is told, and gives the create up then.
+    /// How long the cluster may work on the create. The request carries this timeout, after which the cluster gives up.
     pub timeout: Duration,
 }
 
@@ -141,22 +141,22 @@ pub struct WriteStatus {
     pub selector: Option<v1::LabelSelector>,
 }
 
-/// What the cluster answered to a call that it accepted.
+/// The cluster's answer to an accepted call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The pod as it is after the call.
     Pod(Box<v1::Pod>),
     /// The ReplicaSet as it is after the call.
     ReplicaSet(Box<ReplicaSet>),
-    /// The pod is gone at once; its last version, empty where the cluster does not say.
+    /// The pod is gone at once. The value is its last version, empty if the cluster does not say.
     Gone(String),
 }
 
-/// A refused call, or one without an answer.
+/// The error of a refused or unanswered call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// The HTTP code; `None` where no answer came, so that the effect is unknown.
+    /// The HTTP code; `None` without an answer, when the effect is unknown.
     pub code: Option<u16>,
     /// The reason of the `Status` object, such as `AlreadyExists`.
     pub reason: String,
@@ -164,17 +164,17 @@ pub struct ApiError {
     pub message: String,
     /// The types of the causes in its details, such as `NamespaceTerminating`.
     pub causes: Vec<String>,
-    /// How long the cluster asks to wait.
+    /// How long the cluster asks the agent to wait.
     pub retry_after_seconds: Option<u32>,
 }
 
-/// How long the cluster may ask a list or watch to wait. An API server that has too much to do asks for seconds.
+/// The longest wait that the cluster may ask of a list or watch. A busy API server asks for seconds.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
-/// The reason of the error that stands for an event which cannot be read.
+/// The reason of errors for events that cannot be read.
 const UNREADABLE: &str = "Unreadable";
 
-/// Sorts a refusal by what it asks for. A 409 that a deletion meets is a failed precondition: the caller knows that.
+/// Classifies a refusal. A 409 to a deletion is a failed precondition, which the caller must know.
 #[must_use]
 pub fn classify(error: &ApiError) -> FailureClass {
     let timed_out = matches!(error.reason.as_str(), "Timeout" | "ServerTimeout");
@@ -192,13 +192,13 @@ pub fn classify(error: &ApiError) -> FailureClass {
     }
 }
 
-/// Returns whether a write that was refused so may have taken effect all the same, or may yet.
+/// True if a refused write may have taken effect, or may still.
 pub(crate) fn leaves_effect_open(error: &ApiError) -> bool {
     let class = classify(error);
     matches!(class, FailureClass::Timeout | FailureClass::Unavailable)
 }
 
-/// Tells a quota from other refusals by the words of the admission plugins, which give no cause for programs.
+/// Tells a quota from other refusals by the messages of the admission plugins, which give no machine-readable cause.
 fn classify_forbidden(error: &ApiError) -> FailureClass {
     const QUOTA: [&str; 2] = ["exceeded quota", "failed quota"];
     const LIMIT_RANGE: [&str; 3] = [
@@ -228,12 +228,11 @@ pub(crate) fn object_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     }
 }
 
-/// Returns the namespace and name of an object, for people.
 pub(crate) fn display(object: &v1::ObjectRef) -> String {
     format!("{}/{}", object.namespace, object.name)
 }
 
-/// Reads a version as the API writes it: decimal, no leading zero (spec 5.2). Others are not comparable.
+/// Parses a version as the API writes it: decimal, no leading zero (spec 5.2). Other versions are not comparable.
 #[must_use]
 pub fn parse_version(text: &str) -> Option<u64> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
@@ -243,7 +242,7 @@ pub fn parse_version(text: &str) -> Option<u64> {
 // === impl Object ===
 
 impl Object {
-    /// Returns the version, empty where it has none.
+    /// Returns the version; empty for an object without one.
     #[must_use]
     pub fn resource_version(&self) -> &str {
         match self {
@@ -268,12 +267,12 @@ impl From<ReplicaSet> for Object {
 // === impl Template ===
 
 impl Template {
-    /// Holds a template as its adapter writes it.
+    /// Creates a template from the bytes of its adapter.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
 
-    /// Returns what [`new`](Self::new) was given: for the adapter alone.
+    /// Returns the bytes given to [`new`](Self::new), for the adapter alone.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -308,7 +307,7 @@ impl Kind {
         }
     }
 
-    /// Returns the contract's word for the kind.
+    /// Returns the contract's value for the kind.
     #[must_use]
     pub const fn to_wire(self) -> v1::Kind {
         match self {
@@ -317,7 +316,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind that the contract's word stands for.
+    /// Returns the kind for a value of the contract.
     #[must_use]
     pub const fn from_wire(kind: v1::Kind) -> Option<Self> {
         match kind {
@@ -360,7 +359,7 @@ impl From<Object> for Reply {
 // === impl ApiError ===
 
 impl ApiError {
-    /// Returns the error of a call to which no answer came.
+    /// Returns the error of a call without an answer.
     #[must_use]
     pub fn no_answer(message: impl Into<String>) -> Self {
         Self {
@@ -369,14 +368,15 @@ impl ApiError {
         }
     }
 
-    /// Returns how long a list or watch that was refused so waits at least: as long as the cluster asks for, a minute at most.
+    /// Returns the shortest wait of a refused list or watch: as long as the cluster asks for, at most a minute.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
         let seconds = self.retry_after_seconds.unwrap_or_default();
         Duration::from_secs(seconds.into()).min(RETRY_AFTER_MAX)
     }
 
-    /// Returns the error that stands for an event which cannot be read: it may hide a change, so it counts as a version that is gone.
+    /// Returns the error for an event that cannot be read. The event may hide a change, so the error has the effect of a version that is
+    /// gone.
     #[must_use]
     pub fn unreadable(message: impl Into<String>) -> Self {
         Self {
@@ -386,13 +386,13 @@ impl ApiError {
         }
     }
 
-    /// Returns whether the version that was asked for is too old: the kind is to be listed anew.
+    /// Returns whether the requested version is too old, so that the kind must be listed again.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.code == Some(410)
     }
 
-    /// Returns whether this is an everyday matter: a version that is gone, unless it stands for an event which cannot be read.
+    /// Returns whether this is an expected error: a version that is gone, unless the error is for an event that cannot be read.
     #[must_use]
     pub fn is_everyday(&self) -> bool {
         self.is_gone() && self.reason != UNREADABLE

@@ -1,14 +1,14 @@
-//! Which shards an agent takes and which it gives back, so that the agents that are there share a cluster out evenly.
+//! Which shards an agent takes and gives back, so that the running agents share a cluster evenly.
 //!
-//! Each agent renews a Lease of its own, by which the others know that it is there, and holds the Lease of each shard that it serves. All
-//! read the same list of Leases and derive from it, alike, who should have which shard. Nothing is agreed upon: agents that see different
-//! lists may want the same shard, and its Lease lets only one of them have it.
+//! Each agent renews its own Lease, which shows the others that it runs, and holds the Lease of each shard that it serves. All agents read
+//! the same list of Leases and derive the same assignment from it. There is no agreement: agents that see different lists may choose the
+//! same shard, and its Lease admits only one of them.
 //!
-//! **Invariant:** what an assignment says moves work and never makes it safe: that a shard is served once is for its [`Lease`] alone.
+//! **Invariant:** an assignment only moves work. The [`Lease`] of a shard alone makes sure that one agent serves it.
 //!
-//! **Invariant:** with lists that agree, agents differ by one shard at most, and no shard moves that need not.
+//! **Invariant:** with equal lists, the shard counts of agents differ by at most one, and no shard moves without need.
 //!
-//! As in [`lease`], whether a Lease has run out is told by this process's own clock, from when it was last seen to change.
+//! As in [`lease`], this process's own clock tells whether a Lease has run out, from when it last saw the Lease change.
 
 use std::{
     cmp::Reverse,
@@ -24,24 +24,25 @@ use crate::{
     lease::{self, Lease, Record, Sighting},
 };
 
-/// After how many of its durations the Lease of an agent that is gone is deleted.
+/// After this many of its durations, the Lease of a lost agent is deleted.
 const FORGOTTEN_AFTER: u32 = 10;
 
-/// Who shares out which cluster.
+/// The cluster that an agent shares, and the Lease of the agent.
 #[derive(Clone, Debug)]
 pub struct AssignmentConfig {
-    /// The Lease by which all agents of this number of shards exclude those of another; its name begins the names of the others.
+    /// The Lease by which agents with this number of shards exclude agents with another number. Its name begins the names of the other
+    /// Leases.
     pub lease: lease::LeaseConfig,
     /// How many shards there are.
     pub shards: NonZeroU16,
 }
 
-/// What an agent is to do.
+/// The shards that an agent is to take or give back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The shards to take.
     pub take: Vec<u16>,
-    /// The shards to give back: others have fewer.
+    /// The shards to give back, as other agents have fewer.
     pub give_back: Vec<u16>,
 }
 
@@ -51,19 +52,20 @@ pub struct Assignment {
     config: AssignmentConfig,
     /// By name.
     seen: BTreeMap<String, Sighting>,
-    /// The Leases of shards that are not there any more, by name.
+    /// The Leases of shards that are deleted, by name.
     gone: BTreeMap<String, Sighting>,
-    /// The agents whose Lease of a shard ran out: each is gone, even if its own Lease has some time left, until that is renewed.
+    /// The agents whose Lease of a shard ran out. Such an agent counts as lost until it renews its own Lease, even if that Lease has time
+    /// left.
     lost: BTreeSet<String>,
 }
 
-/// Who holds a Lease whose version went back, as long as nobody knows.
+/// The holder of a Lease whose version went back, while nobody knows the holder.
 static UNKNOWN: String = String::new();
 
 // === impl AssignmentConfig ===
 
 impl AssignmentConfig {
-    /// Returns the Lease that excludes agents of another number of shards, and those that serve the whole cluster. All agents of this number
+    /// Returns the Lease that excludes agents with another number of shards, and agents of the whole cluster. All agents with this number
     /// hold it together, so none gives it back.
     #[must_use]
     pub fn layout(&self) -> lease::LeaseConfig {
@@ -74,7 +76,7 @@ impl AssignmentConfig {
         }
     }
 
-    /// Returns the Lease that says that this agent is there.
+    /// Returns the Lease that shows that this agent runs.
     #[must_use]
     pub fn member(&self) -> lease::LeaseConfig {
         lease::LeaseConfig {
@@ -92,7 +94,7 @@ impl AssignmentConfig {
         }
     }
 
-    /// Returns how often the Leases are listed: so much later than it could be an agent is missed.
+    /// Returns the interval of listing the Leases. A lost agent may be noticed this much later.
     #[must_use]
     pub fn list_every(&self) -> Duration {
         self.lease.duration / 15
@@ -106,7 +108,7 @@ impl AssignmentConfig {
 // === impl Assignment ===
 
 impl Assignment {
-    /// Returns an assignment that nothing is known of.
+    /// Creates an assignment that has seen no Leases.
     #[must_use]
     pub const fn new(config: AssignmentConfig) -> Self {
         Self {
@@ -117,8 +119,8 @@ impl Assignment {
         }
     }
 
-    /// Takes all Leases of the namespace, by name. Others than those of this cluster's agents and shards are left out. One that is gone was
-    /// deleted, or is not in the backup that the cluster was restored from: who holds it leads until it has run out.
+    /// Takes all Leases of the namespace, by name, and ignores Leases of other clusters. A missing Lease was deleted, or is not in the
+    /// backup from which the cluster was restored. Its holder leads until the Lease has run out.
     pub fn handle_list(&mut self, now: Timestamp, leases: Vec<(String, Record)>) {
         let mut before = std::mem::take(&mut self.seen);
         let prefix = format!("{}-", self.config.lease.name);
@@ -144,7 +146,7 @@ impl Assignment {
         }
     }
 
-    /// Returns what to do. An agent that does not see its own Lease takes nothing yet, because the other agents cannot count it.
+    /// Returns what to do. An agent that does not see its own Lease takes nothing, because the other agents cannot count it yet.
     #[must_use]
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.note_lost(now);
@@ -162,8 +164,8 @@ impl Assignment {
         let target = targets.get(identity.as_str()).copied().unwrap_or(0);
         own.truncate(own.len().saturating_sub(target));
         plan.give_back = own;
-        // What an agent that is gone or about to go still holds is shared out with the rest, so that lists agree that show more of it or
-        // less; it is taken when it is free.
+        // Shards of lost or stopping agents are assigned with the rest, so that agents with newer and older lists agree. An agent takes
+        // such a shard once it is free.
         let is_left =
             |holder: &Option<&String>| holder.is_none_or(|it| !members.contains(it.as_str()));
         let left = holders.iter().enumerate();
@@ -183,7 +185,8 @@ impl Assignment {
         plan
     }
 
-    /// Returns the Lease of a shard that is to be taken, with what is known of it: when another's ran out need not be found out again.
+    /// Returns the Lease of a shard to take, with what this agent has seen of it. So the agent need not find out again when another's Lease
+    /// ran out.
     #[must_use]
     pub fn lease_of(&self, now: Timestamp, shard: u16) -> Lease {
         let config = self.config.shard(shard);
@@ -193,7 +196,7 @@ impl Assignment {
         }
     }
 
-    /// Returns when [`plan`](Self::plan) may say something else though no list came: a Lease runs out.
+    /// Returns when [`plan`](Self::plan) may change without a new list, because a Lease runs out.
     #[must_use]
     pub fn poll_timeout(&self, now: Timestamp) -> Option<Timestamp> {
         let ends = self.seen.values().chain(self.gone.values());
@@ -201,7 +204,7 @@ impl Assignment {
         ends.filter(|until| *until > now).min()
     }
 
-    /// Returns the names of the Leases of agents that are long gone, with the versions as which they are to be deleted.
+    /// Returns the names of the Leases of agents that are long lost, with the versions to delete.
     pub fn forgotten(&self, now: Timestamp) -> impl Iterator<Item = (&str, &str)> {
         let prefix = self.config.member_prefix();
         let members = self.seen.iter();
@@ -219,12 +222,11 @@ impl Assignment {
         let holders = over.map(|seen| seen.record.holder.clone());
         self.lost.extend(holders.collect::<Vec<_>>());
         self.lost.remove(&self.config.lease.identity);
-        // Of whom no Lease speaks any more nothing need be known: each agent has a name of its own.
+        // No other agent has the same name, so a name without a Lease can be forgotten.
         let named: BTreeSet<_> = self.seen.values().map(|seen| &seen.record.holder).collect();
         self.lost.retain(|holder| named.contains(holder));
     }
 
-    /// Returns the agents that are there.
     fn members(&self, now: Timestamp) -> BTreeSet<&str> {
         let prefix = self.config.member_prefix();
         let members = self.seen.iter();
@@ -236,13 +238,12 @@ impl Assignment {
             .collect()
     }
 
-    /// Returns the Lease of a shard as it was last seen.
     fn sighting(&self, shard: u16) -> Option<&Sighting> {
         let name = self.config.shard(shard).name;
         self.seen.get(&name).or_else(|| self.gone.get(&name))
     }
 
-    /// Returns who has each shard.
+    /// The holder of each shard, by its number.
     fn holders(&self, now: Timestamp) -> Vec<Option<&String>> {
         let shards = 0..self.config.shards.get();
         shards
@@ -252,7 +253,7 @@ impl Assignment {
     }
 }
 
-/// Returns how many shards each agent should have: those that have the most keep one more than others, where it does not come out even.
+/// The number of shards for each agent. If the shards do not divide evenly, the agents with the most keep one more.
 fn targets<'a>(
     members: &BTreeSet<&'a str>,
     holders: &[Option<&String>],
@@ -271,7 +272,7 @@ fn count_of(holders: &[Option<&String>], member: &str) -> usize {
     own.count()
 }
 
-/// Returns who holds a Lease; somebody without a name where nobody knows.
+/// The holder of a Lease; an empty name if nobody knows the holder.
 fn holder(seen: &Sighting, now: Timestamp) -> Option<&String> {
     let holder = Some(&seen.record.holder).filter(|it| !it.is_empty() && now < seen.until());
     holder.or_else(|| seen.is_unknown(now).then_some(&UNKNOWN))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Grows from `min` by doubling to `max`; each wait is drawn from the upper half of its step, so that many agents
-/// that lost one server do not come back as one.
+/// A wait that doubles from `min` to `max`. Each wait is drawn from the upper half of its step, so that many agents do not reconnect to a
+/// lost server at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     min: Duration,
@@ -15,7 +15,6 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Returns a backoff that has not failed yet.
     #[must_use]
     pub(crate) const fn new(min: Duration, max: Duration, seed: u64) -> Self {
         Self {
@@ -26,7 +25,6 @@ impl Backoff {
         }
     }
 
-    /// Returns how long to wait after one more failure.
     pub(crate) fn next_wait(&mut self) -> Duration {
         let doubled = self
             .min
@@ -35,12 +33,11 @@ impl Backoff {
         self.jittered(doubled.min(self.max))
     }
 
-    /// Returns the longest wait, for what will not pass soon.
+    /// The longest wait, for failures that last.
     pub(crate) fn longest_wait(&mut self) -> Duration {
         self.jittered(self.max)
     }
 
-    /// Starts over after a success.
     pub(crate) const fn reset(&mut self) {
         self.failures = 0;
     }
@@ -51,7 +48,7 @@ impl Backoff {
         half + Duration::from_nanos(self.draw() % spread)
     }
 
-    /// Draws from `SplitMix64`: any seed will do, zero included.
+    /// Draws from `SplitMix64`. Any seed works, zero included.
     const fn draw(&mut self) -> u64 {
         let drawn = split_mix(self.random);
         self.random = self.random.wrapping_add(SPLIT_MIX_STEP);
@@ -59,10 +56,9 @@ impl Backoff {
     }
 }
 
-/// By how much the state of `SplitMix64` goes on from draw to draw.
+/// The increment of the state of `SplitMix64` per draw.
 const SPLIT_MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the output of `SplitMix64` for this state.
 pub(crate) const fn split_mix(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(SPLIT_MIX_STEP);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,7 +66,7 @@ pub(crate) const fn split_mix(state: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Returns the time `wait` after `now`, at most the end of time.
+/// Saturates at the end of time.
 pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
     let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
     now.checked_add(wait).unwrap_or(Timestamp::MAX)

@@ -20,7 +20,7 @@ use crate::{
     view::View,
 };
 
-/// The ramp of creates: rounds of 1, 2, 4, 8…, each begun when all of the one before succeeded (spec 6.2).
+/// The rounds of creates: 1, 2, 4, 8… operations. A round begins when the whole round before has succeeded (spec 6.2).
 #[derive(Clone, Debug)]
 pub(crate) struct SlowStart {
     total: u32,
@@ -30,15 +30,15 @@ pub(crate) struct SlowStart {
     stopped: bool,
 }
 
-/// A batch and what has become of it. Owned by [`Batches`](crate::batches::Batches).
+/// A batch and its state. Owned by [`Batches`](crate::batches::Batches).
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveBatch {
     pub(crate) batch: v1::Batch,
     pub(crate) owner: v1::ObjectRef,
     pub(crate) total: u32,
-    /// Its trace context, which its calls and outcomes have too.
+    /// The trace context of the batch, its calls and its outcomes.
     pub(crate) trace: Option<TraceContext>,
-    /// Whether it waits for its turn among the batches.
+    /// Whether the batch waits for its turn.
     pub(crate) queued: bool,
     ramp: SlowStart,
     ready: VecDeque<u32>,
@@ -58,7 +58,7 @@ enum Recheck {
 // === impl SlowStart ===
 
 impl SlowStart {
-    /// Returns a ramp over `total` operations whose first round has `initial` of them.
+    /// Creates a ramp over `total` operations, `initial` of them in the first round.
     #[must_use]
     pub(crate) fn new(total: u32, initial: u32) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl SlowStart {
         }
     }
 
-    /// Returns the operations of the next round; `None` while one is under way, after a failure and at the end.
+    /// The operations of the next round; `None` while a round is under way, after a failure and at the end.
     pub(crate) fn next_round(&mut self) -> Option<Range<u32>> {
         if self.stopped || self.awaited > 0 || self.begun == self.total {
             return None;
@@ -83,18 +83,17 @@ impl SlowStart {
         Some(round)
     }
 
-    /// Notes that an operation of the round succeeded.
     pub(crate) const fn succeeded(&mut self) {
         self.awaited = self.awaited.saturating_sub(1);
     }
 
-    /// Notes that an operation of the round did not; the operations of later rounds, returned once, will never start.
+    /// Ends the ramp after a failure. Returns, once, the operations of later rounds, which will never start.
     pub(crate) const fn failed(&mut self) -> Range<u32> {
         self.awaited = self.awaited.saturating_sub(1);
         self.stop()
     }
 
-    /// Begins no further round; the operations that will never start are returned once.
+    /// Begins no further round. Returns, once, the operations that will never start.
     pub(crate) const fn stop(&mut self) -> Range<u32> {
         let rest = self.begun..self.total;
         self.begun = self.total;
@@ -144,13 +143,13 @@ impl ActiveBatch {
         self.open == 0
     }
 
-    /// Returns whether a call of this batch waits to be made.
+    /// True if a call of this batch waits to be made.
     pub(crate) fn is_ready(&self) -> bool {
         self.recheck == Recheck::Wanted || !self.ready.is_empty()
     }
 
-    /// Returns whether the ReplicaSet is to be read live first; true once. It is not where no adoption would start: what a server asks
-    /// for against the rules costs the cluster nothing.
+    /// True, once, if the ReplicaSet must be read live first. If no adoption would start, no read is needed: a request against the rules
+    /// costs the cluster nothing.
     pub(crate) fn take_recheck(
         &mut self,
         view: &View,
@@ -178,10 +177,10 @@ impl ActiveBatch {
         self.ready.pop_front()
     }
 
-    /// Holds an operation against the guard and the rules, and says how it starts; a create has so much time.
+    /// Checks an operation against the guard and the rules, and returns its first step. `create_timeout` limits a create.
     ///
     /// # Errors
-    /// Says why it does not start.
+    /// The reason why the operation does not start.
     pub(crate) fn start(
         &self,
         operation: u32,
@@ -230,7 +229,7 @@ impl ActiveBatch {
         }
     }
 
-    /// Takes the live ReplicaSet. Returns why no adoption may start, if so.
+    /// Takes the live ReplicaSet. Returns an error if no adoption may start.
     pub(crate) fn handle_recheck(&mut self, answer: Answer) -> Result<(), v1::Failed> {
         if std::mem::replace(&mut self.recheck, Recheck::Over) != Recheck::Asked {
             return Ok(());
@@ -251,7 +250,7 @@ impl ActiveBatch {
         }
     }
 
-    /// Takes an operation's end. Returns the outcomes to report: its own first, then those of operations that will never start.
+    /// Takes an operation's end. Returns its outcome first, then the outcomes of operations that will never start.
     pub(crate) fn finish(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
         let rest = match &outcome {
             OutcomeKind::Done(_) => {
@@ -297,7 +296,7 @@ impl ActiveBatch {
         }
     }
 
-    /// Wraps an outcome; a second one for the same operation is dropped.
+    /// Wraps an outcome, and drops a second outcome of the same operation.
     fn record(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
         let Some(reported) = self
             .reported
@@ -399,7 +398,6 @@ fn go(
     }
 }
 
-/// Returns a trace context as messages carry it.
 pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {
     trace.map(|trace| trace.to_string()).unwrap_or_default()
 }

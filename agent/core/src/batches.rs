@@ -34,7 +34,8 @@ mod turns;
 
 use turns::{Turns, Weight};
 
-/// How long a watch may take to show a write of unknown effect that took effect at the last moment: so long it counts for the rules.
+/// How long a watch may take to show a write of unknown effect that took effect at the last moment. The write counts for the rules until
+/// then.
 const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
@@ -55,11 +56,10 @@ pub(crate) struct Batches {
     operations: usize,
 }
 
-/// What a call in flight is for.
 #[derive(Clone, Debug)]
 struct CallContext {
     batch: u64,
-    /// The uid of the ReplicaSet that is served.
+    /// The UID of the ReplicaSet of the call.
     owner: String,
     weight: Weight,
     purpose: Purpose,
@@ -74,7 +74,6 @@ enum Purpose {
 // === impl Batches ===
 
 impl Batches {
-    /// Returns an empty set that keeps at most `calls_max` calls in flight.
     #[must_use]
     pub(crate) fn new(
         calls_max: usize,
@@ -98,12 +97,11 @@ impl Batches {
         }
     }
 
-    /// Lets at most `calls_max` calls be in flight from here on.
     pub(crate) const fn limit_calls(&mut self, calls_max: usize) {
         self.calls_max = if calls_max == 0 { 1 } else { calls_max };
     }
 
-    /// Takes a batch that the guard let pass, or answers it with NOT_STARTED if its ReplicaSet has one in flight.
+    /// Takes a batch that passed the guard, or answers NOT_STARTED if its ReplicaSet has a batch in flight.
     pub(crate) fn handle_batch(&mut self, batch: v1::Batch) -> Result<(), Refusal> {
         let active = ActiveBatch::new(batch);
         if !self.served.insert(active.owner.uid.clone()) {
@@ -181,7 +179,7 @@ impl Batches {
         self.settle(batch);
     }
 
-    /// Starts no further operation: those not begun are answered with NOT_STARTED, those begun are brought to their end.
+    /// Starts no further operation. Operations that have not begun get NOT_STARTED; operations that have begun run to their end.
     pub(crate) fn stop(&mut self, cause: NotStartedCause, text: &str) {
         let active = self.active.values_mut();
         let outcomes: Vec<_> = active.flat_map(|active| active.stop(cause, text)).collect();
@@ -191,7 +189,7 @@ impl Batches {
         }
     }
 
-    /// Forgets all batches: their session is over. Calls in flight stay until they are answered.
+    /// Forgets all batches after the end of their session. Calls in flight stay until they are answered.
     pub(crate) fn abandon(&mut self) {
         for call in self.follow_ups.drain(..) {
             if let Some(context) = self.calls.remove(&call.id) {
@@ -205,7 +203,7 @@ impl Batches {
         self.operations = 0;
     }
 
-    /// Returns the next call to make, checked against the guard at this moment.
+    /// The next call to make, checked against the guard at this moment.
     pub(crate) fn poll_call(
         &mut self,
         now: Timestamp,
@@ -256,7 +254,7 @@ impl Batches {
         None
     }
 
-    /// Returns the number of another call, which is for no batch.
+    /// The number for a call that belongs to no batch.
     pub(crate) const fn next_call(&mut self) -> CallId {
         self.call_last += 1;
         CallId(self.call_last)
@@ -266,18 +264,16 @@ impl Batches {
         self.outcomes.pop_front()
     }
 
-    /// Returns the next event to record.
     pub(crate) fn poll_note(&mut self) -> Option<Note> {
         let note = self.notes.pop_front();
         note.or_else(|| self.budget.poll_note())
     }
 
-    /// Returns the next operations that a rule refused.
     pub(crate) fn poll_refused(&mut self) -> Option<Refused> {
         self.refused.pop_front()
     }
 
-    /// Returns until when creates may take effect of which nobody knows whether they did.
+    /// Until when creates with an unknown result may still take effect.
     pub(crate) fn unsettled_until(&self) -> Option<Timestamp> {
         self.unsettled.until()
     }
@@ -287,19 +283,16 @@ impl Batches {
         self.operations
     }
 
-    /// Returns the trace context of the batch that a call in flight serves.
     #[must_use]
     pub(crate) fn trace(&self, call: CallId) -> Option<TraceContext> {
         self.active.get(&self.calls.get(&call)?.batch)?.trace
     }
 
-    /// Returns how many calls wait for their answer.
     #[must_use]
     pub(crate) fn calls_in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// Notes operations that a rule refuses.
     fn note_refused(&mut self, owner: &v1::ObjectRef, refusal: &Refusal, operations: usize) {
         if let Some(rule) = refusal.rule {
             self.refused.push_back(Refused {
@@ -341,7 +334,7 @@ impl Batches {
         }
     }
 
-    /// Queues outcomes of batches in flight, which frees as many places under `max_operations_in_flight`.
+    /// Queues outcomes of batches in flight. Each outcome frees a place under `max_operations_in_flight`.
     fn push_outcomes(&mut self, outcomes: Vec<v1::Outcome>) {
         self.operations -= outcomes.len();
         self.outcomes.extend(outcomes);
@@ -364,7 +357,7 @@ impl Batches {
         Call { id, request }
     }
 
-    /// Retires a batch that is over, or lets it take its turn.
+    /// Removes a batch that is over, or queues it for its next turn.
     fn settle(&mut self, batch: u64) {
         let Some(active) = self.active.get_mut(&batch) else {
             return;
@@ -389,7 +382,7 @@ impl ActiveBatch {
     }
 }
 
-/// Counts an operation that is about to start, if it makes a pod more or one fewer.
+/// Counts an operation that is about to start, if it creates or deletes a pod.
 fn admit(
     budget: &mut Budget,
     now: Timestamp,
@@ -422,7 +415,7 @@ fn admit(
     })
 }
 
-/// Returns the class of an outcome for logs and metrics: `done`, or the word of the contract in lower case.
+/// The class of an outcome for logs and metrics: `done`, or the contract's word in lower case.
 #[must_use]
 pub(crate) fn outcome_class(outcome: &v1::Outcome) -> &'static str {
     match &outcome.outcome {

@@ -1,13 +1,13 @@
-//! How many pods may be created and deleted in a minute, whichever server asks.
+//! The limits of pods created and deleted in a minute, for any server.
 //!
-//! 1. Each operation counts for its ReplicaSet, its namespace and the cluster from its start on, for a minute.
-//! 2. A limit is a number, a percentage of the pods that ReplicaSets have there (of the most in that minute for deletes, of the fewest for
-//!    creates, and never less than the floor), or a multiple of the most that they wanted in that minute.
-//! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: one that is scaled to 0 is no mass
-//!    deletion.
-//! 4. What would exceed a limit is reported, or refused. Then its scope is held: no operation of its kind starts there.
-//! 5. A ReplicaSet of which another controller creates pods is held too, or reported ([`PodOfOther`]).
-//! 6. A hold ends when a person resumes it, or when its ReplicaSet is gone. Counting begins anew.
+//! 1. Each operation counts for its ReplicaSet, its namespace and the cluster, for a minute from its start.
+//! 2. A limit is a number, a percentage of the pods of ReplicaSets, or a multiple of the highest desired number in that minute. A
+//!    percentage is of the most pods in that minute for deletes, of the fewest for creates, and never below the floor.
+//! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: scaling one ReplicaSet to 0 is no
+//!    mass deletion.
+//! 4. The budget reports or refuses an operation beyond a limit. A refusal holds the scope: no operation of its kind starts there.
+//! 5. If another controller creates pods of a ReplicaSet, the budget holds or reports that ReplicaSet too ([`PodOfOther`]).
+//! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
 //!
 //! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
 
@@ -33,25 +33,25 @@ use crate::{
     rules::{Refusal, Rule},
 };
 
-/// How the detail of a hold begins that another controller led to.
+/// The prefix of the detail of a hold that another controller caused.
 const AT_WORK: &str = "another controller is at work: ";
 
 /// A scope in which operations of a kind do not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// The operations.
+    /// The kind of operations.
     pub verb: Verb,
     /// The scope.
     pub scope: Scope,
-    /// When it began.
+    /// When the hold began.
     pub since: Timestamp,
     /// The ReplicaSet whose operation would have exceeded the limit.
     pub replica_set: v1::ObjectRef,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// Which limit in numbers, or which other controller.
+    /// The exceeded limit in numbers, or the other controller.
     pub detail: String,
-    /// The ReplicaSets for which an event says that the budget holds them.
+    /// The ReplicaSets with an event about the hold.
     notified: HashSet<String>,
 }
 
@@ -64,14 +64,14 @@ pub enum Cause {
     OtherController,
 }
 
-/// What became of a scope.
+/// What happened to a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A limit was exceeded and the operation started all the same, or another controller is at work.
     Warned(Hold),
     /// A limit would have been exceeded, or another controller is at work: the scope is held.
     Held(Hold),
-    /// The scope is held no more.
+    /// The hold of the scope has ended.
     Ended(Hold),
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Budget {
     config: BudgetConfig,
     windows: BTreeMap<Key, Window>,
     holds: BTreeMap<Key, Hold>,
-    /// When the scopes were warned of last whose limit is exceeded.
+    /// The time of the last warning for each scope whose limit is exceeded.
     warned: BTreeMap<Key, Timestamp>,
     others: Others,
     swept: Timestamp,
@@ -94,7 +94,7 @@ type Key = (Verb, Scope);
 // === impl Hold ===
 
 impl Hold {
-    /// Returns what happened, and what ends it, for people.
+    /// Returns the cause of the hold and how to end it, for people.
     #[must_use]
     pub fn message(&self) -> String {
         let (verb, scope, since) = (self.verb.as_str(), &self.scope, self.since);
@@ -102,7 +102,7 @@ impl Hold {
         format!("{verb}s in {scope} are held since {since:.0}: {detail}; resume with: {command}")
     }
 
-    /// Returns the cause as the server words it.
+    /// The cause in the server's words.
     fn cause(&self) -> String {
         match self.cause {
             Cause::Limit => format!("{}: {}", self.scope.held(), self.detail),
@@ -113,7 +113,7 @@ impl Hold {
         }
     }
 
-    /// Returns the text of the event: the cause, and what ends it. It has no time, as it would then be another event for each hold.
+    /// The text of the event: the cause and how to end it. It has no time, because each hold would then be another event.
     fn event(&self) -> String {
         format!("{}; resume with: {}", self.cause(), self.scope.command())
     }
@@ -147,10 +147,10 @@ impl Budget {
         }
     }
 
-    /// Counts an operation for a ReplicaSet that is about to start; `sizes` says how many pods there are in a scope.
+    /// Counts an operation of a ReplicaSet that is about to start. `sizes` returns the numbers of pods in a scope.
     ///
     /// # Errors
-    /// Says which hold keeps it from starting.
+    /// The hold that keeps the operation from starting.
     pub(crate) fn admit(
         &mut self,
         now: Timestamp,
@@ -168,7 +168,7 @@ impl Budget {
             return Ok(());
         }
         for key in &keys {
-            // What is over its limit anyway need not be measured again.
+            // A scope over its limit need not be measured again.
             if self.warned.contains_key(key) {
                 continue;
             }
@@ -199,8 +199,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts a pod that another controller created, and leaves its ReplicaSet alone for a minute. Where that controller is at work, the ReplicaSet
-    /// is held until a person resumes it. An agent that only warns of other controllers goes on.
+    /// Counts a pod that another controller created, and leaves its ReplicaSet alone for a minute. If that controller is at work, the
+    /// ReplicaSet is held until a person resumes it. An agent that only warns of other controllers continues.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
         self.sweep(now);
         let PodOfOther {
@@ -226,7 +226,7 @@ impl Budget {
                 self.warn(hold(Verb::Create))
             }
             Action::Warn => {}
-            // The event is recorded at once, as the agent may have nothing to do there.
+            // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
             Action::Hold => {
                 for verb in Verb::ALL {
                     if !self.holds.contains_key(&(verb, own.clone())) {
@@ -237,7 +237,7 @@ impl Budget {
         }
     }
 
-    /// Ends the holds that a person resumes. Returns whether others than that of the one ReplicaSet ended.
+    /// Ends the holds that a person resumes. True if a hold of more than the one ReplicaSet ended.
     pub(crate) fn resume(&mut self, resume: &Resume) -> bool {
         let [own, namespace, cluster] = Scope::of(&resume.replica_set);
         let widest = match resume.extent {
@@ -257,7 +257,7 @@ impl Budget {
         !ended.is_empty() && resume.extent != Extent::ReplicaSet
     }
 
-    /// Ends the holds of ReplicaSets that are gone.
+    /// Ends the holds of deleted ReplicaSets.
     pub(crate) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         self.end(|scope| matches!(scope, Scope::ReplicaSet { uid, .. } if !is_there(uid)));
     }
@@ -274,7 +274,7 @@ impl Budget {
         self.notes.pop_front()
     }
 
-    /// Refuses operations of a ReplicaSet of which another controller created a pod within the last minute.
+    /// Refuses operations of a ReplicaSet if another controller created one of its pods within the last minute.
     fn check_others(&self, now: Timestamp, replica_set: &v1::ObjectRef) -> Result<(), Refusal> {
         let writer = self.others.writer(now, &replica_set.uid);
         match (writer, self.config.other_controller) {
@@ -294,7 +294,7 @@ impl Budget {
         }
     }
 
-    /// Refuses an operation in a scope that is held; each ReplicaSet that meets the hold gets one event.
+    /// Refuses an operation in a held scope. Each ReplicaSet that meets the hold gets one event.
     fn refuse(&mut self, key: &Key, replica_set: &v1::ObjectRef) -> Refusal {
         let hold = self.holds.get_mut(key).expect("the scope is held");
         let message = hold.message();
@@ -308,7 +308,7 @@ impl Budget {
         Refusal::new(hold.cause.rule(), message)
     }
 
-    /// Holds a scope that is not held yet, and tells people of it. Returns the refusal of its operations.
+    /// Holds a scope, unless it is held already, and notifies people. Returns the refusal of its operations.
     fn hold(&mut self, hold: Hold) -> Refusal {
         let key = (hold.verb, hold.scope.clone());
         let replica_set = hold.replica_set.clone();
@@ -317,10 +317,10 @@ impl Budget {
         self.refuse(&key, &replica_set)
     }
 
-    /// Reports what would be held.
+    /// Reports a hold without holding the scope.
     fn warn(&mut self, hold: Hold) {
         let message = match hold.cause {
-            // Nothing is held, so that no cause of the server says the same.
+            // Nothing is held, so the server reports no cause with the same text.
             Cause::Limit => format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
             Cause::OtherController => hold.cause(),
         };
@@ -332,7 +332,7 @@ impl Budget {
         self.changes.push_back(Change::Warned(hold));
     }
 
-    /// Returns by how much one more operation of the ReplicaSet `own` would exceed the limit of a scope of these sizes.
+    /// How one more operation of the ReplicaSet `own` would exceed the limit of a scope of these sizes; `None` if it would not.
     fn excess(&self, key: &Key, own: &Key, sizes: Sizes) -> Option<String> {
         let (verb, scope) = key;
         let limits = self.limits(*verb);
@@ -377,7 +377,7 @@ impl Budget {
         ))
     }
 
-    /// Returns the most operations in a scope that are of one ReplicaSet, one more of `own` included.
+    /// The highest number of operations of one ReplicaSet in a scope, with one more of `own`.
     fn most_of_one(&self, (verb, scope): &Key, own: &Key) -> u32 {
         let of_one = |(key, window): (&Key, &Window)| {
             let is_one = key.0 == *verb && matches!(key.1, Scope::ReplicaSet { .. });
@@ -387,7 +387,7 @@ impl Budget {
         self.windows.iter().filter_map(of_one).max().unwrap_or(1)
     }
 
-    /// Ends holds, and forgets what was counted within their scopes.
+    /// Ends holds, and forgets the counts within their scopes.
     fn end(&mut self, ends: impl Fn(&Scope) -> bool) -> Vec<Hold> {
         let mut ended = Vec::new();
         self.holds.retain(|(_, scope), hold| {
@@ -406,7 +406,7 @@ impl Budget {
         ended
     }
 
-    /// Forgets what is older than a minute.
+    /// Forgets counts older than a minute.
     fn sweep(&mut self, now: Timestamp) {
         if since(now, self.swept) < BUCKET && self.swept <= now {
             return;

@@ -11,7 +11,7 @@ use crate::{
 pub(crate) const SESSION: &str = "s-1";
 pub(crate) const EPOCH: i64 = 7;
 
-/// The ReplicaSet default/web of uid `rs`.
+/// The ReplicaSet default/web with the UID `rs`.
 pub(crate) fn replica_set(version: u64, generation: i64) -> ReplicaSet {
     let labels = [("app".to_owned(), "web".to_owned())];
     let projected = v1::ReplicaSet {
@@ -53,7 +53,7 @@ pub(crate) fn pod(name: &str, version: u64) -> v1::Pod {
     }
 }
 
-/// How the pods of default/web name it.
+/// The owner reference of the pods of default/web.
 pub(crate) fn controller() -> v1::OwnerReference {
     v1::OwnerReference {
         api_version: "apps/v1".into(),
@@ -92,12 +92,10 @@ pub(crate) fn replica_set_of_uid(uid: &str, version: u64) -> ReplicaSet {
     set
 }
 
-/// The answer of a cluster that did as it was asked.
 pub(crate) fn replied(pod: v1::Pod) -> Result<Reply, ApiError> {
     Ok(Reply::Pod(Box::new(pod)))
 }
 
-/// The answer of a cluster that shows a ReplicaSet.
 pub(crate) fn replied_set(set: ReplicaSet) -> Result<Reply, ApiError> {
     Ok(Reply::ReplicaSet(Box::new(set)))
 }
@@ -169,7 +167,7 @@ pub(crate) fn write_status(replicas: i32) -> Action {
     })
 }
 
-/// A guard of the session that holds nothing against the rules: most tests are about something else.
+/// A guard of the session that checks no rules, for tests of other things.
 pub(crate) fn guard() -> Guard {
     Guard {
         session_id: Some(SESSION.into()),
@@ -204,7 +202,7 @@ pub(crate) fn refusal(code: u16, reason: &str) -> ApiError {
     }
 }
 
-/// Returns an outcome in one word: `done`, the class of the failure, or the cause of not starting.
+/// An outcome in one word: `done`, the class of the failure, or the cause of not starting.
 pub(crate) fn word(outcome: &v1::Outcome) -> &'static str {
     match outcome.outcome.as_ref().expect("an outcome says something") {
         OutcomeKind::Done(done) if done.already_existed => "already existed",

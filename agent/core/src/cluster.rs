@@ -1,4 +1,4 @@
-//! The port to a cluster: what the agent needs of one, and nothing else.
+//! The port to a cluster: the requests that the agent needs, and nothing else.
 
 use std::future::Future;
 
@@ -10,13 +10,13 @@ use crate::{
     watch::{List, WatchEvent},
 };
 
-/// A watch that is open. A reader that is slow slows it, and loses nothing.
+/// An open watch. A slow reader slows the watch, and loses nothing.
 pub trait EventStream: Send + 'static {
-    /// Returns the next events that have come; `None` once the watch has ended.
+    /// Returns the next events; `None` once the watch has ended.
     fn next(&mut self) -> impl Future<Output = Option<Vec<WatchEvent>>> + Send;
 }
 
-/// A list that is being read.
+/// A list in progress.
 pub trait PageStream: Send + 'static {
     /// Returns the next page; `None` after the last, or after an error.
     fn next(&mut self) -> impl Future<Output = Option<Result<List, ApiError>>> + Send;
@@ -26,33 +26,33 @@ pub trait PageStream: Send + 'static {
 ///
 /// Implementations must not retry: a repeated create could create a second pod. [`Request`] is the closed set of calls.
 pub trait Cluster: Clone + Send + Sync + 'static {
-    /// How it is listed.
+    /// The pages of a list.
     type Pages: PageStream;
-    /// How it is watched.
+    /// The events of a watch.
     type Events: EventStream;
 
-    /// Reads the uid of the namespace kube-system, by which the cluster is known.
+    /// Reads the UID of the namespace kube-system, which identifies the cluster.
     fn uid(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
 
     /// Lists all objects of a kind from the newest state.
     fn list(&self, kind: Kind) -> Self::Pages;
 
-    /// Reads the newest version of a kind: that of a list from the newest state, of which no more than one object is read.
+    /// Reads the newest version of a kind: the version of a list from the newest state, limited to one object.
     fn newest_version(&self, kind: Kind) -> impl Future<Output = Result<String, ApiError>> + Send;
 
-    /// Watches a kind from a version on.
+    /// Watches a kind from a version.
     fn watch(
         &self,
         kind: Kind,
         from: String,
     ) -> impl Future<Output = Result<Self::Events, ApiError>> + Send;
 
-    /// Returns how many calls in flight the cluster bears at the moment. More are made, and wait.
+    /// Returns how many calls in flight the cluster can take now. Further calls are made, and wait.
     fn calls_max(&self) -> usize {
         usize::MAX
     }
 
-    /// Writes an event, where the cluster keeps any.
+    /// Writes an event, if the cluster keeps events.
     fn record(&self, event: Event) -> impl Future<Output = Result<(), ApiError>> + Send {
         let _ = event;
         std::future::ready(Ok(()))

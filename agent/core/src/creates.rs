@@ -1,7 +1,7 @@
-//! Until when a create may take effect, and which creates of unknown effect are still within that time.
+//! Until when a create may take effect, and which creates with an unknown result are within that time.
 //!
-//! A create that goes unanswered is repeated under its name, which the session knows. The next session knows nothing of it and
-//! uses other names: it must not begin before such a create has taken effect or never will.
+//! The session repeats an unanswered create under the same name. The next session does not know that name and uses others, so it must begin
+//! only when such a create has taken effect or never will.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,26 +13,25 @@ use crate::{
     operation::{Answer, Stage},
 };
 
-/// How long the store of an API server, etcd, works on a request at most: its own 5 s and two election timeouts of 1 s.
+/// How long etcd, the store of an API server, works on a request at most: its own 5 s and two election timeouts of 1 s.
 pub const ETCD_REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// What a request may take from the moment when its time is measured until the API server measures it, and by how much the
-/// clocks of the two may differ meanwhile.
+/// The delay between the start of a request's timeout at the agent and at the API server, with the drift of their clocks meanwhile.
 pub const TRANSIT: Duration = Duration::from_secs(1);
 
 /// The times of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateLimits {
-    /// How long the cluster may work on a create. Each create carries it, and the cluster gives the create up then.
+    /// How long the cluster may work on a create. Each create carries this timeout, after which the cluster gives up.
     pub timeout: Duration,
-    /// How long after that a create may still take effect: on its way to the cluster, or in the cluster's store.
+    /// How much later a create may still take effect: in transit, or in the cluster's store.
     pub margin: Duration,
 }
 
-/// An operation: its batch, and its number in it.
+/// An operation: its batch and its number in the batch.
 type Operation = (u64, u32);
 
-/// The creates that were answered by nothing that says what became of them.
+/// The creates whose answers do not tell their effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsettled {
     limits: CreateLimits,
@@ -42,7 +41,7 @@ pub(crate) struct Unsettled {
 // === impl CreateLimits ===
 
 impl CreateLimits {
-    /// Returns the limits for a cluster whose store works on a request for so long.
+    /// Returns the limits for a cluster whose store works on a request for at most `request_timeout`.
     #[must_use]
     pub const fn of_store(request_timeout: Duration) -> Self {
         Self {
@@ -68,18 +67,17 @@ impl Unsettled {
         }
     }
 
-    /// Returns how long the cluster may work on a create.
     pub(crate) const fn timeout(&self) -> Duration {
         self.limits.timeout
     }
 
-    /// Returns until when a write may take effect that was answered by now, and does not say what it did.
+    /// Until when a write may take effect if its answer, received at `now`, does not tell its effect.
     pub(crate) fn end(&self, now: Timestamp) -> Timestamp {
-        // It was sent before now, whenever that was.
+        // The write left before now, at an unknown time.
         after(now, self.limits.timeout.saturating_add(self.limits.margin))
     }
 
-    /// Takes the answer to a call, which may leave open whether a pod was created, or resolve it.
+    /// Takes the answer to a call, which may leave open whether a pod was created, or settle it.
     pub(crate) fn handle_answer(
         &mut self,
         now: Timestamp,
@@ -97,7 +95,7 @@ impl Unsettled {
         }
     }
 
-    /// Returns when all of them are settled; `None` if there never was one.
+    /// When all creates are settled; `None` if there never was one.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         self.until.values().max().copied()
     }

@@ -1,9 +1,9 @@
-//! Pods that were created while the versions of the cluster went back, or may have been, and that no list has shown yet.
+//! Pods created, or maybe created, while the versions of the cluster went back, and not shown by a list since.
 //!
-//! An API server that keeps running while its store is put back lists the lost history from its cache, for as long as it runs. An agent that
-//! believed such a list would miss each pod that it has just created, and create another one in every session. So a list of pods is used
-//! only if it shows the pods in doubt, or if its version is below those that were lost, as that of the new history is. A pod that is not
-//! listed is read live: one that is gone is in doubt no more.
+//! An API server that keeps running while its store is restored lists the lost history from its cache, for as long as it runs. An agent
+//! that believed such a list would miss each pod that it has just created, and create another one in every session. So the agent uses a
+//! list of pods only if the list shows the pods in doubt, or if its version is below the lost versions. Versions of the new history are
+//! below them. The agent reads unlisted pods live; a deleted pod is out of doubt.
 
 use decree::v1::{self, FailureClass};
 
@@ -18,13 +18,13 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doubts {
     pods: Vec<Doubt>,
-    /// The newest version that the cluster had reached before its versions went back.
+    /// The newest version before the versions went back.
     lost: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Doubt {
-    /// Without a UID as long as nothing has told whether there is such a pod.
+    /// The UID is empty until an answer shows that the pod exists.
     pod: v1::ObjectRef,
     is_listed: bool,
     read: Read,
@@ -40,7 +40,7 @@ enum Read {
 // === impl Doubts ===
 
 impl Doubts {
-    /// Takes a pod whose version is no higher than what the cluster had reached.
+    /// Takes a pod whose version is not above the version that the cluster had reached.
     pub(crate) fn push(&mut self, pod: &v1::Pod, reached: u64) {
         let pod = v1::ObjectRef {
             namespace: pod.namespace.clone(),
@@ -50,7 +50,7 @@ impl Doubts {
         self.push_ref(pod, reached);
     }
 
-    /// Takes a pod whose create has no answer, and what the cluster had reached when it left.
+    /// Takes a pod whose create is unanswered, and the version that the cluster had reached when the create left.
     pub(crate) fn push_unanswered(&mut self, (namespace, name): PodName, reached: u64) {
         let uid = String::new();
         let pod = v1::ObjectRef {
@@ -70,8 +70,7 @@ impl Doubts {
         });
     }
 
-    /// Takes the next page of a list of pods. Returns whether the list may be used so far: the last page of one that does not show all pods in
-    /// doubt may not.
+    /// Takes the next page of a list of pods. False for the last page of a list that does not show all pods in doubt.
     pub(crate) fn allow(&mut self, page: &List) -> bool {
         let Items::Pods(pods) = &page.items else {
             return true;
@@ -110,7 +109,7 @@ impl Doubts {
         self.pods.len()
     }
 
-    /// Returns the next pod to read live; `next_id` numbers the call.
+    /// The next pod to read live; `next_id` numbers the call.
     pub(crate) fn poll_read(
         &mut self,
         next_id: impl FnOnce() -> CallId,
@@ -125,7 +124,7 @@ impl Doubts {
         Some((id, request))
     }
 
-    /// Takes the answer to a call, if it is one of these.
+    /// Takes the answer to a call, if the call is one of these reads.
     pub(crate) fn handle_answer(&mut self, id: CallId, answer: &Answer) {
         let is_asked = |doubt: &Doubt| doubt.read == Read::Asked(id);
         let Some(place) = self.pods.iter().position(is_asked) else {

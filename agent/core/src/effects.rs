@@ -1,4 +1,4 @@
-//! What calls mean for the view: what they are about to do when they begin, and what they did when they are answered.
+//! The effects of calls on the view: expected effects when calls begin, and actual effects when answers come.
 
 use decree::v1::FailureClass;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::{
     view::View,
 };
 
-/// Notes that the first call of an operation for a ReplicaSet is made.
+/// Notes the first call of an operation for a ReplicaSet.
 pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
     match step {
         Stage::Create { name } => view.pods.begin_create(replica_set, name),
@@ -27,7 +27,7 @@ pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
     }
 }
 
-/// Takes the answer to a call of an operation for a ReplicaSet. Where it leaves the effect open, there may be one until `end`.
+/// Takes the answer to a call of an operation for a ReplicaSet. An effect that the answer leaves open may come until `end`.
 pub(crate) fn answered(
     view: &mut View,
     replica_set: &str,
@@ -73,7 +73,7 @@ pub(crate) fn answered(
     }
 }
 
-/// Takes what a read shows that belongs to no operation.
+/// Takes the answer to a read that belongs to no operation.
 pub(crate) fn absorb(view: &mut View, answer: &Answer) {
     match answer {
         Ok(Reply::Pod(pod)) => view.absorb_pod(pod),

@@ -1,6 +1,6 @@
-//! Frames of the server as bytes: read only where what they would take is in proportion to what they are.
+//! Decoding of the server's frames, if their size in memory is in proportion to their bytes.
 //!
-//! An empty message in a list is two bytes on the wire and hundreds in memory. So the entries of all lists are counted before any is made.
+//! An empty message in a list takes two bytes on the wire and hundreds in memory. So all list entries are counted before decoding.
 
 use bytes::{Buf, Bytes};
 use decree::v1;
@@ -10,22 +10,22 @@ use prost::{
 };
 use thiserror::Error;
 
-/// The most entries of lists of messages that a frame may have. A reference to a pod takes more than 40 bytes, so a frame of an honest server
-/// is larger than any may be before it has as many.
+/// The most list entries in a frame. A pod reference takes more than 40 bytes, so a frame of an honest server reaches the maximum size
+/// first.
 const ENTRIES_MAX: usize = 100_000;
-/// Names of pods that are shorter than this are counted too; an honest one has five random characters behind what `generateName` is.
+/// Shorter pod names are counted too; an honest name has five random characters after its `generateName`.
 const NAME_BYTES_MIN: usize = 6;
 
-/// Why bytes are not read.
+/// Why bytes are not decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FrameError {
-    /// They are no frame.
+    /// The bytes are no frame.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
     /// A field is longer than its message.
     #[error("a field is longer than its message")]
     Short,
-    /// It has more entries in its lists than any that is meant.
+    /// The lists have more entries than any honest frame.
     #[error("the lists of a frame have more than {ENTRIES_MAX} entries")]
     TooManyEntries,
 }
@@ -39,14 +39,14 @@ static RESPONSE: ListFields = ListFields {
     fields: &[(3, &ListFields::BATCHES), (7, &REJECTION)],
     bytes_min: usize::MAX,
 };
-/// How deep messages are in each other where they are read at all: prost goes no deeper.
+/// The deepest nesting of messages that prost decodes.
 const DEPTH_MAX: usize = 100;
 
-/// What is counted of a field.
+/// The parts of a message to count.
 struct ListFields {
-    /// The fields of a message that are messages and have lists in them, or are lists themselves.
+    /// The fields with messages that contain lists, and the fields that are lists.
     fields: &'static [(u32, &'static Self)],
-    /// PodChange if it is shorter.
+    /// A message shorter than this counts as an entry.
     bytes_min: usize,
 }
 
@@ -81,10 +81,10 @@ impl ListFields {
     }
 }
 
-/// Reads a frame of the server.
+/// Decodes a frame of the server.
 ///
 /// # Errors
-/// If it is none, or would take far more than it is.
+/// If the bytes are no frame, or would take far more memory than their size.
 pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
     let mut left = ENTRIES_MAX;
     count(bytes.clone(), &RESPONSE, DEPTH_MAX, &mut left)?;
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(reading(&few), Ok(few));
         let many = reading(&nested(10, ENTRIES_MAX));
         assert_eq!(many, Err(FrameError::TooManyEntries));
-        // Deeper than prost goes. Such bytes are made by hand, as it would write them by a call in a call.
+        // Nested deeper than prost decodes. The bytes are handmade, as prost would encode such messages recursively.
         let mut bytes = Vec::new();
         for _ in 0..2_000 {
             let mut outer = vec![5 << 3 | 2];
@@ -279,7 +279,7 @@ mod tests {
         assert!(matches!(deep, Err(FrameError::Malformed(_))), "{deep:?}");
     }
 
-    /// Holds a shape against the message that it is of: each list counts, and each message with lists in it is looked into.
+    /// Checks a shape against its message: the shape has each list, and each message that contains lists.
     fn check(messages: &Messages, name: &str, shape: &ListFields, within: &[&str]) -> bool {
         if within.contains(&name) {
             return true;

@@ -1,8 +1,7 @@
-//! The agent's own conditions: what must hold before a batch is taken, and again just before each operation starts.
+//! The agent's own conditions for a batch, checked on arrival and again just before each operation starts.
 //!
-//! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of
-//! namespaces, whatever the server asks for. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name
-//! and uid, or has no effect.
+//! **Invariant:** a batch of another session or epoch has no effect. **Invariant:** no effect leaves the allow list of namespaces, for any
+//! request of a server. **Invariant:** a batch serves exactly the ReplicaSet that it names, by namespace, name and UID, or has no effect.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,7 @@ use crate::{
 /// The most operations that one batch may carry: the upper end of what `burst_replicas` allows.
 pub const OPERATIONS_MAX: usize = 5_000;
 
-/// What a batch and its operations are checked against. Changed only when a session begins or ends.
+/// The conditions for batches and their operations. Changed only when a session begins or ends.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     /// The session that batches must belong to; `None` refuses all.
@@ -27,18 +26,17 @@ pub struct Guard {
     pub epoch: i64,
     /// The namespaces in which effects are allowed; empty for all.
     pub namespaces: BTreeSet<String>,
-    /// The shard whose namespaces they are; all of the cluster's without.
+    /// The shard whose namespaces are allowed; `None` allows the namespaces of all shards.
     pub namespaces_of: Option<Shard>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub operations_in_flight_max: usize,
-    /// Whether operations start that the [`rules`](crate::rules) refuse.
+    /// Whether operations start that break the [`rules`](crate::rules).
     pub lenient: bool,
 }
 
 // === impl Guard ===
 
 impl Guard {
-    /// Returns whether objects of all namespaces concern this agent.
     pub(crate) fn allows_all_namespaces(&self) -> bool {
         self.namespaces.is_empty() && self.namespaces_of.is_none()
     }
@@ -53,10 +51,10 @@ impl Guard {
                 .is_none_or(|shard| shard.contains(namespace))
     }
 
-    /// Checks a batch on arrival, `in_flight` being the operations under way.
+    /// Checks a batch on arrival; `in_flight` operations are under way.
     ///
     /// # Errors
-    /// Says why none of its operations starts.
+    /// The reason why none of its operations starts.
     pub fn check_batch(&self, batch: &v1::Batch, in_flight: usize) -> Result<(), Refusal> {
         let guard = batch.guard.clone().unwrap_or_default();
         if self.session_id.as_deref() != Some(guard.session_id.as_str()) {
@@ -68,7 +66,8 @@ impl Guard {
             return Err(Refusal::new(Rule::Session, text));
         }
         let count = operation_count(batch);
-        // The server sends a batch above the bound only when nothing else is in flight. Refusing it would make the server resend it for ever.
+        // The server sends a batch above the bound only when nothing else is in flight. Refusing it would make the server resend it
+        // forever.
         let bound = self.operations_in_flight_max;
         let is_over = bound != 0 && in_flight != 0 && in_flight.saturating_add(count) > bound;
         if count > OPERATIONS_MAX || is_over {
@@ -78,10 +77,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks the ReplicaSet of a batch, and returns it: when the batch comes, and again before each operation, as time has passed since.
+    /// Checks the ReplicaSet of a batch, and returns it: on arrival, and again before each operation.
     ///
-    /// The uid finds the template and the owner of new pods, the namespace and the name say where calls go: were they of different
-    /// ReplicaSets, a batch could carry the template of one namespace into another.
+    /// The UID finds the template and the owner of new pods; the namespace and the name direct the calls. If they named different
+    /// ReplicaSets, a batch could copy a template into another namespace.
     pub(crate) fn check_replica_set<'a>(
         &self,
         view: &'a View,

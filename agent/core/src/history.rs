@@ -1,11 +1,12 @@
-//! The history of the cluster: which versions it has shown, and whether it has gone back behind them.
+//! The history of the cluster: the versions that it has shown, and whether they went back.
 //!
-//! A version is a revision of the store of the API server, which only grows. It falls where the store is put back to a backup, or where
-//! another cluster answers at the address. Then nothing holds that the agent knows: objects that it has seen never were, a watch from the
-//! newest version stays silent until the store is there again, and the answer to a write looks older than what has been seen.
+//! A version is a revision of the store of the API server, which only grows. It falls if the store is restored from a backup, or if another
+//! cluster answers at the address. Then the agent's knowledge is void. The objects that it has seen never existed, and the answer to a
+//! write looks older than the objects. A watch from the newest version stays silent until the store reaches that version.
 //!
-//! Lists and answers tell, and in a quiet cluster the agent asks now and then. Each answer is held against what was known when its request
-//! left: what comes meanwhile may be newer. Versions of different kinds are not compared, as each kind may have a store of its own.
+//! Lists and answers show a fall, and in a quiet cluster the agent requests the version now and then. Each answer is compared with the
+//! version known when its request left, as newer versions may come meanwhile. Versions of different kinds are not compared, as each kind
+//! may have its own store.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,17 +21,17 @@ use crate::{
     backoff::{Backoff, after},
 };
 
-/// How many lists in a row may be older than a write that was answered before the list was asked for. An API server that answers from a cache
-/// is behind for a moment, and a store that has been put back is for long.
+/// How many lists in a row may be older than a write that was answered before the list began. An API server with a cache is behind for a
+/// moment, and a restored store for long.
 const OLDER_LISTS_MAX: u32 = 5;
-/// How many creates without an answer are remembered. A read follows each, unless its session ends before.
+/// How many unanswered creates are remembered. A read follows each, unless its session ends before.
 const UNANSWERED_MAX: usize = 1_024;
 
-/// What it means that versions go back, for people.
+/// The meaning of versions that go back, for people.
 pub const MEANING: &str =
     "the cluster was restored from a backup, or another cluster answers at its address";
 
-/// The number of a question for the newest version; answers to an older number are stale.
+/// The number of a request for the newest version. Answers to an older number are stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(pub u64);
 
@@ -41,37 +42,36 @@ pub struct WentBack {
     pub kind: Kind,
     /// The version that the cluster had reached.
     pub from: u64,
-    /// The version that it has now, which is lower, or was given to a write and is no higher.
+    /// The present version of the cluster. It is lower than `from`; a version given to a write may also be equal.
     pub to: u64,
 }
 
-/// What is known of the history of both kinds. Owned and changed by one [`Agent`](crate::agent::Agent).
+/// The known history of both kinds. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     kinds: [Versions; 2],
-    /// The calls in flight whose answers are held against what was known when they left.
+    /// The calls in flight, with what was known when each left.
     writes: HashMap<CallId, Write>,
-    /// The creates without an answer, by the namespace and name of the pod: a read tells which version it was given, if any.
+    /// The unanswered creates, by pod. A read tells which version the pod was given, if any.
     unanswered: BTreeMap<PodName, Write>,
     asked_last: u64,
     /// How often the versions went back.
     number: u32,
 }
 
-/// A write in flight, or a read that tells what became of it.
+/// A write in flight, or a read that tells the effect of one.
 #[derive(Clone, Debug)]
 struct Write {
     written: Written,
-    /// The version that was known when it left.
+    /// The known version when the write left.
     reached: u64,
-    /// The number of the history in which it left.
+    /// The number of the history in which the write left.
     history: u32,
 }
 
-/// What a write changes.
 #[derive(Clone, Debug)]
 enum Written {
-    /// The namespace and name of a new pod, which is given a version of its own.
+    /// A new pod, which is given a new version.
     Pod(PodName),
     /// The status of a ReplicaSet. A write that changes nothing is given the version that was seen.
     Status,
@@ -82,27 +82,27 @@ pub(crate) type PodName = (String, String);
 
 #[derive(Clone, Debug)]
 struct Versions {
-    /// The newest that lists and watches have shown.
+    /// The newest version that lists and watches have shown.
     shown: Option<u64>,
-    /// The same when the list that is under way was asked for.
+    /// The value of `shown` when the current list began.
     shown_before: Option<u64>,
-    /// The newest write that was answered by then.
+    /// The newest write that was answered before the current list began.
     written_before: Option<u64>,
-    /// How many lists in a row were older than that write.
+    /// How many lists in a row were older than `written_before`.
     older_lists: u32,
     question: Question,
-    /// How long after an answer the next question is; `None` where none is asked.
+    /// The wait from an answer to the next request; `None` without requests.
     every: Option<Backoff>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    /// None is asked before the kind is watched.
+    /// There is no request before the kind is watched.
     Idle,
     Due(Timestamp),
     Asked {
         id: VersionId,
-        /// What the cluster had reached by then.
+        /// The version that the cluster had reached when the request left.
         reached: Option<u64>,
     },
 }
@@ -123,8 +123,8 @@ impl fmt::Display for WentBack {
 // === impl History ===
 
 impl History {
-    /// Returns a history of which nothing is known. The newest versions are asked for at this interval at most, and after half of it at least;
-    /// never without one. The seed decides which.
+    /// Creates a history without versions. Requests for the newest versions follow each other after at most `ask_every`, and at least half
+    /// of it. The seed determines the wait; `None` disables the requests.
     pub(crate) fn new(ask_every: Option<Duration>, seed: u64) -> Self {
         Self {
             kinds: Kind::ALL.map(|kind| Versions::new(kind, ask_every, seed)),
@@ -135,8 +135,8 @@ impl History {
         }
     }
 
-    /// Forgets all versions: another history begins. Returns the pods whose creates have no answer and may have taken effect in it, each with the
-    /// version that the cluster had reached.
+    /// Forgets all versions when another history begins. Returns the pods of unanswered creates that may have taken effect in it, each with
+    /// the version that the cluster had reached.
     pub(crate) fn forget(&mut self) -> Vec<(PodName, u64)> {
         self.number += 1;
         self.kinds.iter_mut().for_each(Versions::forget);
@@ -146,23 +146,22 @@ impl History {
             .collect()
     }
 
-    /// Notes the version up to which a list or watch has shown a kind.
     pub(crate) fn note_shown(&mut self, kind: Kind, version: Option<u64>) {
         let shown = &mut self.of(kind).shown;
         *shown = (*shown).max(version);
     }
 
-    /// Notes that a list is asked for, after the write of this version was answered.
+    /// Notes that a list begins; `written` is the newest answered write.
     pub(crate) const fn begin_list(&mut self, kind: Kind, written: Option<u64>) {
         let versions = self.of(kind);
         versions.shown_before = versions.shown;
         versions.written_before = written;
     }
 
-    /// Takes the version of that list.
+    /// Checks the version of that list.
     ///
     /// # Errors
-    /// If it is older than what had been shown, or again and again older than what had been written.
+    /// If it is older than the version already shown, or repeatedly older than the newest write.
     pub(crate) fn check_list(&mut self, kind: Kind, version: &str) -> Result<(), WentBack> {
         let Some(version) = parse_version(version) else {
             return Ok(());
@@ -173,7 +172,7 @@ impl History {
             Ok(()) => versions.older_lists = 0,
             Err(went_back) => {
                 versions.older_lists += 1;
-                // The next page of a list that is not used is not looked at.
+                // The further pages of an unused list are ignored.
                 if versions.older_lists >= OLDER_LISTS_MAX {
                     return Err(went_back);
                 }
@@ -182,7 +181,7 @@ impl History {
         Ok(())
     }
 
-    /// Notes that the create of a pod leaves, after the write of this version was answered.
+    /// Notes that the create of a pod leaves; `written` is the newest answered write.
     pub(crate) fn begin_create(
         &mut self,
         id: CallId,
@@ -194,7 +193,7 @@ impl History {
         self.begin_write(id, pod, reached);
     }
 
-    /// Notes that a write of a status leaves, of a ReplicaSet that was seen with this version.
+    /// Notes that a status write leaves, for a ReplicaSet seen at this version.
     pub(crate) fn begin_status(&mut self, id: CallId, seen: Option<u64>) {
         self.begin_write(id, Written::Status, seen);
     }
@@ -210,7 +209,7 @@ impl History {
         self.writes.insert(id, write);
     }
 
-    /// Notes that a read of a pod leaves, which may be one whose create has no answer.
+    /// Notes that a read of a pod leaves. The create of the pod may be unanswered.
     pub(crate) fn begin_read(&mut self, id: CallId, (namespace, name): (&str, &str)) {
         let pod = (namespace.to_owned(), name.to_owned());
         if let Some(write) = self.unanswered.remove(&pod) {
@@ -218,7 +217,7 @@ impl History {
         }
     }
 
-    /// Notes that a call has no answer, or one that leaves open whether its write took effect. Returns the pod of a create that left before the
+    /// Notes that a call is unanswered, or that its answer leaves the effect open. Returns the pod of a create that left before the
     /// versions went back, with the version that the cluster had reached.
     pub(crate) fn leave_open(&mut self, id: CallId) -> Option<(PodName, u64)> {
         let write = self.writes.remove(&id)?;
@@ -230,15 +229,15 @@ impl History {
             return Some((pod, write.reached));
         }
         if self.unanswered.len() >= UNANSWERED_MAX {
-            // They are of sessions that ended before the read.
+            // The entries are of sessions that ended before their reads.
             self.unanswered.clear();
         }
         self.unanswered.insert(pod, write);
         None
     }
 
-    /// Takes the version that a write was given; nothing where it was given none. Returns what went back if it is lower than it can be, and
-    /// whether that is news: other writes may have told already.
+    /// Takes the version that a write was given, if any. Returns the fall if the version is too low, and whether the fall is news: other
+    /// writes may have shown it already.
     pub(crate) fn check_write(
         &mut self,
         id: CallId,
@@ -252,7 +251,7 @@ impl History {
         let to = version.and_then(parse_version)?;
         let (kind, went_back) = match written {
             Written::Pod(pod) => {
-                // A create that went unanswered before was repeated, or its pod was read.
+                // An unanswered create was repeated, or its pod was read.
                 self.unanswered.remove(&pod);
                 (Kind::Pod, to <= from)
             }
@@ -261,7 +260,6 @@ impl History {
         went_back.then_some((WentBack { kind, from, to }, history == self.number))
     }
 
-    /// Notes that a kind is watched from now on, or is not.
     pub(crate) fn set_watched(&mut self, now: Timestamp, kind: Kind, is_watched: bool) {
         let versions = self.of(kind);
         match versions.question {
@@ -273,7 +271,7 @@ impl History {
         }
     }
 
-    /// Lets the versions of all kinds that are watched be asked for at once: something else went back.
+    /// Requests the versions of all watched kinds at once, as something else went back.
     pub(crate) fn ask_now(&mut self, now: Timestamp) {
         for versions in &mut self.kinds {
             if let Question::Due(due) = &mut versions.question {
@@ -282,7 +280,7 @@ impl History {
         }
     }
 
-    /// Returns the question for the newest version of a kind if it is due. `written` is the newest write that was answered.
+    /// The request for the newest version of a kind, if due. `written` is the newest answered write.
     pub(crate) fn poll_question(
         &mut self,
         now: Timestamp,
@@ -300,10 +298,10 @@ impl History {
         Some(id)
     }
 
-    /// Takes the answer. One that failed says nothing.
+    /// Checks the answer. A failed request tells nothing.
     ///
     /// # Errors
-    /// If it is older than what was known before.
+    /// If the version is older than what was known before.
     pub(crate) fn check_version(
         &mut self,
         now: Timestamp,
@@ -325,7 +323,6 @@ impl History {
         }
     }
 
-    /// Returns when [`poll_question`](Self::poll_question) is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         let questions = self.kinds.iter().map(|versions| versions.question);
         let dues = questions.filter_map(|question| match question {

@@ -1,17 +1,15 @@
-//! Leading: one agent of several acts, and each lead has a number that only grows.
+//! Leader election: one of several agents acts, and each lead has a number that only grows.
 //!
-//! The `Lease` object and its rules are those of client-go, so that `kubectl get lease` shows what people know. Whether another's
-//! lease has run out is told by this process's own clock, from when the object was last seen to change: clocks of two
-//! machines are never compared.
+//! The `Lease` object and its rules are those of client-go, so that `kubectl get lease` shows what people know. This process's own clock
+//! tells whether another's lease has run out, from when the object was last seen to change. Clocks of two machines are never compared.
 //!
-//! **Invariant:** a lead ends, by the clock of who leads, a third of the lease before another may begin: what is under way then
-//! has that long to end.
+//! **Invariant:** a lead ends, by the leader's clock, a third of the lease before another may begin. Calls under way have that long to end.
 //!
-//! **Invariant:** a lease whose version goes back, as its cluster was restored, says nothing of who leads now: for its whole duration it is
-//! taken for held by another, unless this process holds it by what it says; and the numbers of leads go on from the highest seen.
+//! **Invariant:** a lease whose version goes back, after its cluster was restored, does not tell who leads. For its whole duration it
+//! counts as held by another, unless this process holds it by its record. The numbers of leads continue from the highest seen.
 //!
-//! **Invariant:** a create is given no time beyond the last renewal and the lease's duration without the margin, so that it has taken
-//! effect or never will when another may begin. All other writes name what they are for by uid or version, and may come late.
+//! **Invariant:** a create gets no time beyond the last renewal plus the lease's duration without the margin. So it has taken effect or
+//! never will when another may begin. All other writes name their object by UID or version, and may come late.
 
 use std::time::Duration;
 
@@ -23,28 +21,28 @@ use crate::{
     backoff::{after, since},
 };
 
-/// The least time that a create is given. One that would have less waits for the lease to be renewed.
+/// The shortest timeout of a create. If less time is left, the create waits for a renewal of the lease.
 pub const CREATE_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
-/// Who wants to lead, and by which lease.
+/// The identity of a candidate, and its lease.
 #[derive(Clone, Debug)]
 pub struct LeaseConfig {
-    /// This process, unique.
+    /// The unique identity of this process.
     pub identity: String,
     /// The namespace of the lease.
     pub namespace: String,
     /// The name of the lease.
     pub name: String,
-    /// How long after its last renewal another may take it.
+    /// How long after its last renewal another process may take the lease.
     pub duration: Duration,
     /// How long after its timeout a create may still take effect ([`CreateLimits::margin`](crate::creates::CreateLimits)).
     pub margin: Duration,
-    /// Whether other processes hold the lease by the same identity: what one of them renews is renewed for all, and none gives it back, as
+    /// Whether other processes hold the lease by the same identity. A renewal by one of them renews it for all, and none gives it back, as
     /// another may need it.
     pub shared: bool,
 }
 
-/// The lease is over before its creates are.
+/// The lease ends before its creates do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "a lease of {} s leaves no time for creates: one may take effect up to {} s after its timeout, so the lease must last {} s or longer",
@@ -55,11 +53,11 @@ pub struct LeaseTooShort {
     pub duration: Duration,
     /// How long after its timeout a create may still take effect.
     pub margin: Duration,
-    /// The shortest duration, in whole seconds, that will do.
+    /// The shortest sufficient duration, in whole seconds.
     pub needed: Duration,
 }
 
-/// What is asked of the cluster. Each is answered, once, by [`Lease::handle_answer`].
+/// A request to the cluster. [`Lease::handle_answer`] takes the answer to each, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read the lease; an absent one is a 404.
@@ -70,22 +68,22 @@ pub enum Command {
     Replace(Record),
 }
 
-/// What a `Lease` object says of the election.
+/// The election fields of a `Lease` object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty if it was given back.
+    /// The holder; empty after the lease was given back.
     pub holder: String,
-    /// How long after its last renewal another may take it, in whole seconds.
+    /// How long after its last renewal another process may take the lease, in whole seconds.
     pub duration: Duration,
     /// When its holder took it.
     pub acquired: Option<Timestamp>,
     /// When its holder renewed it last.
     pub renewed: Option<Timestamp>,
-    /// How often it changed hands.
+    /// How often the lease changed hands.
     pub transitions: i64,
-    /// The version of the object; empty for one that is to be created.
+    /// The version of the object; empty before its creation.
     pub resource_version: String,
-    /// The object as the adapter read it, opaque here. Whatever else it holds, such as labels, is so kept when it is replaced.
+    /// The object as the adapter read it, opaque here. So a replacement keeps its other content, such as labels.
     pub object: Vec<u8>,
 }
 
@@ -97,15 +95,15 @@ pub struct Lease {
     next: Timestamp,
     step: NextRequest,
     seen: Option<Sighting>,
-    /// When the last question was asked that was answered: what is seen to differ later was written after that.
+    /// When the last answered request left. A change that is seen later was written after that.
     answered: Option<Timestamp>,
     lead: Option<Lead>,
     lost: bool,
-    /// The versions that went back, until it is asked.
+    /// The fall of the version, until it is polled.
     went_back: Option<WentBack>,
 }
 
-/// A version of the lease that is lower than one before: from, and to.
+/// A fall of the lease's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WentBack {
     /// The version that was seen before.
@@ -114,14 +112,14 @@ pub struct WentBack {
     pub to: u64,
 }
 
-/// A lead: its number, and how long it is sure to last.
+/// A lead: its number, and its guaranteed end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lead {
     /// The number of transitions of the lease: the epoch of the session.
     pub epoch: i64,
-    /// When it ends unless it is renewed before.
+    /// When the lead ends without a renewal.
     pub until: Timestamp,
-    /// Until when the cluster may work on creates, unless it is renewed before.
+    /// Until when the cluster may work on creates without a renewal.
     pub creates_until: Timestamp,
 }
 
@@ -132,14 +130,14 @@ enum NextRequest {
     Replace,
 }
 
-/// A lease as a process saw it last.
+/// A process's last look at a lease.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// What it says.
+    /// The record.
     pub record: Record,
-    /// When it was first seen like this.
+    /// When this record was first seen.
     since: Timestamp,
-    /// For how long nobody knows who leads, since its version went back. Zero otherwise.
+    /// How long after a fall of the version nobody knows who leads; zero without a fall.
     unknown_for: Duration,
     /// The highest number of a lead that was seen.
     transitions: i64,
@@ -148,7 +146,7 @@ pub struct Sighting {
 // === impl Record ===
 
 impl Record {
-    /// Returns the versions, if this one is lower than that of `before`: then it was not written after it.
+    /// Returns the versions if this one is lower than the version of `before`, so that it was not written after `before`.
     #[must_use]
     pub fn went_back(&self, before: &Self) -> Option<WentBack> {
         let from = parse_version(&before.resource_version)?;
@@ -156,7 +154,7 @@ impl Record {
         (to < from).then_some(WentBack { from, to })
     }
 
-    /// Returns when the lease ends unless it is renewed, by the clock of its holder; `None` if it was never renewed.
+    /// Returns when the lease ends without a renewal, by the clock of its holder; `None` if it was never renewed.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         self.renewed?.checked_add(self.duration).ok()
@@ -166,8 +164,8 @@ impl Record {
 // === impl Sighting ===
 
 impl Sighting {
-    /// Returns what is known once a lease is seen as `record`. Where its version went back, it is not known who leads for its duration, or
-    /// for `duration` if that is longer: by then whoever led before has renewed it, or leads no more.
+    /// Returns the sighting after a lease is seen as `record`. If its version went back, the leader is unknown for the lease's duration, or
+    /// for `duration` if longer. By then the former leader has renewed the lease, or has stopped leading.
     #[must_use]
     pub fn next(before: Option<&Self>, now: Timestamp, record: Record, duration: Duration) -> Self {
         let Some(before) = before else {
@@ -199,13 +197,13 @@ impl Sighting {
         after(self.since, self.record.duration.max(self.unknown_for))
     }
 
-    /// Returns when the lease was first seen like this.
+    /// Returns when this record was first seen.
     #[must_use]
     pub const fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// Returns whether who leads is not known at this time.
+    /// Returns whether the leader is unknown at this time.
     #[must_use]
     pub fn is_unknown(&self, now: Timestamp) -> bool {
         !self.unknown_left(now).is_zero()
@@ -224,7 +222,7 @@ impl LeaseConfig {
     /// # Errors
     /// Says how long the lease must last.
     pub fn check(&self) -> Result<(), LeaseTooShort> {
-        // A renewal is asked for every 2/15 of the duration; what is left of it, and not needed for the margin, is for a create.
+        // A renewal is due every 2/15 of the duration. A create may use the rest, without the margin.
         let needed = (self.margin + CREATE_TIMEOUT_MIN) * 15;
         let seconds = needed.as_millis().div_ceil(13 * 1000);
         let needed = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
@@ -242,7 +240,7 @@ impl LeaseConfig {
 // === impl Lease ===
 
 impl Lease {
-    /// Returns a lease that nothing is known of.
+    /// Creates a lease that has seen nothing.
     #[must_use]
     pub const fn new(config: LeaseConfig) -> Self {
         Self {
@@ -258,7 +256,7 @@ impl Lease {
         }
     }
 
-    /// Returns a lease that was seen as `sighting` says.
+    /// Creates a lease from an earlier sighting.
     #[must_use]
     pub fn seen(config: LeaseConfig, now: Timestamp, sighting: Sighting) -> Self {
         let mut lease = Self::new(config);
@@ -268,24 +266,24 @@ impl Lease {
         lease
     }
 
-    /// Returns the lead, if there is one that still lasts.
+    /// Returns the lead, while it lasts.
     #[must_use]
     pub fn lead(&self, now: Timestamp) -> Option<Lead> {
         self.lead.filter(|lead| !self.lost && now < lead.until)
     }
 
-    /// Returns whether there was a lead, and it is over. It does not come back: whoever led begins as a new process.
+    /// Returns whether a lead has ended. It does not come back: a former leader begins as a new process.
     #[must_use]
     pub fn is_lost(&self, now: Timestamp) -> bool {
         self.lost || self.lead.is_some_and(|lead| lead.until <= now)
     }
 
-    /// Returns whether the version of the lease went back since this was asked last: its cluster was restored, or is another.
+    /// Returns the fall of the lease's version since the last call: the cluster was restored, or replaced.
     pub const fn poll_went_back(&mut self) -> Option<WentBack> {
         self.went_back.take()
     }
 
-    /// Returns what to ask; nothing while an answer is awaited.
+    /// Returns the next request; `None` while an answer is awaited.
     pub fn poll_command(&mut self, now: Timestamp) -> Option<Command> {
         if self.asked.is_some() || now < self.next || self.is_lost(now) {
             return None;
@@ -298,7 +296,7 @@ impl Lease {
         })
     }
 
-    /// Returns whether an answer is awaited: until it comes, the lease may be held without anybody knowing.
+    /// Returns whether an answer is awaited. Until it comes, this process may hold the lease without knowing it.
     #[must_use]
     pub const fn is_asking(&self) -> bool {
         self.asked.is_some()
@@ -341,12 +339,12 @@ impl Lease {
                     self.step = NextRequest::Replace;
                 }
             }
-            // Another has renewed it meanwhile.
+            // Another process has renewed the lease meanwhile.
             (NextRequest::Replace, Err(error)) if self.config.shared && error.code == Some(409) => {
                 self.next = now;
             }
-            // Whether it was written is not known: what is there is read, at once where the answer was awaited for long, as little of the lead is
-            // left.
+            // It is unknown whether the write took effect, so the lease is read. The read is immediate if the answer took long, as little
+            // of the lead is left.
             (NextRequest::Read | NextRequest::Create | NextRequest::Replace, Err(error))
                 if error.code.is_none() =>
             {
@@ -356,7 +354,7 @@ impl Lease {
         }
     }
 
-    /// Gives the lease up: returns the record that says so, to be put in place without delay. Nothing follows. One that is shared runs out.
+    /// Gives the lease up. Returns the record to write without delay; no request follows. A shared lease runs out instead.
     pub fn release(&mut self, now: Timestamp) -> Option<Record> {
         if self.config.shared {
             return None;
@@ -382,7 +380,7 @@ impl Lease {
         })
     }
 
-    /// Returns whether a process that shares the lease has renewed it since it was last seen.
+    /// True if a process that shares the lease has renewed it since the last look.
     fn is_renewed_by_another(&self, record: &Record) -> bool {
         let is_newer =
             |seen: &Sighting| seen.record != *record && record.went_back(&seen.record).is_none();
@@ -402,7 +400,7 @@ impl Lease {
         }
     }
 
-    /// Returns whether the lease as it was last seen is another's and has not run out. A lease that somebody deletes is held on.
+    /// True if another holds the lease, as last seen, and it has not run out. A deleted lease still counts as held.
     fn is_held_by_another(&self, now: Timestamp) -> bool {
         let Some(seen) = &self.seen else {
             return false;
@@ -430,8 +428,7 @@ impl Lease {
         }
     }
 
-    /// Returns the number of the lead by the lease that this process writes next: it goes on from the lease as it was last seen, also where
-    /// somebody has deleted that.
+    /// The number of the next lead. It continues from the lease as last seen, even if somebody has deleted that lease.
     fn next_transitions(&self) -> i64 {
         let Some(seen) = &self.seen else {
             return 0;
@@ -440,7 +437,7 @@ impl Lease {
         seen.transitions.saturating_add(i64::from(!is_own))
     }
 
-    /// Returns the lease as seen, taken or renewed by this process.
+    /// The lease as taken or renewed by this process.
     fn taken(&self, now: Timestamp) -> Record {
         let fresh = self.fresh(now);
         let Some(Sighting { record, .. }) = &self.seen else {

@@ -1,4 +1,4 @@
-//! The half of the agent that obeys, without a socket: every part is a value that can be stepped by hand.
+//! The half of the agent that executes, without sockets: each part is a value that tests can step by hand.
 //!
 //! ```text
 //! lists, watch events ─▶ watch ─▶ view, outbox ─▶ frames to the server
@@ -8,7 +8,7 @@
 //! ```
 //! [`agent::Agent`] is all of it as one machine. It is told the time and never asks; its only randomness is a seed.
 //!
-//! Objects come in as the contract has them; how a cluster writes them, and reads what it is asked, is for its adapter to know.
+//! Objects come in as messages of the contract. The adapter of a cluster knows how the cluster writes them.
 //!
 //! **Invariant:** five effects can be expressed, and no sixth: create, delete, adopt, release, write status.
 //! **Invariant:** nothing starts for another session, another epoch, an unknown or deleted ReplicaSet, or a namespace off the allow

@@ -32,17 +32,17 @@ const GREETING_MAX: Duration = Duration::from_secs(10);
 /// How long the server may take to end the stream after the agent closed its half.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// How long an agent waits at least that was superseded: it would end the session of the other, which would end its own, and so on. An agent
-/// that is being replaced is stopped before that.
+/// The shortest wait of a superseded agent. Without the wait, two agents would end each other's sessions in turn. An agent that is being
+/// replaced stops before that.
 const SUPERSEDED_WAIT_MIN: Duration = Duration::from_secs(60);
-/// The longest of these waits, which double. A session that lasts as long ends the quarrel.
+/// The longest of these waits, which double. A session of this length ends the doubling.
 const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 
-/// How often sessions are tried at most, and how many at once: however a server ends them.
+/// The interval of session attempts, and their burst, however a server ends the sessions.
 const SESSIONS_EVERY: Duration = Duration::from_secs(1);
 const SESSIONS_AT_ONCE: u32 = 3;
 
-/// What a link needs to know of its agent.
+/// The settings of a link.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
     /// The first frame of each session, without `resumes_session_id`.
@@ -51,11 +51,11 @@ pub struct LinkConfig {
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
     pub backoff_max: Duration,
-    /// Decides the jitter.
+    /// The seed of the jitter.
     pub seed: u64,
 }
 
-/// What the shell is to do with the connection.
+/// A command to the shell about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkCommand {
     /// Open a connection and a stream on it.
@@ -66,7 +66,7 @@ pub enum LinkCommand {
     Abort,
 }
 
-/// What a frame of the server means for the rest of the agent.
+/// The meaning of a server's frame for the rest of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Incoming {
     Opened,
@@ -93,9 +93,8 @@ pub struct Link {
     batch_last: u64,
     session_last: String,
     reconnect_after: Duration,
-    /// When the session was opened.
     opened: Option<Timestamp>,
-    /// Until when it drains, once it does.
+    /// Until when the session drains; `None` before the drain.
     draining_until: Option<Timestamp>,
     stopping: bool,
 }
@@ -123,7 +122,7 @@ enum State {
 // === impl Link ===
 
 impl Link {
-    /// Returns a link that wants to connect at once.
+    /// Creates a link that connects at once.
     #[must_use]
     pub fn new(config: LinkConfig) -> Self {
         Self {
@@ -146,7 +145,7 @@ impl Link {
         }
     }
 
-    /// Takes the news that the stream is open.
+    /// Handles the opening of the stream.
     pub fn handle_connected(&mut self, now: Timestamp) {
         if matches!(self.state, State::Connecting { .. }) {
             (self.sequence_out, self.sequence_in, self.batch_last) = (0, 0, 0);
@@ -158,7 +157,7 @@ impl Link {
         }
     }
 
-    /// Takes the end of the connection. Returns whether there was one.
+    /// Handles the end of the connection. Returns whether there was one.
     pub fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
         if matches!(self.state, State::Waiting { .. } | State::Stopped) {
             return false;
@@ -202,7 +201,6 @@ impl Link {
         connected
     }
 
-    /// Opens no connection before a time.
     pub(crate) fn hold_until(&mut self, time: Timestamp) {
         if let State::Waiting { until } = &mut self.state {
             *until = (*until).max(time);
@@ -223,7 +221,6 @@ impl Link {
         };
     }
 
-    /// Takes a frame of the server.
     pub(crate) fn handle_frame(
         &mut self,
         now: Timestamp,
@@ -255,7 +252,7 @@ impl Link {
         }
     }
 
-    /// Does what time asks for. Returns the cause if the connection must end.
+    /// Does what is due at `now`. Returns the cause if the connection must end.
     pub fn handle_timeout(&mut self, now: Timestamp) -> Option<Disconnect> {
         if self.draining_until.is_some_and(|until| until <= now) {
             self.draining_until = None;
@@ -280,7 +277,7 @@ impl Link {
         })
     }
 
-    /// Returns what to do with the connection. `settled` says that nothing of this or an earlier session is left to do or to send.
+    /// Returns what to do with the connection. `settled` means that no session has work or frames left.
     pub fn poll_command(&mut self, now: Timestamp, settled: bool) -> Option<LinkCommand> {
         if let Some(command) = self.command.take() {
             return Some(command);
@@ -307,7 +304,7 @@ impl Link {
         None
     }
 
-    /// Returns a frame that the link itself has to send: the Hello, or a heartbeat when nothing else was sent for long.
+    /// The link's own next frame: the Hello, or a heartbeat after a long pause.
     pub(crate) fn poll_own_frame(
         &mut self,
         view_age: Option<Duration>,
@@ -332,7 +329,6 @@ impl Link {
         Some(reconcile_request::Frame::Heartbeat(heartbeat))
     }
 
-    /// Returns whether [`poll_own_frame`](Self::poll_own_frame) has a frame.
     pub(crate) fn has_own_frame(&self) -> bool {
         let greets = matches!(
             self.state,
@@ -360,8 +356,8 @@ impl Link {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) or a poll is due. A link that is not settled waits for that, not
-    /// for the time.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) or a poll is due. A link that is not settled waits for its work, not for the
+    /// time.
     #[must_use]
     pub fn poll_timeout(&self, settled: bool) -> Option<Timestamp> {
         match &self.state {
@@ -390,7 +386,7 @@ impl Link {
         }
     }
 
-    /// Returns the uid by which the cluster is known.
+    /// Returns the UID that identifies the cluster.
     #[must_use]
     pub fn cluster_uid(&self) -> &str {
         &self.config.hello.cluster_uid
@@ -402,7 +398,7 @@ impl Link {
         matches!(self.state, State::Open(_))
     }
 
-    /// Returns whether the link has come to its end after [`stop`](Self::stop).
+    /// Returns whether the link has ended after [`stop`](Self::stop).
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         matches!(self.state, State::Stopped)
@@ -466,7 +462,7 @@ impl Link {
         Incoming::Batches(batches.batches)
     }
 
-    /// Begins to drain. The deadline is the server's to keep, by its own clock.
+    /// Begins to drain. The server keeps the deadline, by its own clock.
     fn drain(&mut self, drain: &v1::Drain) -> Incoming {
         let wait = drain.reconnect_after.and_then(|wait| wait.try_into().ok());
         self.reconnect_after = bounds::wait(wait.unwrap_or_default());
@@ -483,7 +479,7 @@ impl Link {
     }
 }
 
-/// Returns a Hello for this protocol; the caller fills in who the agent is.
+/// Returns a Hello of this protocol version. The caller fills in the agent's fields.
 #[must_use]
 pub fn hello() -> v1::Hello {
     v1::Hello {

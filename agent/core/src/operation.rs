@@ -13,13 +13,13 @@ use crate::{
     recorder::Note,
 };
 
-/// Where an operation stands: the call that is under way.
+/// The state of an operation: the call under way.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
     Create {
         name: String,
     },
-    /// The create failed, and may have taken effect all the same: this read finds out.
+    /// The create failed but may have taken effect; this read finds out.
     ReadCreated {
         name: String,
         write_failure: v1::Failed,
@@ -54,17 +54,16 @@ pub(crate) enum Stage {
     WriteStatusAgain,
 }
 
-/// What the cluster said to a call.
 pub(crate) type Answer = Result<Reply, ApiError>;
 
-/// A pod that an operation makes one more or one fewer, by its name.
+/// The name or UID of a pod that an operation creates or deletes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PodChange {
     Created(String),
     Deleted(String),
 }
 
-/// What follows an answer.
+/// The step after an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Next {
     Call(Stage, Request),
@@ -74,7 +73,6 @@ pub(crate) enum Next {
 // === impl Stage ===
 
 impl Stage {
-    /// Returns what follows the answer, for the ReplicaSet that the operation serves.
     pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
         match self {
             Self::Create { name } => created(owner, name, answer),
@@ -103,7 +101,6 @@ impl Stage {
         }
     }
 
-    /// Returns the pod that there will be more or fewer of.
     pub(crate) fn pod_change(&self) -> Option<PodChange> {
         match self {
             Self::Create { name } | Self::ReadCreated { name, .. } => {
@@ -122,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether the call writes, so that its answer tells of a state that the agent's view must not fall behind.
+    /// True if the call writes. The agent's view must not fall behind the state in its answer.
     pub(crate) const fn is_write(&self) -> bool {
         match self {
             Self::Create { .. }
@@ -143,7 +140,7 @@ impl Stage {
 // === impl PodChange ===
 
 impl PodChange {
-    /// Returns what people are told of an outcome.
+    /// The message to people about an outcome.
     pub(crate) fn note(&self, owner: &v1::ObjectRef, outcome: &Kind) -> Option<Note> {
         match self {
             Self::Created(name) => Note::of_create(owner, name, outcome),
@@ -152,7 +149,6 @@ impl PodChange {
     }
 }
 
-/// Starts a deletion.
 pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
     let request = Request::DeletePod {
         pod: victim.clone(),
@@ -161,7 +157,6 @@ pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
     Next::Call(Stage::Delete { pod: victim }, request)
 }
 
-/// Starts an adoption.
 pub(crate) fn start_adopt(controller: v1::OwnerReference, pod: v1::ObjectRef) -> Next {
     let request = Request::AdoptPod {
         pod: pod.clone(),
@@ -170,7 +165,6 @@ pub(crate) fn start_adopt(controller: v1::OwnerReference, pod: v1::ObjectRef) ->
     Next::Call(Stage::Adopt { pod }, request)
 }
 
-/// Starts a release.
 pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
     let request = Request::ReleasePod {
         pod: pod.clone(),
@@ -179,7 +173,7 @@ pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
     Next::Call(Stage::Release { pod }, request)
 }
 
-/// Starts the write of a status on the ReplicaSet that the decision rests on; without it, on the live one.
+/// Writes the status on the ReplicaSet that the decision rests on; without that ReplicaSet, on the live one.
 pub(crate) fn start_status(
     owner: &v1::ObjectRef,
     status: v1::ReplicaSetStatus,
@@ -269,7 +263,7 @@ fn read_created(
             FailureClass::NameTaken,
             format!("pod {name} belongs to another"),
         ),
-        // The pod that bore the name went between the two calls; or the create may yet arrive.
+        // The pod with the name was deleted between the two calls; or the create may still arrive.
         Err(error) if classify(&error) == FailureClass::NotFound => {
             Next::Finish(Kind::Failed(write_failure))
         }
@@ -342,7 +336,7 @@ fn status_written(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: A
     }
 }
 
-/// Puts the same status on the live object, unless another object bears the name (W23).
+/// Puts the same status on the live object, unless another object has the name (W23).
 fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
     match answer {
         Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
@@ -431,7 +425,7 @@ pub(crate) fn failure(class: FailureClass, message: impl Into<String>) -> v1::Fa
     }
 }
 
-/// Answers a reply of another kind than the call asks for: what took effect is not known.
+/// The end after a reply of the wrong kind: the effect is unknown.
 fn unreadable() -> Next {
     failed(
         FailureClass::Timeout,

@@ -1,7 +1,8 @@
-//! What waits to go to the server, in frames of a bounded size.
+//! Output that waits for the server, in frames of a bounded size.
 //!
-//! A reader that is slow costs no memory without end: where many events wait, only the latest of each object does, outcomes are bounded by the
-//! operations in flight, and a new list of a kind replaces what waited of it. Of a list whose last page has not come, what has come is sent.
+//! A slow reader costs bounded memory. If many events wait, only the latest event of each object stays. The operations in flight bound the
+//! outcomes, and a new list of a kind replaces the waiting rest of an older list. The outbox sends the pages of a list before the last page
+//! has come.
 
 use std::collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry};
 
@@ -16,13 +17,13 @@ use prost::Message;
 
 use crate::{api::Kind, batch::traceparent, packed_pods::PackedPods, watch::Part};
 
-/// The largest frame of objects or events (docs/protocol.md): small enough that outcomes are not held up behind it.
+/// The largest frame of objects or events (docs/protocol.md), small enough not to delay outcomes.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
 
 /// The most outcomes in one frame; each may carry a pod.
 const FRAME_OUTCOMES_MAX: usize = 256;
 
-/// Holds what waits for one session. Owned and changed by one [`Agent`](crate::agent::Agent).
+/// The output of one session. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     outcomes: VecDeque<v1::Outcome>,
@@ -41,30 +42,28 @@ pub(crate) enum Objects {
 struct Snapshot {
     kind: Kind,
     begun: bool,
-    /// What has come of its kind, and was not sent.
+    /// The pods that have come and were not sent.
     pods: PackedPods,
     replica_sets: VecDeque<v1::ReplicaSet>,
-    /// How many objects have come.
     count: usize,
-    /// The version of the list, once all of it has come.
+    /// The version of the list, once the list is complete.
     resource_version: Option<String>,
 }
 
-/// Events in the order of their arrival; of one object that has several, the latest where many wait. Of a kind the latest bookmark waits.
+/// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
 #[derive(Clone, Debug, Default)]
 struct Events {
     waiting: BTreeMap<u64, v1::Event>,
-    /// Where the latest event of each object waits.
+    /// The position of the latest event of each object.
     positions: HashMap<(Kind, String), u64>,
     position_last: u64,
-    /// How many wait before those of an object are merged.
+    /// How many events may wait before events of one object are merged.
     unmerged_max: usize,
 }
 
 // === impl Outbox ===
 
 impl Outbox {
-    /// Returns an outbox in which so many events wait before those of an object are merged.
     pub(crate) fn new(events_max: usize) -> Self {
         Self {
             events: Events::new(events_max),
@@ -76,7 +75,7 @@ impl Outbox {
         self.outcomes.push_back(outcome);
     }
 
-    /// Takes a list, or the next page of one. What waited of its kind before it is in the list, or gone by it.
+    /// Takes a list, or its next page. The list covers all output of its kind that waited before.
     pub(crate) fn push_list(&mut self, part: Part, objects: Objects, resource_version: String) {
         let kind = objects.kind();
         if part.begins() {
@@ -91,7 +90,7 @@ impl Outbox {
         }
     }
 
-    /// Takes an event. Where many wait, an earlier one of the same object is dropped, and its trace goes on.
+    /// Takes an event. If many wait, it replaces an earlier event of the same object and continues that event's trace.
     pub(crate) fn push_event(
         &mut self,
         kind: Kind,
@@ -106,7 +105,7 @@ impl Outbox {
         self.outcomes.len()
     }
 
-    /// Returns whether nothing waits, nor will for a list that is open.
+    /// True if nothing waits, and no open list will bring more.
     pub(crate) fn is_empty(&self) -> bool {
         self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
     }
@@ -126,7 +125,7 @@ impl Outbox {
         *self = Self::new(self.events.unmerged_max);
     }
 
-    /// Returns the next frame: outcomes first, as the server waits for them, then lists, then events.
+    /// The next frame: outcomes first, as the server waits for them, then lists, then events.
     pub(crate) fn poll_frame(&mut self) -> Option<Frame> {
         if !self.outcomes.is_empty() {
             return Some(self.outcomes_frame());
@@ -181,7 +180,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether all that has come is sent.
+    /// True if all objects that have come are sent.
     fn is_sent(&self) -> bool {
         self.pods.is_empty() && self.replica_sets.is_empty()
     }
@@ -252,8 +251,8 @@ impl Events {
             .insert(position, v1::Event { event, traceparent });
     }
 
-    /// Returns the state of a pod that waits. A change that gave way to it had its position before changes that have been sent since: a
-    /// server that was told of the older state only now would take the pod for gone.
+    /// The waiting state of a pod. An event that this state replaced may have been due before changes that are sent already. A server that
+    /// received the older state only now would take the pod for gone.
     fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
         let position = self.positions.get(&(Kind::Pod, pod.uid.clone()))?;
         match self.waiting.get(position)?.event.as_ref()? {
@@ -264,7 +263,7 @@ impl Events {
         }
     }
 
-    /// Drops a bookmark that waits: it would vouch for an event that was just dropped in favour of a later one.
+    /// Drops a waiting bookmark, which would vouch for an event that a later one has just replaced.
     fn forget_bookmark(&mut self, kind: Kind) {
         if let Some(position) = self.positions.remove(&(kind, String::new())) {
             self.waiting.remove(&position);
@@ -298,7 +297,7 @@ impl Events {
         Some(Frame::Events(v1::Events { events }))
     }
 
-    /// Forgets the positions of what was sent, of which `last` is the last. A later event of the same object keeps its own.
+    /// Forgets the positions of sent events; `last` is the last sent position. A later event of the same object keeps its position.
     fn forget_sent(&mut self, sent: &[v1::Event], last: u64) {
         if self.waiting.is_empty() {
             self.positions.clear();
@@ -328,7 +327,7 @@ const fn pod_of(outcome: &mut v1::Outcome) -> Option<&mut v1::Pod> {
     }
 }
 
-/// Returns what an event is about: kind and uid; a bookmark has no uid.
+/// The object of an event, by kind and UID. A bookmark has an empty UID.
 fn identity(event: &EventKind) -> Option<(Kind, String)> {
     match event {
         EventKind::PodApplied(pod) => Some((Kind::Pod, pod.uid.clone())),
@@ -356,7 +355,7 @@ fn kind_of(event: &EventKind) -> Option<Kind> {
     }
 }
 
-/// Takes as many objects as fit into a frame, at least one if there is any.
+/// Takes the objects that fit into a frame, at least one if there is any.
 fn take_fitting<T: Message>(objects: &mut VecDeque<T>) -> Vec<T> {
     let mut bytes = 0;
     let mut count = 0;

@@ -1,5 +1,5 @@
-//! Pods of a list, as they wait for its last page and for their frames: encoded, they take a fifth of the memory that they take as
-//! values, and nobody looks at them meanwhile.
+//! Encoded pods of a list, while they wait for the last page and for their frames. Encoded pods take a fifth of the memory of decoded ones,
+//! and nothing reads them meanwhile.
 
 use std::{borrow::Borrow, collections::VecDeque, fmt, iter};
 
@@ -7,14 +7,14 @@ use bytes::BytesMut;
 use decree::v1;
 use prost::{Message as _, decode_length_delimiter, length_delimiter_len};
 
-/// How large a chunk grows, unless a single pod is larger: its buffer doubles, and comes to this with no room left over. Each is freed once its
-/// pods have been taken out.
+/// The largest size of a chunk, unless a single pod is larger. The buffer doubles, and reaches this size without spare room. A chunk is
+/// freed once its pods have been taken.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Pods in their order.
+/// Encoded pods, in order.
 #[derive(Clone, Default)]
 pub struct PackedPods {
-    /// Pods as `decree.v1.Pod`, each after its length. None is empty.
+    /// Pods as `decree.v1.Pod`, each after its length. No chunk is empty.
     chunks: VecDeque<BytesMut>,
     count: usize,
 }
@@ -22,7 +22,7 @@ pub struct PackedPods {
 // === impl PackedPods ===
 
 impl PackedPods {
-    /// Returns no pods.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -31,19 +31,19 @@ impl PackedPods {
         }
     }
 
-    /// Returns how many pods there are.
+    /// Returns the number of pods.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns whether there is no pod.
+    /// Returns whether there are no pods.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds a pod as the last.
+    /// Adds a pod at the end.
     pub fn push(&mut self, pod: &v1::Pod) {
         let length = pod.encoded_len();
         let length = length_delimiter_len(length) + length;
@@ -57,7 +57,6 @@ impl PackedPods {
         self.count += 1;
     }
 
-    /// Takes the first pod out.
     fn pop(&mut self) -> Option<v1::Pod> {
         let chunk = self.chunks.front_mut()?;
         let pod = v1::Pod::decode_length_delimited(&mut *chunk);
@@ -68,7 +67,7 @@ impl PackedPods {
         Some(pod.expect("it was encoded here"))
     }
 
-    /// Takes as many of the first pods out as their encodings fit into so many bytes; at least one if there is any.
+    /// Takes the first pods whose encodings fit into `bytes_max`, at least one if there is any.
     pub(crate) fn pop_fitting(&mut self, bytes_max: usize) -> Vec<v1::Pod> {
         let (mut pods, mut bytes) = (Vec::new(), 0);
         while let Some(chunk) = self.chunks.front() {
@@ -81,7 +80,7 @@ impl PackedPods {
         pods
     }
 
-    /// Returns the pods one by one.
+    /// Returns decoded copies of the pods.
     pub fn iter(&self) -> impl Iterator<Item = v1::Pod> {
         self.chunks.iter().flat_map(|chunk| {
             let mut rest = &chunk[..];
@@ -92,7 +91,7 @@ impl PackedPods {
         })
     }
 
-    /// Takes the pods out one by one.
+    /// Decodes and removes the pods one by one.
     pub fn into_pods(mut self) -> impl Iterator<Item = v1::Pod> {
         iter::from_fn(move || self.pop())
     }

@@ -1,9 +1,9 @@
-//! The pods as the agent has seen them, counted by the ReplicaSets that control them: what the [`rules`](crate::rules) look at.
+//! The pods as the agent has seen them, counted by their ReplicaSets, for the [`rules`](crate::rules).
 //!
-//! What the agent does itself counts from the moment when it begins: a create is a pod more until the pod is seen or the create is known
-//! to have failed, a delete is an active pod fewer. One of unknown effect counts until it can have none any more.
+//! The agent's own operations count from their start. A create counts as one more pod until the agent sees the pod or knows that the create
+//! failed. A delete counts as one active pod fewer. An operation of unknown effect counts until it can have no effect.
 //!
-//! Counts go by the uid of the controller alone, so they hold whichever of a ReplicaSet and its pods is seen first.
+//! Counts are by the UID of the controller alone, so the order in which the agent sees a ReplicaSet and its pods does not matter.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,48 +18,44 @@ use crate::{api::parse_version, totals::Totals, watch::Part};
 /// The kind of a ReplicaSet in controller references.
 const KIND: &str = "ReplicaSet";
 
-/// Labels by key.
 pub(crate) type Labels = HashMap<String, String>;
 
 /// The pods by uid. Owned and changed by one [`View`](crate::view::View).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pods {
     by_uid: HashMap<String, Pod>,
-    /// What the pods of each controller come to, by its uid.
+    /// The counts of each controller's pods, by its UID.
     controllers: HashMap<Arc<str>, Controller>,
     totals: Totals,
-    /// The labels met last among orphans: those that come together mostly have the same.
+    /// The latest labels of an orphan: orphans that come together mostly have the same.
     orphan_labels: Arc<Labels>,
-    /// While a list is open, the pods that the agent deletes and that the list has not shown yet.
+    /// While a list is open, the pods under deletion that the list has not shown yet.
     unlisted: HashSet<String>,
 }
 
-/// What is kept of a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
     /// The uid of its controller; empty for orphans.
     pub(crate) controller: Arc<str>,
     pub(crate) labels: Arc<Labels>,
     pub(crate) state: State,
-    /// Whether the agent deletes it, or has tried to and does not know what came of it.
+    /// The agent deletes the pod, or has tried to with an unknown result.
     leaving: bool,
     version: Option<u64>,
 }
 
-/// How far a pod has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Neither ended nor asked to go.
+    /// Neither ended nor under deletion.
     Active { ready: bool },
-    /// Asked to go, and not ended.
+    /// Under deletion, and not ended.
     Terminating,
     /// Succeeded or failed.
     Ended,
-    /// Gone by the answer to a call. The watch may yet show older states, which change nothing.
+    /// Gone, as the answer to a call says. Older states from the watch change nothing.
     Gone,
 }
 
-/// How many pods there are of some kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) active: u32,
@@ -72,9 +68,9 @@ pub(crate) struct Counts {
 /// Whether an operation of the agent took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteResult {
-    /// It is known, and in the view.
+    /// Known, and in the view.
     Known,
-    /// It is not known. It may take effect until then.
+    /// Unknown. The operation may take effect until this time.
     Unknown(Timestamp),
 }
 
@@ -82,23 +78,23 @@ pub(crate) enum WriteResult {
 struct Controller {
     labels: Arc<Labels>,
     counts: Counts,
-    /// The most of each since the last status was written.
+    /// The highest counts since the last status write.
     peak: Counts,
-    /// The names of pods that the agent creates, and that were not seen.
+    /// The names of the pods under creation that were not seen yet.
     creates: HashSet<String>,
-    /// Creates and deletes of unknown effect: until when, and the name or uid of the pod.
+    /// Creates and deletes of unknown effect, each with its end and the name or UID of the pod.
     unknown: Vec<(Timestamp, String)>,
-    /// Whether it is a ReplicaSet: of others no peak is kept.
+    /// Whether the controller is a ReplicaSet. Only ReplicaSets have a peak.
     is_replica_set: bool,
-    /// The namespace in whose total its pods count: that of the first pod of a ReplicaSet.
+    /// The namespace whose total counts these pods: the namespace of the first pod of a ReplicaSet.
     namespace: Option<Arc<str>>,
 }
 
 // === impl Pods ===
 
 impl Pods {
-    /// Replaces all pods by those of a list, of which this part, with about so many, is the next. What the agent is about to do, and the peaks,
-    /// stay. While the list is open, no more than what it has shown counts.
+    /// Replaces all pods by the pods of a list, page by page; `count` is an estimate. The agent's operations and the peaks stay. While the
+    /// list is open, only the pods that it has shown count.
     pub(crate) fn list(
         &mut self,
         part: Part,
@@ -129,7 +125,7 @@ impl Pods {
         let leaving = std::mem::take(&mut self.by_uid)
             .into_iter()
             .filter_map(|(uid, pod)| pod.leaving.then_some(uid));
-        // Those of a list that did not come to its end are still there.
+        // Entries of a list that did not complete stay.
         self.unlisted.extend(leaving);
         for controller in self.controllers.values_mut() {
             controller.counts = Counts::default();
@@ -137,7 +133,7 @@ impl Pods {
         self.totals = Totals::default();
     }
 
-    /// Takes a pod's state; an older one changes nothing.
+    /// An older state of the pod changes nothing.
     pub(crate) fn apply(&mut self, pod: &v1::Pod) {
         let version = parse_version(&pod.resource_version);
         let known = self.by_uid.get(&pod.uid);
@@ -160,7 +156,7 @@ impl Pods {
             version,
         };
         self.count_in(&entry);
-        // A create of its name has no effect while an active pod has it, also one that began when that was known.
+        // An active pod has the name, so a create of that name has no effect. That includes a create that began after this was known.
         let settles = before.is_none() || state.is_active();
         if settles && let Some(controller) = self.controllers.get_mut(&entry.controller) {
             controller.creates.remove(&pod.name);
@@ -171,7 +167,6 @@ impl Pods {
         self.by_uid.insert(pod.uid.clone(), entry);
     }
 
-    /// Forgets a pod that is gone.
     pub(crate) fn delete(&mut self, uid: &str) {
         self.count_out(uid);
         if let Some(pod) = self.by_uid.remove(uid) {
@@ -179,7 +174,7 @@ impl Pods {
         }
     }
 
-    /// Takes a pod for gone, as the answer to a call says, until the watch or a list shows it.
+    /// Marks a pod as gone, as the answer to a call says, until the watch or a list shows it.
     pub(crate) fn mark_gone(&mut self, uid: &str) {
         self.count_out(uid);
         if let Some(pod) = self.by_uid.get_mut(uid) {
@@ -191,7 +186,6 @@ impl Pods {
         self.by_uid.get(uid).filter(|pod| pod.state != State::Gone)
     }
 
-    /// Returns how many pods a controller has now.
     pub(crate) fn counts(&self, controller: &str) -> Counts {
         self.controllers
             .get(controller)
@@ -199,12 +193,12 @@ impl Pods {
             .unwrap_or_default()
     }
 
-    /// Returns how many active pods ReplicaSets have together.
+    /// The active pods of all ReplicaSets.
     pub(crate) const fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Returns the most pods that a controller has had since the last [`reset_peak`](Self::reset_peak).
+    /// The highest counts of a controller since the last [`reset_peak`](Self::reset_peak).
     pub(crate) fn peak(&self, controller: &str) -> Counts {
         self.controllers
             .get(controller)
@@ -212,20 +206,19 @@ impl Pods {
             .unwrap_or_default()
     }
 
-    /// Returns how many pods the agent is creating for a controller, besides the one of this name.
+    /// The number of the controller's pods under creation, without the pod of this name.
     pub(crate) fn creates_besides(&self, controller: &str, name: &str) -> usize {
         self.controllers.get(controller).map_or(0, |it| {
             it.creates.len() - usize::from(it.creates.contains(name))
         })
     }
 
-    /// Returns how many active pods of a controller the agent is deleting, besides the one of this uid.
+    /// The number of the controller's active pods under deletion, without the pod of this UID.
     pub(crate) fn leaving_besides(&self, controller: &str, uid: &str) -> u32 {
         let own = self.by_uid.get(uid).is_some_and(|pod| pod.leaving);
         self.counts(controller).leaving - u32::from(own)
     }
 
-    /// Forgets the peaks of all ReplicaSets but those for which `keep` holds.
     pub(crate) fn retain_peaks(&mut self, keep: impl Fn(&str) -> bool) {
         for (uid, it) in &mut self.controllers {
             if !keep(uid) {
@@ -235,7 +228,6 @@ impl Pods {
         self.controllers.retain(|_, it| !it.is_empty());
     }
 
-    /// Forgets what there was more of before.
     pub(crate) fn reset_peak(&mut self, controller: &str) {
         if let Some(it) = self.controllers.get_mut(controller) {
             it.peak = it.counts;
@@ -243,14 +235,12 @@ impl Pods {
         self.drop_empty(controller);
     }
 
-    /// Notes that a create begins.
     pub(crate) fn begin_create(&mut self, controller: &str, name: &str) {
         let it = self.controllers.entry(controller.into()).or_default();
         it.unknown.retain(|(_, known)| known != name);
         it.creates.insert(name.to_owned());
     }
 
-    /// Notes that a create ends.
     pub(crate) fn end_create(&mut self, controller: &str, name: &str, effect: WriteResult) {
         if let Some(it) = self.controllers.get_mut(controller) {
             match effect {
@@ -261,7 +251,6 @@ impl Pods {
         self.drop_empty(controller);
     }
 
-    /// Notes that a delete begins.
     pub(crate) fn begin_delete(&mut self, controller: &str, uid: &str) {
         if let Some(it) = self.controllers.get_mut(controller) {
             it.unknown.retain(|(_, known)| known != uid);
@@ -269,7 +258,7 @@ impl Pods {
         self.set_leaving(uid, true);
     }
 
-    /// Notes that a delete ends. What it led to has been [applied](Self::apply) before.
+    /// The caller has [applied](Self::apply) the result of the delete before.
     pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, effect: WriteResult) {
         match (effect, self.controllers.get_mut(controller)) {
             (WriteResult::Unknown(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
@@ -277,7 +266,7 @@ impl Pods {
         }
     }
 
-    /// Forgets the operations of a controller whose effect is unknown, and that can have none any more.
+    /// Forgets the controller's operations of unknown effect that can have no effect any more.
     pub(crate) fn forget_expired(&mut self, now: Timestamp, controller: &str) {
         let Some(it) = self.controllers.get_mut(controller) else {
             return;
@@ -323,7 +312,7 @@ impl Pods {
         }
     }
 
-    /// Returns the uid of a pod's controller and its labels, shared with pods that have the same.
+    /// The UID of a pod's controller and the pod's labels, both shared with pods that have the same.
     fn shared(&mut self, pod: &v1::Pod) -> (Arc<str>, Arc<Labels>) {
         let uid = pod.controller.as_ref().map_or("", |it| it.uid.as_str());
         let controller = match self.controllers.get_key_value(uid) {
@@ -362,7 +351,6 @@ impl Pods {
 // === impl Controller ===
 
 impl Controller {
-    /// Returns whether nothing of it is worth keeping.
     fn is_empty(&self) -> bool {
         let none = Counts::default();
         let is_past = self.counts == none && (self.peak == none || !self.is_replica_set);

@@ -1,8 +1,8 @@
-//! Kubernetes events: what people see of creates and deletes in `kubectl describe`, with upstream's words (spec 9.1), and of the budget.
+//! Kubernetes events about creates and deletes, as `kubectl describe` shows them with upstream's words (spec 9.1), and about the budget.
 //!
-//! As upstream, a ReplicaSet gets 25 events of each type and then one every 5 minutes; the same event again is counted up instead of
-//! written again; and when one reason has been given in ten different messages within 10 minutes, further ones are counted on
-//! one event that says so. Events are for people: any of them may be lost, and no pod waits for one.
+//! As upstream, a ReplicaSet gets 25 events of each type and then one every 5 minutes. A repeated event only gets a higher count. After ten
+//! different messages of one reason within 10 minutes, further messages are counted on one event that says so. Events are for people: any
+//! event may be lost, and no pod waits for one.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -15,26 +15,27 @@ use jiff::Timestamp;
 use self::recent::Recent;
 use crate::{backoff::since, history::WentBack, token_bucket::TokenBucket};
 
-/// How many events of a type one ReplicaSet gets at once, and how often one more.
+/// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
 const PER_SECOND: f64 = 1.0 / 300.0;
-/// How many messages one reason is given in before further ones are counted together, and for how long it is remembered.
+/// The messages of one reason before further messages are counted together, and how long a reason is remembered.
 const MESSAGES_MAX: usize = 10;
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// How many ReplicaSets, and how many events, are remembered. Beyond that those are forgotten that were met longest ago: counts begin at 1 again.
+/// How many ReplicaSets, and how many events, are remembered. Beyond that, the least recently used are forgotten: their counts begin at 1
+/// again.
 const ENTRIES_MAX: usize = 4_096;
 /// The namespace whose uid names the cluster.
 const CLUSTER_NAMESPACE: &str = "kube-system";
 const COMBINED: &str = "(combined from similar events): ";
 
-/// One create or delete that was answered, what the budget made of some, or what became of the cluster.
+/// An answered create or delete, a change of the budget, or a change of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about, of the kind that [`Reason::subject`] says.
+    /// The object of the note, of the kind that [`Reason::subject`] returns.
     pub object: v1::ObjectRef,
-    /// What became of it.
+    /// The reason of the event.
     pub reason: Reason,
-    /// The same in a sentence.
+    /// The message of the event, a sentence.
     pub message: String,
 }
 
@@ -49,11 +50,11 @@ pub enum Reason {
     SuccessfulDelete,
     /// A pod could not be deleted.
     FailedDelete,
-    /// More was created or deleted in a minute than the [budget](crate::budget) allows, or would have been.
+    /// More creates or deletes in a minute than the [budget](crate::budget) allows, started or not.
     BudgetExceeded,
     /// Another controller creates pods of the ReplicaSet.
     OtherController,
-    /// A person let creates or deletes go on.
+    /// A person resumed creates or deletes.
     BudgetResumed,
     /// Pods of the ReplicaSet ended soon after they were created, and only a few are created as a trial.
     PodsDoNotLast,
@@ -61,44 +62,44 @@ pub enum Reason {
     VersionsWentBack,
 }
 
-/// What an event is about.
+/// The kind of an event's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A ReplicaSet.
     ReplicaSet,
-    /// The namespace kube-system, which stands for the cluster.
+    /// The namespace kube-system, which represents the cluster.
     Cluster,
 }
 
 /// An event, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The name of the event; [`namespace`](Self::namespace) says where it is.
+    /// The name of the event in its [`namespace`](Self::namespace).
     pub name: String,
     /// The group and version of ReplicaSets.
     pub api_version: String,
-    /// What it is about, of the kind that [`Reason::subject`] says.
+    /// The object of the event, of the kind that [`Reason::subject`] returns.
     pub object: v1::ObjectRef,
-    /// What happened, in one word.
+    /// The reason.
     pub reason: Reason,
-    /// The same in a sentence.
+    /// The message, a sentence.
     pub message: String,
     /// When it happened first.
     pub first: Timestamp,
     /// When it happened last.
     pub last: Timestamp,
-    /// How often it happened. From 2 on the event was written before: only its count, its last time and its message change.
+    /// How often it happened. From 2 on, the event exists already: only its count, last time and message change.
     pub count: u32,
-    /// Who runs the controller.
+    /// The instance that runs the controller.
     pub instance: String,
 }
 
-/// Makes events of notes. Owned by the shell.
+/// Turns notes into events. Owned by the shell.
 #[derive(Debug)]
 pub struct Recorder {
     /// The group and version of the ReplicaSets that the events are about.
     api_version: String,
-    /// Who runs this controller, in each event.
+    /// The instance that runs this controller, in each event.
     instance: String,
     last: u64,
     /// By the uid of the ReplicaSet and the type of the events.
@@ -123,7 +124,6 @@ struct Written {
 // === impl Note ===
 
 impl Note {
-    /// Returns the note that the versions of the cluster of this uid went back.
     pub(crate) fn of_cluster(uid: &str, went_back: &WentBack) -> Self {
         Self {
             object: v1::ObjectRef {
@@ -141,7 +141,7 @@ impl Note {
         pod: &str,
         outcome: &OutcomeKind,
     ) -> Option<Self> {
-        // No event upstream; and a name that is taken is this controller's own affair.
+        // Upstream writes no event here, and a taken name concerns only this controller.
         let silent = [FailureClass::NamespaceTerminating, FailureClass::NameTaken];
         let done = (Reason::SuccessfulCreate, format!("Created pod: {pod}"));
         Self::of(replica_set, outcome, done, silent, |message| {
@@ -154,7 +154,7 @@ impl Note {
         pod: &str,
         outcome: &OutcomeKind,
     ) -> Option<Self> {
-        // The pod is gone or another: nothing failed that a person could mend.
+        // The pod is gone or replaced: nothing failed that a person could fix.
         let silent = [FailureClass::NotFound, FailureClass::Precondition];
         let done = (Reason::SuccessfulDelete, format!("Deleted pod: {pod}"));
         Self::of(replica_set, outcome, done, silent, |message| {
@@ -162,7 +162,7 @@ impl Note {
         })
     }
 
-    /// Returns the note of a batch that is a trial, since pods of its ReplicaSet do not last.
+    /// The note of a trial batch: pods of its ReplicaSet do not last.
     pub(crate) fn of_trial(batch: &v1::Batch) -> Option<Self> {
         let reason = batch
             .reasons
@@ -199,7 +199,7 @@ impl Note {
 // === impl Reason ===
 
 impl Reason {
-    /// Returns upstream's word, where it has one.
+    /// Returns upstream's word, if it has one.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -215,7 +215,7 @@ impl Reason {
         }
     }
 
-    /// Returns what an event of this reason is about.
+    /// Returns the kind of the object of an event with this reason.
     #[must_use]
     pub const fn subject(self) -> Subject {
         match self {
@@ -231,8 +231,8 @@ impl Reason {
         }
     }
 
-    /// Whether it is written always, as it is rare and a person must learn of it: the budget speaks once a minute at most for a scope and once
-    /// a hold for a ReplicaSet, the server once a trial, and a session ends where versions went back.
+    /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a
+    /// scope and once a hold for a ReplicaSet, and the server once a trial. A session ends when versions go back.
     const fn is_rare(self) -> bool {
         matches!(
             self,
@@ -262,7 +262,7 @@ impl Reason {
 // === impl Event ===
 
 impl Event {
-    /// Returns the namespace of the event: that of what it is about, and `default` for the cluster.
+    /// Returns the namespace of the event's object; `default` for the cluster.
     #[must_use]
     pub fn namespace(&self) -> &str {
         match self.reason.subject() {
@@ -275,7 +275,7 @@ impl Event {
 // === impl Recorder ===
 
 impl Recorder {
-    /// Returns a recorder for this process and ReplicaSets of a group and version.
+    /// Creates a recorder for this process, and for ReplicaSets of a group and version.
     #[must_use]
     pub fn new(instance: impl Into<String>, api_version: impl Into<String>) -> Self {
         Self {
@@ -288,7 +288,7 @@ impl Recorder {
         }
     }
 
-    /// Takes a note. Returns what is to be written of it; nothing where its ReplicaSet has had its share.
+    /// Takes a note. Returns the event to write; `None` if its ReplicaSet has had its share.
     pub fn handle_note(&mut self, now: Timestamp, note: Note) -> Option<Event> {
         let Note {
             object,
@@ -319,7 +319,7 @@ impl Recorder {
             .get_or_insert_with(key, || TokenBucket::per_second(PER_SECOND, BURST))
     }
 
-    /// Returns what tells the event from others, and its message: its own, or one for many.
+    /// The identity of the event, and its message: its own, or one for many.
     fn combine(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! What happened in the agent, as data: the shell makes logs and metrics of it.
+//! What happened in the agent, as data for the shell's logs and metrics.
 
 use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
@@ -19,13 +19,13 @@ pub enum Report {
         /// The server's name for it.
         id: String,
     },
-    /// A session, or the try to open one, ended.
+    /// A session, or the attempt to open one, ended.
     Disconnected(Disconnect),
-    /// The versions of the cluster went back. All that was known of it is forgotten, and a session that was open ends.
+    /// The versions of the cluster went back. The agent forgets the cluster, and an open session ends.
     WentBack(WentBack),
-    /// A list was not used: it does not show so many pods that were created while the versions of the cluster went back.
+    /// A list was not used: it lacks pods that were created while the versions of the cluster went back.
     OldHistory {
-        /// How many pods.
+        /// The number of missing pods.
         pods: usize,
     },
     /// The server asked for an end of the session.
@@ -63,9 +63,9 @@ pub enum Report {
     PodOfOther(PodOfOther),
     /// A limit of the budget was exceeded, or a hold began or ended.
     Budget(Box<Change>),
-    /// What a mode that executes nothing would have executed. The batch is refused as well.
+    /// The batch that an agent outside enforce mode would have executed. The agent refuses the batch as well.
     Shown(Box<v1::Batch>),
-    /// A create or delete was answered, or people are told of the budget.
+    /// A note for people about a create, a delete or the budget.
     Noted(Note),
     /// An outcome is on its way to the server.
     Finished {
@@ -96,7 +96,7 @@ pub struct Refused {
 // === impl Report ===
 
 impl Report {
-    /// Returns the number of the batch that it is about, if it is about one.
+    /// Returns the number of the report's batch, if it concerns one.
     #[must_use]
     pub fn batch(&self) -> Option<u64> {
         match self {

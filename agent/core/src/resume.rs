@@ -1,28 +1,28 @@
-//! How people end holds: by an annotation of a ReplicaSet that changes.
+//! How people end holds: they change an annotation of a ReplicaSet.
 
 use decree::v1;
 
-/// The annotation of a ReplicaSet. That its value changes resumes holds: of all scopes if the value begins with the word `all`, of its
-/// namespace and the ReplicaSets there if it begins with `namespace`, and of the ReplicaSet alone with any other.
+/// The annotation that resumes holds when its value changes. A value that begins with `all` resumes all scopes. A value that begins with
+/// `namespace` resumes the namespace and its ReplicaSets, and any other value the ReplicaSet alone.
 pub const RESUME_ANNOTATION: &str = "decree.dev/resume";
 
-/// A person's wish to go on.
+/// A person's request to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// The ReplicaSet that says so.
+    /// The ReplicaSet with the annotation.
     pub replica_set: v1::ObjectRef,
-    /// How far it goes.
+    /// Which holds to resume.
     pub extent: Extent,
 }
 
 /// Which holds a person resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Those of one ReplicaSet.
+    /// The holds of one ReplicaSet.
     ReplicaSet,
-    /// Those of one namespace, and of the ReplicaSets in it.
+    /// The holds of one namespace and of its ReplicaSets.
     Namespace,
-    /// All.
+    /// All holds.
     All,
 }
 
@@ -39,7 +39,7 @@ impl Extent {
         }
     }
 
-    /// Returns a value of the annotation that differs from those before it, by the text of a time.
+    /// Returns a value of the annotation that differs from earlier values by the text of a time.
     #[must_use]
     pub fn to_annotation(self, time: &str) -> String {
         match self {

@@ -1,14 +1,15 @@
-//! What the agent does not do, whichever server asks: each operation is held against the ReplicaSets and pods that the agent itself
-//! has seen, immediately before it starts.
+//! The agent's own limits, for any server: the agent checks each operation against the ReplicaSets and pods that it has seen, immediately
+//! before the operation starts.
 //!
-//! 1. A pod is created only while fewer pods are active or being created than the ReplicaSet wants, under a name that is its own.
-//! 2. A pod is deleted only while more pods are active and not being deleted than it wants, and only an active one that it controls and selects.
-//! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, released only if it is active and not selected.
-//! 4. A status says no more pods than there have been since the last one, no later generation, and changes only the condition
+//! 1. A pod is created only while fewer pods are active or being created than desired, and only under a name of that ReplicaSet.
+//! 2. A pod is deleted only while more pods are active and not being deleted than desired. It must be an active pod that the ReplicaSet
+//!    controls and selects.
+//! 3. A pod is adopted only if it is an active orphan that the ReplicaSet selects, and released only if it is active and not selected.
+//! 4. A status reports no more pods than there have been since the last status, and no later generation. It changes only the condition
 //!    `ReplicaFailure`, to a short text.
 //!
-//! That the batch names exactly the ReplicaSet that the agent knows, and that this is not being deleted, is the [`guard`](crate::guard)'s to check.
-//! A server whose view is as new as the agent's meets none of these rules; one whose view is older decides afresh.
+//! The [`guard`](crate::guard) checks that the batch names exactly the ReplicaSet that the agent knows, and that nobody has deleted that
+//! ReplicaSet. A server whose view is as new as the agent's breaks none of these rules; a server with an older view decides again.
 
 use decree::v1::{self, NotStartedCause};
 
@@ -19,12 +20,12 @@ use crate::{
     view::View,
 };
 
-/// What pod names end in: 5 characters of the API server's alphabet.
+/// The length of the suffix of pod names, in the API server's alphabet.
 const SUFFIX_LENGTH: usize = 5;
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How much of the ReplicaSet's name stands before that.
+/// The longest part of the ReplicaSet's name before the suffix.
 const BASE_LENGTH_MAX: usize = 58;
-/// The condition that a decision may change, and how much text it may have.
+/// The condition that a decision may change, and the longest text in it.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 const CONDITION_BYTES_MAX: usize = 4 * 1024;
 
@@ -37,23 +38,23 @@ pub enum Rule {
     Limit,
     /// The batch names no ReplicaSet that the agent knows, or the namespace is not allowed.
     Reference,
-    /// The batch comes before both kinds are listed in its session: what the agent knows may be of long ago.
+    /// The batch comes before both kinds are listed in its session: the agent's knowledge may be old.
     View,
     /// The template of the generation has been replaced, or has not been seen.
     Template,
     /// The name is none that pods of the ReplicaSet may have.
     Name,
-    /// There are as many pods as wanted.
+    /// There are at least as many pods as desired.
     Surplus,
-    /// There are no more pods than wanted.
+    /// There are no more pods than desired.
     Shortage,
     /// The pod is controlled by another, or by none.
     Ownership,
     /// The pod has ended or is being deleted.
     Inactive,
-    /// The selector says otherwise.
+    /// The selector does not allow the operation.
     Selector,
-    /// The status says what the agent does not see.
+    /// The status differs from what the agent sees.
     Status,
     /// The [budget](crate::budget) is used up.
     Budget,
@@ -64,20 +65,19 @@ pub enum Rule {
 /// Why an operation is not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The contract's word.
+    /// The cause in the contract.
     pub cause: NotStartedCause,
     /// The rule that refuses it; `None` where the agent executes nothing at all.
     pub rule: Option<Rule>,
-    /// The same for people.
+    /// The reason, for people.
     pub message: String,
 }
 
-/// The verdict on one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Go,
     Refuse(Refusal),
-    /// The pod is not there any more as far as the agent has seen.
+    /// The pod is gone, as far as the agent has seen.
     Absent,
 }
 
@@ -129,7 +129,6 @@ impl Rule {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Returns the refusal of an operation that breaks a rule.
     pub(crate) const fn new(rule: Rule, message: String) -> Self {
         Self {
             cause: NotStartedCause::Guard,
@@ -138,7 +137,6 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal of an agent that executes nothing.
     pub(crate) fn not_enforcing(message: &str) -> Self {
         Self {
             cause: NotStartedCause::NotEnforcing,
@@ -148,7 +146,6 @@ impl Refusal {
     }
 }
 
-/// Checks the create of a pod.
 pub(crate) fn check_create(
     view: &View,
     set: &v1::ReplicaSet,
@@ -232,7 +229,6 @@ pub(crate) fn check_ownership(
     }
 }
 
-/// Checks a status.
 pub(crate) fn check_status(
     view: &View,
     set: &v1::ReplicaSet,
@@ -289,7 +285,7 @@ fn check_conditions(
     }
 }
 
-/// Checks that a text is short, has no control characters, and none that turn the direction of writing.
+/// The text must be short, without control characters and without characters that change the direction of writing.
 fn check_text(text: &str) -> Result<(), String> {
     let steers = |it: char| {
         let turns = matches!(
@@ -307,7 +303,7 @@ fn check_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns whether a pod of a ReplicaSet may have this name and `generateName`: as the API server forms them.
+/// True if the API server could form this name and `generateName` for a pod of the ReplicaSet.
 fn is_pod_name(replica_set: &str, generate_name: &str, name: &str) -> bool {
     let prefix = generate_name.strip_prefix(replica_set);
     let base = &generate_name[..generate_name.floor_char_boundary(BASE_LENGTH_MAX)];
@@ -317,7 +313,7 @@ fn is_pod_name(replica_set: &str, generate_name: &str, name: &str) -> bool {
         && suffix.iter().all(|byte| ALPHABET.contains(byte))
 }
 
-/// Returns whether labels match a selector; `None` where it cannot be understood. An absent one matches nothing.
+/// Whether labels match a selector; `None` if the selector cannot be understood. An absent selector matches nothing.
 fn selects(selector: Option<&v1::LabelSelector>, labels: &Labels) -> Option<bool> {
     let Some(selector) = selector else {
         return Some(false);

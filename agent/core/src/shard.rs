@@ -1,8 +1,8 @@
-//! Which namespaces a shard of a cluster has: those whose hash falls to it, by rendezvous hashing.
+//! Which namespaces belong to a shard of a cluster, by rendezvous hashing.
 //!
-//! Each shard gives a namespace a weight, and the heaviest has it. A shard that is added takes its share from all others, and no
-//! namespace moves between those that were there. The weights are a part of the protocol among agents: agents that disagree would act
-//! in a namespace twice, so they must not change between versions.
+//! Each shard has a weight for a namespace, and the heaviest shard gets the namespace. An added shard takes namespaces from all others, and
+//! no namespace moves between the other shards. The weights are a part of the protocol among agents. Agents that disagree would act twice
+//! in a namespace, so the weights must not change between versions.
 
 use std::num::NonZeroU16;
 
@@ -18,18 +18,18 @@ pub struct Shard {
 // === impl Shard ===
 
 impl Shard {
-    /// Returns the shard with this number, from 0 on, of so many; `None` if there are not that many.
+    /// Returns the shard with number `index`, from 0 on, of `count`; `None` if there are not that many.
     #[must_use]
     pub fn new(index: u16, count: NonZeroU16) -> Option<Self> {
         (index < count.get()).then_some(Self { index, count })
     }
 
-    /// Returns all shards of a cluster that is divided into so many.
+    /// Returns all shards of a cluster with `count` shards.
     pub fn all(count: NonZeroU16) -> impl Iterator<Item = Self> {
         (0..count.get()).map(move |index| Self { index, count })
     }
 
-    /// Returns the shard that has a namespace of a cluster that is divided into so many.
+    /// Returns the shard of a namespace, in a cluster with `count` shards.
     #[must_use]
     pub fn of_namespace(namespace: &str, count: NonZeroU16) -> Self {
         let key = fnv1a(namespace);

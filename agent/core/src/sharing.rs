@@ -1,17 +1,17 @@
-//! One kind of a cluster, listed and watched once by a process, and handed out to the shards that the process serves.
+//! One kind of a cluster, listed and watched once per process, and distributed to the shards of the process.
 //!
 //! ```text
 //! shard ──join──▶ Asking ──a list begins──▶ Listing ──its last page──▶ Listed ──fell behind, or gone──▶ Lost
 //!                                           └─ events of its namespaces wait from here on ─┘
 //! ```
-//! Each shard has a [`Watch`](crate::watch::Watch) as an agent without shards has; a [`Sharing`] stands in for the API server. A list serves
-//! all shards that asked before it began, so it is as new as a list that a shard makes by itself. Events wait for a shard from the moment
-//! that its list begins: an event that the list contains already is older than the list, and the shard's watch ignores it.
+//! Each shard has a [`Watch`](crate::watch::Watch), like an agent without shards, with a [`Sharing`] in place of the API server. A list
+//! serves all shards that requested it before it began, so it is as new as a shard's own list. Events wait for a shard from the start of
+//! its list. An event that the list contains already is older than the list, and the shard's watch ignores it.
 //!
-//! **Invariant:** a shard misses no event of its namespaces after the version of its list, or is told to list anew (410).
-//! **Invariant:** no object is kept. What waits is bounded: the events that wait for all shards together by a number, and the pages of a list
-//! by what the shard will hold of it.
-//! **Invariant:** where the cluster shows a version older than the watch has reached, each shard hears of both, and lists anew.
+//! **Invariant:** a shard misses no event of its namespaces after the version of its list, or is told to list again (410).
+//! **Invariant:** no object is kept. A number bounds the waiting events of all shards together. The waiting pages of a list are bounded by
+//! what the shard will hold of it.
+//! **Invariant:** if the cluster shows a version older than the watch has reached, each shard learns both versions, and lists again.
 
 mod queue;
 mod split;
@@ -38,9 +38,9 @@ use crate::{
 
 /// How many events may wait for all shards together.
 const EVENTS_MAX: usize = 64 * 1024;
-/// How soon a watch that ended is opened again.
+/// The shortest wait before an ended watch is opened again.
 const RETRY_MIN: Duration = Duration::from_millis(100);
-/// How long a watch that keeps failing waits at most.
+/// The longest wait of a watch that keeps failing.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// The queue of one list of a shard, and of the events after it.
@@ -50,26 +50,26 @@ pub struct QueueId {
     number: u64,
 }
 
-/// What a shard's request to watch comes to.
+/// The result of a shard's request to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscribed {
     /// Events can be read.
     Ready,
     /// The watch is about to open.
     Pending,
-    /// The API server refuses the watch, or the shard must list anew.
+    /// The API server refuses the watch, or the shard must list again.
     Refused(ApiError),
 }
 
-/// One kind's list and watch for many shards. Owned by one reader, which asks the API server and passes on what it answers.
+/// The list and watch of one kind for many shards. Owned by one reader, which sends the requests and passes on the answers.
 #[derive(Debug)]
 pub struct Sharing {
     queues: BTreeMap<u16, ShardQueue>,
     splitter: Splitter,
     numbered: u64,
-    /// Up to which version the watch has been handed out; `None` where a list must come first.
+    /// The version up to which events were handed out; `None` if a list must come first.
     position: Option<String>,
-    /// The same when the list that is under way began.
+    /// The value of `position` when the current list began.
     position_before: Option<String>,
     id: WatchId,
     watch_state: WatchState,
@@ -80,7 +80,7 @@ pub struct Sharing {
     list_due: Timestamp,
     list_backoff: Backoff,
     events_max: usize,
-    /// The shards for which there is news.
+    /// The shards with news that nobody has taken.
     notified: BTreeSet<u16>,
 }
 
@@ -104,7 +104,7 @@ impl QueueId {
 // === impl Sharing ===
 
 impl Sharing {
-    /// Returns the sharing of a kind among so many shards, none of which has asked for anything. The seed makes its jitter its own.
+    /// Creates the sharing of a kind among `shards`, without requests. The seed determines the jitter.
     #[must_use]
     pub fn new(kind: Kind, shards: NonZeroU16, seed: u64) -> Self {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
@@ -128,7 +128,7 @@ impl Sharing {
         }
     }
 
-    /// Notes that a shard asks for a list. Its queue before this one is void.
+    /// Notes that a shard requests a list. Its former queue is void.
     pub fn join(&mut self, shard: Shard) -> QueueId {
         self.numbered += 1;
         let id = QueueId {
@@ -140,7 +140,7 @@ impl Sharing {
         id
     }
 
-    /// Gives a queue up. Without queues nothing is watched.
+    /// Gives a queue up. Without queues there is no watch.
     pub fn leave(&mut self, id: QueueId) {
         if self.queue(id).is_none() {
             return;
@@ -149,7 +149,8 @@ impl Sharing {
         self.settle();
     }
 
-    /// Begins a list, which is asked for after this, for all shards that wait for one. Returns whether there are any, and it is time.
+    /// Begins a list for all shards that wait for one; the request leaves after this call. Returns false if no shard waits, or if it is too
+    /// early.
     pub fn begin_list(&mut self, now: Timestamp) -> bool {
         if self.list_timeout().is_none_or(|due| due > now) {
             return false;
@@ -172,7 +173,7 @@ impl Sharing {
             .then_some(self.list_due)
     }
 
-    /// Takes a page of that list, or why there is none.
+    /// Takes a page of that list, or its error.
     pub fn handle_page(&mut self, now: Timestamp, page: Result<List, ApiError>) {
         let page = match page {
             Ok(page) => page,
@@ -221,7 +222,7 @@ impl Sharing {
         }
     }
 
-    /// Returns whether a watch is still wanted.
+    /// Returns whether a watch is still needed.
     #[must_use]
     pub fn is_current(&self, id: WatchId) -> bool {
         id == self.id && !matches!(self.watch_state, WatchState::Closed { .. })
@@ -251,7 +252,7 @@ impl Sharing {
         self.keep_bound();
     }
 
-    /// Takes the end of a watch, or its refusal. The watch goes on where it ended; shards hear of errors alone.
+    /// Takes the end of a watch, or its refusal. The watch continues where it ended; shards learn only of errors.
     pub fn handle_closed(&mut self, now: Timestamp, id: WatchId, error: Option<ApiError>) {
         if !self.is_current(id) {
             return;
@@ -279,8 +280,8 @@ impl Sharing {
         self.position.as_deref()
     }
 
-    /// Takes a version that the cluster showed when it was asked after the watch had reached `before`. An older one means that the cluster was
-    /// restored: the shards are told what had been reached, and list anew.
+    /// Takes a version that the cluster showed after the watch had reached `before`. An older version means that the cluster was restored.
+    /// The shards then learn the version reached before, and list again.
     pub fn check_version(&mut self, before: Option<&str>, version: &str) {
         let [before, version] = [before, Some(version)].map(|it| it.and_then(parse_version));
         if version.is_some() && version < before {
@@ -294,7 +295,7 @@ impl Sharing {
         self.queue(id).map_or(Next::End, ShardQueue::poll_page)
     }
 
-    /// Returns whether the events of a queue can be read by who has seen all up to `from`.
+    /// Returns whether a shard that has seen all events up to `from` can read the events of a queue.
     pub fn subscribe(&mut self, id: QueueId, from: &str) -> Subscribed {
         let (outage, is_open) = (self.outage.clone(), self.watch_state == WatchState::Open);
         match (self.queue(id), outage) {
@@ -308,14 +309,14 @@ impl Sharing {
         }
     }
 
-    /// Returns the next events for a queue; the end where the watch was refused.
+    /// Returns the next events for a queue; the end if the API server refused the watch.
     pub fn poll_events(&mut self, id: QueueId) -> Next<Vec<WatchEvent>> {
         let is_out = self.outage.is_some();
         self.queue(id)
             .map_or(Next::End, |queue| queue.poll_events(is_out))
     }
 
-    /// Takes the shards for which there is news.
+    /// Takes the shards with news.
     pub fn take_told(&mut self) -> BTreeSet<u16> {
         std::mem::take(&mut self.notified)
     }
@@ -325,7 +326,7 @@ impl Sharing {
         queue.filter(|queue| queue.number == id.number)
     }
 
-    /// Hands out an event to the shard that it concerns, or to all.
+    /// Gives an event to its shard, or to all shards.
     fn hand_out(&mut self, event: WatchEvent) {
         let Some(version) = event.version() else {
             return;
@@ -351,7 +352,7 @@ impl Sharing {
         }
     }
 
-    /// Has the shards list anew that are furthest behind, while too many events wait.
+    /// Makes the shards that are furthest behind list again, while too many events wait.
     fn keep_bound(&mut self) {
         let mut waiting: usize = self.queues.values().map(ShardQueue::waiting).sum();
         while waiting > self.events_max {
@@ -366,7 +367,7 @@ impl Sharing {
         }
     }
 
-    /// Has all shards list anew, after they are told a version that the cluster had reached.
+    /// Makes all shards list again, after they learn the version reached before.
     fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
         for queue in self.queues.values_mut().filter(|queue| queue.is_fed()) {
             queue.lose(reached, error);
@@ -375,7 +376,7 @@ impl Sharing {
         self.wake_all();
     }
 
-    /// Ends the watch. The next list says from where on there is another.
+    /// Ends the watch. The next list determines where another watch begins.
     fn forget(&mut self) {
         self.position = None;
         self.outage = None;
@@ -408,7 +409,7 @@ impl Sharing {
     }
 }
 
-/// The error that has a shard list anew.
+/// The error that makes a shard list again.
 fn gone(why: &str) -> ApiError {
     ApiError {
         code: Some(410),

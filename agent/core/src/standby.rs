@@ -1,23 +1,23 @@
-//! When an agent may begin beside a built-in controller that may be on.
+//! When an agent may begin beside a built-in controller that may be running.
 //!
-//! Nothing tells which controllers a kube-controller-manager runs. So the agent changes a ReplicaSet of its own that wants no pods, the probe, and
-//! looks who says in its status that the change was seen. A built-in controller that is on says so within a second. One whose process has just been
-//! stopped may be replaced by that of another machine, with a Lease of 15 seconds between them; so the agent waits for longer than that.
+//! Nothing shows which controllers a kube-controller-manager runs. So the agent changes the probe, its own ReplicaSet with no desired pods,
+//! and reads from the probe's status who has seen the change. A running built-in controller reports within a second. A stopped process may
+//! be replaced on another machine, with a Lease of 15 seconds between the two. So the agent waits longer than that.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// How long nobody must say that the probe was seen before the built-in controller counts as off.
+/// How long nobody must report the change of the probe before the built-in controller counts as off.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The same where an agent has found it off before.
+/// The same silence if an agent has found the built-in controller off before.
 const SILENCE_AGAIN: Duration = Duration::from_secs(2);
 /// How long after an answer the probe is changed again.
 const PERIOD: Duration = Duration::from_secs(5);
-/// How often to look.
+/// The interval between looks at the probe.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Who says that the last change of the probe was seen.
+/// Who has reported the last change of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeenBy {
     /// Nobody.
@@ -28,12 +28,12 @@ pub enum SeenBy {
     Another,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Look at the probe after so long.
+    /// Look at the probe after this time.
     Look(Duration),
-    /// Change the probe after so long.
+    /// Change the probe after this time.
     Change(Duration),
     /// Begin: the built-in controller is off, or another agent acts already.
     Begin,
@@ -49,7 +49,7 @@ pub struct Standby {
 // === impl Standby ===
 
 impl Standby {
-    /// Notes that the probe was changed, and whether it says that an agent has found the built-in controller off before.
+    /// Notes that the probe was changed. `found_off` means that an agent has found the built-in controller off before.
     pub const fn handle_changed(&mut self, now: Timestamp, found_off: bool) {
         self.changed = Some(now);
         self.found_off = found_off;
@@ -96,7 +96,7 @@ mod tests {
             Next::Change(PERIOD)
         );
         standby.handle_changed(at(7), false);
-        // Its process ends, and that of another machine takes over.
+        // Its process ends, and a process on another machine takes over.
         assert_eq!(
             standby.handle_look(at(30), SeenBy::Nobody),
             Next::Look(LOOK)

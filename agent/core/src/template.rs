@@ -18,14 +18,14 @@ pub const APPS_V1: &str = "apps/v1";
 pub struct Templates {
     api_version: String,
     by_uid: HashMap<String, Entry>,
-    /// How many pods they want.
+    /// The numbers of desired pods.
     wanted: Totals,
 }
 
-/// No pod can be made.
+/// Why no pod can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// The template has no labels, so that the pod would be an orphan to its own ReplicaSet.
+    /// The template has no labels, so its pod would be an orphan.
     #[error("unable to create pods, no labels")]
     NoLabels,
     /// The ReplicaSet has no template.
@@ -39,11 +39,11 @@ struct Entry {
     template: Result<Template, TemplateError>,
     /// The first generation that is known to have this template.
     since: i64,
-    /// The value of the annotation by which people resume.
+    /// The value of the resume annotation.
     resume: String,
 }
 
-/// Returns how many pods a ReplicaSet wants: one where it does not say.
+/// The desired number of pods; one if unset.
 pub(crate) fn replicas(set: &v1::ReplicaSet) -> u32 {
     u32::try_from(set.replicas.unwrap_or(1)).unwrap_or(0)
 }
@@ -59,7 +59,7 @@ fn count_out(wanted: &mut Totals, set: &v1::ReplicaSet) {
 // === impl Templates ===
 
 impl Templates {
-    /// Returns none yet, of ReplicaSets of this group and version.
+    /// Creates an empty set, for ReplicaSets of this group and version.
     #[must_use]
     pub fn new(api_version: impl Into<String>) -> Self {
         Self {
@@ -69,12 +69,12 @@ impl Templates {
         }
     }
 
-    /// Returns none, of ReplicaSets of the same group and version.
+    /// An empty set for the same group and version.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.api_version.clone())
     }
 
-    /// Returns how pods name a ReplicaSet as their controller (spec 6.3).
+    /// Returns the controller reference of a ReplicaSet's pods (spec 6.3).
     #[must_use]
     pub fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
         v1::OwnerReference {
@@ -86,8 +86,8 @@ impl Templates {
         }
     }
 
-    /// Takes a ReplicaSet's state; an older one changes nothing. Returns whether a person has resumed its holds: that an annotation is there
-    /// when the ReplicaSet is first seen, or goes, says nothing.
+    /// Takes a ReplicaSet's state; an older state changes nothing. Returns whether a person has resumed its holds. An annotation on a
+    /// ReplicaSet that is seen for the first time resumes nothing, nor does its removal.
     pub fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
         let ReplicaSet {
             projected,
@@ -148,8 +148,8 @@ impl Templates {
         self.by_uid.get(uid).map(|entry| &entry.newest)
     }
 
-    /// Returns the template of a ReplicaSet, or why it makes no pod; `None` where it is not known to be that of a generation. Pods
-    /// of a template that has been replaced are not wanted any more.
+    /// Returns the template of a generation, or why it makes no pod; `None` if the template of the generation is unknown. Pods of a
+    /// replaced template are not created.
     #[must_use]
     pub fn of_generation(
         &self,

@@ -1,4 +1,4 @@
-//! A token bucket: some at once after a rest, and then a rate.
+//! A token bucket: a burst after a rest, and then a rate.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::backoff::{after, since};
 
-/// A bucket of tokens that fills at a rate. All that it keeps is when it will be full.
+/// A bucket of tokens that fills at a rate. Its only state is the time when it will be full.
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     every: Duration,
@@ -17,7 +17,7 @@ pub struct TokenBucket {
 // === impl TokenBucket ===
 
 impl TokenBucket {
-    /// Returns a full bucket of so many tokens, at least one, into which one comes each interval.
+    /// Creates a full bucket of at least one token, with one new token per interval.
     #[must_use]
     pub const fn new(every: Duration, burst: u32) -> Self {
         Self {
@@ -27,14 +27,14 @@ impl TokenBucket {
         }
     }
 
-    /// Returns a full bucket of so many tokens, at least one, into which so many come each second.
+    /// Creates a full bucket of `burst` tokens, at least one, with `rate` new tokens per second.
     #[must_use]
     pub fn per_second(rate: f64, burst: u32) -> Self {
         let every = Duration::try_from_secs_f64(rate.recip());
         Self::new(every.unwrap_or(Duration::MAX), burst)
     }
 
-    /// Returns when the next token is there, `now` at the earliest.
+    /// Returns when the next token is available, `now` at the earliest.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Timestamp {
         let ahead = self.every.saturating_mul(self.burst.saturating_sub(1));
@@ -51,7 +51,7 @@ impl TokenBucket {
         there
     }
 
-    /// Takes a token that there may not be yet. Returns how long to wait for it; who asks first waits least.
+    /// Takes a token, in advance if need be. Returns how long to wait for the token; earlier callers wait less.
     pub fn take(&mut self, now: Timestamp) -> Duration {
         let wait = since(self.next(now), now);
         self.full = after(self.full.max(now), self.every);

@@ -1,8 +1,9 @@
-//! How many pods there are, or are wanted, by namespace and in all.
+//! Numbers of current or desired pods, by namespace and in total.
 
 use std::{collections::HashMap, sync::Arc};
 
-/// Counts of pods by namespace and in all. Owned and changed by one [`Pods`](crate::pods::Pods) or [`Templates`](crate::template::Templates).
+/// Counts of pods by namespace and in total. Owned and changed by one [`Pods`](crate::pods::Pods) or
+/// [`Templates`](crate::template::Templates).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     by_namespace: HashMap<Arc<str>, u64>,
@@ -12,17 +13,17 @@ pub(crate) struct Totals {
 // === impl Totals ===
 
 impl Totals {
-    /// Returns how many there are in a namespace, as far as a `u32` goes.
+    /// Saturates at `u32::MAX`.
     pub(crate) fn of_namespace(&self, namespace: &str) -> u32 {
         narrowed(self.by_namespace.get(namespace).copied().unwrap_or(0))
     }
 
-    /// Returns how many there are in all namespaces, as far as a `u32` goes.
+    /// Saturates at `u32::MAX`.
     pub(crate) fn all(&self) -> u32 {
         narrowed(self.all)
     }
 
-    /// Returns a name of a namespace, shared with those that have counted under it.
+    /// The name of a namespace, shared by all that have counted under it.
     pub(crate) fn shared(&self, namespace: &str) -> Arc<str> {
         match self.by_namespace.get_key_value(namespace) {
             Some((known, _)) => Arc::clone(known),
@@ -30,13 +31,12 @@ impl Totals {
         }
     }
 
-    /// Counts so many more in a namespace.
     pub(crate) fn add(&mut self, namespace: &Arc<str>, count: u32) {
         *self.by_namespace.entry(Arc::clone(namespace)).or_default() += u64::from(count);
         self.all += u64::from(count);
     }
 
-    /// Counts so many less in a namespace in which as many were [added](Self::add).
+    /// The caller has [added](Self::add) at least as many to the namespace.
     pub(crate) fn subtract(&mut self, namespace: &str, count: u32) {
         if let Some(known) = self.by_namespace.get_mut(namespace) {
             *known -= u64::from(count);

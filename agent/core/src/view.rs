@@ -1,4 +1,4 @@
-//! What the agent itself knows of its cluster: enough to check an operation just before it starts, and no more.
+//! The agent's knowledge of its cluster: enough to check an operation just before it starts, and no more.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,6 @@ use crate::{
 pub struct View {
     /// The ReplicaSets and their templates.
     pub templates: Templates,
-    /// The pods.
     pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
@@ -30,7 +29,7 @@ pub struct View {
 // === impl View ===
 
 impl View {
-    /// Returns an empty view of a cluster whose ReplicaSets are of this group and version.
+    /// Creates an empty view, for ReplicaSets of this group and version.
     #[must_use]
     pub fn new(api_version: impl Into<String>) -> Self {
         Self {
@@ -39,7 +38,7 @@ impl View {
         }
     }
 
-    /// Forgets all: what there is from here on has another history.
+    /// Forgets everything, as another history begins.
     pub fn forget(&mut self) {
         *self = Self {
             templates: self.templates.emptied(),
@@ -47,12 +46,12 @@ impl View {
         };
     }
 
-    /// Replaces the pods by those of a list, this part of it being the next.
+    /// Replaces the pods by the pods of a list, of which `part` comes next.
     pub fn list_pods(&mut self, part: Part, pods: &PackedPods) {
         self.pods.list(part, pods.len(), pods.iter());
     }
 
-    /// Replaces the ReplicaSets by those of a list, this part of it being the next.
+    /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
     pub fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
         if part.begins() {
             self.listed.clear();
@@ -88,7 +87,7 @@ impl View {
         }
     }
 
-    /// Returns what people have resumed since this was asked last.
+    /// The resumes of people since the last call.
     pub(crate) fn take_resumes(&mut self) -> Vec<Resume> {
         std::mem::take(&mut self.resumes)
     }
@@ -104,7 +103,7 @@ impl View {
         self.seen[kind as usize] = version;
     }
 
-    /// Takes a pod from the answer to a call, unless the watch is past it: what the watch shows as gone stays gone.
+    /// Takes a pod from the answer to a call, unless the watch is past it: a pod that the watch shows as gone stays gone.
     pub(crate) fn absorb_pod(&mut self, pod: &v1::Pod) {
         if self.is_ahead(Kind::Pod, &pod.resource_version) {
             self.apply_pod(pod);
@@ -118,7 +117,7 @@ impl View {
         }
     }
 
-    /// Notes the version of a write of this agent: a list that is older must not be used.
+    /// Notes the version of a write of this agent. A list that is older must not be used.
     pub fn note_write(&mut self, kind: Kind, version: &str) {
         let newest = &mut self.own_writes[kind as usize];
         *newest = (*newest).max(parse_version(version));

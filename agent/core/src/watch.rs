@@ -1,13 +1,13 @@
-//! One kind's way from a list through its watch: what was listed, then each change in order, once.
+//! The path of one kind from a list through its watch: the objects of the list, then each change in order, once.
 //!
 //! ```text
 //! Idle ──start──▶ Listing ──listed──▶ Watching ──410──▶ Listing
 //!                    ▲ backoff            │ ended: Watching again from the last version
 //! ```
-//! A list comes in pages. The first list of a session is passed on page by page, since nothing is decided on it, nor started, before its end;
-//! of a later list, which may be made while operations are under way, the pages are kept until the last is there.
+//! A list comes in pages. The first list of a session is passed on page by page, since no decision and no operation starts before its end.
+//! A later list may run beside operations, so its pages are kept until the last has come.
 //!
-//! The shell performs the [`WatchCommand`]s; whatever belongs to a command that was replaced meanwhile is ignored, by its number.
+//! The shell performs the [`WatchCommand`]s. The number of a command tells input for a replaced command, which is ignored.
 
 use std::time::Duration;
 
@@ -20,19 +20,18 @@ use crate::{
     token_bucket::TokenBucket,
 };
 
-/// How soon a failed list or watch is tried again.
+/// The shortest wait after a failed list or watch.
 const RETRY_MIN: Duration = Duration::from_millis(100);
-/// How long a list or watch that keeps failing waits at most: it must not load a cluster that is down.
+/// The longest wait of a failing list or watch: it must not load a cluster that is down.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
-/// How often a list is made at most that the server asks for, with a session or a Resync, and how many at once. Each reads the whole
-/// cluster. The first is that of the first session; another one may follow at once, since an honest server that starts again decides
-/// nothing before it has the lists.
+/// The interval, and the burst, of lists that the server requests, with a session or a Resync. Each list reads the whole cluster. The first
+/// is for the first session. One more may follow at once, since an honest server that restarts decides nothing before it has the lists.
 const ASKED_EVERY: Duration = Duration::from_secs(10);
 const ASKED_AT_ONCE: u32 = 2;
 
-/// How often a list is made at most because a watch says that its version is gone, or what cannot be read, and how many at once: an API server
-/// that says so of each watch must not be asked for one list after the other.
+/// The interval, and the burst, of lists after a watch reports a gone version or unreadable data. An API server that reports this for each
+/// watch must not get one list after the other.
 const GONE_EVERY: Duration = Duration::from_secs(10);
 const GONE_AT_ONCE: u32 = 3;
 
@@ -40,7 +39,7 @@ const GONE_AT_ONCE: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
-/// What the shell is to do for one kind. Each command ends the one before.
+/// A command to the shell for one kind. Each command ends the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchCommand {
     /// List all objects, from the newest state.
@@ -49,7 +48,7 @@ pub enum WatchCommand {
     Watch {
         /// The number of this watch.
         id: WatchId,
-        /// The version after which changes are wanted.
+        /// The version after which the watch begins.
         from: String,
     },
     /// Stop watching.
@@ -63,7 +62,7 @@ pub struct List {
     pub part: Part,
     /// The objects.
     pub items: Items,
-    /// Those that cannot be read, and why.
+    /// The objects that cannot be read, and why.
     pub invalid: Vec<InvalidObject>,
     /// The version of the list, the same on all its pages.
     pub resource_version: String,
@@ -74,7 +73,7 @@ pub struct List {
 pub enum Part {
     /// All of it.
     Whole,
-    /// The first page, and more follow. Whatever was read of a list before is void.
+    /// The first of several pages. Earlier pages of any list are void.
     First,
     /// Neither the first page nor the last.
     Middle,
@@ -85,36 +84,36 @@ pub enum Part {
 /// The objects of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Items {
-    /// Of a list of pods.
+    /// The objects of a list of pods.
     Pods(PackedPods),
-    /// Of a list of ReplicaSets.
+    /// The objects of a list of ReplicaSets.
     ReplicaSets(Vec<ReplicaSet>),
 }
 
-/// What a watch says.
+/// An event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
-    /// The object is new, or like this from here on.
+    /// The object is new or changed.
     Applied(Object),
-    /// The pod of a ReplicaSet is new, and none of this project's agents made it.
+    /// A pod of a ReplicaSet is new, and no agent of this project made it.
     MadeByOther {
         /// The pod.
         object: Object,
-        /// Who made it, as its managed fields name it.
+        /// The pod's creator, as its managed fields name it.
         writer: String,
     },
     /// The object is gone; this is its last state.
     Deleted(Object),
-    /// An object is new, changed or gone that cannot be read.
+    /// An object that cannot be read is new, changed or gone.
     Invalid {
         /// Why.
         error: InvalidObject,
         /// The version of the object.
         resource_version: String,
     },
-    /// Nothing else happened up to this version.
+    /// There is no other event up to this version.
     Bookmark(String),
-    /// An object of a namespace that concerns another agent is new, changed or gone; this is its version, and nothing else of it was read.
+    /// An object in a namespace of another agent is new, changed or gone. Only its version was read.
     Elsewhere(String),
     /// The watch ends.
     Error(ApiError),
@@ -127,18 +126,17 @@ pub struct Watch {
     id: WatchId,
     command: Option<WatchCommand>,
     backoff: Backoff,
-    /// The newest version seen.
     version: String,
     heard: Option<Timestamp>,
-    /// The pages that have come of a list that is not passed on before its last.
+    /// The pages of a list that waits for its last page.
     kept: Option<List>,
     /// How many objects of the newest list were passed on.
     listed: usize,
-    /// How often lists are made that the server asks for.
+    /// The rate of lists that the server requests.
     asked: TokenBucket,
-    /// When one of those is due.
+    /// When the next requested list is due.
     due: Option<Timestamp>,
-    /// How often lists are made after a version that is gone.
+    /// The rate of lists after a version that is gone.
     gone: TokenBucket,
 }
 
@@ -154,7 +152,7 @@ enum State {
 // === impl Part ===
 
 impl Part {
-    /// Returns the part that is the first of a list or not, and the last or not.
+    /// Returns the part for a page that begins a list or not, and ends it or not.
     #[must_use]
     pub const fn new(begins: bool, ends: bool) -> Self {
         match (begins, ends) {
@@ -165,13 +163,13 @@ impl Part {
         }
     }
 
-    /// Returns whether a list begins with it.
+    /// Returns whether the page begins a list.
     #[must_use]
     pub const fn begins(self) -> bool {
         matches!(self, Self::Whole | Self::First)
     }
 
-    /// Returns whether no more follows.
+    /// Returns whether no page follows.
     #[must_use]
     pub const fn ends(self) -> bool {
         matches!(self, Self::Whole | Self::Last)
@@ -181,7 +179,7 @@ impl Part {
 // === impl List ===
 
 impl List {
-    /// Returns how many objects there are, those included that cannot be read.
+    /// Returns the number of objects, unreadable ones included.
     #[must_use]
     pub fn count(&self) -> usize {
         let read = match &self.items {
@@ -191,7 +189,7 @@ impl List {
         read + self.invalid.len()
     }
 
-    /// Returns this list with its next page, of the same kind; with the first of another list, that alone.
+    /// Returns this list with its next page, of the same kind; or the page alone if it begins another list.
     #[must_use]
     pub fn joined(mut self, page: Self) -> Self {
         if page.part.begins() {
@@ -212,7 +210,7 @@ impl List {
 // === impl WatchEvent ===
 
 impl WatchEvent {
-    /// Returns the version up to which the watch has come with it; `None` if it ends the watch.
+    /// Returns the version that the watch has reached with this event; `None` if the event ends the watch.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         match self {
@@ -232,7 +230,7 @@ impl WatchEvent {
 // === impl Watch ===
 
 impl Watch {
-    /// Returns a watch that is idle; kind and seed make its jitter its own.
+    /// Creates an idle watch. The kind and the seed determine its jitter.
     #[must_use]
     pub const fn new(kind: Kind, seed: u64) -> Self {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
@@ -251,7 +249,7 @@ impl Watch {
         }
     }
 
-    /// Lists from the start, whatever it did before.
+    /// Lists from the start, in any state.
     pub fn start(&mut self) {
         self.id.0 += 1;
         self.kept = None;
@@ -259,7 +257,7 @@ impl Watch {
         self.command = Some(WatchCommand::List(self.id));
     }
 
-    /// Lists because the server asks for it: at once, or as soon as it has not asked too often. Until then it goes on as it is.
+    /// Lists because the server requests it: at once, or when the rate allows. Until then the watch continues.
     pub fn request(&mut self, now: Timestamp) {
         self.due = Some(self.asked.next(now));
         self.handle_timeout(now);
@@ -276,8 +274,8 @@ impl Watch {
         (self.heard, self.kept, self.due) = (None, None, None);
     }
 
-    /// Takes a list or its next page, of one that is not older than `own_write`, the newest write of this agent. Returns what is to be passed
-    /// on: the page, if the list is the first since [`stop`](Self::stop), or else the whole list with its last.
+    /// Takes a list or its next page. The list must not be older than `own_write`, the agent's newest write. Returns what to pass on: the
+    /// page, in the first list since [`stop`](Self::stop), or the whole list with its last page.
     pub fn handle_listed(
         &mut self,
         now: Timestamp,
@@ -348,7 +346,7 @@ impl Watch {
         self.handle_ended(now, id, error);
     }
 
-    /// Goes on where a wait has ended.
+    /// Continues after a wait.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         if self.due.is_some_and(|due| due <= now) {
             self.asked.take(now);
@@ -366,7 +364,7 @@ impl Watch {
         }
     }
 
-    /// Returns what the shell is to do.
+    /// Returns the next command to the shell.
     pub const fn poll_command(&mut self) -> Option<WatchCommand> {
         self.command.take()
     }
@@ -399,13 +397,13 @@ impl Watch {
         matches!(self.state, State::Watching | State::WaitingToWatch { .. })
     }
 
-    /// Returns how many objects the newest list has so far, those included that cannot be read.
+    /// Returns the number of objects in the newest list so far, unreadable ones included.
     #[must_use]
     pub const fn listed(&self) -> usize {
         self.listed
     }
 
-    /// Returns when the cluster was last heard of.
+    /// Returns the time of the last news of the cluster.
     #[must_use]
     pub const fn heard(&self) -> Option<Timestamp> {
         self.heard
@@ -436,7 +434,7 @@ impl Watch {
     }
 }
 
-/// Returns whether an event repeats what was seen. Versions that cannot be compared never do.
+/// True if an event repeats a version that was seen. Versions that cannot be compared never do.
 fn is_older_or_equal(version: &str, seen: &str) -> bool {
     match (parse_version(version), parse_version(seen)) {
         (Some(version), Some(seen)) => version <= seen,

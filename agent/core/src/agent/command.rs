@@ -1,4 +1,4 @@
-//! What the machine wants done.
+//! Commands of the agent to its shell.
 
 use crate::{
     api::{Call, Kind},
@@ -7,12 +7,12 @@ use crate::{
     watch::WatchCommand,
 };
 
-/// What the shell is to do.
+/// A command to the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentCommand {
-    /// Something with the connection to the server.
+    /// A command about the connection to the server.
     Link(LinkCommand),
-    /// Something with the list and watch of a kind.
+    /// A command about the list and watch of a kind.
     Watch(Kind, WatchCommand),
     /// Ask for the newest version of a kind, answered by [`Agent::handle_version`](super::Agent::handle_version).
     AskVersion(Kind, VersionId),

@@ -1,4 +1,4 @@
-//! What an agent is told at its start.
+//! The settings of an agent.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,10 +6,10 @@ use decree::v1;
 
 use crate::{budget, creates::CreateLimits, guard::Guard, link, shard::Shard, template::APPS_V1};
 
-/// What an agent is and may do. The defaults suit one agent of one cluster.
+/// The identity and the settings of an agent. The defaults suit one agent of one cluster.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// This process, unique.
+    /// The unique name of this process.
     pub instance: String,
     /// The uid of the namespace kube-system.
     pub cluster_uid: String,
@@ -19,34 +19,34 @@ pub struct AgentConfig {
     pub shard: String,
     /// The number of lease transitions.
     pub epoch: i64,
-    /// How far the agent goes.
+    /// The mode of the agent.
     pub mode: v1::Mode,
-    /// What decisions are made by.
+    /// The options of decisions.
     pub options: v1::Options,
     /// The group and version of the ReplicaSets, such as `apps/v1`.
     pub api_version: String,
     /// The namespaces in which the agent acts; empty for all.
     pub namespaces: BTreeSet<String>,
-    /// The shard whose namespaces are served; all of the cluster's without.
+    /// The shard whose namespaces are served; `None` for the whole cluster.
     pub namespaces_of: Option<Shard>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
     pub calls_max: usize,
-    /// How many events may wait for the server one by one. Where more wait, a later event of an object replaces an earlier one, so that a server that
-    /// reads slowly costs no memory without end, and sees states that never were: one pod replaced, and both there.
+    /// How many events may wait for the server one by one. If more wait, a later event of an object replaces an earlier one. So a server
+    /// that reads slowly costs bounded memory. Such a server sees states that never were: one pod replaced, and both present.
     pub events_max: usize,
     /// How long a create may take, and how much later it may still take effect.
     pub creates: CreateLimits,
-    /// How much may be created and deleted in a minute.
+    /// The most creates and deletes in a minute.
     pub budget: budget::BudgetConfig,
-    /// How often the newest version of each kind is asked for at most, to notice that the cluster went back; never without.
+    /// The longest interval of requests for the newest version of each kind, to notice that the cluster went back; `None` disables them.
     pub ask_version_every: Option<Duration>,
     /// The shortest wait before reconnecting.
     pub backoff_min: Duration,
     /// The longest wait before reconnecting.
     pub backoff_max: Duration,
-    /// Decides all jitter.
+    /// The seed of all jitter.
     pub seed: u64,
-    /// Whether operations start that the [`rules`](crate::rules) refuse: for tests that look at what a broken server would do.
+    /// Whether operations start that break the [`rules`](crate::rules): for tests of the effects of a broken server.
     pub lenient: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What lists and watches bring: noted in the view, and put into the outbox.
+//! Input from lists and watches, noted in the view and put into the outbox.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::{
     watch::{Items, List, Part, WatchEvent},
 };
 
-/// Where objects of the cluster go that are in a namespace of this agent.
+/// Where objects in the agent's namespaces go.
 pub(super) struct Intake<'a> {
     pub(super) guard: &'a Guard,
     pub(super) view: &'a mut View,
@@ -34,7 +34,7 @@ pub(super) struct Intake<'a> {
 // === impl Intake ===
 
 impl Intake<'_> {
-    /// Takes all objects of a kind, or the next page of them, by which `count` have come.
+    /// Takes all objects of a kind, or the next page; `count` objects have come so far.
     pub(super) fn handle_list(&mut self, kind: Kind, list: List, count: usize) {
         let List {
             part,
@@ -54,7 +54,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Takes an event, and its trace context. An object that cannot be read is left out, and harms no other.
+    /// Takes an event and its trace context. An object that cannot be read is left out, without harm to others.
     pub(super) fn handle_event(
         &mut self,
         now: Timestamp,
@@ -82,7 +82,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Takes a pod that another controller created: of a ReplicaSet that this agent serves.
+    /// Takes a pod that another controller created, if this agent serves its ReplicaSet.
     fn note_other(&mut self, now: Timestamp, object: &Object, writer: &str) {
         let Object::Pod(pod) = object else {
             return;

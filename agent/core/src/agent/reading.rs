@@ -1,4 +1,4 @@
-//! What is read of the cluster: lists and watches of both kinds, and whether its versions grow.
+//! The reads of the cluster: lists and watches of both kinds, and whether its versions grow.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::{
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
 
-/// What of a list is to be passed on, and where it is not used, why.
+/// The part of a list to pass on, or why the list is not used.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Listed {
     Pages(List),
     Nothing,
-    /// So many pods are missing that were created while the versions went back.
+    /// The list lacks this many pods that were created while the versions went back.
     OldHistory(usize),
 }
 
@@ -46,7 +46,7 @@ impl Reading {
         &self.watches[kind as usize]
     }
 
-    /// Takes the answer to a list, or the next page of it, of which `own_write` is the newest write of this agent.
+    /// Takes a list or its next page; `own_write` is the newest write of this agent.
     pub(super) fn handle_listed(
         &mut self,
         now: Timestamp,
@@ -75,7 +75,7 @@ impl Reading {
         Ok(listed.map_or(Listed::Nothing, Listed::Pages))
     }
 
-    /// Takes an event. Returns it if it is news about objects.
+    /// Returns the event if it is news about objects.
     pub(super) fn handle_event(
         &mut self,
         now: Timestamp,
@@ -88,7 +88,6 @@ impl Reading {
         Some(event)
     }
 
-    /// Takes the end of a watch, or its refusal.
     pub(super) fn handle_closed(
         &mut self,
         now: Timestamp,
@@ -98,7 +97,6 @@ impl Reading {
         self.watches[kind as usize].handle_closed(now, id, error);
     }
 
-    /// Takes the newest version of a kind that was asked for.
     pub(super) fn handle_version(
         &mut self,
         now: Timestamp,
@@ -108,12 +106,11 @@ impl Reading {
         self.history.check_version(now, kind, id, answer)
     }
 
-    /// Lets the newest versions be asked for at once.
     pub(super) fn ask_versions(&mut self, now: Timestamp) {
         self.history.ask_now(now);
     }
 
-    /// Notes that a call leaves, for what the view shows at that time.
+    /// Notes that a call leaves, with what the view shows at that time.
     pub(super) fn begin_call(&mut self, call: &Call, view: &View) {
         match &call.request {
             Request::CreatePod(create) => {
@@ -136,7 +133,8 @@ impl Reading {
         }
     }
 
-    /// Takes the answer to a call, which may be such a write, or tell of an earlier one. Returns what went back, if that is news.
+    /// Takes the answer to a call, which may be a write, or a read that tells of an earlier write. Returns a fall of the versions, if that
+    /// is news.
     pub(super) fn check_answer(
         &mut self,
         id: CallId,
@@ -160,30 +158,27 @@ impl Reading {
         is_news.then_some(went_back)
     }
 
-    /// Lists a kind because the server asks for it.
     pub(super) fn request(&mut self, now: Timestamp, kind: Kind) {
         self.watches[kind as usize].request(now);
     }
 
-    /// Ends the lists and watches.
     pub(super) fn stop(&mut self) {
         self.watches.iter_mut().for_each(Watch::stop);
     }
 
-    /// Forgets the versions: another history begins.
+    /// Forgets the versions, as another history begins.
     pub(super) fn forget(&mut self) {
         for (pod, reached) in self.history.forget() {
             self.doubts.push_unanswered(pod, reached);
         }
     }
 
-    /// Does what time asks for.
     pub(super) fn handle_timeout(&mut self, now: Timestamp) {
         let watches = self.watches.iter_mut();
         watches.for_each(|watch| watch.handle_timeout(now));
     }
 
-    /// Returns what to read next of a kind. `next_call` numbers a call.
+    /// The next read of a kind; `next_call` numbers a call.
     pub(super) fn poll(
         &mut self,
         now: Timestamp,
@@ -207,19 +202,18 @@ impl Reading {
         Some(AgentCommand::AskVersion(kind, id))
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) or [`poll`](Self::poll) is due.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let watches = self.watches.iter().filter_map(Watch::poll_timeout);
         watches.chain(self.history.poll_timeout()).min()
     }
 
-    /// Returns when the cluster was last heard of, by the kind that is further behind; `None` before both are listed.
+    /// The time of the last news of the cluster, for the kind that is further behind; `None` before both are listed.
     pub(super) fn heard(&self) -> Option<Timestamp> {
         let [sets, pods] = &self.watches;
         Some(sets.heard()?.min(pods.heard()?))
     }
 
-    /// Checks that the agent has seen all there is since the session began: what it knows from before may be of long ago.
+    /// Checks that the agent has listed everything since the session began: older knowledge may be long outdated.
     pub(super) fn check_listed(&self) -> Result<(), Refusal> {
         if self.heard().is_none() {
             let text = "the batch comes before both kinds are listed";

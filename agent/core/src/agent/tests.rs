@@ -156,7 +156,7 @@ impl Rig {
         self.effects();
     }
 
-    /// Lets time pass to the next timer.
+    /// Advances time to the next timer.
     fn wait(&mut self) {
         self.now = self
             .agent
@@ -327,7 +327,7 @@ fn shadow_and_dry_run_execute_nothing() {
         assert_eq!((rig.calls.len(), rig.outcomes()), (0, refused));
         let reports = std::iter::from_fn(|| rig.agent.poll_report());
         let shown = reports.filter(|report| matches!(report, Report::Shown(_)));
-        // In shadow there is another controller's work to look at.
+        // In shadow mode another controller does the work.
         assert_eq!(shown.count(), usize::from(mode == v1::Mode::DryRun));
     }
 }

@@ -1,4 +1,4 @@
-//! Agents that share a cluster out, with a clock and a store that are stepped by hand.
+//! Agents that share a cluster, with a clock and a store that are stepped by hand.
 
 use super::*;
 use crate::{api::ApiError, backoff::after, lease::Command};
@@ -13,7 +13,7 @@ struct Store {
     version: u64,
 }
 
-/// One agent: what it sees, and the Leases that it holds.
+/// One agent: its view, and its Leases.
 struct Agent {
     assignment: Assignment,
     member: Lease,
@@ -112,7 +112,7 @@ impl World {
         identities.iter().for_each(|it| self.join(it, shards));
     }
 
-    /// Lets a second pass in which every agent that is alive has its turn.
+    /// Advances one second, in which every live agent has its turn.
     fn second(&mut self) {
         self.now = after(self.now, Duration::from_secs(1));
         for agent in self.agents.iter_mut().filter(|agent| agent.alive) {
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Returns how many shards each agent that is alive has.
+    /// The number of shards of each live agent.
     fn counts(&self) -> Vec<usize> {
         let alive = self.agents.iter().filter(|agent| agent.alive);
         alive.map(|agent| agent.led(self.now).count()).collect()
@@ -337,10 +337,10 @@ fn layouts_exclude_each_other_and_agents_of_one_share_its_lease() {
     assert_eq!(other.release(taken), None, "others may need it");
 }
 
-/// Puts the Leases back, and lets agents share the cluster out again; each second checks that no shard is held twice.
+/// Restores the Leases, and lets the agents share the cluster again. Each second checks that no shard is held twice.
 fn restore(world: &mut World, leases: BTreeMap<String, Record>, version: u64) {
     (world.store.leases, world.store.version) = (leases, version);
-    // Who holds nothing is faster.
+    // Agents without shards are faster.
     world.agents.reverse();
     world.seconds(DURATION * 3);
     assert_eq!(world.counts().iter().sum::<usize>(), 8, "all are served");

@@ -1,4 +1,4 @@
-//! Many batches: what begins when, and what each outcome says.
+//! Many batches: the order of their calls, and their outcomes.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Rig {
         rig
     }
 
-    /// Makes all calls that are wanted and returns them, in order.
+    /// Makes all calls that are due, and returns them in order.
     fn calls(&mut self) -> Vec<(CallId, Request)> {
         let mut made = Vec::new();
         while let Some(Call { id, request }) =
@@ -61,7 +61,7 @@ impl Rig {
         made
     }
 
-    /// Makes the one call that is wanted.
+    /// Makes the only call that is due.
     fn call(&mut self) -> (CallId, Request) {
         let mut made = self.calls();
         assert_eq!(made.len(), 1, "{made:?}");
@@ -74,7 +74,6 @@ impl Rig {
             .handle_reply(Timestamp::UNIX_EPOCH, &mut self.view, id, result);
     }
 
-    /// Takes a batch for another ReplicaSet.
     fn take_of_another(&mut self, action: Action) {
         self.view.apply_replica_set(&replica_set_of_uid("rs2", 10));
         let owner = v1::ObjectRef {
@@ -89,7 +88,7 @@ impl Rig {
         taken.expect("it is the first of its ReplicaSet");
     }
 
-    /// Answers the first call that was made, with success.
+    /// Answers the first call with success.
     fn answer_first(&mut self) {
         let (id, request) = self.calls.first_key_value().expect("a call was made");
         let (id, reply) = (*id, answer_to(request, 200));
@@ -102,7 +101,7 @@ impl Rig {
             .collect()
     }
 
-    /// Checks that nothing is left of any batch, and that these outcomes came.
+    /// Checks that no batch is left, and that these outcomes came.
     fn ends_with(mut self, outcomes: &[(u32, &str)]) {
         assert_eq!(self.calls(), [], "no further call");
         assert_eq!(self.outcomes(), outcomes);

@@ -1,4 +1,4 @@
-//! Whose turn it is to make a call: batches of a weight take turns, and heavy ones leave room for light ones.
+//! Which batch makes the next call: batches of a weight take turns, and heavy batches leave room for light ones.
 //!
 //! How long a call takes is mostly how many others the API server has before it. So a ReplicaSet that needs one pod waits as long as
 //! the calls that a large one has in flight, even if its own call is the next to be made. While light batches come, heavy ones
@@ -12,25 +12,25 @@ use std::collections::VecDeque;
 
 /// A batch of more operations than this is heavy.
 const LIGHT_MAX: u32 = 32;
-/// What heavy batches keep to beside light ones: one of so many calls. With that little the API server still creates about two
-/// thirds of the pods that it creates with all of them, and a light batch hardly notices.
+/// The share of heavy batches beside light ones: one of this many calls. With that share the API server still creates about two thirds of
+/// the pods, and a light batch hardly notices.
 const HEAVY_SHARE: usize = 8;
-/// For how many of their own calls heavy batches leave room after a light one: some tenth of a second. Where a moment comes without
-/// any call in flight, nobody competes, and the rest is forgiven.
+/// For how many of their own calls heavy batches leave room after a light call: about a tenth of a second. At a moment without calls in
+/// flight there is no competition, and the rest is dropped.
 const YIELDED_CALLS: u32 = 128;
 
-/// How much a batch asks of the cluster.
+/// How much work a batch is for the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
     /// Many operations.
     Heavy,
-    /// A few creates or deletes, which somebody waits for.
+    /// A few creates or deletes, for which somebody waits.
     Light,
-    /// Claims and a status, which belong to any ReplicaSet, also to one that scales far: they say nothing about others.
+    /// Claims and a status. Any ReplicaSet has them, also one that scales far, so they tell nothing about other batches.
     Neutral,
 }
 
-/// The batches with something to do, in the order of their turns.
+/// The batches with work, in the order of their turns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     light: VecDeque<u64>,
@@ -59,7 +59,7 @@ impl Weight {
 // === impl Turns ===
 
 impl Turns {
-    /// Puts a batch last among those of its kind.
+    /// Puts a batch last among the batches of its weight.
     pub(super) fn push(&mut self, batch: u64, weight: Weight) {
         match weight {
             Weight::Heavy => self.heavy.push_back(batch),
@@ -67,7 +67,7 @@ impl Turns {
         }
     }
 
-    /// Takes the batch whose turn it is, where `calls_max` calls may be in flight and one of them is free.
+    /// Takes the next batch, for a cluster that allows `calls_max` calls and has one free.
     pub(super) fn pop(&mut self, calls_max: usize) -> Option<u64> {
         let has_less_than_its_share = self.heavy_calls < (calls_max / HEAVY_SHARE).max(1);
         if has_less_than_its_share && let Some(batch) = self.heavy.pop_front() {
@@ -85,7 +85,6 @@ impl Turns {
         self.heavy.pop_front()
     }
 
-    /// Notes that a batch makes a call.
     pub(super) const fn note_call(&mut self, weight: Weight) {
         self.calls += 1;
         match weight {
@@ -98,7 +97,6 @@ impl Turns {
         }
     }
 
-    /// Notes that a call was answered.
     pub(super) const fn note_answer(&mut self, weight: Weight) {
         self.calls -= 1;
         if matches!(weight, Weight::Heavy) {

@@ -1,4 +1,4 @@
-//! What may be set of the budget, and how it is written.
+//! The settings of the budget, and their notation.
 
 use std::{fmt, num::NonZeroU16, str::FromStr};
 
@@ -7,8 +7,8 @@ use thiserror::Error;
 /// The default of [`BudgetConfig::floor`].
 const FLOOR: u32 = 20;
 
-/// The default of [`BudgetConfig::creates`]. A ReplicaSet that is scaled up and down and up again creates twice what it wants, and one whose creates
-/// are refused tries some fifteen times in the first minute; all of a cluster together try 700 times.
+/// The default of [`BudgetConfig::creates`]. A ReplicaSet that is scaled up, down and up again creates twice its desired pods. One with
+/// refused creates tries about fifteen times in the first minute. All of a cluster together try 700 times.
 const CREATES: Limits = Limits {
     replica_set: Limit::Times(3, 20),
     namespace: Limit::Off,
@@ -21,7 +21,7 @@ pub enum Action {
     /// It starts, and is reported.
     #[default]
     Warn,
-    /// It is refused, and with it all of its kind in that scope, until somebody resumes them.
+    /// It is refused, with all operations of its kind in that scope, until somebody resumes them.
     Hold,
 }
 
@@ -35,7 +35,7 @@ pub enum Limit {
     Count(u32),
     /// This part of the pods in the scope, in percent, at least 1.
     Percent(u32),
-    /// This many times the pods that the ReplicaSets in the scope want, at least 1 time, and so many more.
+    /// This many times the desired pods of the scope, at least 1 time, plus this many.
     Times(u32, u32),
 }
 
@@ -50,15 +50,15 @@ pub struct Limits {
     pub cluster: Limit,
 }
 
-/// The budget of an agent. By default, it warns of deletes of more than half of the pods of the cluster, and of creates of several times what
-/// ReplicaSets want, and holds a ReplicaSet of which another controller creates pods.
+/// The budget of an agent. By default, it warns of deletes of more than half of the cluster's pods, and of creates of several times the
+/// desired pods. It holds a ReplicaSet if another controller creates its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetConfig {
-    /// What happens where a limit is exceeded.
+    /// What happens when a limit is exceeded.
     pub action: Action,
-    /// What happens to a ReplicaSet of which another controller creates pods.
+    /// What happens to a ReplicaSet if another controller creates its pods.
     pub other_controller: Action,
-    /// How many operations a percentage allows at least.
+    /// The smallest number of operations that a percentage allows.
     pub floor: u32,
     /// The limits of creates.
     pub creates: Limits,
@@ -76,8 +76,7 @@ pub struct LimitError;
 // === impl Limit ===
 
 impl Limit {
-    /// Returns how many operations may start where there are, or for [`Times`](Self::Times) where ReplicaSets want, so many pods; `None` for any
-    /// number.
+    /// How many operations may start for this many pods; `None` for any number. For [`Times`](Self::Times), `pods` is the desired number.
     pub(super) fn allowed(self, pods: u32, floor: u32) -> Option<u32> {
         match self {
             Self::Off => None,
@@ -136,8 +135,8 @@ impl fmt::Display for Limit {
 // === impl BudgetConfig ===
 
 impl BudgetConfig {
-    /// Returns the budget of one of so many shards: a number for the cluster is divided among them, rounded up. A percentage or a multiple is one
-    /// of the shard's own pods.
+    /// Returns the budget of one of `shards` shards. A number for the cluster is divided among them, rounded up. A percentage or a multiple
+    /// applies to the shard's own pods.
     #[must_use]
     pub fn divided_among(self, shards: NonZeroU16) -> Self {
         let divide = |limits: Limits| Limits {

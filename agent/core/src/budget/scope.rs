@@ -1,10 +1,10 @@
-//! What is counted, and where.
+//! The counted operations, and their scopes.
 
 use std::fmt;
 
 use decree::{causes, v1};
 
-/// What is counted.
+/// A kind of operation that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Creates of pods.
@@ -13,7 +13,7 @@ pub enum Verb {
     Delete,
 }
 
-/// Where it is counted.
+/// Where operations are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// For one ReplicaSet.
@@ -53,7 +53,7 @@ impl Scope {
     /// The values of a metric's label: those that [`level`](Self::level) returns.
     pub const LEVELS: [&str; 3] = ["replicaset", "namespace", "cluster"];
 
-    /// Returns how wide it is, in one word.
+    /// Returns the level of the scope, in one word.
     #[must_use]
     pub const fn level(&self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Scope {
         }
     }
 
-    /// Returns the command that resumes it.
+    /// Returns the command that resumes the scope.
     #[must_use]
     pub fn command(&self) -> String {
         match self {
@@ -75,7 +75,7 @@ impl Scope {
         }
     }
 
-    /// Returns the cause of a ReplicaSet of which a budget holds this scope.
+    /// The cause of a ReplicaSet in a scope that a budget holds.
     pub(super) const fn held(&self) -> &'static str {
         match self {
             Self::ReplicaSet { .. } => causes::HELD_BY_BUDGET,

@@ -1,11 +1,11 @@
-//! What is admitted, what is held, and until when.
+//! Admitted operations, holds, and the end of holds.
 
 use std::time::Duration;
 
 use super::*;
 use crate::{backoff::after, builders::owner};
 
-/// The sizes of each scope where a test does not say otherwise.
+/// The sizes of each scope, unless a test sets others.
 const PODS: Sizes = Sizes {
     pods: 100,
     wanted: 100,
@@ -23,7 +23,7 @@ fn set(namespace: &str, name: &str) -> v1::ObjectRef {
     }
 }
 
-/// A budget that holds what exceeds these limits of deletes, without a floor.
+/// A budget that holds deletes beyond these limits, without a floor.
 fn holding(deletes: Limits) -> Budget {
     Budget::new(BudgetConfig {
         action: Action::Hold,
@@ -140,7 +140,7 @@ fn one_replica_set_may_go_whole_and_half_of_the_cluster_may_not() {
     let mut many = holding(limits);
     let sets: Vec<_> = (0..10).map(|it| set("a", &format!("web-{it}"))).collect();
     let gone: u32 = sets.iter().map(|set| many.deletes(at(0), set, 10)).sum();
-    // Of a hundred pods fifty, and those of one of the ReplicaSets.
+    // Fifty of a hundred pods, plus the pods of one of the ReplicaSets.
     assert_eq!(gone, 60);
     assert_eq!(many.held(), ["the cluster"]);
     let detail = &many.holds().next().expect("it is held").detail;
@@ -275,7 +275,7 @@ fn nothing_is_counted_where_nothing_is_limited() {
     assert!(budget.windows.is_empty());
 }
 
-/// Starts so many creates for a ReplicaSet that wants so many pods, alone in its cluster. Returns how often people are warned.
+/// Starts creates for a ReplicaSet with `wanted` desired pods, alone in its cluster. Returns the number of warnings.
 fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usize {
     for made in 0..count {
         let sizes = Sizes { pods: made, wanted };
@@ -292,7 +292,7 @@ fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usiz
 fn ordinary_work_exceeds_no_default() {
     let mut scaled = Budget::new(BudgetConfig::default());
     for (second, wanted) in [(0, 1_000), (20, 1_000), (40, 1_000)] {
-        // It is scaled to 0 in between, and creates all anew.
+        // Scaled to 0 in between, the ReplicaSet creates all pods again.
         assert_eq!(creates(&mut scaled, at(second), wanted, wanted), 0);
     }
     let mut lost = Budget::new(BudgetConfig::default());
@@ -301,7 +301,7 @@ fn ordinary_work_exceeds_no_default() {
         assert_eq!(creates(&mut lost, at(second), 30, 30), 0);
     }
     let mut rolled = Budget::new(BudgetConfig::default());
-    // A rollout raises what is wanted bit by bit, and creates that much.
+    // A rollout raises the desired number step by step, and creates as many.
     for wanted in 1..=50 {
         assert_eq!(creates(&mut rolled, at(0), wanted, 1), 0);
     }
@@ -365,7 +365,6 @@ fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
     assert_eq!(warned, [(Scope::Cluster, detail.to_owned())]);
 }
 
-/// Lets another controller create a pod.
 fn other(budget: &mut Budget, now: Timestamp, of: &v1::ObjectRef) {
     budget.note_other(
         now,

@@ -1,4 +1,4 @@
-//! How many operations started in the last minute, and how many pods there were meanwhile.
+//! The operations started in the last minute, and the pods meanwhile.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::backoff::{after, since};
 
-/// For how long an operation counts at least, and for how long a scope is not warned of again.
+/// How long an operation counts at least, and how long a scope gets no second warning.
 pub(super) const SPAN: Duration = Duration::from_secs(60);
-/// How much longer it counts at most: operations that start within that time are counted together.
+/// How much longer an operation counts at most: operations that start within that time share a count.
 pub(super) const BUCKET: Duration = Duration::from_secs(5);
 
-/// A window that ends now and slides by buckets, so that it is of bounded size however much happens in it.
+/// A window that ends now and slides by buckets, so that its size is bounded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
     buckets: VecDeque<Bucket>,
@@ -26,19 +26,17 @@ struct Bucket {
     wanted_max: u32,
 }
 
-/// How many pods there are in a scope, and how many its ReplicaSets want.
+/// The current and desired pods of a scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// The active ones.
     pub(crate) pods: u32,
-    /// As `spec.replicas` has it.
+    /// The sum of `spec.replicas`.
     pub(crate) wanted: u32,
 }
 
 // === impl Window ===
 
 impl Window {
-    /// Counts an operation that starts in a scope of these sizes.
     pub(super) fn count(&mut self, now: Timestamp, sizes: Sizes) {
         let Sizes { pods, wanted } = sizes;
         let is_open = |step: &&mut Bucket| since(now, step.begins) < BUCKET;
@@ -59,7 +57,7 @@ impl Window {
         }
     }
 
-    /// Forgets what is older than the window.
+    /// Forgets buckets older than the window.
     pub(super) fn slide(&mut self, now: Timestamp) {
         let is_past = |step: &Bucket| after(step.begins, BUCKET + SPAN) <= now;
         while self.buckets.front().is_some_and(is_past) {
@@ -76,7 +74,7 @@ impl Window {
         operations.fold(0, u32::saturating_add)
     }
 
-    /// Returns the fewest pods that there were when an operation started, `pods` being those of now.
+    /// The fewest pods at the start of an operation; `pods` is the present number.
     pub(super) fn pods_min(&self, pods: u32) -> u32 {
         self.buckets
             .iter()
@@ -84,7 +82,7 @@ impl Window {
             .fold(pods, u32::min)
     }
 
-    /// Returns the most pods likewise.
+    /// The most pods, likewise.
     pub(super) fn pods_max(&self, pods: u32) -> u32 {
         self.buckets
             .iter()
@@ -92,7 +90,7 @@ impl Window {
             .fold(pods, u32::max)
     }
 
-    /// Returns the most pods that were wanted likewise.
+    /// The most desired pods, likewise.
     pub(super) fn wanted_max(&self, wanted: u32) -> u32 {
         self.buckets
             .iter()
@@ -105,7 +103,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Where there are as many as are wanted.
+    /// A scope with as many pods as desired.
     const fn sizes(pods: u32) -> Sizes {
         Sizes { pods, wanted: pods }
     }

@@ -66,7 +66,7 @@ fn at(seconds: u64) -> Timestamp {
     after(START, Duration::from_secs(seconds))
 }
 
-/// Lets a process ask all that it wants to at a time.
+/// Lets a process make all its requests at a time.
 fn step(lease: &mut Lease, store: &mut Store, now: Timestamp) {
     while let Some(command) = lease.poll_command(now) {
         let answer = store.answer(command);
@@ -222,7 +222,7 @@ fn deleted_lease_is_made_again_with_its_number() {
     assert_eq!(record.transitions, 1);
 }
 
-/// Whenever a create is sent, and however long its time is used: it has taken effect before another leads.
+/// A create takes effect before another leads, whenever it is sent and however long it takes.
 #[test]
 fn create_takes_effect_before_another_leads() {
     let margin = Duration::from_secs(8);
@@ -230,7 +230,7 @@ fn create_takes_effect_before_another_leads() {
         let (mut one, mut two, mut store) = (lease("one"), lease("two"), Store::default());
         let (mut latest, mut begun) = (START, None);
         for second in 0..60 {
-            // What the leader last heard; it goes on creating as long as it may.
+            // The last renewal that the leader knows of; it creates as long as its lead allows.
             if second <= renewed_last {
                 step(&mut one, &mut store, at(second));
             }
@@ -316,7 +316,7 @@ fn lease_that_leaves_no_time_for_creates_is_refused_with_one_that_does() {
     }
 }
 
-/// Two processes share a lease, of which one stops to ask: what the other writes must not carry its lead any further than it knows of.
+/// Two processes share a lease, and one stops renewing. A write of the other must not extend the lead beyond what the first one knows.
 #[test]
 fn lead_by_what_another_renewed_lasts_from_when_it_was_last_looked_at() {
     let shared = || {
@@ -389,11 +389,11 @@ fn record_of(holder: &str, transitions: i64) -> Record {
     }
 }
 
-/// Lets both go on for a minute. Returns who led at each second.
+/// Lets both run for a minute. Returns who led at each second.
 fn go_on(leader: &mut Lease, store: &mut Store, standby: &mut Lease) -> Vec<(bool, bool)> {
     let mut led = Vec::new();
     for second in 20..80 {
-        // The one that stands by is always faster.
+        // The standby process is always faster.
         step(standby, store, at(second));
         step(leader, store, at(second));
         led.push((

@@ -1,29 +1,29 @@
-//! The bounds of what a server may set: whatever it says, an agent comes back within minutes, and gives up a server that is silent.
+//! Bounds for the settings of a server: with any settings, an agent comes back within minutes, and gives up a silent server.
 
 use std::{ops::RangeInclusive, time::Duration};
 
-/// How long a server may have an agent wait before it connects again.
+/// The longest wait before a new connection that a server may request.
 const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
-/// How often signs of life may be wanted. Four intervals of silence end a session.
+/// The allowed heartbeat intervals. Four intervals of silence end a session.
 const HEARTBEAT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
-/// How often to send a sign of life where the server names no interval.
+/// The heartbeat interval if the server names none.
 const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
-/// How many operations may be in flight, whatever the server says.
+/// The most operations in flight, for any server.
 const OPERATIONS_IN_FLIGHT_MAX: usize = 50_000;
 
-/// How long an agent that drains waits for the server to take its last outcomes.
+/// How long a draining agent waits for the server to take its last outcomes.
 pub(super) const DRAINING_MAX: Duration = Duration::from_secs(30);
-/// How many batches one frame may carry: each has an operation, and no more of these may be in flight.
+/// The most batches in a frame: each has an operation, and no more of these may be in flight.
 pub(super) const BATCHES_MAX: usize = OPERATIONS_IN_FLIGHT_MAX;
-/// How many outcomes may wait for a server that asks for more and reads none.
+/// How many outcomes may wait for a server that sends batches and reads no outcomes.
 pub(crate) const OUTCOMES_WAITING_MAX: usize = 2 * OPERATIONS_IN_FLIGHT_MAX;
 
-/// Returns how long to wait of what a server asks for.
+/// The wait that a server requests, within bounds.
 pub(super) fn wait(asked: Duration) -> Duration {
     asked.min(WAIT_MAX)
 }
 
-/// Returns how often to send a sign of life, of what a server asks for.
+/// The heartbeat interval that a server requests, within bounds.
 pub(super) fn heartbeat(asked: Option<prost_types::Duration>) -> Duration {
     let asked = asked.and_then(|asked| Duration::try_from(asked).ok());
     let asked = asked.filter(|asked| !asked.is_zero());
@@ -32,7 +32,7 @@ pub(super) fn heartbeat(asked: Option<prost_types::Duration>) -> Duration {
         .clamp(*HEARTBEAT.start(), *HEARTBEAT.end())
 }
 
-/// Returns how many operations may be in flight, of what a server allows; 0 allows any number.
+/// The operations in flight that a server allows, within bounds; 0 allows any number.
 pub(crate) fn operations_in_flight(allowed: i32) -> usize {
     match usize::try_from(allowed) {
         Ok(allowed @ 1..) => allowed.min(OPERATIONS_IN_FLIGHT_MAX),

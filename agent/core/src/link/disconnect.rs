@@ -9,13 +9,13 @@ use crate::history::WentBack;
 pub enum Disconnect {
     /// The server ended the stream in order.
     Ended,
-    /// The transport broke, or the server is not there.
+    /// The transport broke, or the server is unreachable.
     Lost(String),
-    /// The versions of the cluster went back: this agent ended it.
+    /// The versions of the cluster went back, so this agent ended the connection.
     WentBack(WentBack),
     /// Another agent of the same cluster and shard took over.
     Superseded(Successor),
-    /// The server refuses this agent: trying again at once will not help.
+    /// The server refuses this agent: an immediate retry will not help.
     Refused {
         /// The status code and text.
         status: String,
@@ -24,13 +24,13 @@ pub enum Disconnect {
     },
 }
 
-/// Who took over, as the server tells. What it leaves out is empty.
+/// The agent that took over, as the server describes it. Fields that the server leaves out are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Successor {
     /// The other process.
     pub agent_instance: String,
     /// The server's name for its session.
     pub session_id: String,
-    /// The number of lease transitions that it leads with.
+    /// The number of lease transitions of its lead.
     pub epoch: String,
 }

@@ -16,7 +16,7 @@ const SILENT_INTERVALS: u32 = 4;
 pub struct Session {
     /// The server's name for it.
     pub id: String,
-    /// What the server bears.
+    /// The server's limits.
     pub limits: v1::Limits,
     heartbeat: Duration,
     heartbeat_due: bool,
@@ -47,9 +47,9 @@ impl Session {
         self.heartbeat_due = false;
     }
 
-    /// Returns whether the server has been silent for too long; else makes a heartbeat due where nothing was sent for long.
+    /// True if the server has been silent for too long. Otherwise, a heartbeat becomes due after a long pause in sending.
     ///
-    /// A heartbeat that can't be sent yet does not come due twice, so a blocked connection does not make the clock spin.
+    /// A heartbeat that cannot be sent yet does not become due twice, so a blocked connection causes no busy loop.
     pub(super) fn handle_timeout(&mut self, now: Timestamp) -> bool {
         if self.heartbeat_at() <= now {
             self.heartbeat_due = true;

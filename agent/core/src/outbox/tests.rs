@@ -1,4 +1,4 @@
-//! What waits to be sent, and what a newer state replaces.
+//! The waiting output, and its replacement by newer states.
 
 use super::*;
 

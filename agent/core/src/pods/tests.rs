@@ -1,4 +1,4 @@
-//! What counts, and from when to when.
+//! Which pods and operations count, and from when to when.
 
 use super::*;
 use crate::builders::{deleting, orphan, pod};

@@ -1,16 +1,16 @@
-//! What was used last, as much as there is room for.
+//! The most recently used values, as many as there is room for.
 
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
-/// Values by key, of which the one that was used longest ago goes where a new one finds no room.
+/// Values by key. A new value without room replaces the least recently used value.
 #[derive(Clone, Debug)]
 pub(super) struct Recent<K, V> {
     max: usize,
     values: HashMap<K, (u64, V)>,
-    /// The keys by when they were used last.
+    /// The keys by their last use.
     uses: BTreeMap<u64, K>,
     now: u64,
 }
@@ -18,7 +18,6 @@ pub(super) struct Recent<K, V> {
 // === impl Recent ===
 
 impl<K: Clone + Eq + Hash, V> Recent<K, V> {
-    /// Returns room for so many values.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
@@ -28,7 +27,7 @@ impl<K: Clone + Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    /// Returns the value of a key, which is made where there is none; from here on it is the one that was used last.
+    /// The value of a key, made if absent. The value becomes the most recently used.
     pub(super) fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         if !self.values.contains_key(&key)
             && self.values.len() >= self.max

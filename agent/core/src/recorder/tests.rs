@@ -160,7 +160,7 @@ fn what_a_person_cannot_mend_is_no_event() {
     assert_eq!(delete(FailureClass::Forbidden), Some(expected));
 }
 
-/// The words are those of the server's cause: see the table in server/session/src/cause/tests.
+/// The words are equal to the server's cause: see the table in server/session/src/cause/tests.
 #[test]
 fn trial_is_told_in_the_words_of_the_cause() {
     let detail = "10 pods ended within a minute of being created; the latest has failed; next try in 5000 ms";

@@ -1,9 +1,9 @@
-//! What is refused, and what is not.
+//! Operations that the rules refuse, and operations that they allow.
 
 use super::*;
 use crate::builders::{deleting, orphan, pod, pod_ref, replica_set, view};
 
-/// default/web, which wants so many pods.
+/// default/web with this many desired pods.
 fn wanting(replicas: i32) -> v1::ReplicaSet {
     v1::ReplicaSet {
         replicas: Some(replicas),

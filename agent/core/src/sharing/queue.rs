@@ -1,4 +1,4 @@
-//! What waits for one shard: the pages of its list, and the events after it.
+//! The waiting input of one shard: the pages of its list, and the events after it.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::{
 /// How many events a shard takes at once.
 const CHUNK_MAX: usize = 256;
 
-/// What there is for a shard.
+/// The next input of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<T> {
     /// This.
@@ -34,12 +34,12 @@ pub(super) struct ShardQueue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No list has begun since it was asked for.
+    /// No list has begun since the request.
     Asking,
     Listing,
-    /// The last page is there.
+    /// The last page has come.
     Listed,
-    /// No list comes, or events are missing.
+    /// The list failed, or events are missing.
     Lost,
 }
 
@@ -56,7 +56,6 @@ impl ShardQueue {
         }
     }
 
-    /// Returns whether it takes events.
     pub(super) const fn is_fed(&self) -> bool {
         matches!(self.state, State::Listing | State::Listed)
     }
@@ -65,7 +64,7 @@ impl ShardQueue {
         self.events.len()
     }
 
-    /// Adds a page. Returns whether that is news: an empty one between others is none.
+    /// Adds a page. True if it is news: an empty page between others is none.
     pub(super) fn push_page(&mut self, page: List) -> bool {
         if page.part.ends() {
             self.state = State::Listed;
@@ -84,7 +83,7 @@ impl ShardQueue {
         self.state = State::Lost;
     }
 
-    /// Adds an event. Returns whether it was taken. A bookmark replaces one that waits.
+    /// Adds an event. True if it was taken. A bookmark replaces a waiting one.
     pub(super) fn push_event(&mut self, event: WatchEvent) -> bool {
         if !self.is_fed() {
             return false;
@@ -99,8 +98,8 @@ impl ShardQueue {
         true
     }
 
-    /// Has the shard list anew, after it was told a version that the cluster had reached. A list that is under way contains what is lost:
-    /// it needs none of the events that wait.
+    /// Makes the shard list again, after it learns the version reached before. A list under way contains the lost changes, so the shard
+    /// needs none of the waiting events.
     pub(super) fn lose(&mut self, reached: Option<u64>, error: &ApiError) {
         self.events.clear();
         if self.state == State::Listed {
@@ -111,7 +110,7 @@ impl ShardQueue {
         }
     }
 
-    /// Has the shard list anew because too many events wait for it, whether its list has ended or not.
+    /// Makes the shard list again because too many events wait for it, in any state of its list.
     pub(super) fn fall_behind(&mut self, error: ApiError) {
         match self.state {
             State::Listing => self.fail(error),
@@ -119,12 +118,12 @@ impl ShardQueue {
         }
     }
 
-    /// Returns whether the last event says that the shard must list anew.
+    /// True if the last event tells the shard to list again.
     pub(super) fn has_error(&self) -> bool {
         matches!(self.events.back(), Some(WatchEvent::Error(_)))
     }
 
-    /// Returns whether no event after this version has been taken.
+    /// True if no event after this version has been taken.
     pub(super) fn continues(&self, from: &str) -> bool {
         let is_behind = parse_version(from).is_some_and(|from| Some(from) < self.taken);
         self.state == State::Listed && !is_behind
@@ -138,7 +137,7 @@ impl ShardQueue {
         }
     }
 
-    /// Returns the next events; without any, the end if the shard must list anew or the watch `is_out`.
+    /// The next events. Without events, the end if the shard must list again or the watch `is_out`.
     pub(super) fn poll_events(&mut self, is_out: bool) -> Next<Vec<WatchEvent>> {
         if self.events.is_empty() {
             return match self.state {

@@ -1,4 +1,4 @@
-//! Whose an object is: the shard that has its namespace.
+//! The shard of an object, by its namespace.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use crate::{
     watch::{Items, List, Part, WatchEvent},
 };
 
-/// Splits what is read of one kind by shards. Objects of a namespace often follow each other, so the last answer is kept.
+/// Splits the objects of one kind by shards. Objects of a namespace often follow each other, so the last answer is kept.
 #[derive(Debug)]
 pub(super) struct Splitter {
     kind: Kind,
@@ -31,13 +31,12 @@ impl Splitter {
         }
     }
 
-    /// Returns a page on which there is nothing.
     pub(super) fn empty(&self, part: Part, version: &str) -> List {
         empty(self.kind, part, version)
     }
 
-    /// Splits a page into those of the `wanted` shards; a shard that has nothing on it has none. An object whose namespace cannot be read
-    /// concerns all of them.
+    /// Splits a page among the `wanted` shards; a shard without objects gets no page. An object whose namespace cannot be read concerns all
+    /// of them.
     pub(super) fn list(&mut self, page: List, wanted: &BTreeSet<u16>) -> BTreeMap<u16, List> {
         let List {
             part,
@@ -87,7 +86,7 @@ impl Splitter {
         shares
     }
 
-    /// Returns the shard that an event concerns; `None` if it concerns all.
+    /// The shard of an event; `None` if the event concerns all shards.
     pub(super) fn owner(&mut self, event: &WatchEvent) -> Option<u16> {
         let namespace = match event {
             WatchEvent::Applied(object)
@@ -128,7 +127,7 @@ fn empty(kind: Kind, part: Part, version: &str) -> List {
     }
 }
 
-/// Returns the namespace of an object that cannot be read, where it can be read.
+/// The namespace of an unreadable object, if the namespace itself can be read.
 fn namespace_of(object: &InvalidObject) -> Option<&str> {
     let (_, name) = object.object.split_once(' ')?;
     let (namespace, _) = name.split_once('/')?;

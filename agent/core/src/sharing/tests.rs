@@ -1,4 +1,4 @@
-//! What each shard is told, in which order, and what it never misses.
+//! The events of each shard: their order, and that none is missing.
 
 mod cluster;
 
@@ -51,7 +51,7 @@ fn names(list: &List) -> Vec<String> {
     pods.iter().map(|pod| pod.name).collect()
 }
 
-/// Makes one list for all who asked.
+/// Makes one list for all requests.
 fn list(sharing: &mut Sharing, version: &str, pods: &[v1::Pod]) {
     assert!(sharing.begin_list(START), "a shard asks");
     sharing.handle_page(START, page(Part::Whole, version, pods));
@@ -81,7 +81,7 @@ fn events(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
     }
 }
 
-/// Asserts that a shard is told to list anew, and nothing after that.
+/// Asserts that a shard is told to list again, and nothing after that.
 fn lists_anew(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
     let mut notified = events(sharing, id);
     let last = notified.pop().expect("it is notified");

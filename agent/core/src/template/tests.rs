@@ -1,4 +1,4 @@
-//! What is kept of ReplicaSets, and for how long.
+//! The ReplicaSets that are kept, and for how long.
 
 use super::*;
 use crate::builders::{owner, replica_set, template};

@@ -1,4 +1,4 @@
-//! List and watch: what is asked, in which order, after which failure.
+//! List and watch: the requests, their order, and the retries after failures.
 
 use super::*;
 use crate::{
@@ -194,7 +194,7 @@ fn page(part: Part, version: &str) -> Result<List, ApiError> {
     })
 }
 
-/// Hands over pages, and returns the parts and counts of what is passed on.
+/// Takes pages, and returns the parts and counts that are passed on.
 fn passed_on(watch: &mut Watch, pages: &[Part]) -> Vec<(Part, usize)> {
     let id = list_id(watch.poll_command());
     let mut passed_on = Vec::new();
@@ -265,7 +265,7 @@ fn stopped_watch_says_so_once_and_hears_nothing() {
     assert_eq!((watch.version(), watch.heard()), (None, None));
 }
 
-/// Answers the list that is asked for. Returns the number of the watch that follows it.
+/// Answers the list that is due. Returns the number of the watch after it.
 fn listed(watch: &mut Watch, now: Timestamp) -> WatchId {
     let id = list_id(watch.poll_command());
     assert!(watch.handle_listed(now, id, list("10"), None).is_some());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{history::WentBack, recorder::Reason};
 
-/// Returns what went back, and what people are told.
+/// The versions that went back, as reported; checks the events for people.
 fn told(rig: &mut Rig) -> Vec<(u64, u64)> {
     let mut told = Vec::new();
     let mut noted = 0;
@@ -67,7 +67,7 @@ fn answers_that_come_after_the_versions_went_back_tell_nothing_more() {
     assert_eq!(rig.outcomes(), [""; 0]);
 }
 
-/// Lets time pass until the newest version of a kind is asked for, and answers.
+/// Advances time until the newest version of a kind is requested, and answers.
 fn answer_question(rig: &mut Rig, kind: Kind, version: &str) {
     rig.questions.clear();
     while !rig.questions.contains_key(&kind) {

@@ -1,4 +1,4 @@
-//! What the agent as a whole refuses, and when it does so no more.
+//! Refusals of the agent as a whole, and their end.
 
 use super::*;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     rules::Rule,
 };
 
-/// The rules that refused something since this was asked last.
+/// The rules that refused something since the last call.
 fn rules(rig: &mut Rig) -> Vec<Rule> {
     let reports = std::iter::from_fn(|| rig.agent.poll_report());
     let refused = reports.filter_map(|report| {
@@ -30,7 +30,7 @@ fn replica_set_event(rig: &mut Rig, version: u64, resume: &str) {
     rig.effects();
 }
 
-/// An agent that deletes one pod of a namespace in a minute, and has these pods.
+/// An agent that may delete one pod of a namespace in a minute, with these pods.
 fn held(pods: &[v1::Pod]) -> Rig {
     let deletes = Limits {
         namespace: Limit::Count(1),

@@ -1,8 +1,8 @@
-//! Creates that nobody answered for, and the session after theirs.
+//! Unanswered creates, and the session after theirs.
 
 use super::*;
 
-/// How long after the loss of its answer a create may take effect by default.
+/// How long a create may take effect after the loss of its answer, by default.
 const UNSETTLED: Duration = Duration::from_secs(28);
 
 fn no_answer() -> Result<Reply, ApiError> {

@@ -1,4 +1,4 @@
-//! Deletions, claims, statuses, and what is refused.
+//! Deletions, claims, statuses, and refused operations.
 
 use super::*;
 use crate::api::WriteStatus;

@@ -1,4 +1,4 @@
-//! What is read before an adoption, and when nothing is.
+//! The read before an adoption, and when there is none.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A cluster that changes, is watched, and fails, in an order that a seed decides: each shard sees in the end what there is.
+//! A cluster that changes, is watched and fails, in an order from a seed. In the end each shard sees all its objects.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,14 +17,14 @@ struct World {
     /// All that happened, by version.
     events: Vec<(u64, WatchEvent)>,
     sharing: Sharing,
-    /// The pages of the list that is under way.
+    /// The pages of the list under way.
     pages: VecDeque<Result<List, ApiError>>,
-    /// The watch that is open, and up to where it has come.
+    /// The open watch, and its position.
     open: Option<(WatchId, u64)>,
     readers: Vec<Reader>,
 }
 
-/// What an agent of a shard knows.
+/// The knowledge of one shard's agent.
 struct Reader {
     shard: Shard,
     watch: Watch,
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// Lets everything be read, with nothing in the way.
+    /// Reads everything, without failures.
     fn settle(&mut self) {
         for _ in 0..2_000 {
             self.now = after(self.now, Duration::from_secs(1));
