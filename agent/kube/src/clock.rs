@@ -11,7 +11,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock that shows `start` now.
+    /// Creates a clock that shows `start` now.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Clock {
         now.unwrap_or(Timestamp::MAX)
     }
 
-    /// Waits until the clock shows `time`; for ever without one.
+    /// Waits until the clock shows `time`; forever without a time.
     pub async fn sleep_until(&self, time: Option<Timestamp>) {
         let Some(time) = time else {
             return std::future::pending().await;

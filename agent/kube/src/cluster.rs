@@ -1,4 +1,4 @@
-//! The cluster as a whole: what may be asked of it.
+//! The cluster as a whole, and the requests to it.
 
 use std::{fmt, sync::Arc};
 
@@ -28,44 +28,44 @@ use crate::{
     transport::Transport,
 };
 
-/// What a [`KubeCluster`] is made of.
+/// The settings of a [`KubeCluster`].
 #[derive(Clone, Debug)]
 pub struct KubeClusterConfig {
-    /// Where the address and the credentials come from.
+    /// The source of the address and the credentials.
     pub source: CredentialSource,
-    /// The one namespace that is read; all of them without.
+    /// The only namespace to read; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// What the ReplicaSets are.
+    /// The resource of the ReplicaSets.
     pub resource: Resource,
-    /// Which ReplicaSets are read, as the API writes selectors.
+    /// The ReplicaSets to read, as a selector of the API.
     pub label_selector: Option<String>,
-    /// How many calls may be in flight where the API server bears it.
+    /// The most calls in flight, if the API server can take them.
     pub calls_max: u16,
-    /// How often calls may begin; as often as the API server bears without.
+    /// The rate of calls; `None` for as many as the API server can take.
     pub rate: Option<Rate>,
 }
 
 /// A handle to a cluster behind its API server.
 #[derive(Clone)]
 pub struct KubeCluster {
-    /// Carries calls, and what people ask.
+    /// The transport of calls and of requests by people.
     transport: Transport,
     leases: Leases,
-    /// Carries the lists and watches.
+    /// The transport of lists and watches.
     reader: Transport,
     scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
     own_namespace: Option<String>,
     target: Target,
-    /// Keeps the credentials good.
+    /// Keeps the credentials valid.
     _renewal: Option<Arc<Renewal>>,
 }
 
 // === impl KubeCluster ===
 
 impl KubeCluster {
-    /// Reads the credentials. The API server is not asked yet: one that is away is waited for.
+    /// Reads the credentials. It makes no request, so the API server may still be down.
     ///
     /// # Errors
     /// Says what is wrong with the credentials.
@@ -88,7 +88,7 @@ impl KubeCluster {
         })
     }
 
-    /// Returns which cluster this is.
+    /// Returns the identity of the cluster.
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
@@ -99,14 +99,14 @@ impl KubeCluster {
         self.transport.metrics().register_requests(registry);
     }
 
-    /// Returns a handle whose calls leave only while this fence lets them as well.
+    /// Returns a handle whose calls leave only while this fence also allows them.
     #[must_use]
     pub fn fenced(self, fence: &Fence) -> Self {
         let fence = self.fence.and(fence);
         Self { fence, ..self }
     }
 
-    /// Returns the namespace that this process runs in, if it is a pod.
+    /// Returns the namespace of this process, if it runs in a pod.
     #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
         self.own_namespace.as_deref()
@@ -141,7 +141,7 @@ impl KubeCluster {
         reply.map_err(unreadable)
     }
 
-    /// Waits for a place among the calls in flight. A request that may not leave yet takes none from those of other shards.
+    /// Waits for a place among the calls in flight. A request that may not leave yet takes no place from requests of other shards.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
             self.fence.wait_until_allowed(&request).await;
@@ -152,7 +152,7 @@ impl KubeCluster {
         }
     }
 
-    /// Sends a request that people or the probe make, and reads the answer as JSON. The fence does not stop it.
+    /// Sends a request of people or of the probe, and reads the answer as JSON. The fence does not stop it.
     pub(crate) async fn read(&self, request: http::Request<Body>) -> Result<Value, ApiError> {
         let answer = self.transport.fetch(request).await?;
         codec::whole(&answer).map_err(unreadable)
@@ -230,7 +230,7 @@ impl Cluster for KubeCluster {
     async fn record(&self, event: Event) -> Result<(), ApiError> {
         if event.count > 1 {
             match self.transport.fetch(requests::event_again(&event)?).await {
-                // It expired meanwhile, or was dropped on the way: it is written whole.
+                // The event has expired meanwhile, or an earlier write was lost: the whole event is written.
                 Err(error) if error.code == Some(404) => {}
                 answer => return answer.map(drop),
             }
@@ -245,7 +245,7 @@ impl Cluster for KubeCluster {
         self.limiter.limit()
     }
 
-    /// Makes one call, once. Its trace context, if it has one, is sent as the header `traceparent`.
+    /// Makes one call, once. The header `traceparent` carries the trace context, if any.
     fn call(
         &self,
         request: Request,
@@ -256,7 +256,7 @@ impl Cluster for KubeCluster {
     }
 }
 
-/// Returns how many connections so many calls may need, with room for what people ask meanwhile.
+/// The number of connections for `calls_max` calls, with room for requests of people.
 fn connections(calls_max: u16) -> usize {
     usize::from(calls_max).div_ceil(lanes::REQUESTS_MAX) + 1
 }

@@ -1,5 +1,5 @@
-//! The one place that tells protobuf from JSON, in which API servers answer for custom resources, and proxies in any case. A
-//! document tells itself which of the two it is.
+//! The choice between protobuf and JSON. API servers answer in JSON for custom resources, and proxies always may. A document itself tells
+//! its encoding.
 
 use agent_core::{
     api::{ApiError, CreatePod, InvalidObject, Kind, Object, Reply},
@@ -17,35 +17,33 @@ use crate::{
     protobuf,
 };
 
-/// JSON, as `Accept` and `Content-Type` name it.
 pub(crate) const JSON: &str = "application/json";
-/// What is wanted of a list of which the metadata is of interest.
+/// The `Accept` header for lists of which only the metadata is read.
 pub(crate) const METADATA: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// What is wanted of objects and lists of the kinds that are decided on.
+/// The `Accept` header for pods and ReplicaSets, and for their lists.
 pub(crate) const OBJECTS: &str = "application/vnd.kubernetes.protobuf,application/json";
-/// What is wanted of watches of these kinds.
+/// The `Accept` header for watches of these kinds.
 pub(crate) const EVENTS: &str =
     "application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch";
-/// The kind of what API servers answer where there is no object.
+/// The kind of an API server's answer without an object.
 const STATUS: &str = "Status";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A page of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) list: List,
-    /// The token that asks for the next page; `None` on the last.
+    /// The token of the next page; `None` on the last page.
     pub(crate) next: Option<String>,
 }
 
-/// The objects of a page that can be read, and what is wrong with the others.
+/// The readable objects of a page, and the errors of the others.
 struct Sorted<T> {
     items: Vec<T>,
     invalid: Vec<InvalidObject>,
 }
 
-/// A page in JSON whose objects are read one by one, so that one that is wrong harms no other.
+/// A page in JSON whose objects are read one by one, so that an invalid object harms no other.
 #[derive(Deserialize)]
 struct ListJson<'a> {
     #[serde(default)]
@@ -63,7 +61,7 @@ struct ListMetaJson {
     r#continue: String,
 }
 
-/// An object of any kind, as far as it says which.
+/// The kind of any object.
 #[derive(Deserialize)]
 struct KindJson {
     #[serde(default)]
@@ -77,7 +75,7 @@ struct EventJson<'a> {
     object: &'a RawValue,
 }
 
-/// The `Status` object, as far as it is read.
+/// The fields that are read of a `Status` object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
@@ -101,12 +99,11 @@ struct Cause {
     reason: Option<String>,
 }
 
-/// Writes an object in JSON.
 pub(crate) fn encode(object: &Value) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// Writes a pod in the form that its template has, and says which it is.
+/// Writes a pod in the encoding of its template, and returns the content type.
 pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unreadable> {
     Ok(match encode_pod(create)? {
         NewPod::Json(text) => (JSON, text),
@@ -114,7 +111,7 @@ pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unr
     })
 }
 
-/// Reads an object of a kind, and of no other.
+/// Reads an object of this kind only.
 pub(crate) fn object(kind: Kind, bytes: &Bytes) -> Result<Object, Unreadable> {
     demand(name_of(kind), kind_of(bytes)?)?;
     match kind {
@@ -123,13 +120,13 @@ pub(crate) fn object(kind: Kind, bytes: &Bytes) -> Result<Object, Unreadable> {
     }
 }
 
-/// Reads any object whole, from JSON.
+/// Reads any object from JSON, with all fields.
 pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
     Ok(serde_json::from_slice(bytes)?)
 }
 
-/// Reads a page of a list, the first of it or a later one. What is no list of this kind, or lacks
-/// its version or (in JSON, where an empty one is written) its items, says nothing about what there is.
+/// Reads a page of a list; `begins` marks the first page. An answer of another kind, or without a version, tells nothing about the objects.
+/// In JSON, an answer without items tells nothing either, as an empty list has them.
 pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unreadable> {
     let list_kind = format!("{}List", name_of(kind));
     let (items, invalid, resource_version, next) = match kind {
@@ -161,7 +158,6 @@ pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unre
     Ok(Page { list, next })
 }
 
-/// Reads an event of a watch in protobuf.
 pub(crate) fn frame(kind: Kind, bytes: Bytes) -> WatchEvent {
     let event = protobuf::event(bytes);
     event.map_or_else(
@@ -170,7 +166,6 @@ pub(crate) fn frame(kind: Kind, bytes: Bytes) -> WatchEvent {
     )
 }
 
-/// Reads an event of a watch in JSON.
 pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
     match serde_json::from_slice::<EventJson<'_>>(bytes) {
         Ok(EventJson { r#type, object }) => {
@@ -181,7 +176,7 @@ pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
     }
 }
 
-/// Reads the answer to the deletion of a pod: the pod as it is while it stops, or as it was.
+/// Reads the answer to the deletion of a pod: the pod while it stops, or its last state.
 ///
 /// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
 pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
@@ -201,7 +196,7 @@ pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
     Ok(Reply::Pod(Box::new(pod.project()?)))
 }
 
-/// Reads the `Status` that came in place of an object or a list with a code of success; `None` if it is something else.
+/// Reads a `Status` that came with a success code in place of an object or list; `None` for another answer.
 pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
     let is_status = kind_of(bytes).is_ok_and(|kind| kind == STATUS);
     is_status.then(|| {
@@ -213,7 +208,7 @@ pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
     })
 }
 
-/// Reads a refusal. A proxy on the way may answer in words of its own: then its code is all that is known.
+/// Reads a refusal. A proxy may answer with another body; then only the code is known.
 pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &Bytes) -> ApiError {
     let error = read_refusal(Some(code), bytes);
     ApiError {
@@ -295,7 +290,7 @@ fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
     }
 }
 
-/// Reads who made an object, as far as it can be told.
+/// Reads the creator of an object, if it can be read.
 fn made(document: &Bytes) -> Option<Made> {
     if protobuf::is_protobuf(document) {
         protobuf::message(document).ok()
@@ -312,7 +307,7 @@ fn bookmark(kind: Kind, document: &Bytes) -> WatchEvent {
     }
 }
 
-/// Returns the name that the API gives a kind.
+/// The API's name of a kind.
 const fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Pod => "Pod",
@@ -320,7 +315,6 @@ const fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Reads of what kind an object is; empty where it does not say.
 fn kind_of(document: &[u8]) -> Result<String, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::kind(document)?);
@@ -340,7 +334,7 @@ fn demand(expected: &str, found: String) -> Result<(), Unreadable> {
     }
 }
 
-/// Returns whether a `Status` says that what was asked for was done.
+/// True if a `Status` reports success.
 fn is_success(document: &Bytes) -> Result<bool, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::is_success(document)?);
@@ -349,7 +343,7 @@ fn is_success(document: &Bytes) -> Result<bool, Unreadable> {
     Ok(status.status.as_deref() == Some(protobuf::SUCCESS))
 }
 
-/// Reads the version of an object of any kind, whatever else is wrong with it.
+/// Reads the version of an object of any kind, even if the rest is invalid.
 fn version(document: &Bytes) -> Result<String, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::version(document)?);
@@ -360,7 +354,7 @@ fn version(document: &Bytes) -> Result<String, Unreadable> {
     Ok(version.unwrap_or_default().to_owned())
 }
 
-/// What cannot be read may hide a change: it counts as a version that is gone, so that everything is listed anew.
+/// An event that cannot be read may hide a change. It has the effect of a version that is gone, so that the kind is listed again.
 pub(crate) fn unreadable_event(error: &dyn std::fmt::Display) -> WatchEvent {
     WatchEvent::Error(ApiError::unreadable(format!("unreadable event: {error}")))
 }

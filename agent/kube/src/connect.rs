@@ -1,11 +1,12 @@
-//! From a kubeconfig, or from what a pod is given, to a client: authentication and TLS are kube's, the connections are ours.
+//! From a kubeconfig, or from the service account of a pod, to a client. Authentication and TLS are from the kube crate; the connections
+//! are made here.
 //!
-//! kube's own client speaks HTTP/1 (a connection for each call in flight), notices a half-open connection when the next call
-//! times out, sends a refused POST again, and passes every call through a task of its own. Here a client has one HTTP/2 connection,
-//! pings tell whether its other end lives, nothing is sent twice, and a call goes straight to its connection.
+//! kube's own client speaks HTTP/1, with a connection for each call in flight. It notices a half-open connection when the next call times
+//! out, sends a refused POST again, and passes every call through a task. Here a client has one HTTP/2 connection. Pings tell whether its
+//! other end is alive, nothing is sent twice, and a call goes straight to its connection.
 //!
-//! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So what must not wait for each
-//! other has clients of its own: calls, Leases, and what is read of the cluster.
+//! An API server allows 100 requests in flight on a connection, and a further request waits without notice. So requests that must not wait
+//! for each other have separate clients: calls, Leases, and reads of the cluster.
 
 mod connector;
 mod error;
@@ -29,48 +30,48 @@ use self::{
     proxy::{Proxy, Variables},
 };
 
-/// Who calls, in audit logs and metrics of the API server.
+/// The agent in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
 /// Clients with the same credentials. Each connects when it is used first.
 pub(crate) struct Clients {
-    /// For calls, which come in bursts, a client for each connection.
+    /// The clients of calls, which come in bursts: one for each connection.
     pub(crate) calls: Vec<Client>,
-    /// For Leases, which must be renewed whatever else is under way.
+    /// The client of Leases, whose renewals must not wait for other requests.
     pub(crate) leases: Client,
-    /// For lists and watches, which last.
+    /// The client of lists and watches, which are long.
     pub(crate) reader: Client,
 }
 
 /// Sends requests to the API server. Clones share their connection.
 pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
-/// The body of an answer, as it comes.
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
-/// Where the API server's address and the credentials come from.
+/// The source of the API server's address and of the credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialSource {
-    /// A kubeconfig; without it `KUBECONFIG`, what a pod is given, and `~/.kube/config`, in this order.
+    /// A kubeconfig. Without it, the sources are `KUBECONFIG`, the service account of the pod, and `
+    /// /.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one.
+    /// A context of the kubeconfig in place of its current context.
     pub context: Option<String>,
 }
 
-/// Which cluster it is, as far as the credentials say.
+/// The identity of the cluster, as far as the credentials tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The URL of its API server.
     pub api_server: String,
     /// The context of the kubeconfig; `None` in a pod.
     pub context: Option<String>,
-    /// Where the credentials come from.
+    /// The source of the credentials.
     pub credentials: String,
 }
 
-/// Where credentials were found.
+/// Where the credentials were found.
 enum Origin {
-    /// A file that is named by a flag.
+    /// A file named by a flag.
     Named(PathBuf),
-    /// Files that `KUBECONFIG` names.
+    /// The files in `KUBECONFIG`.
     Variable(OsString),
     /// The service account of this pod.
     Pod,
@@ -81,7 +82,7 @@ enum Origin {
 // === impl CredentialSource ===
 
 impl CredentialSource {
-    /// Reads the credentials, and says which cluster they are for.
+    /// Reads the credentials, and the identity of their cluster.
     pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
@@ -109,7 +110,7 @@ impl CredentialSource {
         };
         read_token(&mut config, &origin)?;
         identify(&mut config);
-        // kube takes the variable for every host, and for what the kubeconfig says.
+        // kube applies the variable to every host, and over the setting of the kubeconfig.
         let variables = Variables::read();
         config.proxy_url = Proxy::find(proxy.as_deref(), &config.cluster_url, &variables)?;
         let target = Target {
@@ -120,7 +121,7 @@ impl CredentialSource {
         Ok((config, target))
     }
 
-    /// Returns the files that the credentials come from, as far as they can be told.
+    /// The files of the credentials, as far as they are known.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let Ok(origin) = self.origin() else {
             return Vec::new();
@@ -128,7 +129,7 @@ impl CredentialSource {
         let mut files = match &origin {
             Origin::Named(file) | Origin::Home(file) => vec![file.clone()],
             Origin::Variable(files) => env::split_paths(files).collect(),
-            // kube reads the token of a pod anew, and so does it the authority.
+            // kube reads the token of a pod again when it changes, and also the authority.
             Origin::Pod => return Vec::new(),
         };
         let Ok(kubeconfig) = origin.read() else {
@@ -178,7 +179,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns whether there are credentials although none are named: those of `KUBECONFIG`, of a pod, or `~/.kube/config`.
+/// Returns whether there are credentials without a flag: from `KUBECONFIG`, a pod, or `
+/// /.kube/config`.
 #[must_use]
 pub fn is_configured() -> bool {
     found().is_some()
@@ -200,7 +202,6 @@ fn home() -> Option<Origin> {
     file.exists().then_some(Origin::Home(file))
 }
 
-/// Returns the `proxy-url` of the cluster of a context.
 fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
     let context = kubeconfig
         .contexts
@@ -211,7 +212,7 @@ fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
     cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
-/// Reads the token file of a kubeconfig, which comes before a token, without the end of its line. That of a pod is kube's to read.
+/// Reads the token file of a kubeconfig, which has priority over a token, without its line end. kube reads the token file of a pod.
 fn read_token(config: &mut Config, origin: &Origin) -> Result<(), ConnectError> {
     if matches!(origin, Origin::Pod) {
         return Ok(());
@@ -224,13 +225,12 @@ fn read_token(config: &mut Config, origin: &Origin) -> Result<(), ConnectError> 
     Ok(())
 }
 
-/// Says who calls.
 pub(crate) fn identify(config: &mut Config) {
     let agent = HeaderValue::from_static(USER_AGENT);
     config.headers.push((http::header::USER_AGENT, agent));
 }
 
-/// Returns whether this process runs in a pod that is given a service account.
+/// Returns whether this process runs in a pod with a service account.
 #[must_use]
 pub fn in_pod() -> bool {
     const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -240,7 +240,7 @@ pub fn in_pod() -> bool {
 // === impl Clients ===
 
 impl Clients {
-    /// Makes clients of a configuration, so many of them for calls. Credentials are got once for all of them.
+    /// Makes clients from a configuration, `for_calls` of them for calls. All share the credentials.
     pub(crate) fn new(config: &Config, for_calls: usize) -> Result<Self, ConnectError> {
         let refused = |error| ConnectError::Client(Box::new(error));
         let connector = Connector::new(config)?;

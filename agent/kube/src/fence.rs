@@ -1,4 +1,4 @@
-//! The moment before a request leaves: whether this process still leads, and how long a create may take.
+//! The moment before a request leaves: whether this process still leads, and the time limit of a create.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 
-/// Lets requests leave while this process leads, by each of the leases that they need; all of them where it needs none. Clones agree.
+/// Lets requests leave while this process leads, by all leases that they need; without leases, always. Clones agree.
 #[derive(Clone, Debug, Default)]
 pub struct Fence(Arc<[HeldLease]>);
 
@@ -24,23 +24,23 @@ struct HeldLease {
 // === impl Fence ===
 
 impl Fence {
-    /// Returns the fence of a lead that is sent whenever it is renewed, by this clock.
+    /// Creates the fence of a lead. `lead` gets each renewal, with times of this clock.
     #[must_use]
     pub fn new(lead: watch::Receiver<Option<Lead>>, clock: Clock) -> Self {
         Self([HeldLease { lead, clock }].into())
     }
 
-    /// Returns the fence of what both of them need.
+    /// Returns the fence with the leases of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.iter().chain(&*other.0).cloned().collect())
     }
 
-    /// Waits until a request may leave: a create that would have too little time waits for a lease to be renewed. Once a lead is over it waits
-    /// for ever: what the request was for ends, and an answer would only be reported as the outcome of the call.
+    /// Waits until a request may leave. A create with too little time waits for the renewal of a lease. After the end of a lead, the wait
+    /// is endless: the purpose of the request ends, and an answer would only be reported as the outcome of the call.
     pub(crate) async fn wait_until_allowed(&self, request: &Request) {
         if matches!(request, Request::CreatePod(_)) {
-            // While one of them is waited for, another may become too short.
+            // During the wait for one lease, another may become too short.
             while let Some(lease) = self.0.iter().find(|it| it.time_for_create().is_none()) {
                 lease.renewed().await;
             }
@@ -49,7 +49,7 @@ impl Fence {
         }
     }
 
-    /// Returns whether a request may leave now, or has to [wait](Self::wait_until_allowed). A create is given at most the time that the leases allow.
+    /// True if a request may leave now, without a [wait](Self::wait_until_allowed). Limits a create to the time that the leases allow.
     pub(crate) fn allow(&self, request: &mut Request) -> bool {
         let Request::CreatePod(create) = request else {
             return self.leads();
@@ -66,7 +66,7 @@ impl Fence {
         leases.all(|it| it.lead(it.clock.now()).is_some())
     }
 
-    /// Returns the shortest time that a lease leaves for a create; `None` if one of them leaves too little.
+    /// The shortest time for a create among the leases; `None` if a lease leaves too little.
     fn time_for_create(&self) -> Option<Duration> {
         let mut times = self.0.iter().map(HeldLease::time_for_create);
         times.try_fold(Duration::MAX, |least, time| Some(least.min(time?)))
@@ -76,7 +76,7 @@ impl Fence {
 // === impl HeldLease ===
 
 impl HeldLease {
-    /// Returns how long a create may take; `None` if that is too short for any.
+    /// The time limit of a create; `None` if it is too short for any.
     fn time_for_create(&self) -> Option<Duration> {
         let now = self.clock.now();
         let left = self.lead(now)?.creates_until.duration_since(now);
@@ -84,7 +84,7 @@ impl HeldLease {
         left.filter(|left| *left >= CREATE_TIMEOUT_MIN)
     }
 
-    /// Waits until a create has time again; for ever once the lead is over.
+    /// Waits until a create has time again; forever after the end of the lead.
     async fn renewed(&self) {
         let mut lead = self.lead.clone();
         loop {
@@ -98,8 +98,8 @@ impl HeldLease {
         }
     }
 
-    /// Returns the lead, unless it is over. A process that was stopped for longer than its lease, and goes on, finds out here and
-    /// not by a timer that may be late; on a machine that was suspended the clock has stood still, and it does not (decision 11).
+    /// The lead, unless it is over. A process that was stopped for longer than its lease notices here when it continues, and not by a
+    /// timer, which may be late. On a suspended machine the clock stands still, so the process does not notice (decision 11).
     fn lead(&self, now: Timestamp) -> Option<Lead> {
         self.lead.borrow().filter(|lead| now < lead.until)
     }
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// A lead that was renewed now: it lasts for 10 s, and creates for 7 s.
+    /// A lead renewed now: it lasts for 10 s, and leaves creates 7 s.
     fn renewed(clock: Clock) -> Option<Lead> {
         Some(Lead {
             epoch: 0,

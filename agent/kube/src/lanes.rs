@@ -1,7 +1,7 @@
-//! Connections for what is asked of the API server at a time.
+//! Connections for calls to the API server.
 //!
-//! An API server lets a connection have 100 requests in flight, and a further one waits without a word. So a request takes the first
-//! connection that has room, and each comes up when it is needed first.
+//! An API server allows 100 requests in flight on a connection, and a further request waits without notice. So a request takes the first
+//! connection with room, and a connection opens at its first use.
 
 use std::{
     fmt,
@@ -13,14 +13,14 @@ use std::{
 
 use crate::connect::Client;
 
-/// How many requests a connection has in flight while another has fewer.
+/// The most requests in flight on a connection while another has fewer.
 pub(crate) const REQUESTS_MAX: usize = 90;
 
 /// The connections. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Lanes(Arc<[Lane]>);
 
-/// A connection, and how many requests it has in flight.
+/// A connection, and its number of requests in flight.
 struct Lane {
     client: Mutex<Client>,
     in_flight: AtomicUsize,
@@ -32,7 +32,7 @@ pub(crate) struct LanePermit<'a>(&'a Lane);
 // === impl Lanes ===
 
 impl Lanes {
-    /// Returns lanes for these clients.
+    /// Creates lanes for these clients.
     ///
     /// # Panics
     /// If there are none.
@@ -50,14 +50,14 @@ impl Lanes {
         self.0.len()
     }
 
-    /// Puts other clients in the place of these, for the requests that begin from now on.
+    /// Replaces the clients, for requests that begin from now on.
     pub(crate) fn replace(&self, clients: impl IntoIterator<Item = Client>) {
         for (lane, client) in self.0.iter().zip(clients) {
             *lane.client() = client;
         }
     }
 
-    /// Takes a place on the first connection that has room, or on the one that has the fewest requests in flight.
+    /// Takes a place on the first connection with room, or else on the one with the fewest requests in flight.
     pub(crate) fn enter(&self) -> LanePermit<'_> {
         let with_room = self.0.iter().find_map(|lane| {
             let place = LanePermit::on(lane);

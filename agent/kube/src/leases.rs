@@ -1,4 +1,4 @@
-//! The Leases by which agents find out who acts, and which agents run.
+//! The Leases that show which agents act, and which agents run.
 
 use agent_core::{
     api::ApiError,
@@ -7,7 +7,7 @@ use agent_core::{
 
 use crate::{objects, reading::unreadable, requests, transport::Transport};
 
-/// The Leases of a cluster, which have a connection of their own.
+/// The Leases of a cluster, with a separate connection.
 #[derive(Clone)]
 pub struct Leases {
     transport: Transport,
@@ -27,7 +27,7 @@ impl Leases {
     /// Reads, creates or replaces a Lease.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn send(
         &self,
         namespace: &str,
@@ -42,7 +42,7 @@ impl Leases {
     /// Lists all Leases of a namespace, by name, from the newest state.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn list(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
         let request = requests::list_leases(namespace)?;
         let answer = self.transport.fetch(request).await?;
@@ -52,7 +52,7 @@ impl Leases {
     /// Deletes a Lease, unless it has changed since this version.
     ///
     /// # Errors
-    /// As the API server says: 409 if it has changed.
+    /// The error of the API server: 409 if the Lease has changed.
     pub async fn delete(
         &self,
         namespace: &str,

@@ -6,14 +6,13 @@
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
 //! **Invariant:** a create takes effect within its `timeout` parameter or not at all.
-//! **Invariant:** a request is sent once; what became of one without an answer is for the agent to find out by name.
-//! **Invariant:** a name that comes from elsewhere is one segment of a path.
+//! **Invariant:** a request is sent once; the agent finds out by name what became of an unanswered request.
+//! **Invariant:** a name from elsewhere is one segment of a path.
 //!
-//! `--namespace` given once narrows lists and watches to it; given more often, all namespaces are read and the agent leaves out
-//! the others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods:
-//! orphans and pods that were labelled away must be seen. A ReplicaSet that is labelled out of the selector is as good as
-//! deleted to this agent: its pods are left alone. The shards of a process share one list and one watch of each kind, as no selector knows
-//! of hashes.
+//! One `--namespace` narrows lists and watches to that namespace. With more of them, all namespaces are read and the agent leaves out the
+//! others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods: orphans and
+//! relabelled pods must be seen. For this agent, a ReplicaSet relabelled out of the selector is deleted: its pods are left alone. The
+//! shards of a process share one list and one watch of each kind, as no selector can express hashes.
 
 mod clock;
 mod cluster;

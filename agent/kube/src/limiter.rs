@@ -1,4 +1,4 @@
-//! How many calls are in flight, and how often one begins: permits as an [`AdaptiveLimit`] says, and a rate for those who want one.
+//! The number of calls in flight, and how often one begins: permits from an [`AdaptiveLimit`], and an optional rate.
 
 mod adaptive_limit;
 
@@ -14,7 +14,7 @@ use tokio::{
 use self::adaptive_limit::{AdaptiveLimit, Ending, Sample};
 use crate::clock::Clock;
 
-/// How long a call may wait for its turn at a fixed rate.
+/// How long a call may wait at a fixed rate.
 const WAIT_SECONDS_MAX: f64 = 5.0;
 
 /// A fixed rate of calls.
@@ -22,11 +22,11 @@ const WAIT_SECONDS_MAX: f64 = 5.0;
 pub struct Rate {
     /// How many calls begin in a second.
     pub per_second: f64,
-    /// How many may begin at once after a rest.
+    /// How many calls may begin at once after a rest.
     pub burst: u32,
 }
 
-/// Lets calls in, first come, first served.
+/// Admits calls, first come, first served.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimiter {
     clock: Clock,
@@ -37,13 +37,13 @@ pub(crate) struct ConcurrencyLimiter {
 #[derive(Debug)]
 struct State {
     limit: AdaptiveLimit,
-    /// How many permits there are, taken ones included.
+    /// The number of permits, including the ones in use.
     permits: usize,
     in_flight: usize,
     bucket: Option<TokenBucket>,
 }
 
-/// The leave of a call to be in flight.
+/// The permission of a call to be in flight.
 pub(crate) struct Permit<'a> {
     limiter: &'a ConcurrencyLimiter,
     semaphore_permit: Option<SemaphorePermit<'a>>,
@@ -53,7 +53,7 @@ pub(crate) struct Permit<'a> {
 // === impl Rate ===
 
 impl Rate {
-    /// Returns how many calls begin in a few seconds: more would wait so long for their turn that they count as lost.
+    /// The number of calls that begin in a few seconds at this rate. A call behind more of them would wait so long that it counts as lost.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -84,14 +84,13 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Returns how many calls the limiter lets in at the moment.
+    /// The number of calls that the limiter admits now.
     pub(crate) fn limit(&self) -> usize {
         self.lock().limit.limit()
     }
 
-    /// Waits for the turn of a call.
     pub(crate) async fn enter(&self) -> Permit<'_> {
-        // The semaphore is never closed; were it, a call without a permit is better than none.
+        // The semaphore is never closed. If it were, a call without a permit would be better than none.
         let semaphore_permit = self.semaphore.acquire().await.ok();
         let wait = {
             let mut state = self.lock();
@@ -144,7 +143,7 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.limiter.lock();
         state.in_flight -= 1;
-        // Where there are more permits than the limit allows, this one goes.
+        // If there are more permits than the limit allows, this permit is dropped.
         if state.permits > state.limit.limit()
             && let Some(permit) = self.semaphore_permit.take()
         {

@@ -1,7 +1,7 @@
-//! The requests to the API server in numbers, under the names, labels and buckets of client-go.
+//! Metrics of the requests to the API server, with the names, labels and buckets of client-go.
 //!
-//! A request is counted when its status arrives or it fails, and timed until its answer is read. A watch is counted and not timed.
-//! The series are bounded: the agent uses five methods, an API server has a few dozen codes, and there is one host.
+//! A request is counted when its status arrives or it fails, and timed until its answer is read. A watch is counted and not timed. The
+//! series are bounded: the agent uses five methods, an API server has a few dozen codes, and there is one host.
 
 use http::{Method, StatusCode, Uri};
 use prometheus_client::{
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const BUCKETS: [f64; 12] = [
     0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
 ];
-/// Upstream's word, as the label `code`, for a request that failed without a status.
+/// Upstream's value of the label `code` for a request that failed without a status.
 pub const NO_STATUS: &str = "<error>";
 
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -27,7 +27,7 @@ pub(crate) struct Metrics {
     durations: Family<Labels<2>, Histogram, fn() -> Histogram>,
 }
 
-/// A request on its way. It is counted when this is dropped, so that one that is given up is counted too.
+/// A request under way. The drop counts the request, so that a request that is given up is counted too.
 pub(crate) struct Exchange<'a> {
     metrics: &'a Metrics,
     method: Method,
@@ -39,7 +39,6 @@ pub(crate) struct Exchange<'a> {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Returns the metrics of an API server at this URL.
     pub(crate) fn new(url: &Uri) -> Self {
         let host = url.host().unwrap_or_default();
         let host = match url.port() {
@@ -64,12 +63,11 @@ impl Metrics {
         );
     }
 
-    /// Begins a request whose answer ends.
+    /// Begins a request with a finite answer.
     pub(crate) fn begin(&self, method: &Method) -> Exchange<'_> {
         self.exchange(method, true)
     }
 
-    /// Begins a watch.
     pub(crate) fn begin_watch(&self, method: &Method) -> Exchange<'_> {
         self.exchange(method, false)
     }

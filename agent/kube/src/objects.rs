@@ -1,8 +1,8 @@
-//! Pods, ReplicaSets, Leases and events as Kubernetes writes them: what is read of them, and what is written.
+//! Pods, ReplicaSets, Leases and events in Kubernetes' encodings: the fields that are read, and the fields that are written.
 //!
-//! A message is read from protobuf and from JSON alike: prost goes by the numbers of its fields, serde by their names, and both
-//! skip what is not named. The numbers are those of the published `generated.proto` files of Kubernetes; numbers are never used
-//! again there. A message is projected at once to what the contract has of it, so that nothing else is held.
+//! A message is read from protobuf and from JSON alike: prost uses the numbers of its fields, serde their names, and both skip unnamed
+//! fields. The numbers are those of Kubernetes' published `generated.proto` files, which never reuse a number. A message is projected to
+//! the fields of the contract at once, so that nothing else is held.
 //!
 //! **Invariant:** a field of the contract that is not projected, and a field of a message that is not used, do not compile.
 
@@ -47,7 +47,7 @@ pub fn pod(object: &Value) -> Result<v1::Pod, InvalidObject> {
 /// Reads a ReplicaSet from JSON.
 ///
 /// # Errors
-/// As [`pod`].
+/// As for [`pod`].
 pub fn replica_set(object: &Value) -> Result<ReplicaSet, InvalidObject> {
     projected::from_value::<ReplicaSetMessage>(object)
 }

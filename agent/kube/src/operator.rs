@@ -1,4 +1,4 @@
-//! What people ask a cluster, with their own credentials: the preflight, and to resume what the budget of an agent holds.
+//! Requests of people to a cluster, with their own credentials: the preflight, and the resumption of an agent's holds.
 
 use agent_core::api::{ApiError, Kind};
 use jiff::{SignedDuration, Timestamp};
@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 
 use crate::{cluster::KubeCluster, requests};
 
-/// What the built-in controller calls itself where it writes.
+/// The name of the built-in controller as a writer.
 pub const BUILT_IN: &str = "kube-controller-manager";
 /// How long after its last write the built-in controller counts as acting.
 const ACTING: SignedDuration = SignedDuration::from_mins(10);
-/// How many ReplicaSets are looked through for writers.
+/// How many ReplicaSets are searched for writers.
 const SETS_MAX: usize = 500;
 
-/// One thing that RBAC can allow.
+/// A permission of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access<'a> {
-    /// As in `create`.
+    /// The verb, such as `create`.
     pub verb: &'a str,
     /// The API group, empty for the core.
     pub group: &'a str,
-    /// As in `replicasets`.
+    /// The resource, such as `replicasets`.
     pub resource: &'a str,
-    /// As in `status`; empty for the resource itself.
+    /// The subresource, such as `status`; empty for the resource itself.
     pub subresource: &'a str,
     /// The one object; empty for any.
     pub name: &'a str,
@@ -31,28 +31,28 @@ pub struct Access<'a> {
 /// The latest write of a ReplicaSet's status by the built-in controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
-    /// Namespace and name, with a slash between.
+    /// The namespace and the name, with a slash between them.
     pub replica_set: String,
-    /// How long ago.
+    /// The time since the write.
     pub ago: SignedDuration,
 }
 
 // === impl KubeCluster ===
 
 impl KubeCluster {
-    /// Reads the API server's version, as in `v1.36.3`.
+    /// Reads the API server's version, such as `v1.36.3`.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn version(&self) -> Result<String, ApiError> {
         let version = self.read(requests::get("/version")?).await?;
         Ok(text(&version, "/gitVersion").to_owned())
     }
 
-    /// Asks whether these credentials allow something, in a namespace or in all.
+    /// Reads whether these credentials allow an access, in a namespace or in all.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn may(&self, access: Access<'_>, namespace: Option<&str>) -> Result<bool, ApiError> {
         let Access {
             verb,
@@ -74,10 +74,11 @@ impl KubeCluster {
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
     }
 
-    /// Finds the latest write of a status by the built-in controller within the last 10 minutes, among the first ReplicaSets of the cluster.
+    /// Finds the latest write of a status by the built-in controller within the last 10 minutes, among the first ReplicaSets of the
+    /// cluster.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn built_in_write(&self, now: Timestamp) -> Result<Option<StatusWrite>, ApiError> {
         let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
         let list = self.read(requests::metadata(&path)?).await?;
@@ -95,10 +96,10 @@ impl KubeCluster {
         Ok(latest.filter(|write| write.ago < ACTING))
     }
 
-    /// Returns the namespace and the name of some ReplicaSet that is read here; `None` where there is none.
+    /// Returns the namespace and the name of any ReplicaSet that this handle reads; `None` if there is none.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn some_replica_set(&self) -> Result<Option<(String, String)>, ApiError> {
         let path = self.scope().page(Kind::ReplicaSet, 1, None)?;
         let page = self.read(requests::get(&path)?).await?;
@@ -110,14 +111,14 @@ impl KubeCluster {
     /// Sets the [annotation](agent_core::resume::RESUME_ANNOTATION) of a ReplicaSet.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn resume(&self, namespace: &str, name: &str, value: &str) -> Result<(), ApiError> {
         let request = requests::resume(&self.scope().resource, (namespace, name), value)?;
         self.read(request).await.map(drop)
     }
 }
 
-/// Returns when a writer wrote the status of an object last.
+/// The last time that a writer wrote the status of an object.
 fn status_written(object: &Value, writer: &str) -> Option<Timestamp> {
     let managed = object.pointer("/metadata/managedFields")?.as_array()?;
     let its = managed.iter().filter(|entry| {

@@ -1,4 +1,4 @@
-//! The probe: a ReplicaSet that wants no pods, by which an agent finds out whether the built-in controller is on.
+//! The probe: a ReplicaSet without desired pods, by which an agent finds out whether the built-in controller is on.
 
 use agent_core::{api::ApiError, standby::SeenBy};
 use http::Request;
@@ -13,7 +13,7 @@ use crate::{
 
 /// The name of the probe.
 pub const PROBE: &str = "decree-probe";
-/// Where the probe says that an agent has found the built-in controller off.
+/// The annotation of the probe after an agent has found the built-in controller off.
 const FOUND_OFF: &str = "decree.dev/built-in-controller";
 const OFF: &str = "off";
 
@@ -24,10 +24,10 @@ pub struct Probe {
     namespace: String,
 }
 
-/// The probe as it is.
+/// The state of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeState {
-    /// Who says that its last change was seen.
+    /// Who has reported the last change of the probe.
     pub seen_by: SeenBy,
     /// Whether an agent has found the built-in controller off.
     pub found_off: bool,
@@ -37,7 +37,7 @@ pub struct ProbeState {
 // === impl Probe ===
 
 impl Probe {
-    /// Returns a handle to the probe of a namespace. It makes no request.
+    /// Creates a handle to the probe of a namespace, without a request.
     #[must_use]
     pub const fn new(cluster: KubeCluster, namespace: String) -> Self {
         Self { cluster, namespace }
@@ -52,15 +52,15 @@ impl Probe {
     /// Reads the probe.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn read(&self) -> Result<ProbeState, ApiError> {
         self.send(requests::probe(&self.namespace, PROBE)?).await
     }
 
-    /// Changes the probe so that a controller that is on says so in its status. The probe is made where there is none.
+    /// Changes the probe so that a running controller reports it in the status. Creates the probe if absent.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn change(&self) -> Result<ProbeState, ApiError> {
         let seconds = match self.read().await {
             Ok(probe) => 1 - probe.min_ready_seconds.clamp(0, 1),
@@ -77,7 +77,7 @@ impl Probe {
     /// Notes in the probe whether the built-in controller is off.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The error of the API server.
     pub async fn mark(&self, is_off: bool) -> Result<(), ApiError> {
         let mark = is_off.then_some(OFF);
         let patch = json!({"metadata": {"annotations": {FOUND_OFF: mark}}});
@@ -95,7 +95,7 @@ impl Probe {
     }
 }
 
-/// Returns the probe as it is made. Nothing ever runs its container.
+/// The probe as created. Its container never runs.
 fn manifest() -> Value {
     let labels = json!({"app.kubernetes.io/name": PROBE});
     json!({
@@ -145,7 +145,7 @@ impl ProbeState {
     }
 }
 
-/// Returns who wrote which generation was seen.
+/// The writer of the observed generation.
 fn observer(object: &Value) -> SeenBy {
     let managed = object
         .pointer("/metadata/managedFields")

@@ -1,7 +1,7 @@
-//! Kubernetes' protobuf: what is around its objects.
+//! Kubernetes' protobuf documents around objects.
 //!
-//! A document is four bytes of magic and an [`Unknown`], which holds the object as bytes and says of what kind it is. The numbers
-//! of the fields are those of the published `generated.proto` files of Kubernetes.
+//! A document is four bytes of magic and an [`Unknown`], which holds the encoded object and its kind. The numbers of the fields are those
+//! of Kubernetes' published `generated.proto` files.
 
 use agent_core::api::ApiError;
 use bytes::Bytes;
@@ -9,16 +9,15 @@ use prost::{DecodeError, Message};
 
 use crate::objects::Projected;
 
-/// What a document begins with.
+/// The first bytes of a document.
 const MAGIC: &[u8; 4] = b"k8s\0";
-/// What a `Status` says where what was asked for was done.
+/// The value of a `Status` that reports success.
 pub(crate) const SUCCESS: &str = "Success";
 
-/// A page of a list.
 pub(crate) struct Page<P> {
     pub(crate) items: Vec<P>,
     pub(crate) resource_version: String,
-    /// The token that asks for the next page; empty on the last.
+    /// The token of the next page; empty on the last page.
     pub(crate) next: String,
 }
 
@@ -31,7 +30,7 @@ struct Unknown {
     raw: Bytes,
 }
 
-/// The envelope, without what is in it.
+/// The envelope, without its object.
 #[derive(Clone, PartialEq, Message)]
 struct Envelope {
     #[prost(message, optional, tag = "1")]
@@ -46,7 +45,7 @@ struct TypeMeta {
     kind: String,
 }
 
-/// An object of any kind, as far as all have the same.
+/// The common fields of any object.
 #[derive(Clone, PartialEq, Message)]
 struct AnyObject {
     #[prost(message, optional, tag = "1")]
@@ -117,12 +116,11 @@ struct StatusCause {
     reason: String,
 }
 
-/// Returns whether a document is protobuf, and not JSON.
 pub(crate) fn is_protobuf(document: &[u8]) -> bool {
     document.starts_with(MAGIC)
 }
 
-/// Makes a document of the message of a pod.
+/// Wraps the message of a pod in a document.
 pub(crate) fn pod_document(message: Vec<u8>) -> Vec<u8> {
     let unknown = Unknown {
         type_meta: Some(TypeMeta {
@@ -137,28 +135,24 @@ pub(crate) fn pod_document(message: Vec<u8>) -> Vec<u8> {
     document
 }
 
-/// Reads of what kind an object or a list is.
 pub(crate) fn kind(document: &[u8]) -> Result<String, DecodeError> {
     let envelope = Envelope::decode(content(document))?;
     Ok(envelope.type_meta.unwrap_or_default().kind)
 }
 
-/// Reads an object, or a part of it.
 pub(crate) fn message<M: Message + Default>(document: &Bytes) -> Result<M, DecodeError> {
     M::decode(unwrap(document)?.raw)
 }
 
-/// Reads the version of an object of any kind.
 pub(crate) fn version(document: &Bytes) -> Result<String, DecodeError> {
     Ok(metadata_of(unwrap(document)?.raw)?.resource_version)
 }
 
-/// Returns whether a `Status` says that what was asked for was done.
+/// True if a `Status` reports success.
 pub(crate) fn is_success(document: &Bytes) -> Result<bool, DecodeError> {
     Ok(Status::decode(unwrap(document)?.raw)?.status == SUCCESS)
 }
 
-/// Reads a page of a list.
 pub(crate) fn page<P: Projected>(document: &Bytes) -> Result<Page<P>, DecodeError> {
     let List { metadata, items } = List::decode(unwrap(document)?.raw)?;
     let items = items.into_iter().map(P::decode);
@@ -173,13 +167,12 @@ pub(crate) fn page<P: Projected>(document: &Bytes) -> Result<Page<P>, DecodeErro
     })
 }
 
-/// Reads an event of a watch, without its length before it: its type, and the document of its object.
+/// Reads an event of a watch, without its length prefix: the type, and the document of its object.
 pub(crate) fn event(frame: Bytes) -> Result<(String, Bytes), DecodeError> {
     let WatchFrame { r#type, object } = WatchFrame::decode(frame)?;
     Ok((r#type, object.unwrap_or_default().raw))
 }
 
-/// Reads a refusal.
 pub(crate) fn refusal(code: Option<u16>, document: &Bytes) -> Result<ApiError, DecodeError> {
     let Status {
         status: _,
@@ -206,7 +199,7 @@ fn metadata_of(object: Bytes) -> Result<AnyMeta, DecodeError> {
     Ok(AnyObject::decode(object)?.metadata.unwrap_or_default())
 }
 
-/// Reads the envelope of a document; what is in it shares its bytes.
+/// Reads the envelope of a document. The object in it shares the document's bytes.
 fn unwrap(document: &Bytes) -> Result<Unknown, DecodeError> {
     Unknown::decode(document.slice_ref(content(document)))
 }

@@ -1,4 +1,4 @@
-//! Lists in pages and watches in frames of protobuf, or lines of JSON.
+//! Lists in pages, and watches in frames of protobuf or lines of JSON.
 
 use std::{
     collections::HashSet,
@@ -25,7 +25,7 @@ use crate::{
     transport::{Transport, is_too_long},
 };
 
-/// A watch that is open. Whoever reads it does the work, so a reader that is slow slows the watch, and loses nothing.
+/// An open watch. The reader's task does the work, so a slow reader slows the watch, and loses nothing.
 #[derive(Debug)]
 pub struct Events {
     body: ResponseBody,
@@ -37,13 +37,12 @@ pub struct Pages {
     transport: Transport,
     scope: Arc<Scope>,
     kind: Kind,
-    /// Where the next page begins.
     next: Next,
-    /// How often it has begun.
+    /// How often the list has begun.
     begun: usize,
-    /// How many objects a page may hold.
+    /// The most objects of a page.
     limit: usize,
-    /// The hashes of the tokens that were met since it began.
+    /// The hashes of the tokens since the list began.
     tokens: HashSet<u64>,
     hasher: RandomState,
 }
@@ -55,26 +54,25 @@ enum Next {
     Nothing,
 }
 
-/// How many objects a page holds: what kubectl and client-go ask for.
+/// The most objects of a page: what kubectl and client-go request.
 const PAGE_MAX: usize = 500;
-/// How many pages a list has at most: ten million objects.
+/// The most pages of a list: ten million objects.
 const PAGES_MAX: usize = 20_000;
-/// By how much smaller a page is asked for in place of one that was too long.
+/// By which factor a page shrinks if it was too long.
 const SHRINK: usize = 8;
-/// How often a list begins anew because its pages went out of date.
+/// How often a list begins again because its pages went out of date.
 const LISTS_MAX: usize = 5;
 /// How long a watch runs before the API server ends it.
 const WATCH_SECONDS: u64 = 300;
 /// How long a watch may be silent: bookmarks come about every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
-/// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
+/// The most events of a chunk, all projected before the agent does anything else.
 const CHUNK_MAX: usize = 256;
 /// The longest event of a watch; an API server accepts objects of 3 MiB.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The length before each frame.
 const LENGTH_BYTES: usize = 4;
 
-/// Lists all objects of a kind.
 pub(crate) fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages {
     Pages {
         transport,
@@ -100,7 +98,6 @@ pub(crate) async fn newest_version(
     Ok(page.list.resource_version)
 }
 
-/// Opens a watch.
 pub(crate) async fn watch(
     transport: &Transport,
     scope: &Scope,
@@ -113,22 +110,22 @@ pub(crate) async fn watch(
     Ok(Events { body, reader })
 }
 
-/// Reads the events of a watch from its bytes, in whatever pieces they come.
+/// Reads the events of a watch from its bytes, which may come in any pieces.
 #[derive(Debug)]
 pub struct EventReader {
     kind: Kind,
     /// The bytes that make no whole event yet.
     buffer: BytesMut,
-    /// How many bytes were searched for an end of line.
+    /// How many bytes of the buffer have no line end.
     searched: usize,
 }
 
 // === impl Pages ===
 
 impl PageStream for Pages {
-    /// Returns the next page; `None` after the last, or after an error. Pages that went out of date (410) begin anew from the newest state, as do
-    /// those of a token that would go on from an inconsistent one: then the next is a first one again. A page that is too long is asked for anew
-    /// with fewer objects. Pages without end are an error.
+    /// Returns the next page; `None` after the last, or after an error. If the pages go out of date (410), the list begins again from the
+    /// newest state, with a first page. It also begins again if a token would continue from an inconsistent state. A page that is too long
+    /// is requested again with fewer objects. Endless pages are an error.
     async fn next(&mut self) -> Option<Result<List, ApiError>> {
         loop {
             let next = std::mem::replace(&mut self.next, Next::Nothing);
@@ -157,7 +154,6 @@ impl PageStream for Pages {
 }
 
 impl Pages {
-    /// Takes a page that was read, and where the next one begins.
     fn take(&mut self, page: Page) -> Result<List, ApiError> {
         if let Some(token) = page.next {
             if !self.tokens.insert(self.hasher.hash_one(&token)) {
@@ -192,7 +188,7 @@ impl fmt::Debug for Pages {
 // === impl Events ===
 
 impl EventStream for Events {
-    /// Returns the next events that have come; `None` once the watch has ended or is silent for too long.
+    /// Returns the next events; `None` once the watch has ended or is silent for too long.
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             let chunk = self.reader.take_events();
@@ -214,7 +210,7 @@ impl EventStream for Events {
 // === impl EventReader ===
 
 impl EventReader {
-    /// Returns the reader of a watch on this kind.
+    /// Creates the reader of a watch on this kind.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
@@ -229,13 +225,13 @@ impl EventReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next events that are whole, at most 256 of them; none if more bytes must come.
+    /// Returns the next complete events, at most 256; none if more bytes must come.
     pub fn take_events(&mut self) -> Vec<WatchEvent> {
         let kind = self.kind;
         let mut events = Vec::new();
         while events.len() < CHUNK_MAX {
             let event = match self.buffer.first() {
-                // A frame begins with its length in four bytes, the first of which is 0 for any that is accepted.
+                // A frame begins with its length in four bytes. The first byte is 0 for each accepted length.
                 Some(0) => self.frame().map(|frame| Some(codec::frame(kind, frame))),
                 Some(_) => self.line().map(|line| {
                     let is_blank = line.iter().all(u8::is_ascii_whitespace);
@@ -251,7 +247,7 @@ impl EventReader {
         events
     }
 
-    /// Forgets an event that is too long: what it said is known from a new list alone.
+    /// Drops an event that is too long: only a new list tells its content.
     fn give_up(&mut self) -> WatchEvent {
         self.buffer.clear();
         self.searched = 0;
@@ -282,12 +278,12 @@ impl EventReader {
     }
 }
 
-/// A list that would never end.
+/// The error of a list that would never end.
 fn endless(why: &str) -> ApiError {
     ApiError::no_answer(format!("the list does not end: {why}"))
 }
 
-/// An answer that is no list at all: as good as none.
+/// The error of an answer that is no list: no better than no answer.
 pub(crate) fn unreadable(error: Unreadable) -> ApiError {
     ApiError::no_answer(format!("unreadable answer: {error}"))
 }

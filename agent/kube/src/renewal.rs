@@ -1,7 +1,7 @@
-//! Credentials that change while the process runs: files that are renewed, tokens that rotate, plugins that issue new ones.
+//! Credentials that change while the process runs: renewed files, rotated tokens, new tokens from plugins.
 //!
-//! kube reads most of them once. Here the credentials are got anew, and with them connections, when the files have changed or the API server
-//! has refused them (401): as kubectl does, a process that lasts notices by itself. A request that is refused is not sent again.
+//! kube reads most of them once. This module reads the credentials again, and opens new connections, when the files have changed or the API
+//! server has refused them (401). So a process that runs long notices by itself, as kubectl does. A refused request is not sent again.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -19,9 +19,9 @@ use crate::{
     lanes::Lanes,
 };
 
-/// How often files are looked at.
+/// The interval of looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How often credentials are got anew at most: a plugin may ask a person, or another service.
+/// The shortest interval between two reads of the credentials: a plugin may ask a person, or another service.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 
 /// Replaces the clients when credentials change, until it is dropped.
@@ -38,7 +38,7 @@ pub(crate) struct AllLanes {
 // === impl Renewal ===
 
 impl Renewal {
-    /// Begins to look at the files of a source, and to listen for refusals.
+    /// Begins to watch the files of a source, and to listen for refusals.
     pub(crate) fn start(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) -> Self {
         Self(tokio::spawn(renew(source, lanes, refused)))
     }
@@ -61,7 +61,7 @@ async fn renew(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) 
         if !is_refused && found == seen {
             continue;
         }
-        // Credentials that cannot be got now may be in the midst of being written: those there are stay.
+        // A failure may come from files that are being written, so the present credentials stay.
         if let Ok((config, _)) = source.config().await {
             let count = lanes.calls.count();
             let clients = tokio::task::spawn_blocking(move || Clients::new(&config, count));
@@ -76,7 +76,7 @@ async fn renew(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) 
     }
 }
 
-/// Returns what stands for the contents of files; one that cannot be read is as good as empty.
+/// A hash of the files' contents; a file that cannot be read counts as empty.
 fn fingerprint(files: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! From a [`Request`] to the HTTP request that expresses it, and to nothing else.
+//! From a [`Request`] to its HTTP request, and to no other.
 //!
 //! **Invariant:** a name that comes from elsewhere is one segment of a path: it cannot lead to another resource.
 
@@ -19,25 +19,24 @@ use crate::{
     resource::{Resource, selector_text},
 };
 
-/// The field manager of what people write with the command `decree`.
+/// The field manager for writes of people with the command `decree`.
 const CLI_FIELD_MANAGER: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// The header of W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Where the resources are that have no group.
+/// The path of resources without a group.
 const CORE: &str = "/api/v1";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-/// How long the name of an object may be.
 const NAME_BYTES_MAX: usize = 253;
-/// What is listed and watched.
+/// The objects to list and watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// The one namespace; all of them without.
+    /// The only namespace; `None` for all namespaces.
     pub(crate) namespace: Option<String>,
-    /// What the ReplicaSets are.
+    /// The resource of the ReplicaSets.
     pub(crate) resource: Resource,
-    /// Which ReplicaSets; all pods are seen in any case.
+    /// The selector of ReplicaSets. Pods are read without a selector.
     pub(crate) label_selector: Option<String>,
 }
 
@@ -70,30 +69,31 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request
     }
 }
 
-/// Says in the header `traceparent` which span of a trace a request is of.
+/// Sets the header `traceparent` to the span of a request.
 pub(crate) fn put_trace(request: &mut http::Request<Body>, trace: TraceContext) {
-    // It is made of digits and hyphens, which a header takes.
+    // The value consists of digits and hyphens, which a header accepts.
     if let Ok(value) = HeaderValue::try_from(trace.to_string()) {
         request.headers_mut().insert(TRACEPARENT, value);
     }
 }
 
-/// Returns a request that reads something whole.
+/// A request for a whole object.
 pub(crate) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::JSON)
 }
 
-/// Returns a request that reads the metadata of a list: templates may be long. An API server that cannot leave them out answers with all of it.
+/// A request for the metadata of a list, as templates may be long. An API server that cannot leave templates out answers with the whole
+/// list.
 pub(crate) fn metadata(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::METADATA)
 }
 
-/// Returns a request that reads an object or a list of the kinds that are decided on.
+/// A request for an object or a list of the kinds that are decided on.
 pub(crate) fn read_objects(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::OBJECTS)
 }
 
-/// Returns a request that watches one of these kinds.
+/// A request to watch one of these kinds.
 pub(crate) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
     read(path, codec::EVENTS)
 }
@@ -104,14 +104,14 @@ pub(crate) fn event(event: &Event) -> Result<http::Request<Body>, ApiError> {
     write(Method::POST, &path, codec::JSON, &body)
 }
 
-/// Returns the request that counts up an event which was written before.
+/// The request that raises the count of an existing event.
 pub(crate) fn event_again(event: &Event) -> Result<http::Request<Body>, ApiError> {
     let path = single(&events_of(event)?, &event.name)?;
     let (path, patch) = (format!("{path}?{}", manager()), objects::event_patch(event));
     write(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
-/// Returns the request by which a person resumes what the budget holds.
+/// The request by which a person resumes the holds of a budget.
 pub(crate) fn resume(
     resource: &Resource,
     (namespace, name): (&str, &str),
@@ -123,7 +123,7 @@ pub(crate) fn resume(
     write(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
-/// Returns the request that asks whether the credentials allow something.
+/// The request for a review of the credentials' permissions.
 pub(crate) fn access_review(review: &Value) -> Result<http::Request<Body>, ApiError> {
     write(Method::POST, ACCESS_REVIEWS, codec::JSON, review)
 }
@@ -159,12 +159,10 @@ pub(crate) fn delete_lease(
     write(Method::DELETE, &path, codec::JSON, &options)
 }
 
-/// Returns the request for a ReplicaSet of `apps`.
 pub(crate) fn probe(namespace: &str, name: &str) -> Result<http::Request<Body>, ApiError> {
     get(&single(&probes(namespace)?, name)?)
 }
 
-/// Returns the request that makes a ReplicaSet of `apps`.
 pub(crate) fn create_probe(
     namespace: &str,
     object: &Value,
@@ -173,7 +171,6 @@ pub(crate) fn create_probe(
     write(Method::POST, &path, codec::JSON, object)
 }
 
-/// Returns the request that changes a ReplicaSet of `apps`.
 pub(crate) fn patch_probe(
     namespace: &str,
     name: &str,
@@ -195,7 +192,7 @@ fn probes(namespace: &str) -> Result<String, ApiError> {
 // === impl Scope ===
 
 impl Scope {
-    /// Returns the path of one page of a list. Without a version it shows the newest state, and not that of some cache.
+    /// The path of one page of a list. Without a version, it reads the newest state and no cache.
     pub(crate) fn page(
         &self,
         kind: Kind,
@@ -210,8 +207,7 @@ impl Scope {
         Ok(path)
     }
 
-    /// Returns the path of a list that is read for its version. It selects nothing: an API server may look through many objects for one that is
-    /// selected.
+    /// The path of a list that is read for its version. It has no selector: an API server may search many objects for a selected one.
     pub(crate) fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
         Ok(format!("{}?limit=1", self.path(kind)?))
     }
@@ -249,7 +245,7 @@ impl Scope {
 }
 
 fn create_pod(create: &CreatePod) -> Result<http::Request<Body>, ApiError> {
-    // The name is checked as if it were in the path: it is a path of its own soon.
+    // The name is checked as for a path: it becomes part of one soon.
     segment(&create.name)?;
     let (path, timeout) = (pods(&create.namespace)?, create.timeout.as_millis());
     let path = format!("{path}?{}&timeout={timeout}ms", manager());
@@ -263,8 +259,8 @@ fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Result<http::Request<Body>, 
     change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
 }
 
-/// Returns the write of a status. That of a custom resource says in one line which pods are counted, as its subresource `scale`
-/// cannot read the selector.
+/// The write of a status. A custom resource gets its selector as one line of text, as the subresource `scale` cannot read the structured
+/// one.
 fn write_status(resource: &Resource, write: &WriteStatus) -> Result<http::Request<Body>, ApiError> {
     let v1::ObjectRef {
         namespace, name, ..
@@ -285,7 +281,7 @@ fn read(path: &str, accept: &str) -> Result<http::Request<Body>, ApiError> {
     request.map_err(|error| invalid(error.to_string()))
 }
 
-/// Returns a request that changes an object of the kinds that are decided on, and reads what became of it.
+/// A request that changes an object of the kinds that are decided on; its answer is the object.
 fn change(
     method: Method,
     path: &str,
@@ -301,7 +297,7 @@ fn change(
     )
 }
 
-/// Returns a request that writes an object of another kind, whose answer is JSON.
+/// A request that writes an object of another kind, with an answer in JSON.
 fn write(
     method: Method,
     path: &str,
@@ -358,7 +354,7 @@ fn single(collection: &str, name: &str) -> Result<String, ApiError> {
     Ok(format!("{collection}/{}", segment(name)?))
 }
 
-/// Returns a name that is one segment of a path whoever wrote it.
+/// Checks that a name from elsewhere is one segment of a path.
 pub(crate) fn segment(name: &str) -> Result<&str, ApiError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
@@ -387,7 +383,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// A request that is not sent: the answer that an API server would give.
+/// The error for a request that is not sent, as an API server would answer it.
 fn invalid(message: String) -> ApiError {
     ApiError {
         code: Some(400),

@@ -1,4 +1,4 @@
-//! Which resource the ReplicaSets are: Kubernetes' own, or a custom one of the same shape.
+//! The resource of the ReplicaSets: Kubernetes' own, or a custom one of the same shape.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use decree::v1;
 
 const APPS: &str = "apps";
 
-/// The resource that is read, watched and given a status. Its kind is `ReplicaSet` whatever its group.
+/// The resource that is read, watched and given a status. Its kind is `ReplicaSet` in any group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     plural: String,
@@ -17,7 +17,7 @@ pub struct Resource {
 // === impl Resource ===
 
 impl Resource {
-    /// Returns the group and version as objects and references name them, such as `apps/v1`.
+    /// Returns the group and version as in objects and references, such as `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
@@ -32,7 +32,7 @@ impl Resource {
         format!("/apis/{}", self.api_version())
     }
 
-    /// Returns what the API calls it in paths and permissions, such as `replicasets`.
+    /// Returns the name of the resource in paths and permissions, such as `replicasets`.
     #[must_use]
     pub fn plural(&self) -> &str {
         &self.plural
@@ -92,7 +92,7 @@ impl FromStr for Resource {
     }
 }
 
-/// Returns a selector in the one line that autoscalers read, or `None` where it is none.
+/// The selector as one line for autoscalers, or `None` if it is invalid.
 pub(crate) fn selector_text(selector: &v1::LabelSelector) -> Option<String> {
     let mut labels: Vec<_> = selector.match_labels.iter().collect();
     labels.sort_unstable();
@@ -120,7 +120,6 @@ fn expression_text(expression: &v1::LabelSelectorRequirement) -> Option<String> 
     }
 }
 
-/// Returns whether this is a label of a DNS name.
 fn is_label(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len())

@@ -1,4 +1,4 @@
-//! Several shards of a cluster in one process: what each of them reads comes from one list and one watch of each kind.
+//! Several shards of a cluster in one process: all of them read from one list and one watch of each kind.
 //!
 //! ```text
 //! API server ─▶ reader of a kind: a task that lists, a task that watches ─▶ Sharing ─▶ SharedPages, SharedEvents ─▶ agent of a shard
@@ -26,21 +26,22 @@ use decree::TraceContext;
 use self::reader::{KindReader, SharedReader};
 use crate::cluster::KubeCluster;
 
-/// What all shards of a process read of a cluster. Clones are handles to the same readers, which end with the last of them.
+/// The shared reads of all shards of a process. Clones are handles to the same readers, which end with the last handle.
 #[derive(Clone, Debug)]
 pub struct ShardReaders {
     shards: NonZeroU16,
     readers: Arc<[SharedReader; 2]>,
 }
 
-/// A handle to one shard of a cluster: its lists and watches have what is in the namespaces of the shard. Calls may be for any namespace.
+/// A handle to one shard of a cluster. Its lists and watches have the objects in the shard's namespaces; its calls may be for any
+/// namespace.
 #[derive(Clone, Debug)]
 pub struct ShardedCluster {
     cluster: KubeCluster,
     member: Arc<Member>,
 }
 
-/// One shard's part of the readers, which ends with its last handle.
+/// One shard's part of the readers. It ends with its last handle.
 #[derive(Debug)]
 struct Member {
     shard: Shard,
@@ -54,8 +55,7 @@ pub struct SharedPages {
     id: QueueId,
 }
 
-/// A watch of a shard. Events wait for a reader that is slow until they are too many: then the watch ends with an error that asks for a new
-/// list.
+/// A watch of a shard. Events wait for a slow reader until there are too many. Then the watch ends with an error that requires a new list.
 pub struct SharedEvents {
     reader: Arc<KindReader>,
     id: QueueId,
@@ -65,7 +65,7 @@ pub struct SharedEvents {
 // === impl ShardReaders ===
 
 impl ShardReaders {
-    /// Starts the readers of a cluster that is divided into so many shards. They read nothing before a shard does.
+    /// Starts the readers of a cluster with `shards` shards. They read nothing before a shard does.
     #[must_use]
     pub fn start(cluster: &KubeCluster, shards: NonZeroU16) -> Self {
         let readers = Kind::ALL.map(|kind| SharedReader::start(cluster, kind, shards));
@@ -75,7 +75,7 @@ impl ShardReaders {
         }
     }
 
-    /// Returns a handle to a shard, whose calls this cluster makes. Of one shard there is one handle and its clones at a time.
+    /// Returns a handle to a shard, with `cluster` for its calls. A shard has one handle and its clones at a time.
     ///
     /// # Panics
     /// If the shard is one of another number of shards.
@@ -108,7 +108,7 @@ impl Cluster for ShardedCluster {
         self.cluster.uid().await
     }
 
-    /// Lists the objects in the namespaces of the shard. A watch of the kind that is open is void.
+    /// Lists the objects in the namespaces of the shard. An open watch of the kind is void.
     fn list(&self, kind: Kind) -> SharedPages {
         let reader = self.member.readers.of(kind);
         let id = reader.join(self.member.shard);
@@ -119,12 +119,13 @@ impl Cluster for ShardedCluster {
         }
     }
 
-    /// Shards that ask at about the same time share a request.
+    /// Requests of shards at about the same time become one request.
     async fn newest_version(&self, kind: Kind) -> Result<String, ApiError> {
         self.member.readers.of(kind).newest_version().await
     }
 
-    /// Watches a kind from a version on, which its newest list or its watch has shown: 410 where events after this version are not kept.
+    /// Watches a kind from a version, which its newest list or its watch has shown. The error is 410 if events after this version are not
+    /// kept.
     async fn watch(&self, kind: Kind, from: String) -> Result<SharedEvents, ApiError> {
         let reader = self.member.readers.of(kind);
         let queue = self.member.queues()[kind as usize];
@@ -205,7 +206,7 @@ impl EventStream for SharedEvents {
     }
 }
 
-/// Whoever gives a watch up that goes on wants none of its events; one that has ended may go on where it was.
+/// A dropped watch that has not ended needs no more events. An ended watch may continue where it was.
 impl Drop for SharedEvents {
     fn drop(&mut self) {
         if !self.has_ended {

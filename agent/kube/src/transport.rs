@@ -17,11 +17,11 @@ use crate::{
     metrics::{Exchange, Metrics},
 };
 
-/// How long an answer may take, its body included. The effect of a call without an answer is unknown.
+/// How long an answer may take, with its body. The effect of an unanswered call is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// The longest answer that is read: a page of 500 objects of 128 KiB each. A longer one is as good as none.
+/// The longest answer that is read: a page of 500 objects of 128 KiB each. A longer answer counts as none.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The reason of the error that stands for a longer answer.
+/// The reason of the error for a longer answer.
 const TOO_LONG: &str = "AnswerTooLong";
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
@@ -31,7 +31,7 @@ const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 pub(crate) struct Transport {
     lanes: Lanes,
     metrics: Arc<Metrics>,
-    /// Told when the API server does not accept the credentials.
+    /// Notified when the API server does not accept the credentials.
     refused: Arc<Notify>,
 }
 
@@ -50,7 +50,6 @@ impl Transport {
         &self.lanes
     }
 
-    /// Returns who is told when the API server does not accept the credentials.
     pub(crate) fn refused(&self) -> Arc<Notify> {
         Arc::clone(&self.refused)
     }
@@ -59,7 +58,6 @@ impl Transport {
         &self.metrics
     }
 
-    /// Sends a request and reads the whole answer.
     pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
         let mut exchange = self.metrics.begin(request.method());
         let answer = async {
@@ -74,7 +72,7 @@ impl Transport {
         timeout(ANSWER_MAX, answer).await.unwrap_or_else(|_| late())
     }
 
-    /// Sends a request whose answer has no end. It counts as in flight until the answer begins.
+    /// Sends a request with an endless answer. The request counts as in flight until the answer begins.
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin_watch(request.method());
         let permit = self.lanes.enter();
@@ -101,7 +99,7 @@ impl Transport {
         let (head, body) = response.into_parts();
         let retry_after = head.headers.get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|it| it.to_str().ok()?.parse().ok());
-        // If the body cannot be read, the status code is enough.
+        // The status code is enough if the body cannot be read.
         let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         Err(codec::refusal(head.status.as_u16(), retry_after, &body))
@@ -113,7 +111,7 @@ fn late<T>() -> Result<T, ApiError> {
     Err(ApiError::no_answer(format!("no answer within {seconds} s")))
 }
 
-/// Returns whether an answer was longer than what is read of one.
+/// True if an answer was longer than the limit.
 pub(crate) fn is_too_long(error: &ApiError) -> bool {
     error.reason == TOO_LONG
 }

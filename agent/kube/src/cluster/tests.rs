@@ -25,7 +25,6 @@ use self::server::{Answer, Server};
 use super::*;
 use crate::clock::Clock;
 
-/// Reads all pages of the pods.
 async fn list(cluster: &KubeCluster) -> Result<List, ApiError> {
     let mut pages = cluster.list(Kind::Pod);
     let mut list = pages.next().await.expect("there is a page")?;
@@ -111,7 +110,6 @@ fn names(list: &List) -> Vec<String> {
     pods.iter().map(|pod| pod.name).collect()
 }
 
-/// The type of an event, as the API writes it.
 const fn verb(event: &WatchEvent) -> &'static str {
     match event {
         WatchEvent::Applied(_) => "ADDED",
@@ -211,7 +209,6 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, length], content].concat()
 }
 
-/// A document of Kubernetes' protobuf.
 fn document(kind: &str, object: &[u8]) -> Vec<u8> {
     let kind = field(1, &field(2, kind.as_bytes()));
     [b"k8s\0".to_vec(), kind, field(2, object)].concat()

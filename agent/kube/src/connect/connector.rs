@@ -27,18 +27,18 @@ use super::{
     proxy::{Protocol, Proxy},
 };
 
-/// How long a connection may take to come up.
+/// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often the other end is asked whether it lives, by HTTP/2 and by TCP.
+/// The interval of HTTP/2 and TCP checks that the other end is alive.
 const PING_EVERY: Duration = Duration::from_secs(15);
-/// How long it may owe the answer. Together under 30 s.
+/// How long the answer to a check may take. A check with its interval takes less than 30 s.
 const PING_MAX: Duration = Duration::from_secs(10);
-/// The window of one stream: a page of a list fits without waiting for the other side.
+/// The window of a stream: a page of a list fits without waiting for the other side.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
-/// The window of the connection: several times a stream's, so that a watch that is read slowly stops no call.
+/// The window of the connection: several times a stream's, so that a slow reader of a watch stops no call.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
-/// What makes connections to one API server.
+/// Opens connections to one API server.
 #[derive(Clone)]
 pub(super) enum Connector {
     Direct(HttpsConnector<HttpConnector>),
@@ -68,7 +68,7 @@ impl Connector {
                 Self::Tunnel(tls(config, tunnel)?)
             }
             Protocol::Https => {
-                // As in Go, the certificates that are trusted are those of the cluster.
+                // As in Go, the trusted certificates are those of the cluster.
                 let to_proxy = HttpsConnectorBuilder::new()
                     .with_tls_config(config.rustls_client_config().map_err(refused)?)
                     .https_only()
@@ -87,7 +87,7 @@ impl Connector {
     }
 }
 
-/// Returns a client whose connection comes up when the first call is made.
+/// A client whose connection opens with the first call.
 pub(super) fn connection<C>(connector: C) -> legacy::Client<C, Body>
 where
     C: Connect + Clone,

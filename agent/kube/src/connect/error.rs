@@ -3,30 +3,30 @@
 use kube::config::{InClusterError, KubeconfigError};
 use thiserror::Error;
 
-/// No client can be made.
+/// Why no client can be made.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
     #[error("kubeconfig of {origin} cannot be used")]
     Kubeconfig {
-        /// What named it.
+        /// The source of its name.
         origin: String,
         /// What is wrong with it.
         #[source]
         source: Box<KubeconfigError>,
     },
-    /// There is no kubeconfig, and this is not a pod.
+    /// The error without a kubeconfig and outside a pod.
     #[error(
         "neither a kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config) nor the service account of a pod was found"
     )]
     Nowhere,
-    /// What a pod is given cannot be used.
+    /// The service account of the pod cannot be used.
     #[error("the credentials of this pod cannot be used")]
     InCluster(#[source] Box<InClusterError>),
     /// The credentials do not make a client.
     #[error("the credentials do not make a client")]
     Client(#[source] Box<kube::Error>),
-    /// The kubeconfig asks for what this agent cannot do.
+    /// The kubeconfig requires a feature that this agent lacks.
     #[error("kubeconfig: {0}")]
     Unsupported(String),
     /// The file with the token cannot be read.
@@ -38,10 +38,10 @@ pub enum ConnectError {
         #[source]
         error: std::io::Error,
     },
-    /// What names a proxy names none.
+    /// The setting for a proxy names none.
     #[error("{name}: {why}")]
     Proxy {
-        /// `proxy-url`, or a variable of the environment.
+        /// `proxy-url`, or an environment variable.
         name: &'static str,
         /// What is wrong with it.
         why: String,

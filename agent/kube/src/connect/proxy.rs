@@ -1,4 +1,4 @@
-//! Which proxy leads to the API server, as kubectl finds it: `proxy-url` of the kubeconfig, or else the variables of the environment.
+//! The proxy to the API server, as kubectl finds it: `proxy-url` of the kubeconfig, or else the environment variables.
 
 use std::env;
 
@@ -7,7 +7,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::ConnectError;
 
-/// How the proxy is spoken to.
+/// The protocol of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// CONNECT over TCP.
@@ -17,16 +17,15 @@ pub(super) enum Protocol {
     Socks5,
 }
 
-/// The variables that name proxies, in upper case or else in lower case.
+/// The environment variables for proxies, in upper case or else in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     https: Option<String>,
     http: Option<String>,
-    /// Hosts, domains and networks that are reached without.
+    /// Hosts, domains and networks that need no proxy.
     exempt: String,
 }
 
-/// A proxy.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy {
     pub(super) protocol: Protocol,
@@ -49,8 +48,8 @@ impl Variables {
         }
     }
 
-    /// Returns the URL of the proxy for the API server at `target`, and what names it. `named` is the `proxy-url` of the kubeconfig, for which
-    /// no host is exempt.
+    /// The URL of the proxy for the API server at `target`, and the name of the setting. `named` is the `proxy-url` of the kubeconfig, for
+    /// which no host is exempt.
     fn choose(&self, named: Option<&str>, target: &Uri) -> Option<(String, &'static str)> {
         if let Some(url) = named.filter(|url| !url.is_empty()) {
             return Some((url.to_owned(), "proxy-url"));
@@ -63,7 +62,7 @@ impl Variables {
         Some((url.clone(), name))
     }
 
-    /// Returns whether a host is reached without a proxy. This machine always is.
+    /// True if a host needs no proxy. This machine never does.
     fn exempts(&self, target: &Uri) -> bool {
         let host = target.host().unwrap_or_default();
         let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -78,13 +77,13 @@ impl Variables {
             });
         let entries = self.exempt.split(',').map(str::trim);
         let entries = entries.filter_map(|entry| match entry.rsplit_once(':') {
-            // An address of IPv6 has more of them, and a port stands behind a bracket.
+            // An IPv6 address has more colons, and a port follows a bracket.
             Some((host, number)) if !host.contains(':') || host.ends_with(']') => {
                 (number.parse() == Ok(port)).then_some(host)
             }
             Some(_) | None => Some(entry),
         });
-        // The matcher has a domain stand for what is below it, too.
+        // To the matcher, a domain includes its subdomains.
         let entries = entries.map(|entry| entry.strip_prefix('*').unwrap_or(entry));
         if self.exempt.split(',').any(|entry| entry.trim() == "*") {
             return true;
@@ -101,10 +100,10 @@ impl Variables {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Finds the proxy for an API server. Returns its URL.
+    /// Returns the URL of the proxy for an API server.
     ///
     /// # Errors
-    /// If it is named by what is no URL of a proxy.
+    /// If the setting is no URL of a proxy.
     pub(super) fn find(
         named: Option<&str>,
         target: &Uri,
@@ -113,7 +112,7 @@ impl Proxy {
         let Some((text, name)) = variables.choose(named, target) else {
             return Ok(None);
         };
-        // As curl and Go have it, a host alone is one of HTTP.
+        // As in curl and Go, a host alone is an HTTP proxy.
         let text = if text.contains("://") {
             text
         } else {
@@ -127,7 +126,7 @@ impl Proxy {
         Ok(Some(url))
     }
 
-    /// Reads what the URL of a proxy says.
+    /// Parses the URL of a proxy.
     pub(super) fn at(url: &Uri) -> Result<Self, String> {
         let protocol = match url.scheme_str() {
             Some("http") => Protocol::Http,

@@ -1,33 +1,33 @@
-//! The number of calls in flight that a cluster bears, learnt from its answers.
+//! The number of calls in flight that a cluster can take, learnt from its answers.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::backoff::since;
 use jiff::Timestamp;
 
-/// Where learning begins: what a small API server bears.
+/// The first limit: the capacity of a small API server.
 const LIMIT_START: f64 = 32.0;
-/// Below this nothing is won: a few calls must always run, or no answer says that things are better.
+/// A lower limit gains nothing: a few calls must always run, or no answer shows an improvement.
 const LIMIT_MIN: f64 = 4.0;
-/// How many calls may wait in the API server. More make it no faster, and whoever else asks it waits behind them.
+/// How many calls may wait in the API server. More calls make it no faster, and other clients wait behind them.
 const WAITING_MAX: f64 = 64.0;
-/// Which part of what is missing to that is added for each round of answers; more would overshoot, as answers come late.
+/// The fraction of the missing calls that each round of answers adds. More would overshoot, as answers come late.
 const GAIN: f64 = 0.25;
-/// Which part of the average each answer makes up.
+/// The weight of each answer in the average.
 const AVERAGE_OF: f64 = 1.0 / 32.0;
-/// How slow an answer must be to count as a sign of load: the API server's own goal for writes.
+/// The latency of an answer that can be a sign of load: the API server's own goal for writes.
 const SLOW: Duration = Duration::from_secs(1);
-/// How much slower than usual it must be as well: where an admission webhook takes seconds, seconds say nothing.
+/// How much slower than usual the answer must be as well: if an admission webhook takes seconds, seconds are no sign.
 const SLOW_FACTOR: u32 = 4;
-/// How often the limit falls at most: what is in flight when it falls answers to the old one.
+/// The shortest time between two falls of the limit: calls in flight at a fall reflect the old limit.
 const FALL_EVERY: Duration = Duration::from_secs(1);
 /// How long the quickest answer counts as usual, at least; at most twice that.
 const USUAL_FOR: Duration = Duration::from_secs(60);
 
 /// Learns how many calls may be in flight.
 ///
-/// From how much longer an answer takes than the quickest of late follows how many calls wait rather than being worked on (as in
-/// TCP Vegas); the limit follows their number. Where the cluster complains, it falls by half, and rises by one a round at most since.
+/// The delay of an answer over the recent quickest shows how many calls wait instead of running, as in TCP Vegas; the limit follows their
+/// number. When the cluster reports overload, the limit falls by half. After that it rises by at most one a round.
 #[derive(Debug)]
 pub(super) struct AdaptiveLimit {
     limit: f64,
@@ -38,7 +38,7 @@ pub(super) struct AdaptiveLimit {
     worked_on: Option<f64>,
 }
 
-/// How quick answers to calls of a verb are where nothing waits: the quickest of this period and of the one before.
+/// The quickest answers to calls of a verb, without load: of this period and of the previous one.
 #[derive(Debug, Default)]
 struct Usual {
     since: Option<Timestamp>,
@@ -46,34 +46,31 @@ struct Usual {
     quickest_before: Option<Duration>,
 }
 
-/// What an answer tells about load.
+/// What an answer shows about load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
-    /// What was asked: a create that passes webhooks takes longer than a read, and that says nothing about load.
+    /// The verb: a create that passes webhooks takes longer than a read, without any load.
     pub(super) verb: &'static str,
-    /// How long it took.
+    /// The duration of the call.
     pub(super) took: Duration,
-    /// How it ended.
     pub(super) ending: Ending,
-    /// How many calls were in flight with it.
+    /// How many calls were in flight with this call.
     pub(super) in_flight: usize,
 }
 
-/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The cluster did what was asked.
+    /// The cluster did the work.
     Done,
-    /// The cluster refused, perhaps before it had anything to do; or no answer came.
+    /// The cluster refused, perhaps before any work; or no answer came.
     Refused,
-    /// The cluster refused for its load.
+    /// The cluster refused because of its load.
     Throttled,
 }
 
 // === impl AdaptiveLimit ===
 
 impl AdaptiveLimit {
-    /// Returns a limit that allows `limit_max` calls at most.
     pub(super) fn new(limit_max: u16) -> Self {
         let limit_max = f64::from(limit_max.max(1));
         Self {
@@ -86,7 +83,6 @@ impl AdaptiveLimit {
         }
     }
 
-    /// Returns how many calls may be in flight.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -96,7 +92,6 @@ impl AdaptiveLimit {
         self.limit as usize
     }
 
-    /// Takes an answer.
     pub(super) fn handle_answer(&mut self, now: Timestamp, sample: Sample) {
         let Sample {
             verb,
@@ -117,14 +112,14 @@ impl AdaptiveLimit {
         }
     }
 
-    /// Follows the number of calls that wait.
+    /// Follows the number of waiting calls.
     fn rise_or_sink(&mut self, usual: Duration, took: Duration, in_flight: usize) {
         let part = usual.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
         let worked_on = self.worked_on.unwrap_or(part);
         let worked_on = worked_on + (part - worked_on) * AVERAGE_OF;
         self.worked_on = Some(worked_on);
         if in_flight.saturating_mul(2) < self.limit() {
-            // Below half the limit, latency says nothing about it.
+            // Below half the limit, latency tells nothing about the limit.
             return;
         }
         let waiting = self.limit * (1.0 - worked_on).max(0.0);
@@ -199,7 +194,7 @@ mod tests {
         assert_eq!(adaptive.limit(), 256);
     }
 
-    /// Answers as an API server does that works on `at_once` calls, each for [`QUICK`], and lets the others wait.
+    /// Gives the answers of an API server that runs `at_once` calls, each for [`QUICK`], while the others wait.
     fn settle(adaptive: &mut AdaptiveLimit, at_once: usize, answers: usize) {
         for _ in 0..answers {
             let waits = u32::try_from(adaptive.limit().div_ceil(at_once)).expect("small");

@@ -1,13 +1,13 @@
-//! The events that people see.
+//! Events for people.
 
 use agent_core::recorder::{Event, Subject};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Who says it: tools that look for the ReplicaSet controller's events find these.
+/// The source of the events: tools that look for the ReplicaSet controller's events find these.
 const COMPONENT: &str = "replicaset-controller";
 
-/// Writes an event whole.
+/// Writes all fields of an event.
 pub(crate) fn event_to_json(event: &Event) -> Value {
     let Event {
         name,
@@ -45,12 +45,12 @@ pub(crate) fn event_to_json(event: &Event) -> Value {
     })
 }
 
-/// Returns the merge patch for an event that was written before.
+/// The merge patch for an event that exists already.
 pub(crate) fn event_patch(event: &Event) -> Value {
     json!({"count": event.count, "message": event.message, "lastTimestamp": seconds(event.last)})
 }
 
-/// Writes a time as Kubernetes does, to the second.
+/// A time in Kubernetes' format, to the second.
 fn seconds(time: Timestamp) -> String {
     let whole = Timestamp::from_second(time.as_second());
     whole.unwrap_or(time).to_string()

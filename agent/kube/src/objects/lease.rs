@@ -27,7 +27,7 @@ struct ObjectMeta {
     name: String,
 }
 
-/// Reads a Lease, and nothing else: what has no holder is free to take. The record keeps all of it, for [`lease_to_json`].
+/// Reads a Lease, and no other kind. A Lease without a holder is free to take. The record keeps the whole object for [`lease_to_json`].
 pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
     let lease: Value = serde_json::from_slice(bytes)?;
     match lease.get("kind").and_then(Value::as_str) {
@@ -62,14 +62,14 @@ pub(crate) fn leases(bytes: &[u8]) -> Result<Vec<(String, Record)>, Unreadable> 
     let list: LeaseList<'_> = serde_json::from_slice(bytes)?;
     let leases = list.items.into_iter().map(|item| {
         let name: Named = serde_json::from_str(item.get())?;
-        // The items of a list do not say their kind.
+        // The items of a list have no kind.
         let lease = serde_json::from_str(item.get())?;
         Ok((name.metadata.name, record(&lease, item.get().as_bytes())))
     });
     leases.collect()
 }
 
-/// Writes a Lease: the object that it was read from, if it was, with what the record says.
+/// Writes a Lease: the object from which it was read, if any, with the fields of the record.
 pub(crate) fn lease_to_json(
     namespace: &str,
     name: &str,
@@ -88,7 +88,7 @@ pub(crate) fn lease_to_json(
         [] => json!({"metadata": {"namespace": namespace, "name": name}}),
         object => serde_json::from_slice(object)?,
     };
-    // The items of a list do not say it.
+    // The items of a list have no API version.
     lease["apiVersion"] = "coordination.k8s.io/v1".into();
     lease["kind"] = KIND.into();
     if !resource_version.is_empty() {
@@ -103,7 +103,7 @@ pub(crate) fn lease_to_json(
     Ok(lease)
 }
 
-/// Writes a time as Kubernetes does, to the microsecond.
+/// A time in Kubernetes' format, to the microsecond.
 fn micros(time: Timestamp) -> String {
     format!("{time:.6}")
 }

@@ -1,4 +1,4 @@
-//! A pod that is new, and who made it.
+//! A new pod, and its creator.
 
 use agent_core::{
     api::{InvalidObject, Object},
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::{metadata::or_default, pod};
 
-/// Who writes, in the managed fields of what is written.
+/// The writer in the managed fields of the agent's objects.
 pub(crate) const FIELD_MANAGER: &str = "decree-agent";
 
-/// An object of any kind, as far as it says who made it.
+/// The fields of any object that tell its creator.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, expecting = "an object")]
 pub(crate) struct Made {
@@ -41,7 +41,7 @@ struct Writer {
     subresource: String,
 }
 
-/// Returns the event of a pod that is new. `read` tells who made it, and is asked where it is one of a ReplicaSet.
+/// The event of a new pod. `read` returns the creator, and is only called for a pod of a ReplicaSet.
 pub(crate) fn added(pod: Box<v1::Pod>, read: impl FnOnce() -> Option<Made>) -> WatchEvent {
     let controller = pod.controller.as_ref();
     let is_of_set = controller.is_some_and(|it| it.kind == "ReplicaSet");
@@ -53,10 +53,10 @@ pub(crate) fn added(pod: Box<v1::Pod>, read: impl FnOnce() -> Option<Made>) -> W
     }
 }
 
-/// Reads the event of a pod in JSON that is new.
+/// Reads the event of a new pod from JSON.
 ///
 /// # Errors
-/// As [`pod`].
+/// As for [`pod`].
 pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
     let pod = Box::new(pod(object)?);
     Ok(added(pod, || Made::deserialize(object).ok()))
@@ -65,7 +65,7 @@ pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
 // === impl Made ===
 
 impl Made {
-    /// Returns who made the object: the first who is named as a writer of the object itself.
+    /// The creator: the first writer of the object itself.
     fn maker(self) -> Option<String> {
         let mut writers = self.metadata.unwrap_or_default().managed_fields.into_iter();
         let writer = writers.find(|it| it.subresource.is_empty())?;

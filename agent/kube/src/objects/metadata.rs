@@ -1,4 +1,4 @@
-//! What all objects have: names, owners and times.
+//! The metadata of all objects: names, owners and times.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -82,7 +82,7 @@ pub(crate) struct Time {
 // === impl ObjectMeta ===
 
 impl ObjectMeta {
-    /// Returns the metadata of an object that exists, and so has a name and a uid.
+    /// The metadata of an existing object, which has a name and a UID.
     pub(super) fn required(metadata: Option<Self>, noun: &str) -> Result<Self, InvalidObject> {
         let metadata = metadata.unwrap_or_default();
         let required = [
@@ -154,7 +154,7 @@ impl From<&v1::OwnerReference> for OwnerReference {
 // === impl Time ===
 
 impl Time {
-    /// Returns a time as the contract has it, to the second: Go's zero time counts as absent (spec 1.1).
+    /// A time of the contract, to the second; Go's zero time counts as absent (spec 1.1).
     pub(super) fn project(time: Option<Self>) -> Option<WireTimestamp> {
         let seconds = time?.seconds?;
         (seconds != ZERO_TIME_SECONDS).then_some(WireTimestamp { seconds, nanos: 0 })
@@ -175,7 +175,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Reads a field whose `null` counts as absent, as it does when Kubernetes decodes an object.
+/// Reads a field whose `null` counts as absent, as in Kubernetes.
 pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

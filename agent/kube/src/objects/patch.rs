@@ -1,11 +1,11 @@
-//! What changes objects: references to owners and statuses, in JSON.
+//! Changes of objects, in JSON: owner references and statuses.
 
 use agent_core::api::WriteStatus;
 use decree::v1;
 use prost_types::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// The numbers of a status. A merge leaves alone what is not named, so that zeros must be.
+/// The numbers of a status. A merge leaves unnamed fields alone, so zeros must be named.
 const STATUS_NUMBERS: [&str; 5] = [
     "replicas",
     "fullyLabeledReplicas",
@@ -13,7 +13,7 @@ const STATUS_NUMBERS: [&str; 5] = [
     "availableReplicas",
     "observedGeneration",
 ];
-/// What of a status may be absent, and is then taken away.
+/// The optional fields of a status. A write without one removes it.
 const STATUS_OPTIONAL: [&str; 2] = ["terminatingReplicas", "conditions"];
 
 /// Returns the strategic merge patch that makes a ReplicaSet the controller of a pod (spec 5.3).
@@ -22,13 +22,13 @@ pub fn adoption(pod: &v1::ObjectRef, controller: &v1::OwnerReference) -> Value {
     json!({"metadata": {"uid": pod.uid, "ownerReferences": owner_references(controller)}})
 }
 
-/// Returns the strategic merge patch that takes a ReplicaSet off the owners of a pod (spec 5.3).
+/// Returns the strategic merge patch that removes a ReplicaSet from the owners of a pod (spec 5.3).
 #[must_use]
 pub fn release(pod: &v1::ObjectRef, owner_uid: &str) -> Value {
     json!({"metadata": {"uid": pod.uid, "ownerReferences": [{"$patch": "delete", "uid": owner_uid}]}})
 }
 
-/// Returns the only owner of a pod that is created, and the one that is added by an adoption.
+/// The only owner of a created pod, and the owner that an adoption adds.
 pub(crate) fn owner_references(controller: &v1::OwnerReference) -> Value {
     let v1::OwnerReference {
         api_version,
@@ -47,8 +47,8 @@ pub(crate) fn owner_references(controller: &v1::OwnerReference) -> Value {
     }])
 }
 
-/// Returns the merge patch that puts the whole status on a ReplicaSet, and only on the one of this uid and version. A PUT of what
-/// is known here would take away labels and annotations, as the subresource writes those too.
+/// The merge patch that writes the whole status to the ReplicaSet with this UID and version only. The subresource also writes labels and
+/// annotations, so a PUT from the agent's projection would remove them.
 pub(crate) fn status_patch(write: &WriteStatus) -> Value {
     let WriteStatus {
         replica_set,
@@ -66,7 +66,7 @@ pub(crate) fn status_patch(write: &WriteStatus) -> Value {
     })
 }
 
-/// Returns the ReplicaSet whose status replaces that of the one of this name, uid and version.
+/// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
 #[must_use]
 pub fn status_update(write: &WriteStatus) -> Value {
     let WriteStatus {
@@ -88,8 +88,8 @@ pub fn status_update(write: &WriteStatus) -> Value {
     })
 }
 
-/// Writes a status as Kubernetes writes it: `replicas` always, the other numbers only where they are not 0, and
-/// `terminatingReplicas` wherever it is known (spec 1.2).
+/// Writes a status as Kubernetes does: `replicas` always, the other numbers only if they are not 0, and `terminatingReplicas` if it is
+/// known (spec 1.2).
 #[must_use]
 pub fn status_to_json(status: &v1::ReplicaSetStatus) -> Value {
     Value::Object(status_fields(status))
@@ -128,7 +128,7 @@ fn status_fields(status: &v1::ReplicaSetStatus) -> Map<String, Value> {
     fields
 }
 
-/// Writes a condition; Kubernetes writes an absent time as `null`, and leaves empty texts out.
+/// Kubernetes writes an absent time as `null`, and leaves empty texts out.
 fn condition_to_json(condition: &v1::ReplicaSetCondition) -> Value {
     let v1::ReplicaSetCondition {
         r#type,
@@ -147,7 +147,7 @@ fn condition_to_json(condition: &v1::ReplicaSetCondition) -> Value {
     fields
 }
 
-/// Writes a time in RFC 3339 to the second; one outside the years that can be written is absent.
+/// A time in RFC 3339 to the second; a time outside the years of that format is absent.
 fn time_to_text(time: &Timestamp) -> Option<String> {
     jiff::Timestamp::from_second(time.seconds)
         .ok()

@@ -1,4 +1,4 @@
-//! A pod, as far as it is read: pods are most of what a cluster sends.
+//! The projection of a pod: pods are most of a cluster's data.
 
 use agent_core::api::InvalidObject;
 use decree::v1;
@@ -10,11 +10,11 @@ use super::{
     projected::Projected,
 };
 
-/// The one annotation that a decision reads.
+/// The only annotation that decisions read.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// The type of the one condition that a decision reads.
+/// The type of the only condition that decisions read.
 const READY: &str = "Ready";
-/// The type of the condition by which whoever evicts a pod says so.
+/// The condition that an eviction sets on its pod.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -93,8 +93,8 @@ struct ContainerStatus {
 // === impl Pod ===
 
 impl Pod {
-    /// Returns whether an API server that answers a deletion with this pod has removed it at once: its grace period is over, and
-    /// nothing holds it.
+    /// True if an API server that answers a deletion with this pod has removed it at once: the grace period is over, and no finalizer holds
+    /// the pod.
     pub(crate) fn is_gone(&self) -> bool {
         let metadata = self.metadata.as_ref();
         metadata.is_some_and(|it| {
@@ -165,7 +165,7 @@ impl Projected for Pod {
     }
 }
 
-/// Returns the contract's word for a phase; a phase that no Kubernetes knows is unspecified.
+/// The contract's value for a phase; an unknown phase is unspecified.
 fn to_phase(text: &str) -> v1::PodPhase {
     match text {
         "Pending" => v1::PodPhase::Pending,
@@ -177,8 +177,8 @@ fn to_phase(text: &str) -> v1::PodPhase {
     }
 }
 
-/// "Is ready" looks at the first condition of type [`READY`], "ready since" at the first that is true: they differ only where the
-/// condition is there twice (spec 1.1).
+/// "Is ready" reads the first condition of type [`READY`], and "ready since" the first that is true. They differ only if the condition is
+/// there twice (spec 1.1).
 fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
     let mut entries = conditions
         .into_iter()
@@ -198,7 +198,7 @@ fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
     conditions.any(|it| it.r#type == kind && it.status == "True")
 }
 
-/// Returns the highest restart count among the chosen containers, at least 0.
+/// The highest restart count of the chosen containers, at least 0.
 fn restarts(statuses: &[ContainerStatus], chosen: impl Fn(&str) -> bool) -> i32 {
     let chosen = statuses.iter().filter(|it| chosen(&it.name));
     chosen.map(|it| it.restart_count).fold(0, i32::max)

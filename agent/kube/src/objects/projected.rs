@@ -1,4 +1,4 @@
-//! What messages have in common, and what is said where one is wrong.
+//! The common parts of messages, and the errors of invalid ones.
 
 use agent_core::api::{InvalidObject, Object};
 use prost::Message;
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 /// A message that is projected to an object of the contract.
 pub(crate) trait Projected: Message + Default + DeserializeOwned {
-    /// The kind for people.
+    /// The name of the kind, for people.
     const NOUN: &'static str;
-    /// What it is projected to.
+    /// The projected object.
     type Into: Into<Object>;
 
-    /// Returns the version, also of an object that cannot be projected.
+    /// Returns the version, even of an object that cannot be projected.
     fn resource_version(&self) -> &str;
 
     /// Names the first field that is required and absent.
     fn project(self) -> Result<Self::Into, InvalidObject>;
 }
 
-/// A document that cannot be read.
+/// Why a document cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum Unreadable {
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub(super) fn from_value<P: Projected>(object: &Value) -> Result<P::Into, Invali
     }
 }
 
-/// Reads a message from JSON, twice where it is wrong: only then it matters where.
+/// Reads a message from JSON. An invalid message is read twice, to find the place of its error.
 pub(crate) fn from_json<P: Projected>(text: &[u8]) -> Result<P::Into, Unreadable> {
     Ok(match serde_json::from_slice::<P>(text) {
         Ok(message) => message.project()?,
@@ -57,7 +57,7 @@ fn explain<P: Projected>(object: &Value) -> InvalidObject {
     invalid(P::NOUN, namespace, name, field, detail)
 }
 
-/// Returns where an object is wrong, and how.
+/// The field that is wrong in an object, and its error.
 pub(super) fn fault<T: DeserializeOwned>(object: &Value) -> (String, String) {
     match serde_path_to_error::deserialize::<_, T>(object) {
         Ok(_) => Default::default(),

@@ -1,4 +1,4 @@
-//! A ReplicaSet, as far as it is read, and its template as it is written.
+//! The projection of a ReplicaSet, and its template for writing.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::{
     template,
 };
 
-/// How much is kept of the annotation by which people resume.
+/// How many bytes are kept of the resume annotation.
 const RESUME_BYTES_MAX: usize = 256;
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -39,7 +39,7 @@ struct ReplicaSetSpec {
     replicas: Option<i32>,
     #[prost(message, optional, tag = "2")]
     selector: Option<LabelSelector>,
-    /// The template verbatim, in the form that the whole document has.
+    /// The template verbatim, in the encoding of the whole document.
     #[prost(bytes = "bytes", optional, tag = "3")]
     #[serde(deserialize_with = "verbatim")]
     template: Option<Bytes>,
@@ -143,7 +143,7 @@ impl Projected for ReplicaSet {
             creation_timestamp: _,
             deletion_timestamp,
             deletion_grace_period_seconds: _,
-            // Those of a ReplicaSet are nobody's concern here.
+            // The labels of a ReplicaSet matter to no one here.
             labels: _,
             mut annotations,
             owner_references,
@@ -187,7 +187,7 @@ impl Projected for ReplicaSet {
 // === impl LabelSelector ===
 
 impl LabelSelector {
-    /// Whether it is valid is for the server to say.
+    /// The server judges whether the selector is valid.
     fn project(self) -> v1::LabelSelector {
         let Self {
             match_labels,

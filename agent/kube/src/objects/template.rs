@@ -1,9 +1,9 @@
-//! Templates, and the pods that are made from them (spec 6.3).
+//! Templates, and the pods made from them (spec 6.3).
 //!
-//! A template is kept as the API server wrote it, as protobuf or as JSON, and its pods are written in the same form. JSON begins with
-//! a brace, and no message does: as a tag, that byte would begin a group, which Kubernetes does not use.
+//! A template is kept as the API server wrote it, in protobuf or JSON, and its pods are written in the same encoding. JSON begins with a
+//! brace, and no message does: as a tag, that byte would begin a group, which Kubernetes does not use.
 //!
-//! **Invariant:** spec, labels, annotations and finalizers reach the pod as they are written, whatever fields they have.
+//! **Invariant:** spec, labels, annotations and finalizers reach the pod as written, with all their fields.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,14 +19,14 @@ use super::{
     projected::{Unreadable, fault},
 };
 
-/// A pod in the form that its template has.
+/// A pod in the encoding of its template.
 pub(crate) enum NewPod {
     Json(Vec<u8>),
     /// The message, without its envelope.
     Protobuf(Vec<u8>),
 }
 
-/// What is read of a template.
+/// The fields that are read of a template.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, expecting = "an object")]
 struct Head {
@@ -43,7 +43,7 @@ struct TemplateMessage {
     spec: Option<Bytes>,
 }
 
-/// What a pod copies from the metadata of its template: entries of maps and texts, verbatim.
+/// The metadata that a pod copies from its template: entries of maps and texts, verbatim.
 #[derive(Clone, PartialEq, Message)]
 struct TemplateMeta {
     #[prost(bytes = "bytes", repeated, tag = "11")]
@@ -54,7 +54,6 @@ struct TemplateMeta {
     finalizers: Vec<Bytes>,
 }
 
-/// A pod as it is created.
 #[derive(Clone, PartialEq, Message)]
 struct PodMessage {
     #[prost(message, optional, tag = "1")]
@@ -81,7 +80,7 @@ struct PodMeta {
     finalizers: Vec<Bytes>,
 }
 
-/// The same in JSON; of the template all fields are copied but those that every object has.
+/// The same pod in JSON. All fields of the template are copied, except the fields that every object has.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PodJson<'a> {
@@ -100,7 +99,7 @@ enum Part<'a> {
     Json(Value),
 }
 
-/// Returns the labels of a template, or the field that is wrong and how.
+/// The labels of a template, or the field that is wrong and its error.
 pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String, String)> {
     let at = |field: String| {
         format!("spec.template.{field}")
@@ -125,7 +124,6 @@ pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String
     Ok(head.metadata.unwrap_or_default().labels)
 }
 
-/// Writes a pod.
 pub(crate) fn encode(create: &CreatePod) -> Result<NewPod, Unreadable> {
     Ok(if is_json(create.template.as_bytes()) {
         NewPod::Json(encode_json(create)?)

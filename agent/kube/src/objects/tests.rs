@@ -1,4 +1,4 @@
-//! What of an object goes over the wire.
+//! The fields of objects on the wire.
 
 use std::time::Duration;
 

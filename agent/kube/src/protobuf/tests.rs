@@ -16,7 +16,7 @@ use crate::{
     objects::{self, PodMessage, ReplicaSetMessage},
 };
 
-/// Wraps an object as the API server does.
+/// Wraps an object in a document, as the API server does.
 fn document(kind: &str, raw: Vec<u8>) -> Bytes {
     let unknown = Unknown {
         type_meta: Some(TypeMeta {

@@ -1,4 +1,4 @@
-//! What is sent for each call, and what cannot be.
+//! The request of each call, and the calls without a valid request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The reader of one kind: two tasks that ask the API server, and shards that wait for what it answers.
+//! The reader of one kind: two tasks with requests to the API server, and shards that wait for the answers.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{clock::Clock, cluster::KubeCluster, reading};
 
-/// How long a question for the newest version waits for those of other shards. An agent asks each 15 to 30 s.
+/// How long a request for the newest version waits for requests of other shards. An agent makes one each 15 to 30 s.
 const GATHER: Duration = Duration::from_secs(1);
 
 type Version = Result<String, ApiError>;
@@ -35,17 +35,17 @@ pub(super) struct SharedReader {
     tasks: [JoinHandle<()>; 2],
 }
 
-/// What is read of one kind, for all shards.
+/// The reads of one kind, for all shards.
 pub(super) struct KindReader {
     cluster: KubeCluster,
     kind: Kind,
     clock: Clock,
     sharing: Mutex<Sharing>,
-    /// Tells the tasks that something may be due.
+    /// Notifies the tasks that something may be due.
     changed: Notify,
-    /// Tell each shard that something is there.
+    /// Notify each shard of news.
     news: Box<[Notify]>,
-    /// Who waits for the newest version.
+    /// The requests that wait for the newest version.
     asking: Mutex<Vec<oneshot::Sender<Version>>>,
 }
 
@@ -100,7 +100,7 @@ impl KindReader {
         self.next(id, |sharing| sharing.poll_events(id)).await
     }
 
-    /// Waits until the watch is open, or is refused.
+    /// Waits until the watch is open or refused.
     pub(super) async fn subscribe(&self, id: QueueId, from: &str) -> Result<(), ApiError> {
         let subscribe = |sharing: &mut Sharing| match sharing.subscribe(id, from) {
             Subscribed::Ready => Next::Ready(Ok(())),
@@ -110,7 +110,7 @@ impl KindReader {
         self.next(id, subscribe).await.unwrap_or(Ok(()))
     }
 
-    /// Asks for the newest version, after a moment in which other shards can ask too.
+    /// Requests the newest version, after a moment in which other shards can join.
     pub(super) async fn newest_version(self: &Arc<Self>) -> Version {
         let (sender, answer) = oneshot::channel();
         let is_first = {
@@ -134,12 +134,12 @@ impl KindReader {
             self.change(|sharing, _| sharing.check_version(before.as_deref(), version));
         }
         for shard in asking {
-            // A shard that has gone meanwhile wants no answer.
+            // A shard that is gone needs no answer.
             let _ = shard.send(version.clone());
         }
     }
 
-    /// Makes the lists that shards ask for, one after the other.
+    /// Makes the lists that shards request, one after the other.
     async fn list(self: Arc<Self>) {
         loop {
             let begin = |sharing: &mut Sharing, now| sharing.begin_list(now).then_some(());
@@ -151,7 +151,7 @@ impl KindReader {
         }
     }
 
-    /// Watches, from where the last watch ended.
+    /// Watches from the end of the last watch.
     async fn watch(self: Arc<Self>) {
         loop {
             let (id, from) = self
@@ -184,7 +184,7 @@ impl KindReader {
         }
     }
 
-    /// Waits until there is something to do for a task.
+    /// Waits until a task has something to do.
     async fn until<T>(
         &self,
         poll: impl Fn(&mut Sharing, Timestamp) -> Option<T>,
@@ -208,7 +208,7 @@ impl KindReader {
         }
     }
 
-    /// Waits until there is something for a shard.
+    /// Waits for a shard's next input.
     async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
         let news = &self.news[usize::from(id.shard())];
         loop {
@@ -224,7 +224,7 @@ impl KindReader {
         }
     }
 
-    /// Changes what is read, and wakes all whom that concerns.
+    /// Changes the shared state, and notifies the tasks and shards that the change concerns.
     fn change<T>(&self, act: impl FnOnce(&mut Sharing, Timestamp) -> T) -> T {
         let (result, told) = {
             let mut sharing = self.sharing();
@@ -238,7 +238,7 @@ impl KindReader {
         result
     }
 
-    /// Nothing panics under the lock.
+    /// Nothing panics while the lock is held.
     fn sharing(&self) -> MutexGuard<'_, Sharing> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@ use super::*;
 
 const MEBIBYTE: usize = 1024 * 1024;
 
-/// An answer that goes on for so many mebibytes and says nothing.
+/// An answer of this many mebibytes without content.
 fn long(mebibytes: usize) -> Answer {
     Answer::stream(vec![vec![b'{'; MEBIBYTE]; mebibytes])
 }

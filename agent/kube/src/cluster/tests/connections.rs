@@ -1,4 +1,4 @@
-//! What must not wait for each other, at an API server that lets a connection have few requests in flight.
+//! Requests that must not wait for each other, at an API server that allows few requests in flight on a connection.
 
 use std::{
     convert::Infallible,
@@ -31,17 +31,17 @@ use tokio_util::task::AbortOnDropHandle;
 use super::*;
 use crate::cluster::tests::server::cluster_of;
 
-/// How many requests a connection may have in flight at an API server that allows few.
+/// How many requests a connection may have in flight at such an API server.
 const STREAMS: u32 = 4;
 
-/// What the API server has in flight.
+/// The requests in flight at the API server.
 #[derive(Default)]
 struct Held {
     count: AtomicUsize,
     changed: Notify,
 }
 
-/// An API server that speaks HTTP/2. It answers Leases, opens watches that say nothing, and answers no call.
+/// An API server that speaks HTTP/2. It answers Leases, opens watches without events, and answers no call.
 struct Busy {
     cluster: KubeCluster,
     url: String,
@@ -83,7 +83,6 @@ impl Busy {
         }
     }
 
-    /// Waits until so many requests are held.
     async fn hold(&self, count: usize) {
         loop {
             let changed = self.held.changed.notified();
@@ -142,7 +141,7 @@ async fn lease_is_renewed_whatever_else_waits_for_the_api_server() {
         tokio::spawn(async move { cluster.call(request, None).await })
     });
     let calls: Vec<_> = calls.collect();
-    // The connection of the calls is full, and so is that of the watches.
+    // The connection of the calls is full, and the connection of the watches too.
     busy.hold(2 * STREAMS as usize).await;
     busy.renew().await;
     calls.iter().for_each(JoinHandle::abort);
@@ -163,7 +162,7 @@ async fn calls_take_as_many_connections_as_they_need() {
     calls.iter().for_each(JoinHandle::abort);
 }
 
-/// A proxy that knows CONNECT, and notes what it is asked.
+/// A proxy that implements CONNECT, and records its requests.
 struct Proxy {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -191,7 +190,7 @@ impl Proxy {
     }
 }
 
-/// Leads a connection to where it asks for.
+/// Connects a client to the address that it requests.
 async fn lead(mut stream: TcpStream, notes: Arc<Mutex<Vec<String>>>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -203,7 +202,7 @@ async fn lead(mut stream: TcpStream, notes: Arc<Mutex<Vec<String>>>) {
     let mut api = TcpStream::connect(target).await.expect("it listens");
     let accepted = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
     accepted.expect("it is read");
-    // Either side may end without a word.
+    // Either side may end without a message.
     let _ = copy_bidirectional(&mut stream, &mut api).await;
 }
 

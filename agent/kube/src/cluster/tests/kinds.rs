@@ -1,4 +1,4 @@
-//! What is answered with a code of success and is not what was asked for.
+//! Successful answers that are not the requested objects.
 
 use super::*;
 

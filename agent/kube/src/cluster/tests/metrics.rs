@@ -1,10 +1,10 @@
-//! What the metrics say of requests that are answered, refused, cut off and given up.
+//! The metrics of requests that are answered, refused, cut off and given up.
 
 use prometheus_client::{encoding::text, registry::Registry};
 
 use super::*;
 
-/// Returns the lines of a metric, sorted.
+/// The lines of a metric, sorted.
 fn lines(server: &Server, metric: &str) -> Vec<String> {
     let mut registry = Registry::default();
     server.cluster.register_metrics(&mut registry);

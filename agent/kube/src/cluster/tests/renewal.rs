@@ -1,4 +1,4 @@
-//! Credentials that change while a cluster is in use: what the API server refuses is got anew, without a new process.
+//! Credentials that change while a cluster is in use: the agent gets refused credentials again, without a new process.
 
 use std::{
     fs,
@@ -20,18 +20,18 @@ use super::*;
 
 const PLUGIN: &str = "client.authentication.k8s.io/v1";
 
-/// Where a user of a kubeconfig has the token from.
+/// The place of a kubeconfig user's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
-    /// In a file, with an end of line.
+    /// In a file, with a line end.
     File,
     /// In the kubeconfig itself.
     Kubeconfig,
-    /// From a plugin that says nothing of how long it lasts.
+    /// From a plugin that does not tell when the token expires.
     Plugin,
 }
 
-/// An API server that knows one token.
+/// An API server that accepts one token.
 struct Api {
     url: String,
     token: Arc<Mutex<String>>,
@@ -72,7 +72,7 @@ async fn answer(State(token): State<Arc<Mutex<String>>>, request: HttpRequest) -
 // === impl Kept ===
 
 impl Kept {
-    /// Writes what holds a token, and a kubeconfig that leads there.
+    /// Writes the place of a token, and a kubeconfig that refers to it.
     fn write(self, folder: &Path, url: &str, token: &str) {
         let file = folder.join("token");
         fs::write(&file, format!("{token}\n")).expect("there is room");

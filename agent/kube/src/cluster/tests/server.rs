@@ -1,4 +1,4 @@
-//! An API server that answers by script: one answer for each request, in order, and a note of what was asked.
+//! An API server that answers by script: one answer for each request, in order, and a record of the requests.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,6 @@ use crate::{
     resource::Resource,
 };
 
-/// What the server does with a request.
 pub(super) enum Answer {
     Whole(Response<Body>),
     /// Sends these pieces, and ends.
@@ -31,16 +30,14 @@ pub(super) enum Answer {
     Hangup,
 }
 
-/// What was asked.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) line: String,
     pub(super) agent: String,
-    /// The value of the header `traceparent`.
     pub(super) trace: Option<String>,
 }
 
-/// The server, and a cluster that talks to it.
+/// The server, and a cluster that connects to it.
 pub(super) struct Server {
     pub(super) cluster: KubeCluster,
     host: String,
@@ -132,7 +129,6 @@ fn cluster(url: &str) -> KubeCluster {
     cluster_of(url, |_| {})
 }
 
-/// Returns a cluster whose API server has this URL, once its credentials are set.
 pub(super) fn cluster_of(url: &str, set: impl FnOnce(&mut kube::Config)) -> KubeCluster {
     let mut credentials = kube::Config::new(url.parse().expect("it is a URL"));
     connect::identify(&mut credentials);

@@ -1,4 +1,4 @@
-//! What shards read of a cluster that is shared out: all of them together by one list and one watch.
+//! The reads of a sharded cluster: one list and one watch for all shards of a process.
 
 use std::{
     convert::Infallible,
@@ -22,14 +22,14 @@ use crate::sharded::{ShardReaders, ShardedCluster, SharedEvents};
 
 const SHARDS: NonZeroU16 = NonZeroU16::new(16).expect("it is not 0");
 const NAMESPACES: u16 = 40;
-/// How much may wait to be taken: more than a test sends.
+/// The capacity of a test's channels: more than a test sends.
 const PLACES: usize = 16;
-/// More than any wait for something that comes.
+/// Longer than any wait in a test that passes.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 type Feed = mpsc::Sender<Bytes>;
 
-/// An API server with a pod in each of many namespaces. It answers what is asked, and counts.
+/// An API server with a pod in each of many namespaces. It answers requests, and counts them.
 struct Api {
     cluster: KubeCluster,
     asked: Arc<Mutex<Asked>>,
@@ -77,14 +77,13 @@ impl Api {
             .collect()
     }
 
-    /// Returns how many requests were made whose path contains a text.
+    /// The number of requests whose path contains a text.
     fn count(&self, text: &str) -> usize {
         let asked = self.asked.lock();
         let asked = asked.unwrap_or_else(PoisonError::into_inner);
         asked.paths.iter().filter(|it| it.contains(text)).count()
     }
 
-    /// Waits for the next watch to be opened.
     async fn watch(&mut self) -> Feed {
         let feed = timeout(PATIENCE, self.watches.recv()).await;
         feed.expect("it opens").expect("the server lives")
@@ -120,7 +119,7 @@ fn pod_of(namespace: &str) -> Value {
     }})
 }
 
-/// An event for each namespace, and one that is for all.
+/// An event for each namespace, and one event for all shards.
 fn news() -> Bytes {
     let line =
         |verb: &str, object: Value| json!({"type": verb, "object": object}).to_string() + "\n";
@@ -130,7 +129,6 @@ fn news() -> Bytes {
     events.collect::<String>().into()
 }
 
-/// Returns the namespaces of a shard.
 fn own(index: usize) -> Vec<String> {
     let shard = Shard::new(u16::try_from(index).expect("it is small"), SHARDS);
     let shard = shard.expect("there are so many");
@@ -157,7 +155,7 @@ async fn watch_all(shards: &[ShardedCluster]) -> Vec<SharedEvents> {
     watches
 }
 
-/// Reads what a shard is told up to the next bookmark, and returns whose it is.
+/// Reads a shard's events up to the next bookmark, and returns their namespaces.
 async fn told(events: &mut SharedEvents) -> Vec<String> {
     let mut told = Vec::new();
     loop {
@@ -184,7 +182,7 @@ async fn shards_of_a_process_share_one_list_and_one_watch() {
     }
     assert_eq!((api.count("limit="), api.count("watch=")), (1, 1));
 
-    // The watch ends, as an API server ends each after some minutes: no shard hears of it.
+    // The watch ends, as an API server ends each watch after some minutes. The shards do not notice.
     drop(feed);
     let feed = api.watch().await;
     assert_eq!(api.count("resourceVersion=9"), 1, "it goes on where it was");
