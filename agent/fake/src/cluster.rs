@@ -1,4 +1,4 @@
-//! The cluster: one value that answers calls and lets time pass on request.
+//! The cluster: one value that answers calls and advances its time on request.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     watch::{OpenWatches, WatchId, WatchPoll},
 };
 
-/// A Kubernetes cluster as far as pods and ReplicaSets see it. Its owner calls it and lets its time pass.
+/// A Kubernetes cluster for pods and ReplicaSets. Its owner makes the calls and advances the time.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub(crate) state: State,
@@ -32,7 +32,7 @@ pub struct Cluster {
 // === impl Cluster: time and calls ===
 
 impl Cluster {
-    /// Returns a cluster with the namespaces `default` and `kube-system` and its nodes.
+    /// Creates a cluster with the namespaces `default` and `kube-system` and its nodes.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
         let mut cluster = Self {
@@ -55,7 +55,7 @@ impl Cluster {
         self.state.now()
     }
 
-    /// Runs what is due up to `to`, in order. An earlier time changes nothing.
+    /// Runs all tasks due up to `to`, in order. An earlier time changes nothing.
     pub fn advance(&mut self, to: Timestamp) {
         while let Some(task) = self.state.timeline.pop(to) {
             controllers::run(&mut self.state, task);
@@ -63,24 +63,24 @@ impl Cluster {
         self.state.timeline.arrive(to);
     }
 
-    /// Returns when [`Self::advance`] has something to run next.
+    /// Returns when [`Self::advance`] has its next task.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         self.state.timeline.next_due()
     }
 
-    /// Creates an object; the kind is read from it, and an absent namespace is `default`.
+    /// Creates an object of the kind that it names; an absent namespace is `default`.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn create(&mut self, object: Value) -> Result<Object, ApiError> {
         self.create_within(object, Duration::MAX)
     }
 
-    /// Creates an object, or does nothing where that would take longer than `timeout`, the parameter of this name in the API.
+    /// Creates an object, or does nothing if the reply would take longer than `timeout`, the API parameter of this name.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn create_within(&mut self, object: Value, timeout: Duration) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
         let object = with_namespace(kind, object)?;
@@ -94,17 +94,16 @@ impl Cluster {
         })
     }
 
-    /// Puts an object in as it is written, with its uid, times and status, as from a backup: what is there is kept, what
-    /// is missing is filled in. Nodes that pods name are made.
+    /// Creates an object with its UID, times and status, as from a backup. Fills in missing fields, and creates the nodes that pods name.
     ///
     /// # Errors
-    /// As the API server answers to a create, but for quota.
+    /// The error of the API server for a create, without quotas.
     pub fn restore(&mut self, object: Value) -> Result<Object, ApiError> {
         create::restore(&mut self.state, object)
     }
 
-    /// Puts the store back to a backup, which is an earlier clone of this cluster: objects, versions and what the controllers had to do.
-    /// Time goes on, and no uid is given twice. `open` says what becomes of the watches.
+    /// Restores the store from a backup, which is an earlier clone of this cluster: objects, versions and the controllers' tasks. Time
+    /// continues, and no UID is given twice. `open` determines what happens to the watches.
     pub fn put_back(&mut self, backup: &Self, open: OpenWatches) {
         self.state.put_back(&backup.state, open);
     }
@@ -112,7 +111,7 @@ impl Cluster {
     /// Reads an object.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn get(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<Object, ApiError> {
         let key = ObjectKey::new(scope(kind, namespace), name);
         self.call(Verb::Get, kind, &key, |cluster| {
@@ -123,7 +122,7 @@ impl Cluster {
     /// Lists a kind over all namespaces.
     ///
     /// # Errors
-    /// Only where a fault says so.
+    /// Only an error from a fault.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
         self.state.apply_faults();
         self.call(Verb::List, kind, &ObjectKey::new("", ""), |cluster| {
@@ -134,7 +133,7 @@ impl Cluster {
     /// Deletes an object.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn delete(
         &mut self,
         kind: Kind,
@@ -148,10 +147,10 @@ impl Cluster {
         })
     }
 
-    /// Changes an object by a strategic merge patch; a `metadata.uid` or `metadata.resourceVersion` in it is a guard.
+    /// Changes an object by a strategic merge patch. A `metadata.uid` or `metadata.resourceVersion` in the patch is a precondition.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn patch(
         &mut self,
         kind: Kind,
@@ -165,10 +164,10 @@ impl Cluster {
         })
     }
 
-    /// Replaces the status (PUT `/status`) of a pod or ReplicaSet; of the rest only name, uid and version are looked at.
+    /// Replaces the status (PUT `/status`) of a pod or ReplicaSet. Of the rest, only name, UID and version are read.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn update_status(&mut self, object: &Value) -> Result<Object, ApiError> {
         let kind = read_kind(object)?;
         let key = ObjectKey::of(object);
@@ -180,7 +179,7 @@ impl Cluster {
     /// Sets the number of replicas of a ReplicaSet.
     ///
     /// # Errors
-    /// As the API server answers.
+    /// The error of the API server.
     pub fn scale(
         &mut self,
         namespace: &str,
@@ -221,10 +220,10 @@ impl Cluster {
 // === impl Cluster: watches, faults and looking in ===
 
 impl Cluster {
-    /// Opens a watch of what comes after a version; 0 begins with all objects as added.
+    /// Opens a watch of the changes after a version; 0 begins with all objects as added.
     ///
     /// # Errors
-    /// 410 if the version is compacted, 504 if it is in the future, but where watches are [silent](OpenWatches::Silent).
+    /// 410 if the version is compacted, 504 if it is in the future, unless watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
         self.state.apply_faults();
         self.call(Verb::Watch, kind, &ObjectKey::new("", ""), |cluster| {
@@ -237,7 +236,7 @@ impl Cluster {
         })
     }
 
-    /// Returns what a watch has to say.
+    /// Returns the next output of a watch.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
         self.state.apply_faults();
         let delivery = self.state.delivery();
@@ -259,7 +258,7 @@ impl Cluster {
         &mut self.state.faults
     }
 
-    /// Returns by how much the reply to the latest call is late, and forgets it.
+    /// Returns and resets the delay of the latest call's reply.
     pub const fn take_latency(&mut self) -> Duration {
         std::mem::replace(&mut self.latency, Duration::ZERO)
     }
@@ -270,7 +269,7 @@ impl Cluster {
         &self.requests
     }
 
-    /// Returns an object without a call: no fault strikes, nothing is recorded.
+    /// Returns an object without a call: no fault strikes, and the call is not counted.
     #[must_use]
     pub fn peek(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
         self.state
@@ -283,7 +282,7 @@ impl Cluster {
         self.state.store.all(kind)
     }
 
-    /// Returns the newest version of anything.
+    /// Returns the newest version of any object.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.state.store.version()
@@ -296,7 +295,7 @@ impl Cluster {
     }
 }
 
-/// Returns the namespace, or none for a kind that has none.
+/// The namespace; empty for a kind without namespaces.
 const fn scope(kind: Kind, namespace: &str) -> &str {
     if kind.is_namespaced() { namespace } else { "" }
 }

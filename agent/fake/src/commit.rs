@@ -1,7 +1,7 @@
-//! The only ways into the store: each change is stored, published to the watches, and followed by what it sets off at once.
+//! The only writes to the store: each change is stored, published to the watches, and followed by its immediate effects.
 //!
-//! What follows at once is in this file because it changes the store in turn: quotas count, a node that is new is ready, and one
-//! that is gone takes its pods along. All else is for the timeline (`wake`).
+//! The immediate effects are in this file because they change the store in turn. Quotas count, a new node is ready, and a removed node
+//! takes its pods along. All other effects are tasks on the timeline (`wake`).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 
 // === changes ===
 
-/// Stores a new object and wakes whom it concerns.
+/// Stores a new object, and schedules the tasks that follow.
 pub(crate) fn add(state: &mut State, kind: Kind, object: Value) -> Object {
     state.apply_faults();
     let object = state.store.put(kind, object);
@@ -28,7 +28,7 @@ pub(crate) fn add(state: &mut State, kind: Kind, object: Value) -> Object {
     object
 }
 
-/// Stores a change and wakes whom it concerns; a change of nothing keeps the version.
+/// Stores a change, and schedules the tasks that follow; a change of nothing keeps the version.
 pub(crate) fn change(state: &mut State, kind: Kind, old: &Object, new: Value) -> Object {
     if **old == new {
         return old.clone();
@@ -40,7 +40,7 @@ pub(crate) fn change(state: &mut State, kind: Kind, old: &Object, new: Value) ->
     object
 }
 
-/// Removes an object and wakes whom it concerns.
+/// Removes an object, and schedules the tasks that follow.
 pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
     state.apply_faults();
     let Some(last) = state.store.remove(kind, &ObjectKey::of(object)) else {
@@ -51,7 +51,7 @@ pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
     last
 }
 
-/// Removes an object whose last state is `last`.
+/// Removes an object with the last state `last`.
 pub(crate) fn remove_as(state: &mut State, kind: Kind, last: Value) -> Object {
     state.apply_faults();
     let last = state.store.put(kind, last);
@@ -66,7 +66,7 @@ fn publish(state: &mut State, kind: Kind, event: EventKind, object: &Object) {
     state.watches.record(kind, event);
 }
 
-/// Ends the grace of a pod: it goes at once, or as soon as its finalizers let it.
+/// Ends the grace period of a pod: removes the pod at once, or as soon as its finalizers are gone.
 pub(crate) fn end_grace(state: &mut State, pod: &Object) -> Object {
     let mut ended = Value::clone(pod);
     object::mark_deleting(&mut ended, state.now(), Duration::ZERO);
@@ -144,7 +144,7 @@ fn removed(state: &mut State, kind: Kind, last: &Object) {
     wake::left_behind(state, last);
 }
 
-/// Writes what is used into the quotas of the object's namespace.
+/// Writes the usage to the quotas of the object's namespace.
 fn refresh_quotas(state: &mut State, kind: Kind, object: &Object) {
     let counted = matches!(kind, Kind::Pod | Kind::ReplicaSet | Kind::ResourceQuota);
     if counted {
@@ -166,7 +166,7 @@ fn node_added(state: &mut State, name: &str) {
     wake::retry_unscheduled(state);
 }
 
-/// Takes the pods of a node that is gone along, as the pod collector does.
+/// Removes the pods of a removed node, as the pod garbage collector does.
 fn node_removed(state: &mut State, name: &str) {
     state.nodes.remove(name);
     for pod in state.pods_on(name) {

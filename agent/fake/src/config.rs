@@ -1,58 +1,58 @@
-//! What a cluster is made of: its nodes, the pace of its parts, and its bounds.
+//! The settings of a cluster: its nodes, the pace of its parts, and its bounds.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Describes a cluster. The default is a sound small one: three nodes and a brisk kubelet.
+/// Describes a cluster. The default is a small healthy one: three nodes and a quick kubelet.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// Where uids, generated names, jitter and probable faults come from. Same seed and same calls, same cluster.
+    /// The seed of UIDs, generated names, jitter and probable faults. The same seed and the same calls give the same cluster.
     pub seed: u64,
     /// The time at which the cluster begins.
     pub start: Timestamp,
     /// The names of the nodes.
     pub nodes: Vec<String>,
-    /// How many pods a node takes; `None` for any number. Pods beyond stay Pending, unassigned.
+    /// The most pods of a node; `None` for any number. Further pods stay Pending, unassigned.
     pub pods_per_node_max: Option<usize>,
     /// The pace of the scheduler and the kubelets.
     pub kubelet: Kubelet,
-    /// What happens to a node that does not answer.
+    /// The consequences of a node that stops responding.
     pub node_loss: NodeLoss,
-    /// How long the garbage collector takes to look at an object whose owner has gone.
+    /// How long the garbage collector takes to examine an object without its owner.
     pub collect_after: Duration,
-    /// How long the namespace controller takes to empty a namespace that is being deleted.
+    /// How long the namespace controller takes to empty a namespace under deletion.
     pub empty_namespace_after: Duration,
-    /// How many changes of one kind a watch may start behind; older ones answer 410. Bounds the memory of the log.
+    /// How many changes of one kind a watch may start behind; older changes answer 410. Bounds the memory of the log.
     pub watch_log_max: usize,
-    /// How often a quiet watch gets a bookmark; `None` for never. A bookmark is given when it is polled for, so it never
-    /// makes [`crate::Cluster::next_due`] earlier.
+    /// The interval of bookmarks on a quiet watch; `None` for never. A poll gives the bookmark, so a bookmark never makes
+    /// [`crate::Cluster::next_due`] earlier.
     pub bookmark_every: Option<Duration>,
 }
 
 /// Sets the pace of the scheduler and the kubelets. `Duration::MAX` means never.
 #[derive(Clone, Debug)]
 pub struct Kubelet {
-    /// From created to assigned to a node.
+    /// From creation to the assignment to a node.
     pub schedule_after: Duration,
-    /// From assigned to Running.
+    /// From the assignment to Running.
     pub start_after: Duration,
     /// From Running to Ready.
     pub ready_after: Duration,
-    /// From being asked to stop to gone; a pod's own grace period is used where it is shorter.
+    /// From the deletion to the end; a shorter grace period of the pod has priority.
     pub grace: Duration,
-    /// Up to so much, drawn from the seed, is added to each of the steps above.
+    /// The most jitter that is added to each of the steps above, drawn from the seed.
     pub jitter: Duration,
 }
 
-/// Sets what happens, counted from the moment a node stops to answer. `Duration::MAX` means never.
+/// Sets the consequences of a lost node, as delays from the moment when it stops responding. `Duration::MAX` means never.
 #[derive(Clone, Debug)]
 pub struct NodeLoss {
     /// Its pods are marked Unknown and not ready.
     pub unknown_after: Duration,
-    /// Its pods are asked to go; no kubelet is there to obey.
+    /// Its pods are deleted, without a kubelet to stop them.
     pub evict_after: Duration,
-    /// The node is removed, and with it its pods.
+    /// The node is removed with its pods.
     pub remove_after: Duration,
 }
 
@@ -86,7 +86,7 @@ impl Default for Kubelet {
 }
 
 impl Kubelet {
-    /// Returns a kubelet that does nothing: pods stay as they were created until a test says otherwise.
+    /// Returns a kubelet that does nothing: pods stay as created until a test changes them.
     #[must_use]
     pub const fn idle() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The cluster's own controllers: what each does when its task is due, the garbage collector, and the end of a namespace.
+//! The cluster's own controllers: the step of each task, the garbage collector, and the end of a namespace.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) fn run(state: &mut State, task: Task) {
 
 // === the garbage collector ===
 
-/// Deletes an object whose owners are all gone; with some left, takes the others off it.
+/// Deletes an object without any owner left; otherwise removes the lost owners from the object.
 fn collect(state: &mut State, kind: Kind, key: &ObjectKey) {
     let Some(object) = state.store.find(kind, key).cloned() else {
         return;
@@ -53,7 +53,7 @@ fn collect(state: &mut State, kind: Kind, key: &ObjectKey) {
     }
 }
 
-/// Sees to the dependents of an owner that waits for them, and lets it go when none holds it.
+/// Deletes or frees the dependents of an owner that waits for them, and releases an owner without such dependents.
 fn propagate(state: &mut State, kind: Kind, key: &ObjectKey) {
     let Some(owner) = state
         .store

@@ -15,10 +15,9 @@ use crate::{
 };
 
 const DEFAULT_NAMESPACE: &str = "default";
-/// How many names are tried for one `generateName` (spec 14.2).
+/// How many names are tested for one `generateName` (spec 14.2).
 const NAME_TRIES: usize = 8;
 
-/// Returns the kind that an object says it is of.
 pub(crate) fn read_kind(object: &Value) -> Result<Kind, ApiError> {
     let name = object["kind"].as_str().unwrap_or_default();
     let Some(kind) = Kind::parse(name) else {
@@ -36,7 +35,7 @@ pub(crate) fn read_kind(object: &Value) -> Result<Kind, ApiError> {
     }
 }
 
-/// Settles the namespace of a new object, once its parts have the right types.
+/// Sets the namespace of a new object, after checking the types of its parts.
 pub(crate) fn with_namespace(kind: Kind, mut object: Value) -> Result<Value, ApiError> {
     validate::shape(kind, &object)?;
     let absent = object::namespace(&object).is_empty();
@@ -63,7 +62,7 @@ pub(crate) fn create(state: &mut State, kind: Kind, mut object: Value) -> Result
     Ok(commit::add(state, kind, object))
 }
 
-/// Puts an object in as it is written; see [`Cluster::restore`](crate::Cluster::restore).
+/// Creates an object as written; see [`Cluster::restore`](crate::Cluster::restore).
 pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiError> {
     let kind = read_kind(&object)?;
     let mut object = with_namespace(kind, object)?;
@@ -102,7 +101,7 @@ pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiErr
     Ok(commit::add(state, kind, object))
 }
 
-/// Makes up a name where only a base is given, and returns how many names may be tried.
+/// Generates a name if only a prefix is given, and returns how many names may be tested.
 fn name_object(state: &mut State, object: &mut Value) -> usize {
     let base = object::text(object, "generateName").to_owned();
     if !object::name(object).is_empty() || base.is_empty() {
@@ -155,7 +154,7 @@ fn fill_system_fields(state: &mut State, kind: Kind, object: &mut Value) {
     object["status"] = defaults::first_status(kind, object);
 }
 
-/// Sees that the name is free, with another one where the server may choose.
+/// Makes sure that the name is free, with another name if the server may choose.
 fn find_place(
     state: &mut State,
     kind: Kind,

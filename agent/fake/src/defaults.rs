@@ -1,4 +1,4 @@
-//! What the API server fills in before it validates: defaults, and a fresh status.
+//! The fields that the API server fills in before it validates: defaults, and a fresh status.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     object::{fields, has_ended, metadata},
 };
 
-/// Fills in what a new object of this kind does not say.
+/// Fills in the absent fields of a new object of this kind.
 pub(crate) fn apply(kind: Kind, object: &mut Value) {
     match kind {
         Kind::Pod => pod_spec(fields(object, "spec"), Use::Pod),
@@ -18,7 +18,7 @@ pub(crate) fn apply(kind: Kind, object: &mut Value) {
     }
 }
 
-/// Returns the status that a new object begins with, whatever its writer sent.
+/// The first status of a new object, in place of any status in the request.
 pub(crate) fn first_status(kind: Kind, object: &Value) -> Value {
     match kind {
         Kind::Pod => json!({"phase": "Pending", "qosClass": "BestEffort"}),
@@ -29,7 +29,7 @@ pub(crate) fn first_status(kind: Kind, object: &Value) -> Value {
     }
 }
 
-/// Writes a ReplicaSet's status as the API server encodes it: `replicas` always, zeros not (spec 1.2).
+/// Encodes a ReplicaSet's status as the API server does: `replicas` always, other numbers only if not zero (spec 1.2).
 pub(crate) fn encode_replica_set_status(status: &Value) -> Value {
     let mut encoded = status.as_object().cloned().unwrap_or_else(Map::new);
     encoded.retain(|field, value| match (field.as_str(), &*value) {
@@ -42,7 +42,7 @@ pub(crate) fn encode_replica_set_status(status: &Value) -> Value {
     Value::Object(encoded)
 }
 
-/// Whose spec it is: a pod gets more than a template.
+/// The use of a pod spec: a pod gets more defaults than a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Template,
@@ -114,7 +114,7 @@ fn container(container: &mut Map<String, Value>) {
     fill(container, "imagePullPolicy", || json!(policy));
 }
 
-/// Every pod bears the loss of its node for five minutes.
+/// Every pod tolerates the loss of its node for five minutes.
 fn tolerations() -> Value {
     let toleration = |key| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
     json!([
@@ -130,7 +130,7 @@ fn fill(fields: &mut Map<String, Value>, field: &str, value: impl FnOnce() -> Va
     }
 }
 
-/// Returns the grace that a pod's deletion has, in seconds; none where nothing runs (spec 14.2).
+/// The grace period of a pod's deletion, in seconds; zero for a pod that does not run (spec 14.2).
 pub(crate) fn grace_seconds(pod: &Value, asked: Option<u32>) -> u32 {
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) || has_ended(pod) {
         return 0;

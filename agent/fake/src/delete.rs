@@ -1,4 +1,4 @@
-//! Deleting: preconditions, grace, finalizers and what becomes of dependents (spec 14.2).
+//! Deletion: preconditions, grace periods, finalizers and the effect on dependents (spec 14.2).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// How to delete.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// A precondition: the uid.
@@ -25,11 +25,11 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// Overrides the object's own grace period.
     pub grace_seconds: Option<u32>,
-    /// What becomes of dependents; background if absent.
+    /// The effect on dependents; background if absent.
     pub propagation: Option<Propagation>,
 }
 
-/// What becomes of the dependents of a deleted object.
+/// The effect of a deletion on the dependents of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     /// They are deleted after it.
@@ -40,12 +40,12 @@ pub enum Propagation {
     Orphan,
 }
 
-/// What a delete did.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deletion {
-    /// The object after the call: being deleted, or its last state.
+    /// The object after the call: under deletion, or its last state.
     pub object: Object,
-    /// Whether it is gone already.
+    /// Whether the object is gone already.
     pub gone: bool,
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn delete(
     })
 }
 
-/// Deletes an object as a controller of the cluster does: one that is gone already is no matter.
+/// Deletes an object for a controller of the cluster: ignores an object that is gone already.
 pub(crate) fn delete_quietly(state: &mut State, kind: Kind, key: &ObjectKey) {
     let gone = delete(state, kind, key, &DeleteOptions::default());
     debug_assert!(gone.is_ok() || state.store.find(kind, key).is_none());
 }
 
-/// Deletes again what is being deleted: changes nothing, unless it says "at once".
+/// Repeats a deletion, which has no effect unless the grace period is now 0.
 fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
     let at_once = kind == Kind::Pod && grace_seconds == Some(0);
     let object = if at_once {
@@ -104,7 +104,7 @@ fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<
     Deletion { object, gone }
 }
 
-/// Returns the object as one that is asked to go.
+/// The object with a deletion timestamp.
 fn marked(
     kind: Kind,
     object: &Value,

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::kind::Kind;
 
-/// The cause that marks a refusal because the namespace is being deleted.
+/// The cause of a refusal in a namespace under deletion.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
 /// An answer other than success, with the fields of Kubernetes' `Status`.
@@ -27,7 +27,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Returns an error of this code, reason and message, without causes.
+    /// Creates an error with this code, reason and message, without causes.
     #[must_use]
     pub fn new(code: u16, reason: &str, message: impl Display) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl ApiError {
         }
     }
 
-    /// Returns this error with one cause more.
+    /// Returns this error with another cause.
     #[must_use]
     pub fn with_cause(mut self, cause: &str) -> Self {
         self.causes.push(cause.to_owned());
@@ -73,14 +73,14 @@ impl ApiError {
         }
     }
 
-    /// Returns 504 `Timeout`: whether the call took effect is not known.
+    /// Returns 504 `Timeout`: the effect of the call is unknown.
     #[must_use]
     pub fn timeout() -> Self {
         let message = "Timeout: request did not complete within the allotted timeout";
         Self::new(504, "Timeout", message)
     }
 
-    /// Returns 403 `Forbidden` for an object, with the refuser's words.
+    /// Returns 403 `Forbidden` for an object, with the reason of the refusal.
     #[must_use]
     pub fn forbidden(kind: Kind, name: &str, why: impl Display) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", kind.resource());
@@ -136,7 +136,7 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message)
     }
 
-    /// Returns the error as a `Status` object, as it is written into an answer or a watch.
+    /// Returns the error as a `Status` object, for an answer or a watch.
     #[must_use]
     pub fn to_status(&self) -> Value {
         let mut status = json!({

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{error::ApiError, kind::Kind, random::Random, requests::Verb};
 
-/// One fault and the calls that it strikes. Without further words it strikes every call, for ever.
+/// One fault and the calls that it strikes: by default every call, forever.
 #[derive(Clone, Debug)]
 pub struct Fault {
     harm: Harm,
@@ -24,7 +24,7 @@ pub struct Faults {
     pub(crate) watches: [WatchFaults; 5],
 }
 
-/// What a call meets.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
     Refuse(ApiError),
@@ -32,7 +32,7 @@ pub(crate) enum Harm {
     Delay(Duration),
 }
 
-/// What befalls the watches of one kind.
+/// The effects of faults on the watches of one kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchFaults {
     pub(crate) drop_all: bool,
@@ -48,14 +48,14 @@ impl Fault {
         Self::new(Harm::Refuse(answer))
     }
 
-    /// Loses replies: a write is stored, and its caller is answered [`ApiError::timeout`].
+    /// Loses replies: a write is stored, and the caller gets [`ApiError::timeout`].
     #[must_use]
     pub const fn lose_reply() -> Self {
         Self::new(Harm::LoseReply)
     }
 
-    /// Delays replies: the effect is at once, and [`crate::Cluster::take_latency`] tells how late the reply is. A create that has
-    /// less time ([`crate::Cluster::create_within`]) has no effect.
+    /// Delays replies: the effect is immediate, and [`crate::Cluster::take_latency`] returns the delay. A create with a shorter timeout
+    /// ([`crate::Cluster::create_within`]) has no effect.
     #[must_use]
     pub const fn delay(by: Duration) -> Self {
         Self::new(Harm::Delay(by))
@@ -94,21 +94,21 @@ impl Fault {
         self
     }
 
-    /// Spares the first `calls` that it would strike.
+    /// Spares the first `calls` calls that it would strike.
     #[must_use]
     pub const fn after(mut self, calls: u64) -> Self {
         self.spared = calls;
         self
     }
 
-    /// Strikes so many calls, and then no more.
+    /// Strikes this many calls, and then no more.
     #[must_use]
     pub const fn times(mut self, calls: u64) -> Self {
         self.left = Some(calls);
         self
     }
 
-    /// Strikes so many calls of a thousand, drawn from the seed.
+    /// Strikes this many calls of a thousand, drawn from the seed.
     #[must_use]
     pub const fn per_mille(mut self, per_mille: u16) -> Self {
         self.per_mille = per_mille;
@@ -137,27 +137,27 @@ impl Fault {
 // === impl Faults ===
 
 impl Faults {
-    /// Switches a fault on. Where several strike one call, the one that was switched on first counts; delays add up.
+    /// Switches a fault on. If several faults strike one call, the earliest one counts; delays add up.
     pub fn add(&mut self, fault: Fault) {
         self.rules.push(fault);
     }
 
-    /// Switches everything off.
+    /// Switches all faults off.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Closes all open watches of a kind without a word; they may begin again from where they were.
+    /// Closes all open watches of a kind without an event; clients may watch again from the same version.
     pub fn drop_watches(&mut self, kind: Kind) {
         self.watches[kind.index()].drop_all = true;
     }
 
-    /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, is answered 410.
+    /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, gets 410.
     pub fn compact(&mut self, kind: Kind) {
         self.watches[kind.index()].compact = true;
     }
 
-    /// Returns what a call meets: how late its reply is, and what becomes of it.
+    /// The effect of the faults on a call: the delay of the reply, and the harm.
     pub(crate) fn strike(
         &mut self,
         random: &mut Random,

@@ -1,4 +1,4 @@
-//! What tests and the demo do to pods and nodes, beside the calls of the API.
+//! Changes of pods and nodes by tests and the demo, beside the calls of the API.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::{
 // === impl Cluster: pods ===
 
 impl Cluster {
-    /// Merges `status` into the status of a pod, as a kubelet would write it.
+    /// Merges `status` into the status of a pod, as a kubelet would.
     ///
     /// # Errors
     /// 404 if there is no such pod; 400 if the result is no status.
@@ -36,7 +36,7 @@ impl Cluster {
         Ok(commit::change(&mut self.state, Kind::Pod, &pod, new))
     }
 
-    /// Ends a pod badly, as an eviction by its kubelet does; it stays as an object.
+    /// Ends a pod with a failure, as an eviction by its kubelet does; the object stays.
     ///
     /// # Errors
     /// 404 if there is no such pod.
@@ -63,7 +63,7 @@ impl Cluster {
         Ok(commit::change(&mut self.state, kind, &old, object))
     }
 
-    /// Removes a pod without grace, finalizers and all.
+    /// Removes a pod at once, without its grace period and finalizers.
     ///
     /// # Errors
     /// 404 if there is no such pod.
@@ -76,7 +76,7 @@ impl Cluster {
 // === impl Cluster: nodes ===
 
 impl Cluster {
-    /// Stops a node from answering; [`crate::NodeLoss`] says what follows.
+    /// Stops a node from responding; [`crate::NodeLoss`] sets the consequences.
     ///
     /// # Errors
     /// 404 if there is no such node.
@@ -84,7 +84,7 @@ impl Cluster {
         node::fail_node(&mut self.state, name)
     }
 
-    /// Lets a node answer again: its pods run and become ready, those asked to go stop.
+    /// Lets a node respond again: its pods run and become ready, and deleted pods stop.
     ///
     /// # Errors
     /// 404 if there is no such node.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A kind of object. Pods and ReplicaSets can be watched; the others are there for the rules that they bring.
+/// A kind of object. Pods and ReplicaSets can be watched; the other kinds exist for their rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `v1` Pod.
@@ -27,13 +27,13 @@ impl Kind {
         Self::Node,
     ];
 
-    /// Returns the kind of this name, as `kind` of an object has it.
+    /// Returns the kind of this name, as in the field `kind` of an object.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns the name, as `kind` of an object has it.
+    /// Returns the name, as in the field `kind` of an object.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// Returns the resource with its group, as messages have it.
+    /// Returns the resource with its group, as in messages.
     #[must_use]
     pub const fn resource(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether objects of this kind live in a namespace.
+    /// Returns whether objects of this kind have a namespace.
     #[must_use]
     pub const fn is_namespaced(self) -> bool {
         match self {
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name with its group, as validation messages have it.
+    /// The name with its group, as in validation messages.
     pub(crate) const fn qualified(self) -> &'static str {
         match self {
             Self::ReplicaSet => "ReplicaSet.apps",

@@ -1,4 +1,4 @@
-//! The scheduler and the kubelets: they take pods from Pending to Running to Ready, and stop them.
+//! The scheduler and the kubelets: they move pods from Pending to Running to Ready, and stop them.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     wake,
 };
 
-/// What a kubelet finds at its containers.
+/// The state of the containers that a kubelet reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Containers {
     Started,
@@ -19,7 +19,7 @@ pub(crate) enum Containers {
     Stopped { exit_code: i32 },
 }
 
-/// Takes a pod up again whose node was away.
+/// Restarts the steps of a pod after the outage of its node.
 pub(crate) fn revive(state: &mut State, pod: &Object) {
     let lost = object::phase(pod) == "Unknown" && !object::is_deleting(pod);
     if !lost {
@@ -81,7 +81,7 @@ pub(crate) fn become_ready(state: &mut State, pod: &PodRef) {
     }
 }
 
-/// Stops a pod that was asked to go: first its last status, then the end of its grace, as a kubelet does.
+/// Stops a deleted pod as a kubelet does: first its last status, then the end of its grace period.
 pub(crate) fn stop(state: &mut State, pod: &PodRef) {
     let Some(pod) = find_pod(state, pod).filter(|pod| object::is_deleting(pod)) else {
         return;
@@ -107,12 +107,12 @@ fn live(state: &State, pod: &PodRef, phase: &str) -> Option<Object> {
     (!object::is_deleting(&pod) && object::phase(&pod) == phase).then_some(pod)
 }
 
-/// Returns whether the kubelet of a node answers. A node that the model does not know never does.
+/// True if the kubelet of a node responds. A node unknown to the model never does.
 fn is_up(state: &State, name: &str) -> bool {
     state.nodes.get(name).is_some_and(|node| !node.down)
 }
 
-/// Returns the node with the fewest pods, as far as the control plane thinks that it answers.
+/// The node with the fewest pods, among the nodes that respond as far as the control plane knows.
 fn choose_node(state: &State) -> Option<String> {
     let limit = state.config.pods_per_node_max.unwrap_or(usize::MAX);
     let fit = state.nodes.iter().filter(|(_, node)| !node.noticed);
@@ -121,7 +121,7 @@ fn choose_node(state: &State) -> Option<String> {
     chosen.map(|(_, name)| name.clone())
 }
 
-/// Writes down what a kubelet finds: phase, conditions and container statuses.
+/// The pod with the status that a kubelet reports: phase, conditions and container statuses.
 pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
     let now = state.now();
     let mut new = Value::clone(pod);
@@ -174,7 +174,7 @@ pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
     new
 }
 
-/// Returns the statuses of a pod's containers of one list; restarts are carried over.
+/// The statuses of the containers in one list of a pod. Restart counts are carried over.
 fn statuses(pod: &Value, list: &str, known: &str, found: Containers, now: &Value) -> Vec<Value> {
     let containers = pod["spec"][list].as_array();
     let known = pod["status"][known].as_array();

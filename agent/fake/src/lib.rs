@@ -1,4 +1,4 @@
-//! A pure model of the Kubernetes API server and its own controllers, as far as pods and ReplicaSets see them.
+//! A pure model of the Kubernetes API server and its own controllers, for pods and ReplicaSets.
 //!
 //! # Theory of operation
 //! One value, [`Cluster`], holds the objects as the JSON that the API writes. Calls ([`Cluster::create`], [`Cluster::delete`], …)
@@ -8,16 +8,15 @@
 //! due; [`Cluster::next_due`] says when to come back. Every change takes the next resource version, goes into one bounded log
 //! per kind, and is read from there by any number of watches without being copied.
 //!
-//! [`Faults`] makes it misbehave on purpose: calls are refused or delayed, replies are lost, watches end, the log is
-//! compacted.
+//! [`Faults`] makes the model misbehave on purpose: calls are refused or delayed, replies are lost, watches end, and the log is compacted.
 //!
-//! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: same
-//! configuration and same calls, same bytes.
+//! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: the same configuration and
+//! calls give the same bytes.
 //!
 //! **Invariant:** versions grow by one with every change of any kind; a change of nothing is no change and no event. Only
-//! [`Cluster::put_back`] lets them fall.
+//! [`Cluster::put_back`] lowers them.
 //!
-//! **Invariant:** what a watch from version v tells, applied to the list of version v, is the list of the version it has come to.
+//! **Invariant:** the list of version v, with the events of a watch from v, equals the list of the version that the watch has reached.
 //!
 //! Outside on purpose: other kinds and their controllers (a Deployment that owns a ReplicaSet is taken to be there),
 //! authentication, admission by webhooks, managed fields, resource requests, pagination, and field pruning: a field that

@@ -1,16 +1,16 @@
-//! Names: their syntax, and those that the server makes up.
+//! Names: their syntax, and the names that the server generates.
 
 use crate::random::Random;
 
-/// No vowels and no look-alikes, so that no word and no doubt arises (spec 6.3).
+/// No vowels and no look-alikes, so that no words and no ambiguities arise (spec 6.3).
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// So much of `generateName` is kept: with the suffix the name has 63 characters.
+/// How much of `generateName` is kept: with the suffix, the name has at most 63 characters.
 const BASE_MAX: usize = 58;
 const SUFFIX: usize = 5;
 const SUBDOMAIN_MAX: usize = 253;
 const LABEL_MAX: usize = 63;
 
-/// Makes up a name as the API server does (spec 6.3).
+/// Generates a name as the API server does (spec 6.3).
 pub(crate) fn generate(random: &mut Random, base: &str) -> String {
     let mut end = base.len().min(BASE_MAX);
     while !base.is_char_boundary(end) {
@@ -24,7 +24,7 @@ pub(crate) fn generate(random: &mut Random, base: &str) -> String {
     name
 }
 
-/// Makes up a uid in the form of a random UUID.
+/// Generates a UID in the form of a random UUID.
 pub(crate) fn uid(random: &mut Random) -> String {
     let (high, low) = (random.next(), random.next());
     let (a, b, c) = (high >> 32, (high >> 16) & 0xFFFF, high & 0x0FFF);
@@ -40,7 +40,7 @@ pub(crate) fn is_dns_label(name: &str) -> bool {
     name.len() <= LABEL_MAX && is_subdomain_part(name)
 }
 
-/// Returns whether this is the key of a label: a name, or a subdomain, a slash and a name (spec 2).
+/// The key of a label is a name, or a subdomain, a slash and a name (spec 2).
 pub(crate) fn is_label_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_subdomain(prefix) && is_qualified_part(name),
@@ -48,7 +48,7 @@ pub(crate) fn is_label_key(key: &str) -> bool {
     }
 }
 
-/// Returns whether this is the value of a label (spec 2).
+/// See spec 2.
 pub(crate) fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_qualified_part(value)
 }
@@ -63,7 +63,7 @@ fn is_qualified_part(name: &str) -> bool {
     name.len() <= LABEL_MAX && has_shape(name, |byte| byte.is_ascii_alphanumeric(), inner)
 }
 
-/// Returns whether both ends are `plain` and all between is `plain` or `inner`.
+/// True if both ends are `plain` and everything between is `plain` or `inner`.
 fn has_shape(text: &str, plain: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     let ends = [bytes.first(), bytes.last()];

@@ -1,4 +1,4 @@
-//! Nodes that do not answer, and what becomes of their pods.
+//! Nodes that do not respond, and the consequences for their pods.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     wake,
 };
 
-/// Stops a node from answering, and puts what follows on the timeline.
+/// Stops a node from responding, and schedules the consequences.
 pub(crate) fn fail_node(state: &mut State, name: &str) -> Result<(), ApiError> {
     let node = node_mut(state, name)?;
     if node.down {
@@ -43,7 +43,7 @@ pub(crate) fn fail_node(state: &mut State, name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Lets a node answer again.
+/// Lets a node respond again.
 pub(crate) fn recover_node(state: &mut State, name: &str) -> Result<(), ApiError> {
     let node = node_mut(state, name)?;
     node.down = false;

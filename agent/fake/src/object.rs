@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
 
-/// Holds an owner until those dependents that block it are gone.
+/// The finalizer that holds an owner until the dependents that block its deletion are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Holds an owner until its dependents are free of it.
+/// The finalizer that holds an owner until its dependents have lost their references to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// An object as the API writes it, shared with the watch log.
@@ -25,7 +25,7 @@ pub(crate) struct Owner<'a> {
     pub(crate) blocks: bool,
 }
 
-/// Returns a text of the metadata; absent is empty.
+/// A text in the metadata; empty if absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
@@ -82,20 +82,20 @@ pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     finalizers(object).any(|it| it == finalizer)
 }
 
-/// Returns whether an owner is being deleted and its dependents come first.
+/// True if an owner under deletion waits for its dependents.
 pub(crate) fn waits_for_dependents(owner: &Value) -> bool {
     let waits = has_finalizer(owner, FOREGROUND) || has_finalizer(owner, ORPHAN);
     waits && is_deleting(owner)
 }
 
-/// Returns whether an object was asked to go and nothing holds it any longer.
+/// True if an object is under deletion and nothing holds it any longer.
 pub(crate) fn is_released(kind: Kind, object: &Value) -> bool {
     let grace = object["metadata"]["deletionGracePeriodSeconds"].as_u64();
     let held = kind == Kind::Namespace || finalizers(object).next().is_some();
     is_deleting(object) && grace.unwrap_or(0) == 0 && !held
 }
 
-/// Asks an object to go by the end of its grace. One that was asked before keeps its time.
+/// Marks an object for deletion at the end of its grace period. An object that is marked already keeps its time.
 pub(crate) fn mark_deleting(object: &mut Value, now: Timestamp, grace: Duration) {
     if is_deleting(object) {
         return;
@@ -110,7 +110,7 @@ pub(crate) fn mark_deleting(object: &mut Value, now: Timestamp, grace: Duration)
     bump_generation(object);
 }
 
-/// Returns the fields of an object inside an object, made if need be.
+/// The fields of an object inside an object, created if absent.
 pub(crate) fn fields<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     let inner = &mut object[name];
     if !inner.is_object() {
@@ -130,7 +130,7 @@ pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Removes the entries of a list in the metadata that `goes` names, and the list itself when it is empty.
+/// Removes the entries of a metadata list for which `goes` is true, and the list itself when it is empty.
 pub(crate) fn strip(object: &mut Value, list: &str, goes: impl Fn(&Value) -> bool) {
     let metadata = metadata(object);
     if let Some(entries) = metadata.get_mut(list).and_then(Value::as_array_mut) {
@@ -148,7 +148,7 @@ pub(crate) fn bump_generation(object: &mut Value) {
     }
 }
 
-/// Writes a time as the API does: to the second.
+/// A time in the API's format, to the second.
 pub(crate) fn time(time: Timestamp) -> Value {
     let whole = time.round(
         jiff::TimestampRound::new()
@@ -158,7 +158,7 @@ pub(crate) fn time(time: Timestamp) -> Value {
     whole.unwrap_or(time).to_string().into()
 }
 
-/// Sets the condition of this type; its transition time changes only with its status.
+/// Sets the condition of this type; the transition time changes only with the status.
 pub(crate) fn set_condition(
     object: &mut Value,
     now: Timestamp,
@@ -195,7 +195,6 @@ pub(crate) fn set_condition(
     }
 }
 
-/// What a condition says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Condition<'a> {
     pub(crate) status: &'a str,

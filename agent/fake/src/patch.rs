@@ -1,4 +1,4 @@
-//! Strategic merge patches, for the lists that pods and ReplicaSets have.
+//! Strategic merge patches, for the lists of pods and ReplicaSets.
 
 use serde_json::{Map, Value};
 
@@ -7,11 +7,11 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 /// How a list is patched.
 enum Strategy {
-    /// Elements are objects that this field tells apart.
+    /// Elements are objects with this field as their key.
     MergeBy(&'static str),
-    /// Elements are texts; what is missing is added.
+    /// Elements are texts; missing ones are added.
     Union,
-    /// The list is replaced as a whole.
+    /// The whole list is replaced.
     Replace,
 }
 
@@ -62,7 +62,7 @@ fn merge_field(fields: &mut Map<String, Value>, field: &str, change: &Value) {
     }
 }
 
-/// Returns the strategy of a list by the name of its field: no two lists of these kinds differ under one name.
+/// The strategy of a list, by the name of its field: no two lists of these kinds have different strategies under one name.
 fn strategy(field: &str) -> Strategy {
     match field {
         "ownerReferences" => Strategy::MergeBy("uid"),

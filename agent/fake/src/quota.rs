@@ -1,4 +1,4 @@
-//! Resource quotas that count objects: pods that have not ended, and objects of a kind.
+//! Resource quotas for numbers of objects: pods that have not ended, and objects of a kind.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +9,10 @@ use crate::{
     store::Store,
 };
 
-/// The names under which quotas count.
+/// The resource names that quotas count.
 const COUNTED: [&str; 3] = ["pods", "count/pods", "count/replicasets.apps"];
 
-/// Refuses what would exceed a quota of its namespace, in Kubernetes' words.
+/// Refuses an object that would exceed a quota of its namespace, with Kubernetes' message.
 pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiError> {
     let namespace = object::namespace(new);
     for quota in store.in_namespace(Kind::ResourceQuota, namespace) {
@@ -42,7 +42,7 @@ pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Returns the quotas of a namespace, and each as it is with what is used.
+/// The quotas of a namespace, each with its new state after a recount.
 pub(crate) fn refreshed(store: &Store, namespace: &str) -> Vec<(Object, Value)> {
     let quotas = store.in_namespace(Kind::ResourceQuota, namespace);
     let refreshed = quotas.map(|quota| {
@@ -77,7 +77,7 @@ fn counts(counted: &str, kind: Kind) -> bool {
     }
 }
 
-/// Reads a limit, written as text or as a number.
+/// A limit may be a text or a number.
 fn hard(quota: &Value, counted: &str) -> Option<u64> {
     let limit = &quota["spec"]["hard"][counted];
     limit.as_u64().or_else(|| limit.as_str()?.parse().ok())

@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `bound`, which must not be 0. The bias is far below what any test could see.
+    /// A number below `bound`, which must not be 0. The bias is far too small for any test to notice.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

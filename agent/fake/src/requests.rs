@@ -1,10 +1,10 @@
-//! How many calls the cluster answered, and how.
+//! The number of calls that the cluster answered, and the answers.
 
 use std::collections::BTreeMap;
 
 use crate::kind::Kind;
 
-/// What a call wants.
+/// The verb of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Read one object.
@@ -34,14 +34,14 @@ impl Requests {
         *self.0.entry((verb, kind, code)).or_default() += 1;
     }
 
-    /// Returns how many calls of this verb and kind there were, whatever their answer.
+    /// Returns the number of calls with this verb and kind, with any answer.
     #[must_use]
     pub fn count(&self, verb: Verb, kind: Kind) -> u64 {
         let range = (verb, kind, 0)..=(verb, kind, u16::MAX);
         self.0.range(range).map(|(_, count)| count).sum()
     }
 
-    /// Returns how many calls of this verb and kind were answered with this code.
+    /// Returns the number of calls with this verb and kind that were answered with this code.
     #[must_use]
     pub fn count_answered(&self, verb: Verb, kind: Kind, code: u16) -> u64 {
         self.0.get(&(verb, kind, code)).copied().unwrap_or(0)

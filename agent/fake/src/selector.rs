@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::names::{is_label_key, is_label_value};
 
-/// Returns whether the labels satisfy a selector as written. An invalid requirement matches nothing.
+/// True if the labels satisfy a selector as written. An invalid requirement matches nothing.
 pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
     let exact = selector["matchLabels"].as_object();
     let expressions = selector["matchExpressions"].as_array();
@@ -18,14 +18,14 @@ pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
             .all(|it| holds(it, labels))
 }
 
-/// Returns whether the selector has no requirement at all.
+/// True if the selector has no requirement at all.
 pub(crate) fn is_empty(selector: &Value) -> bool {
     let exact = selector["matchLabels"].as_object();
     let expressions = selector["matchExpressions"].as_array();
     exact.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty)
 }
 
-/// Returns the path below the selector and the fault of its first invalid part.
+/// The path below the selector and the error of its first invalid part.
 pub(crate) fn first_fault(selector: &Value) -> Option<(String, String)> {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     for (key, value) in labels {
@@ -43,7 +43,6 @@ pub(crate) fn first_fault(selector: &Value) -> Option<(String, String)> {
     })
 }
 
-/// Returns what is wrong with a label.
 pub(crate) fn label_fault(key: &str, value: &Value) -> Option<String> {
     if !is_label_key(key) {
         return Some(format!(

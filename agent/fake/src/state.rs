@@ -1,6 +1,6 @@
-//! What the cluster is at a moment: its objects, its time, its watches, and what has been asked to go wrong.
+//! The state of the cluster at a moment: its objects, its time, its watches, and its faults.
 //!
-//! Each module above this one has the functions of its layer on [`State`], and calls only those of the layers below:
+//! Each module above this one has the functions of its layer on [`State`], and calls only functions of the layers below:
 //!
 //! ```text
 //! cluster, interventions ─▶ controllers ─▶ node ─▶ kubelet ─┐
@@ -30,30 +30,30 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) timeline: Timeline,
     pub(crate) nodes: BTreeMap<String, NodeState>,
-    /// Names and uids; apart from `chance` so that a fault does not change who is called what.
+    /// The source of names and UIDs; separate from `chance` so that a fault does not change any name.
     pub(crate) identity: Random,
     pub(crate) chance: Random,
     pub(crate) watches: Watches,
     pub(crate) faults: Faults,
 }
 
-/// What the control plane and the world know of a node.
+/// The state of a node, for the control plane and in reality.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NodeState {
-    /// Its kubelet does not answer.
+    /// Its kubelet does not respond.
     pub(crate) down: bool,
-    /// The control plane has noticed.
+    /// The control plane has noticed the outage.
     pub(crate) noticed: bool,
-    /// Numbers its outages.
+    /// The number of the node's last outage.
     pub(crate) outage: u64,
 }
 
-/// All objects of a kind, sorted by namespace and name, and the version that the list is of.
+/// All objects of a kind, sorted by namespace and name, and the version of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
     /// The objects.
     pub items: Vec<Object>,
-    /// The version; a watch from here misses nothing.
+    /// The version of the list; a watch from here misses nothing.
     pub version: u64,
 }
 
@@ -77,7 +77,7 @@ impl State {
         self.timeline.now()
     }
 
-    /// Puts the objects, their versions and what is due back to what they were. Time and randomness go on.
+    /// Restores the objects, their versions and the tasks. Time and randomness continue.
     pub(crate) fn put_back(&mut self, backup: &Self, open: OpenWatches) {
         let reached = self.store.version();
         self.store.clone_from(&backup.store);
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    /// Carries out what was asked of the faults since the last look; before every change, so that the order holds.
+    /// Carries out the requests to the faults since the last call. Runs before every change, so that the order holds.
     pub(crate) fn apply_faults(&mut self) {
         for kind in Kind::ALL {
             let faults = &mut self.faults.watches[kind.index()];

@@ -1,4 +1,4 @@
-//! The objects, their versions, and the indices that keep every step off a scan.
+//! The objects, their versions, and the indices that avoid scans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,20 +6,19 @@ use serde_json::Value;
 
 use crate::{Object, kind::Kind, object};
 
-/// Where an object stands: its namespace and name. Sorts by namespace, then name.
+/// The namespace and name of an object. Sorts by namespace, then name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectKey(String);
 
-/// All objects by kind and key. Every write takes the next version, whatever its kind.
+/// All objects by kind and key. Every write of any kind takes the next version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     version: u64,
     shelves: [BTreeMap<ObjectKey, Object>; 5],
-    /// Every object by its uid.
     by_uid: BTreeMap<String, (Kind, ObjectKey)>,
     /// Pods and ReplicaSets by the uid of each of their owners.
     dependents: BTreeMap<String, BTreeSet<(Kind, ObjectKey)>>,
-    /// Pods by their node; those that have none under the empty name.
+    /// Pods by their node; unassigned pods under the empty name.
     by_node: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// Pods that have not ended, by namespace.
     unended_pods: BTreeMap<String, usize>,
@@ -81,13 +80,12 @@ impl Store {
         self.find(*kind, key)
     }
 
-    /// Returns the objects that have this uid among their owners, pods first.
+    /// The objects with this UID among their owners, pods first.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<(Kind, ObjectKey)> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         dependents.cloned().collect()
     }
 
-    /// Returns the places of the pods on a node.
     pub(crate) fn pods_on(&self, node: &str) -> Vec<ObjectKey> {
         self.by_node
             .get(node)

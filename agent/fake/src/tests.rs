@@ -1,4 +1,4 @@
-//! Stories of the cluster, and what they are told with.
+//! Tests of the cluster, and their helpers.
 
 mod chaos;
 mod creation;

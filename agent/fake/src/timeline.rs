@@ -1,4 +1,4 @@
-//! What is due when: the tasks of the cluster's own controllers, in order of time, then of asking.
+//! The tasks of the cluster's own controllers, in order of time, then of request.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::store::ObjectKey;
 
-/// One step of a controller. Each looks at the world afresh when it runs, and does nothing if nothing calls for it then.
+/// One step of a controller. Each step reads the current state when it runs, and does nothing if nothing is needed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// The scheduler looks at a pod.
+    /// The scheduler examines a pod.
     Bind(PodRef),
     /// A kubelet starts a pod.
     Start(PodRef),
@@ -17,22 +17,21 @@ pub(crate) enum Task {
     Ready(PodRef),
     /// A kubelet has stopped a pod.
     Stop(PodRef),
-    /// The garbage collector looks at an object whose owner may be gone.
+    /// The garbage collector examines an object whose owner may be gone.
     Collect(crate::Kind, ObjectKey),
-    /// The garbage collector looks at the dependents of an owner that is being deleted.
+    /// The garbage collector examines the dependents of an owner under deletion.
     Propagate(crate::Kind, ObjectKey),
     /// The namespace controller empties a namespace.
     Empty(String),
-    /// A node that does not answer comes to its next stage.
+    /// A node that does not respond reaches its next stage.
     LoseNode {
         node: String,
-        /// The outage that this belongs to; another one makes it moot.
+        /// The outage of this task; the task is void in another outage.
         outage: u64,
         stage: LossStage,
     },
 }
 
-/// How far the loss of a node has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossStage {
     Unknown,
@@ -40,7 +39,7 @@ pub(crate) enum LossStage {
     Remove,
 }
 
-/// A pod for its lifetime.
+/// A pod during its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodRef {
     pub(crate) key: ObjectKey,
@@ -69,7 +68,7 @@ impl Timeline {
         self.now
     }
 
-    /// Puts a task off; one beyond the end of time never runs.
+    /// Schedules a task after a delay. A task beyond the end of time never runs.
     pub(crate) fn after(&mut self, delay: Duration, task: Task) {
         if delay == Duration::MAX {
             return;
@@ -84,7 +83,7 @@ impl Timeline {
         self.due.keys().next().map(|(at, _)| *at)
     }
 
-    /// Takes the next task that is due up to `to`, and moves the time to it.
+    /// Takes the next task due up to `to`, and moves the time to it.
     pub(crate) fn pop(&mut self, to: Timestamp) -> Option<Task> {
         let entry = self.due.first_entry()?;
         let (at, _) = *entry.key();
@@ -95,7 +94,7 @@ impl Timeline {
         Some(entry.remove())
     }
 
-    /// Puts back what was due at another moment; what is overdue by now is due at once. The time goes on.
+    /// Restores the tasks of another moment; overdue tasks run at once. The time continues.
     pub(crate) fn put_back(&mut self, backup: &Self) {
         self.due.clone_from(&backup.due);
     }

@@ -16,7 +16,7 @@ use crate::{
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Patches all but the status, which has a subresource of its own.
+/// Patches everything but the status, which is a separate subresource.
 pub(crate) fn patch(
     state: &mut State,
     kind: Kind,
@@ -49,7 +49,7 @@ pub(crate) fn patch(
     Ok(store_update(state, kind, &old, new))
 }
 
-/// Replaces the status. Uid and version are guards, as far as they are given.
+/// Replaces the status. UID and version are preconditions, if given.
 pub(crate) fn replace_status(
     state: &mut State,
     kind: Kind,
@@ -83,7 +83,7 @@ pub(crate) fn replace_status(
     Ok(store_update(state, kind, &old, new))
 }
 
-/// Stores a change; an object that was only held by its finalizers goes with the last of them.
+/// Stores a change. If only finalizers held the object, it goes with the last of them.
 pub(crate) fn store_update(state: &mut State, kind: Kind, old: &Object, new: Value) -> Object {
     if object::is_released(kind, &new) && !object::is_released(kind, old) {
         return commit::remove_as(state, kind, new);

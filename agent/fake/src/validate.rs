@@ -1,4 +1,4 @@
-//! What the API server refuses as invalid (422), for the rules that a ReplicaSet controller can meet (spec 1.4, 14.2).
+//! The objects that the API server refuses as invalid (422), by the rules that a ReplicaSet controller can meet (spec 1.4, 14.2).
 
 use serde_json::Value;
 
@@ -12,11 +12,10 @@ use crate::{
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Collects what is wrong with one object.
+/// The errors of one object.
 #[derive(Debug, Default)]
 struct Faults(Vec<String>);
 
-/// Checks a whole object.
 pub(crate) fn object(kind: Kind, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let mut faults = Faults::default();
     faults.metadata(kind, object, old);
@@ -28,7 +27,7 @@ pub(crate) fn object(kind: Kind, object: &Value, old: Option<&Value>) -> Result<
     faults.into_result(kind, object)
 }
 
-/// Checks that what the rules walk through has the type that Kubernetes gives it.
+/// Checks the types of the fields that the rules read.
 pub(crate) fn shape(kind: Kind, object: &Value) -> Result<(), ApiError> {
     let metadata = &object["metadata"];
     let maps = ["metadata", "spec", "status"].map(|field| (field, &object[field]));
@@ -50,7 +49,7 @@ pub(crate) fn shape(kind: Kind, object: &Value) -> Result<(), ApiError> {
     )))
 }
 
-/// Checks the status of a ReplicaSet (spec 1.4).
+/// See spec 1.4.
 pub(crate) fn replica_set_status(object: &Value) -> Result<(), ApiError> {
     let mut faults = Faults::default();
     let count = |field: &str| object["status"][field].as_i64().unwrap_or(0);
@@ -113,7 +112,7 @@ impl Faults {
     }
 
     fn not_negative(&mut self, path: &str, value: &Value) {
-        // The generation alone is a 64-bit number.
+        // Only the generation is a 64-bit number.
         let is_wide = path.ends_with("Generation");
         let max = if is_wide {
             i64::MAX
@@ -226,7 +225,7 @@ impl Faults {
     fn pod(&mut self, pod: &Value, old: Option<&Value>) {
         let cost = &pod["metadata"]["annotations"][DELETION_COST];
         let was = old.map(|old| &old["metadata"]["annotations"][DELETION_COST]);
-        // A value that is there already is tolerated (spec 7.2).
+        // A value that exists already is tolerated (spec 7.2).
         if !cost.is_null() && was != Some(cost) && !is_deletion_cost(cost) {
             let path = format!("metadata.annotations[{DELETION_COST}]");
             self.invalid(&path, cost.clone(), "must be a 32bit integer");
@@ -306,7 +305,7 @@ impl Faults {
     }
 }
 
-/// Returns the spec without what an update may change.
+/// The part of a pod's spec that an update must not change.
 fn fixed_spec(pod: &Value) -> Value {
     let mut spec = pod["spec"].clone();
     for list in ["containers", "initContainers"] {
@@ -323,7 +322,7 @@ fn fixed_spec(pod: &Value) -> Value {
     spec
 }
 
-/// Returns whether upstream reads this as a deletion cost (spec 7.2).
+/// True if upstream accepts this value as a deletion cost (spec 7.2).
 fn is_deletion_cost(cost: &Value) -> bool {
     let Some(text) = cost.as_str() else {
         return false;

@@ -1,4 +1,4 @@
-//! Who is to look at an object after a change: tasks on the timeline, and nothing stored.
+//! The controllers that must examine an object after a change: tasks on the timeline, and no stored state.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 
 // === the scheduler and the kubelets ===
 
-/// Sets the next step of a pod going, as far as it has come.
+/// Schedules the next step of a pod, by its state.
 pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
     let pace = state.config.kubelet.clone();
     let (delay, task): (_, fn(PodRef) -> Task) = match object::phase(pod) {
@@ -28,7 +28,7 @@ pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
     state.timeline.after(delay, task(pod_ref(pod)));
 }
 
-/// Lets the scheduler look again at what found no node.
+/// Lets the scheduler examine the pods without a node again.
 pub(crate) fn retry_unscheduled(state: &mut State) {
     for key in state.store.pods_on("") {
         if let Some(pod) = state.store.find(Kind::Pod, &key).cloned() {
@@ -77,7 +77,7 @@ pub(crate) fn deletion_requested(state: &mut State, kind: Kind, object: &Object)
     }
 }
 
-/// Looks after an object that has new owners: one may be gone, or going.
+/// Schedules the examination of an object with new owners: an owner may be gone, or under deletion.
 pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
     let (mut dangling, mut going) = (false, Vec::new());
     for owner in object::owners(object) {
@@ -101,7 +101,7 @@ pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
     }
 }
 
-/// Looks after the owners that an object had: they may wait for it.
+/// Schedules the examination of an object's former owners: they may wait for the object.
 pub(crate) fn freed(state: &mut State, object: &Object) {
     let owners = object::owners(object).filter_map(|owner| state.store.by_uid(owner.uid));
     let going = owners.filter(|owner| object::waits_for_dependents(owner));
@@ -114,7 +114,7 @@ pub(crate) fn freed(state: &mut State, object: &Object) {
     }
 }
 
-/// Looks after what an object that is gone leaves behind: its dependents, and a namespace that may be empty by now.
+/// Schedules the tasks after a removal: for the dependents, and for a namespace that may now be empty.
 pub(crate) fn left_behind(state: &mut State, last: &Object) {
     for (kind, key) in state.store.dependents(object::uid(last)) {
         state
@@ -130,7 +130,7 @@ pub(crate) fn left_behind(state: &mut State, last: &Object) {
     }
 }
 
-/// Returns whether an owner of this kind would be known here. Of others, such as Deployments, it is taken that they are there.
+/// True if the model has owners of this kind. Owners of other kinds, such as Deployments, count as existing.
 pub(crate) fn is_modelled(kind: &str) -> bool {
     matches!(kind, "Pod" | "ReplicaSet")
 }

@@ -1,4 +1,4 @@
-//! Watches: one bounded log of changes per kind, and readers that stand somewhere in it.
+//! Watches: one bounded log of changes per kind, and readers with a position in it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,58 +13,57 @@ use crate::{Object, error::ApiError, kind::Kind, object};
 /// The position of a watch that ends with the status 410.
 const EXPIRED: u64 = u64::MAX;
 
-/// Names an open watch.
+/// The number of an open watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(u64);
 
-/// What a watch has to say.
+/// The output of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchPoll {
     /// The next event.
     Event(WatchEvent),
-    /// Nothing for the moment.
+    /// No event yet.
     Pending,
     /// The watch has ended: it was dropped, compacted away, or closed.
     Closed,
 }
 
-/// What becomes of open watches when the store is put back ([`crate::Cluster::put_back`]).
+/// The effect of a restored store ([`crate::Cluster::put_back`]) on open watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenWatches {
-    /// They end, as when the API server is stopped meanwhile. One that is to begin in the future is refused.
+    /// They end, as after a stop of the API server. A watch that begins in the future is refused.
     Closed,
-    /// They stay, and tell nothing until the store gets past the version that it had reached. So does one that is opened with a version in the
-    /// future.
+    /// They stay silent until the store passes the version that it had reached. The same holds for a watch that begins in the future.
     Silent,
-    /// They end with the status 410. One that is to begin in the future is refused.
+    /// They end with the status 410. A watch that begins in the future is refused.
     Expired,
 }
 
-/// What a watch event says.
+/// The kind of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
     /// The object is new.
     Added,
     /// The object has changed.
     Modified,
-    /// The object is gone; the object is its last state, with the version of the deletion.
+    /// The object is gone; the event has its last state, with the version of the deletion.
     Deleted,
-    /// Everything up to `metadata.resourceVersion` has been delivered; the object holds nothing else.
+    /// Everything up to `metadata.resourceVersion` has been delivered; the object has no other field.
     Bookmark,
-    /// The watch can't go on; the object is a `Status`. It is closed after this.
+    /// The watch cannot continue; the object is a `Status`. The watch is closed after this event.
     Error,
 }
 
 /// One event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchEvent {
-    /// What it says.
+    /// The kind of the event.
     pub kind: EventKind,
     /// The object.
     pub object: Object,
 }
 
-/// How events of a kind are delivered at this moment.
+/// The present delivery of a kind's events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Timestamp,
@@ -72,13 +71,13 @@ pub(crate) struct Delivery {
     pub(crate) bookmark_every: Option<Duration>,
 }
 
-/// The changes of one kind, newest last, and where they begin.
+/// The changes of one kind, newest last, and the position of the first.
 #[derive(Clone, Debug, Default)]
 struct Log {
     entries: VecDeque<Entry>,
     /// The position of the first entry, counted from the first change ever.
     first: u64,
-    /// Changes up to this version are forgotten.
+    /// Changes up to this version are dropped.
     compacted: u64,
 }
 
@@ -91,7 +90,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct WatchReader {
     kind: Kind,
-    /// Objects that were there when a watch from 0 began.
+    /// The objects that existed when a watch from 0 began.
     initial: VecDeque<Object>,
     /// The position of the next entry.
     next: u64,
@@ -101,7 +100,6 @@ struct WatchReader {
     bookmarked: Timestamp,
 }
 
-/// All logs and all open watches.
 #[derive(Clone, Debug)]
 pub(crate) struct Watches {
     logs: [Log; 5],
@@ -129,7 +127,6 @@ impl Log {
         }
     }
 
-    /// Returns the position of the first change after a version.
     fn position_after(&self, version: u64) -> u64 {
         let known = self
             .entries
@@ -137,7 +134,7 @@ impl Log {
         self.first + known as u64
     }
 
-    /// Returns the position of the change that comes next.
+    /// The position of the next change.
     fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
@@ -166,7 +163,7 @@ impl Watches {
         self.logs[kind.index()].push(Entry { version, event }, self.log_max);
     }
 
-    /// Opens a watch from a version, or from 0 with what is there.
+    /// Opens a watch from a version; from 0, with all existing objects.
     pub(crate) fn open(
         &mut self,
         kind: Kind,
@@ -213,7 +210,7 @@ impl Watches {
         log.compacted = version;
     }
 
-    /// Puts the logs back to what they were. The store had reached a version of which the watches that stay believe that it comes next.
+    /// Restores the logs. The store had reached the version `reached`, after which the watches that stay expect the next change.
     pub(crate) fn put_back(&mut self, backup: &Self, reached: u64, open: OpenWatches) {
         self.logs.clone_from(&backup.logs);
         self.are_patient = open == OpenWatches::Silent;

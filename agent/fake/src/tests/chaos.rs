@@ -52,7 +52,7 @@ fn step(cluster: &mut Cluster, random: &mut Random) {
     } else {
         Kind::ReplicaSet
     };
-    // Refusals are part of the story; only a panic would not be.
+    // Refusals are allowed here; only a panic is not.
     let _ = match random.below(11) {
         0 | 1 => cluster.create(newcomer(cluster, random, name)).is_ok(),
         2 => cluster
@@ -92,7 +92,7 @@ fn newcomer(cluster: &Cluster, random: &mut Random, name: &str) -> Value {
     }
 }
 
-/// Replaces one value somewhere in an object by something odd.
+/// Replaces one value somewhere in an object by an odd value.
 fn spoiled(mut object: Value, random: &mut Random) -> Value {
     let mut key = &mut object;
     for _ in 0..=random.below(4) {

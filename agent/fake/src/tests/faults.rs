@@ -1,4 +1,4 @@
-//! Faults: what they strike, and what they leave.
+//! Faults: the calls that they strike, and their effects.
 
 use std::time::Duration;
 

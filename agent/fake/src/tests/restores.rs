@@ -1,4 +1,4 @@
-//! A store that is put back to a backup.
+//! A store that is restored from a backup.
 
 use std::collections::BTreeSet;
 

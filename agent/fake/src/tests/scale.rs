@@ -1,4 +1,4 @@
-//! Size: what one step costs must not depend on how many objects there are.
+//! Size: the cost of one step must not depend on the number of objects.
 
 use super::{Story, cluster, owned, pod, replica_set};
 use crate::{Kind, WatchPoll};
