@@ -1,6 +1,6 @@
 //! The encodings of text files.
 
-/// Returns the text of bytes in UTF-8, or in UTF-16 after a byte order mark.
+/// UTF-8, or UTF-16 after a byte order mark.
 pub(super) fn decode(bytes: Vec<u8>) -> Option<String> {
     match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),

@@ -1,4 +1,4 @@
-//! Objects from files, as kubectl writes them: YAML of many documents or JSON, single or in lists.
+//! Objects from files, in kubectl's formats: YAML of many documents or JSON, single or in lists.
 
 mod encoding;
 mod yaml;
@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-/// The kinds that a file may hold, in the order in which they are put into a cluster: what others refer to comes first.
+/// The kinds that a file may hold, in the order of their creation: referenced objects come first.
 const KINDS: [&str; 5] = ["Namespace", "Node", "ResourceQuota", "ReplicaSet", "Pod"];
 
-/// An object and where it was read.
+/// An object and its place in the files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// Where it was read.
+    /// The place of the object.
     pub place: Location,
     /// The object.
     pub object: Value,
 }
 
-/// Where an object was read.
+/// The place of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{}: document {document}{}", file.display(), item.map(|item| format!(": items[{item}]")).unwrap_or_default())]
 pub struct Location {
@@ -46,7 +46,7 @@ pub enum ManifestError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -59,27 +59,27 @@ pub enum ManifestError {
     /// The document is neither YAML nor JSON.
     #[error("{place}: {detail}")]
     Syntax {
-        /// Where.
+        /// The place.
         place: Location,
-        /// What is wrong.
+        /// The error.
         detail: String,
     },
-    /// A field is not as Kubernetes has it.
+    /// A field is invalid in Kubernetes.
     #[error("{place}: {field}: {detail}")]
     Field {
-        /// Where.
+        /// The place.
         place: Location,
         /// The path of the field.
         field: String,
-        /// What is wrong.
+        /// The error.
         detail: String,
     },
     /// The cluster refuses the object.
     #[error("{place}: {refusal}")]
     Refused {
-        /// Where.
+        /// The place.
         place: Location,
-        /// The cluster's words, which name object and field.
+        /// The cluster's error, which names object and field.
         refusal: Box<agent_fake::ApiError>,
     },
 }
@@ -103,7 +103,7 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
 /// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark, which PowerShell writes (k/k#39007).
 ///
 /// # Errors
-/// If it is neither.
+/// If the file is neither.
 pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ManifestError> {
     encoding::decode(bytes).ok_or_else(|| ManifestError::Encoding {
         file: file.to_owned(),
@@ -120,18 +120,18 @@ pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-/// Reads the text of one file as it is, whatever the kinds of its objects; lists become their items. Logs of containers, which
-/// `kubectl cluster-info dump` prints between lists, are passed over.
+/// Reads the text of one file with objects of any kind; lists become their items. Skips the logs of containers that `kubectl cluster-info
+/// dump` prints between lists.
 ///
 /// # Errors
-/// Names the document and what is no object.
+/// Names the document and the value that is no object.
 pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let text = without_logs(text.trim_start_matches('\u{feff}'));
     let values = if text.trim_start().starts_with('{') {
         placed(file, json(&text))?
     } else {
         let mut values = placed(file, yaml::documents(&text))?;
-        // Between two markers there may be nothing.
+        // There may be nothing between two markers.
         values.retain(|(_, value)| !value.is_null());
         values
     };
@@ -142,15 +142,15 @@ pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     Ok(documents)
 }
 
-/// Checks that objects are of kinds that a cluster here can hold.
+/// Checks that an embedded cluster can hold the kinds of these objects.
 ///
 /// # Errors
-/// Names the first that is not.
+/// Names the first object of another kind.
 pub fn check_all(documents: &[Document]) -> Result<(), ManifestError> {
     documents.iter().try_for_each(check)
 }
 
-/// Puts objects into a cluster, owners before what they own. The cluster gives new uids; references among the objects follow them.
+/// Creates objects in a cluster, owners before their dependents. The cluster gives new UIDs, and references among the objects follow.
 ///
 /// # Errors
 /// Names the first object that the cluster refuses.
@@ -179,7 +179,6 @@ pub fn install(
     Ok(())
 }
 
-/// Gives each document its place.
 fn placed(
     file: &Path,
     values: impl Iterator<Item = Result<Value, String>>,
@@ -203,7 +202,7 @@ fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
     values.map(|value| value.map_err(|error| error.to_string()))
 }
 
-/// Returns the text without the logs of containers. Their lines stay, empty, so that errors name the lines of the file.
+/// The text without the logs of containers. The lines of the logs stay, empty, so that errors name the lines of the file.
 fn without_logs(text: &str) -> Cow<'_, str> {
     const BEGIN: &str = "==== START logs for container ";
     const END: &str = "==== END logs for container ";
@@ -223,7 +222,7 @@ fn without_logs(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Opens lists, also those within lists.
+/// Unpacks lists, nested lists included.
 fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestError> {
     let Document { place, mut object } = document;
     if !object.is_object() {
@@ -242,7 +241,7 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
         return Ok(());
     };
     let items = match object.get_mut("items") {
-        // Programs in Go print a list without items so.
+        // Go programs print a list without items like this.
         Some(Value::Null) => return Ok(()),
         Some(Value::Array(items)) => items,
         Some(_) | None => return Err(wrong(&place, "items", "expected a list")),
@@ -269,7 +268,6 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
     Ok(())
 }
 
-/// Checks that an object is of a kind that a cluster here can hold.
 fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
     let Some(kind) = object.get("kind").and_then(Value::as_str) else {
         return Err(wrong(place, "kind", "is required"));
@@ -301,7 +299,7 @@ fn order(object: &Value) -> Option<usize> {
     KINDS.iter().position(|known| Some(*known) == kind)
 }
 
-/// Returns whether the object is one that every cluster has from the start.
+/// True if every new cluster has the object.
 fn is_there(model: &agent_fake::Cluster, object: &Value) -> bool {
     let kind = object
         .get("kind")
@@ -329,7 +327,7 @@ fn follow_uids(object: &mut Value, uids: &HashMap<String, String>) {
     }
 }
 
-/// Takes off what a cluster gives to an object: the new one gives its own.
+/// Removes the fields that a cluster gives to an object: the new cluster gives its own.
 fn forget_life(object: &mut Value) {
     const GIVEN: [&str; 8] = [
         "uid",

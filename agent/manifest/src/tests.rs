@@ -1,4 +1,4 @@
-//! Manifests: what is read, and how errors name their place.
+//! Manifests: the accepted files, and the places in errors.
 
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
-/// Returns what each document of a stream says, or what is wrong with it.
+/// The documents of a stream, each with its value or its error.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Value, String>> {
     split_yaml(text)
         .into_iter()
@@ -16,7 +16,7 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Value, String
 }
 
 fn parse_document(document: &str) -> Result<Value, serde_saphyr::Error> {
-    // The file is its user's own, so nothing is bounded but by the file's size.
+    // The file is its user's own, so only its size bounds the work.
     let options = serde_saphyr::options! { budget: None, with_snippet: false };
     let parse = |text| serde_saphyr::from_str_with_options::<Value>(text, options.clone());
     let refused = match parse(document) {
@@ -36,8 +36,8 @@ fn parse_document(document: &str) -> Result<Value, serde_saphyr::Error> {
     }
 }
 
-/// Quotes plain scalars that would be numbers beyond an `f64`, such as the commit `12e45678`: kubectl leaves them unquoted and reads them as
-/// strings, since Go cannot parse them as numbers (helm/helm#6921). `None` where the document is not YAML.
+/// Quotes plain scalars that would be numbers beyond an `f64`, such as the commit `12e45678`. kubectl leaves them unquoted and reads them
+/// as strings, since Go cannot parse them as numbers (helm/helm#6921). `None` if the document is not YAML.
 fn quote_beyond_f64(document: &str) -> Option<String> {
     let mut quoted = String::with_capacity(document.len() + 64);
     let mut done = 0;
@@ -65,8 +65,8 @@ fn is_beyond_f64(text: &str) -> bool {
         && text.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line; with each document comes
-/// how many lines are before it. What comes before the first marker is a document if it says anything.
+/// Splits a stream at its document markers, which YAML allows nowhere else at the start of a line. Each document has the number of lines
+/// before it. The text before the first marker is a document if it has content.
 fn split_yaml(text: &str) -> Vec<(u64, String)> {
     let mut documents = vec![(0, String::new())];
     for (number, line) in (0..).zip(text.lines()) {
@@ -80,7 +80,7 @@ fn split_yaml(text: &str) -> Vec<(u64, String)> {
             document.push('\n');
         }
     }
-    // Directives, such as `%YAML 1.2`, stand before a marker.
+    // Directives, such as `%YAML 1.2`, precede a marker.
     let says_nothing = |line: &str| {
         line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%')
     };
