@@ -1,4 +1,4 @@
-//! The admin port of an agent: probes, metrics, what its budget holds, and whether its cluster went back.
+//! The admin port of an agent: probes, metrics, the holds of its budget, and whether its cluster went back.
 
 use std::{io, sync::Arc};
 
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{cluster::FakeCluster, resume, shell::ShellConfig};
 
-/// The connections of the port: more than probes and scrapers need.
+/// The most connections of the port: more than probes and scrapers need.
 const CONNECTIONS_MAX: usize = 64;
 
-/// What the admin port of an agent shows.
+/// The contents of an agent's admin port.
 #[derive(Debug)]
 pub struct Admin {
     registry: Registry,
@@ -23,7 +23,7 @@ pub struct Admin {
     routes: Router,
 }
 
-/// An admin port that is served until it is [ended](Self::end).
+/// A served admin port, until it is [ended](Self::end).
 #[derive(Debug)]
 pub struct AdminServer {
     task: JoinHandle<()>,
@@ -33,8 +33,8 @@ pub struct AdminServer {
 // === impl Admin ===
 
 impl Admin {
-    /// Returns the port of an agent that runs with `config`. `registry` has what its way to the server and its traces count; what the
-    /// agent and the process count is added.
+    /// Creates the port of an agent that runs with `config`. `registry` has the metrics of the server connection and of traces; this
+    /// function adds the metrics of the agent and the process.
     #[must_use]
     pub fn new(config: &ShellConfig, mut registry: Registry) -> Self {
         config.metrics.register(&mut registry);
@@ -46,21 +46,21 @@ impl Admin {
         }
     }
 
-    /// Adds what the calls to a real cluster count.
+    /// Adds the metrics of the calls to a real cluster.
     #[must_use]
     pub fn with_kubernetes(mut self, cluster: &KubeCluster) -> Self {
         cluster.register_metrics(&mut self.registry);
         self
     }
 
-    /// Adds the route by which people resume what the budget holds in an embedded cluster.
+    /// Adds the route by which people resume the holds of a budget in an embedded cluster.
     #[must_use]
     pub fn with_fake(mut self, cluster: &FakeCluster) -> Self {
         self.routes = self.routes.merge(resume::router(cluster.clone()));
         self
     }
 
-    /// Serves the port, also while the agent drains.
+    /// Serves the port, even while the agent drains.
     #[must_use]
     pub fn serve(self, listener: TcpListener) -> AdminServer {
         let router = admin::router(self.readiness, Arc::new(self.registry)).merge(self.routes);
@@ -76,7 +76,7 @@ impl Admin {
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Stops serving. Requests that are under way are not waited for.
+    /// Stops serving, without waiting for requests under way.
     ///
     /// # Errors
     /// If serving has panicked.

@@ -255,10 +255,10 @@ pub enum ClusterKind {
     Fake,
 }
 
-/// Why it is not known which cluster is meant.
+/// Why the choice of the cluster fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClusterError {
-    /// None is named, and none is found.
+    /// No cluster is named, and none is found.
     #[error(
         "no cluster: there is neither a kubeconfig (--kubeconfig, --context, KUBECONFIG, ~/.kube/config) nor the service account of a pod; \
          name one, or take the embedded cluster with --cluster fake"
@@ -290,7 +290,7 @@ pub enum Mode {
 // === impl AgentArgs ===
 
 impl AgentArgs {
-    /// Returns what the flags make of the agent.
+    /// Returns the configuration of the agent.
     #[must_use]
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
         agent_core::agent::AgentConfig {
@@ -317,11 +317,11 @@ impl AgentArgs {
         }
     }
 
-    /// Returns the kind of cluster. One that is not named is a real one, if credentials are named or were `found`: what would act in an
-    /// embedded cluster while its user believes it to act in theirs is asked for by name.
+    /// Returns the kind of cluster. An unnamed cluster is a real one, if its credentials are named or were `found`. An embedded cluster
+    /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is none, if the manifests of an embedded one come without it, or if an embedded one is to be shared out.
+    /// If there is no cluster, if manifests come without an embedded cluster, or if an embedded cluster is to be sharded.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
@@ -336,7 +336,7 @@ impl AgentArgs {
         }
     }
 
-    /// Returns what the flags make of the lease, for a process that may run in a pod of a namespace.
+    /// Returns the configuration of the lease. `own_namespace` is the namespace of this process's pod, if any.
     #[must_use]
     pub fn lease_config(
         &self,
@@ -365,7 +365,7 @@ impl AgentArgs {
         CreateLimits::of_store(self.kube.etcd_request_timeout)
     }
 
-    /// Returns what the flags make of the way to a real cluster.
+    /// Returns the configuration of the connection to a real cluster.
     #[must_use]
     pub fn kube_config(&self) -> agent_kube::KubeClusterConfig {
         let KubeArgs {
@@ -407,7 +407,7 @@ impl AgentArgs {
 // === impl FakeArgs ===
 
 impl FakeArgs {
-    /// Returns what the flags make of an embedded cluster whose time begins at `start`; `seed` is for where none is given.
+    /// Returns the configuration of an embedded cluster whose time begins at `start`. `seed` applies if the flags name none.
     #[must_use]
     pub fn fake_config(&self, start: jiff::Timestamp, seed: u64) -> agent_fake::ClusterConfig {
         agent_fake::ClusterConfig {
@@ -438,7 +438,7 @@ impl From<Mode> for v1::Mode {
     }
 }
 
-/// Reads the duration of a lease: below a few seconds a busy machine loses it for nothing.
+/// Parses the duration of a lease. A busy machine would lose a lease of less than a few seconds without reason.
 fn lease_duration(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_secs(3);
     let duration = runtime::config::duration(text)?;
@@ -448,7 +448,7 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
 }
 
-/// Reads how many shards there are: each has a Lease, which is renewed every two seconds.
+/// Parses the number of shards: each has a Lease, which is renewed every two seconds.
 fn shards(text: &str) -> Result<NonZeroU16, String> {
     let shards = text.parse().ok();
     let shards = shards.filter(|it: &NonZeroU16| it.get() <= SHARDS_MAX);

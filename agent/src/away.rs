@@ -1,29 +1,28 @@
-//! A server that is away: each try to reach it fails, in each shard of the process, and the agent logs it once a minute.
+//! An unreachable server: each attempt to reach it fails, in each shard of the process, and the agent logs it once a minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How often it is logged.
 const WARN_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// When the agent last logged that the server is away, and the failures since. Clones share it: an agent of many shards logs once what each of
-/// them finds out.
+/// The time of the agent's last log line about the server, and the failures since. Clones share it, so an agent of many shards logs the
+/// failures of all of them in one line.
 #[derive(Clone, Debug, Default)]
 pub struct Away(Arc<Mutex<Failures>>);
 
 #[derive(Debug, Default)]
 struct Failures {
     last_reported: Option<Timestamp>,
-    /// How many tries have failed since.
+    /// The failed attempts since the last line.
     unreported: u64,
 }
 
 // === impl Away ===
 
 impl Away {
-    /// Takes a session that was lost or a try that failed. Returns how many there were since the last line, if the next one is due: the first is
-    /// logged at once.
+    /// Takes a lost session or a failed attempt. Returns the number of failures since the last line, if the next line is due: the first
+    /// failure is logged at once.
     pub(crate) fn handle_lost(&self, now: Timestamp) -> Option<u64> {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         failures.unreported += 1;
@@ -58,7 +57,7 @@ mod tests {
             minutes,
             [0, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600]
         );
-        // All but the last two tries of the last second.
+        // All attempts but the last two of the last second.
         let tries: u64 = reported.iter().map(|(_, tries)| tries).sum();
         assert_eq!(tries, 601 * 3 - 2);
     }

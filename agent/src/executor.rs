@@ -1,4 +1,4 @@
-//! The calls in flight: each in a task of its own, with a bound on its time.
+//! The calls in flight: one task for each, with a time limit.
 
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use tokio::{
 
 use crate::{cluster::Cluster, traces::CallSpan};
 
-/// How long a call may take, the wait for its turn included. Its effect is unknown then, and the agent resolves it by name;
-/// without a bound one lost answer would keep the agent from ever opening a new session.
+/// How long a call may take, including the wait for its turn. After that its effect is unknown, and the agent finds it out by name. Without
+/// a limit, one lost answer would keep the agent from ever opening a new session.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// A call's answer.
 pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
 
-/// Makes calls; how many at a time is for the agent to say.
+/// Makes calls. The agent limits their number.
 #[derive(Debug)]
 pub(crate) struct Executor<C> {
     cluster: C,
     calls: JoinSet<Answered>,
 }
 
-/// Returns an error whose text is fit for a status, an event and a terminal: others than the cluster may have had a say in it.
+/// The error with a text fit for a status, an event and a terminal: others than the cluster may have written parts of the text.
 fn readable(error: ApiError) -> ApiError {
     let message = excerpt(&error.message);
     ApiError { message, ..error }
@@ -41,12 +40,11 @@ impl<C: Cluster> Executor<C> {
         }
     }
 
-    /// Returns how many calls in flight the cluster bears at the moment.
     pub(crate) fn calls_max(&self) -> usize {
         self.cluster.calls_max()
     }
 
-    /// Makes a call, whose span ends with its answer.
+    /// Makes a call; its span ends with the answer.
     pub(crate) fn start(&mut self, call: Call, span: CallSpan) {
         let Call { id, request } = call;
         let answer = self.cluster.call(request, span.context());
@@ -60,7 +58,7 @@ impl<C: Cluster> Executor<C> {
         });
     }
 
-    /// Waits for the next answer; for ever while no call is in flight.
+    /// Waits for the next answer; forever while no call is in flight.
     pub(crate) async fn next(&mut self) -> Result<Answered, JoinError> {
         match self.calls.join_next().await {
             Some(answered) => answered,
@@ -68,7 +66,6 @@ impl<C: Cluster> Executor<C> {
         }
     }
 
-    /// Returns an answer that is there already.
     pub(crate) fn try_next(&mut self) -> Option<Result<Answered, JoinError>> {
         self.calls.try_join_next()
     }

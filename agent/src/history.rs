@@ -1,4 +1,4 @@
-//! Whether the versions of the cluster went back, for whoever asks at the admin port.
+//! The falls of the cluster's versions, for clients of the admin port.
 
 use std::{
     collections::VecDeque,
@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use crate::metrics::LEASES;
 
-/// Where the page is.
+/// The path of the page.
 pub const HISTORY_PATH: &str = "/history";
-/// How many of the last times the page shows.
+/// How many of the latest falls the page shows.
 const SHOWN_MAX: usize = 10;
 
-/// The times that the versions of the cluster went back, in the life of this process. Clones share them.
+/// The falls of the cluster's versions during this process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct History(Arc<HistoryState>);
 
@@ -31,19 +31,19 @@ struct HistoryState {
     leases: watch::Sender<u64>,
 }
 
-/// Hears that the version of a Lease went back.
+/// Notified when the version of a Lease goes back.
 #[derive(Debug)]
 pub(crate) struct Suspicion(watch::Receiver<u64>);
 
-/// What the page says, as JSON.
+/// The content of the page, as JSON.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryPage {
-    /// The last 10 times that versions went back, the latest first.
+    /// The last 10 falls of versions, the latest first.
     pub went_back: Vec<Regression>,
 }
 
-/// One time that versions went back.
+/// One fall of versions.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Regression {
@@ -51,9 +51,9 @@ pub struct Regression {
     pub kind: String,
     /// The version that the cluster had reached.
     pub from: u64,
-    /// The version that it had then.
+    /// The version that the cluster had after the fall.
     pub to: u64,
-    /// How long ago it was noticed.
+    /// How long ago the fall was noticed.
     pub seconds_ago: u64,
 }
 
@@ -65,19 +65,18 @@ impl History {
         Router::new().route(HISTORY_PATH, get(page).with_state(self.clone()))
     }
 
-    /// Notes that the versions of a kind went back.
     pub(crate) fn note(&self, went_back: &WentBack) {
         let WentBack { kind, from, to } = *went_back;
         self.push(kind.plural(), from, to);
     }
 
-    /// Notes that the version of a Lease went back. The agents of the process look whether others did.
+    /// Notes that the version of a Lease went back. The agents of the process then check the other versions.
     pub(crate) fn note_lease(&self, went_back: lease::WentBack) {
         self.push(LEASES, went_back.from, went_back.to);
         self.0.leases.send_modify(|times| *times += 1);
     }
 
-    /// Returns what hears of Leases from now on.
+    /// A receiver for falls of Leases from now on.
     pub(crate) fn suspicion(&self) -> Suspicion {
         Suspicion(self.0.leases.subscribe())
     }
@@ -122,7 +121,7 @@ impl Default for History {
 // === impl Suspicion ===
 
 impl Suspicion {
-    /// Waits until the version of a Lease goes back; for ever where none can any more.
+    /// Waits until the version of a Lease goes back; forever if that cannot happen any more.
     pub(crate) async fn raised(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! What the budget holds, for whoever asks at the admin port.
+//! The holds of the budget, for clients of the admin port.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,28 +7,28 @@ use axum::{Json, Router, extract::State, routing::get};
 use runtime::excerpt;
 use serde::{Deserialize, Serialize};
 
-/// Where the page is.
+/// The path of the page.
 pub const HOLDS_PATH: &str = "/holds";
-/// How many holds the page shows.
+/// The most holds on the page.
 const SHOWN_MAX: usize = 100;
 
-/// What the budget of an agent holds at the moment. Clones share it: the agent sets it, the admin port shows it.
+/// The present holds of an agent's budget. Clones share them: the agent sets them, and the admin port shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Holds(Arc<Mutex<HoldsPage>>);
 
-/// What the page says, as JSON.
+/// The content of the page, as JSON.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldsPage {
-    /// Whether the agent has a session: one that stands by holds nothing.
+    /// Whether the agent has a session: an agent that stands by holds nothing.
     pub in_session: bool,
-    /// How many holds there are.
+    /// The number of holds.
     pub count: usize,
-    /// The first 100 of them.
+    /// The first 100 holds.
     pub holds: Vec<HeldScope>,
 }
 
-/// One scope that is held.
+/// One held scope.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldScope {
@@ -36,15 +36,15 @@ pub struct HeldScope {
     pub operation: String,
     /// `replicaset`, `namespace` or `cluster`.
     pub scope: String,
-    /// The namespace, if it is not the cluster.
+    /// The namespace, unless the scope is the cluster.
     pub namespace: Option<String>,
-    /// The name of the ReplicaSet, if it is one.
+    /// The name of the ReplicaSet, if the scope is one.
     pub name: Option<String>,
-    /// When it began, in RFC 3339.
+    /// When the hold began, in RFC 3339.
     pub since: String,
-    /// Which limit was exceeded, and what ends the hold.
+    /// The exceeded limit, and how to end the hold.
     pub message: String,
-    /// The command that ends it.
+    /// The command that ends the hold.
     pub resume: String,
 }
 
@@ -74,12 +74,11 @@ impl Holds {
         self.lock().in_session = in_session;
     }
 
-    /// Returns what the page says.
     pub(crate) fn page(&self) -> HoldsPage {
         self.lock().clone()
     }
 
-    /// Shows what the pages of several agents say together.
+    /// Shows the pages of several agents as one.
     pub(crate) fn show_all(&self, pages: impl Iterator<Item = HoldsPage>) {
         let mut all = HoldsPage::default();
         for page in pages {

@@ -1,4 +1,4 @@
-//! An agent of a real cluster: it runs while it leads, unless it is told not to elect a leader.
+//! An agent of a real cluster: it runs while it leads, unless leader election is off.
 
 pub(crate) mod error;
 
@@ -21,10 +21,10 @@ use crate::{
     standby::Waiting,
 };
 
-/// The longest name of a machine that an identity begins with: as long as Linux has them.
+/// The longest host name in an identity, which is the longest that Linux allows.
 const HOST_MAX: usize = 64;
 
-/// Runs an agent on a real cluster until `shutdown`. It waits for the Lease first, unless `args` say that no leader is elected.
+/// Runs an agent on a real cluster until `shutdown`. Waits for the Lease first, unless `args` disable leader election.
 ///
 /// # Errors
 /// If the Lease of `args` is too short or was lost, or the agent failed.
@@ -61,7 +61,7 @@ pub async fn run_on_kubernetes(
     metrics.set_leading(&name, false);
     let keeper = LeaseKeeper::new(lease).observed_by(config.rollback_observer());
     let act = |epoch, cluster| {
-        // From here on, the session says whether the agent is ready.
+        // From here on, the session determines whether the agent is ready.
         drop(reach);
         metrics.set_leading(&name, true);
         config.agent.epoch = epoch;
@@ -73,17 +73,17 @@ pub async fn run_on_kubernetes(
     Ok(())
 }
 
-/// Returns whether another controller may be on of what the agent acts on.
+/// True if the built-in controller may act on the same resource.
 fn waits_for_built_in(args: &AgentArgs) -> bool {
     args.mode == Mode::Enforce
         && !args.kube.resource.is_custom()
         && args.kube.built_in_controller == BuiltIn::Wait
 }
 
-/// Returns a name that no other process has, and a seed for jitter and an embedded cluster.
+/// Returns a unique name for this process, and a seed for jitter and an embedded cluster.
 ///
-/// It begins with the name of the machine, which in a pod is that of the pod: so a Lease says which pod leads. The rest is drawn by
-/// the system: a pod of a StatefulSet is called as the one before it, whose Lease it must not take for its own.
+/// The name begins with the host name, which is the name of the pod in a pod: so a Lease shows which pod leads. The rest is random: a pod
+/// of a StatefulSet has the name of its predecessor, and must not take the predecessor's Lease for its own.
 #[must_use]
 pub fn identity() -> (String, u64) {
     let drawn = || RandomState::new().build_hasher().finish();
@@ -91,7 +91,7 @@ pub fn identity() -> (String, u64) {
     (format!("{}-{:016x}", prefix(&host), drawn()), drawn())
 }
 
-/// Returns what an identity begins with. The name of a Lease may end with an identity, so it is made of labels of DNS.
+/// The prefix of an identity. The name of a Lease may end with an identity, so the prefix consists of DNS labels.
 fn prefix(host: &str) -> String {
     let name = host.trim().to_ascii_lowercase();
     let is_label = |label: &str| {

@@ -1,4 +1,4 @@
-//! Leading, with a clock and a cluster: a Lease is taken, kept while what it is for runs, and given back at its end.
+//! Leader election, with a clock and a cluster: a Lease is taken, kept while its purpose runs, and given back at the end.
 
 use std::{future::Future, pin::pin};
 
@@ -33,16 +33,16 @@ pub struct LeaseKeeper {
     rollback_observer: Option<RollbackObserver>,
 }
 
-/// Whom to tell that the version of a Lease went back.
+/// The observers of a fall of the Lease's version.
 #[derive(Clone, Debug)]
 pub struct RollbackObserver {
-    /// Where it is counted.
+    /// The metrics that count the fall.
     pub metrics: Metrics,
-    /// Where it is shown, and who asks whether other versions went back too.
+    /// The history that shows the fall, and through which agents check whether other versions went back too.
     pub history: History,
 }
 
-/// A Lease with the cluster in which it is, and those who depend on it.
+/// A Lease, its cluster, and the receivers of its state.
 #[derive(Debug)]
 struct KeptLease {
     keeper: LeaseKeeper,
@@ -50,14 +50,13 @@ struct KeptLease {
     lead: watch::Sender<Option<Lead>>,
 }
 
-/// Waits for the Lease, then runs `act` with the epoch and a cluster that can be written only while the Lease lasts. The Lease
-/// is given back when `act` has ended well: then nothing that it did can take effect later. Else it runs out, as does one that is
-/// shared.
+/// Waits for the Lease, then runs `act` with the epoch and a cluster that accepts writes only while the Lease lasts. Gives the Lease back
+/// when `act` has ended well: then none of its effects can come later. Otherwise the Lease runs out, as a shared one does.
 ///
 /// Returns `None` if `shutdown` came before the Lease.
 ///
 /// # Errors
-/// If the Lease is lost: then `act` was dropped where it stood.
+/// If the Lease is lost: then `act` was dropped in the middle.
 pub async fn hold_lease<T, E, F>(
     keeper: LeaseKeeper,
     cluster: KubeCluster,
@@ -105,7 +104,7 @@ where
 // === impl LeaseKeeper ===
 
 impl LeaseKeeper {
-    /// Returns the keeper of a Lease that has not been read yet.
+    /// Creates the keeper of a Lease that has not been read yet.
     #[must_use]
     pub fn new(config: LeaseConfig) -> Self {
         Self {
@@ -125,7 +124,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Returns the keeper of a Lease that was read before, by this clock.
+    /// Creates the keeper of a Lease that was read before, with times of this clock.
     #[must_use]
     pub const fn seen(config: LeaseConfig, lease: Lease, clock: Clock) -> Self {
         Self {
@@ -154,8 +153,8 @@ impl RollbackObserver {
 // === impl KeptLease ===
 
 impl KeptLease {
-    /// Waits for the Lease, or until it is not wanted any more. What is asked is answered first: a Lease that was taken meanwhile would be
-    /// held for nobody, until it runs out.
+    /// Waits for the Lease, or until `shutdown`. A request under way is answered first: a Lease taken meanwhile would be held for nobody,
+    /// until it runs out.
     async fn take(&mut self, shutdown: &CancellationToken) -> Option<i64> {
         loop {
             shutdown.run_until_cancelled(self.due()).await?;
@@ -166,8 +165,8 @@ impl KeptLease {
         }
     }
 
-    /// Renews the Lease until it is lost, or what it is for has ended. What is asked is answered first: a renewal that took effect unseen
-    /// makes another version of the Lease, and the API server refuses to give back the version that is known.
+    /// Renews the Lease until it is lost or `ended`. A request under way is answered first: an unseen renewal makes another version of the
+    /// Lease, and the API server would refuse to give back the known version.
     async fn keep(&mut self, ended: &CancellationToken) {
         while !self.keeper.lease.is_lost(self.keeper.clock.now()) {
             if ended.run_until_cancelled(self.due()).await.is_none() {

@@ -5,14 +5,14 @@
 //!    ▲                                  ├─▶ shell: Agent ─┤
 //!    └──────── calls ◀── executor ◀─────┘◀────────────────┘◀── frames ──
 //! ```
-//! One task owns the machine and the clock ([`run`]); it sleeps until there is news, carries all that is there to the machine,
-//! and does what the machine wants: so changes and outcomes that arrive together travel together, and none waits for more.
-//! A cluster is anything that is a [`Cluster`]: [`KubeCluster`](agent_kube::KubeCluster) is a real one, [`FakeCluster`] an embedded one.
+//! One task owns the machine and the clock ([`run`]). It sleeps until there is input, passes all input to the machine, and does what the
+//! machine commands. So changes and outcomes that arrive together travel together, and none waits for more. Any [`Cluster`] will do:
+//! [`KubeCluster`](agent_kube::KubeCluster) is a real one, [`FakeCluster`] an embedded one.
 //!
-//! **Invariant:** no channel is unbounded, and no lock is held while anything is awaited.
-//! **Invariant:** nothing is decided here: what to call, when to connect and what to send is the machine's to say.
+//! **Invariant:** no channel is unbounded, and no lock is held across an await.
+//! **Invariant:** this crate decides nothing: the machine determines the calls, the connections and the frames.
 //!
-//! Deliberately outside: retries of calls. The server decides afresh, with names and preconditions that make repeats harmless.
+//! Deliberately outside: retries of calls. The server decides again, with names and preconditions that make repeats harmless.
 
 mod admin;
 mod args;

@@ -1,4 +1,4 @@
-//! What happened, as log lines. ERROR: a person must look; WARN: may look; INFO: the life of sessions; DEBUG: operations.
+//! Reports as log lines. ERROR: a person must look; WARN: a person may look; INFO: the life of sessions; DEBUG: operations.
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -14,12 +14,12 @@ use tracing::{debug, error, info, warn};
 
 use crate::away::Away;
 
-/// How many pods of a decision a line names.
+/// The most pods of a decision in a line.
 const PODS_MAX: usize = 20;
-/// How many fields of a rejected object a line names.
+/// The most fields of a rejected object in a line.
 const FIELDS_MAX: usize = 20;
 
-/// Writes what is reported; `away` says when it is time for that the server is away.
+/// Writes a report; `away` tells when a line about an unreachable server is due.
 pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
     match report {
         Report::SessionOpened { id: _ } => info!("session opened"),
@@ -109,7 +109,7 @@ fn named(object: &v1::ObjectRef) -> String {
     excerpt(&format!("{}/{}", object.namespace, object.name))
 }
 
-/// Returns whether a server can have as many of these lines written as it likes.
+/// True if a server can cause any number of these lines.
 pub(crate) fn is_at_will(report: &Report) -> bool {
     match report {
         Report::ResyncAsked(_)
@@ -117,7 +117,7 @@ pub(crate) fn is_at_will(report: &Report) -> bool {
         | Report::Refused(_)
         | Report::PodOfOther(_)
         | Report::OldHistory { .. } => true,
-        // There are few scopes but those of the ReplicaSets.
+        // There are few scopes other than ReplicaSets.
         Report::Budget(change) => match &**change {
             Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold) => {
                 matches!(hold.scope, Scope::ReplicaSet { .. })
@@ -207,7 +207,7 @@ fn budget(change: &Change) {
     }
 }
 
-/// Says what would be done, and why: in a dry run this line is what there is to see.
+/// Writes the operations of a batch and their reasons: in dry-run mode, this line is the output.
 fn shown(batch: &v1::Batch) {
     let owner = batch.replica_set.clone().unwrap_or_default();
     let replica_set = named(&owner);
@@ -222,7 +222,7 @@ fn shown(batch: &v1::Batch) {
     );
 }
 
-/// Returns the action, how many operations it has, and its pods: victims with their reasons.
+/// The action, the number of its operations, and its pods: victims with their reasons.
 fn described(batch: &v1::Batch) -> (&'static str, usize, Vec<String>) {
     let (action, pods): (_, Vec<_>) = match &batch.action {
         Some(Action::Create(create)) => ("create", create.names.clone()),

@@ -12,18 +12,17 @@ use runtime::{TokenFile, environment, failure, process};
 use tracing::{info, warn};
 use transport::{Connector, EXPOSED, SetupError};
 
-/// A decision is many small allocations, for which the allocator of the system is slow.
+/// A decision makes many small allocations, for which the system's allocator is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The cluster that this process is for.
 enum ConnectedCluster {
     Kubernetes(Box<KubeCluster>),
     Fake(FakeCluster),
 }
 
-/// The agent waits far more than it works, and what it does for a pod crosses several tasks: on one thread they wake each other for
-/// nothing. It bears more pods a second so than an API server creates.
+/// The agent waits far more than it works, and the work for a pod crosses several tasks. One thread avoids the cost of waking other
+/// threads, and handles more pods a second than an API server creates.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args: AgentArgs = match runtime::config::parse(env::args_os()) {
@@ -82,7 +81,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// Makes the way to the server, and warns where others can listen on it.
+/// Makes the connector to the server, and warns if others can listen on the connection.
 fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, SetupError> {
     let metrics = transport::Metrics::default();
     metrics.register(registry);
@@ -94,7 +93,7 @@ fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, Set
     Ok(connector)
 }
 
-/// Takes the cluster, and says which one it is in the first line of the log.
+/// Connects to the cluster, and names it in the first line of the log.
 async fn connect_cluster(
     args: &AgentArgs,
     kind: ClusterKind,

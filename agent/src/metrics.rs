@@ -1,4 +1,4 @@
-//! What an operator sees of the agent in numbers. Labels are bounded: verbs, kinds and classes of the contract.
+//! Metrics of the agent for operators. Labels are bounded: verbs, kinds and classes of the contract.
 
 use agent_core::{
     api::Kind,
@@ -16,12 +16,12 @@ use prometheus_client::{
 
 mod summed_gauge;
 
-/// The word for Leases, which are read but are no kind that is watched.
+/// The label for Leases, which are read but not watched.
 pub(crate) const LEASES: &str = "leases";
 
 use self::summed_gauge::SummedGauge;
 
-/// The agent's metrics. Clones count together.
+/// The agent's metrics. Clones share their counts.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     session_open: SummedGauge,
@@ -49,7 +49,7 @@ pub struct Metrics {
     versions_went_back: Family<Label, Counter>,
 }
 
-/// How many scopes of each kind the budget holds.
+/// The number of held scopes of each kind.
 #[derive(Clone, Debug)]
 struct Held {
     family: Family<BudgetLabel, Gauge>,
@@ -82,7 +82,7 @@ struct LeaseLabel {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers the metrics: under upstream's names where it has them, else under `decree_agent_…`.
+    /// Registers the metrics: with upstream's names if it has them, otherwise with `decree_agent_…`.
     pub fn register(&self, registry: &mut Registry) {
         self.register_upstream(registry);
         let registry = registry.sub_registry_with_prefix("decree_agent");
@@ -90,7 +90,7 @@ impl Metrics {
         self.register_cluster(registry);
     }
 
-    /// Returns the metrics of another agent in the same process: counters count together, and gauges are summed while it is there.
+    /// Returns the metrics of another agent in the same process. They share the counters, and add to the gauges while the agent exists.
     #[must_use]
     pub fn for_another_agent(&self) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Metrics {
         }
     }
 
-    /// Says whether the agent leads by the lease `name`.
+    /// Sets whether the agent leads by the lease `name`.
     pub fn set_leading(&self, name: &str, leads: bool) {
         let label = LeaseLabel {
             name: name.to_owned(),
@@ -110,7 +110,7 @@ impl Metrics {
         self.leading.get_or_create(&label).set(leads.into());
     }
 
-    /// Says whether the agent waits for the built-in controller to be turned off.
+    /// Sets whether the agent waits for the built-in controller to be off.
     pub(crate) fn set_standing_by(&self, stands_by: bool) {
         self.standing_by.set(stands_by.into());
     }
@@ -170,7 +170,6 @@ impl Metrics {
         }
     }
 
-    /// Says what the budget holds at the moment.
     pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
         let labels = holds.map(|hold| BudgetLabel::new(hold.scope.level(), hold.verb));
         let labels: Vec<_> = labels.collect();
@@ -180,7 +179,6 @@ impl Metrics {
         }
     }
 
-    /// Counts that the versions of a kind went back.
     pub(crate) fn count_went_back(&self, kind: &'static str) {
         self.versions_went_back
             .get_or_create(&[("kind", kind)])
@@ -262,7 +260,7 @@ impl Metrics {
         registry.register("watch_events", help, self.watch_events.clone());
         let help = "Lists and watches that failed, by kind, verb and HTTP status; 403: a permission is missing";
         registry.register("read_failures", help, self.read_failures.clone());
-        // Each kind is there from the start, as each rule is.
+        // Each kind exists from the start, as each rule does.
         for kind in Kind::ALL.map(Kind::plural).into_iter().chain([LEASES]) {
             drop(self.versions_went_back.get_or_create(&[("kind", kind)]));
         }
@@ -270,13 +268,13 @@ impl Metrics {
         registry.register("versions_went_back", help, self.versions_went_back.clone());
         let help = "Operations by outcome: done, or the class of the failure";
         registry.register("operations", help, self.operations.clone());
-        // Each rule is there from the start, so that a first refusal shows as a rise.
+        // Each rule exists from the start, so that a first refusal shows as an increase.
         Rule::ALL
             .into_iter()
             .for_each(|rule| drop(self.refused(rule)));
         let help = "Operations that the agent refused to start, by the rule that they break";
         registry.register("operations_refused", help, self.operations_refused.clone());
-        // Each scope is there from the start, as each rule is.
+        // Each scope exists from the start, as each rule does.
         for label in BudgetLabel::all() {
             drop(self.budget_exceeded.get_or_create(&label));
         }
@@ -304,7 +302,7 @@ impl Metrics {
 // === impl Held ===
 
 impl Held {
-    /// Returns a share of each gauge, so that each is there from the start, as each rule is.
+    /// Creates a share of each gauge, so that each exists from the start, as each rule does.
     fn of(family: Family<BudgetLabel, Gauge>) -> Self {
         let share = |label| {
             let gauge = family.get_or_create_owned(&label);
@@ -331,7 +329,6 @@ impl BudgetLabel {
         }
     }
 
-    /// Returns all that there are.
     fn all() -> impl Iterator<Item = Self> {
         let verbs = |scope| Verb::ALL.map(|verb| Self::new(scope, verb));
         Scope::LEVELS.into_iter().flat_map(verbs)

@@ -1,4 +1,4 @@
-//! Whether a server can be reached, for an agent that stands by and has no session.
+//! Whether the server is reachable, for an agent that stands by and has no session.
 
 use std::time::Duration;
 
@@ -13,14 +13,13 @@ use transport::Connector;
 
 use crate::uplink::{self, Proof};
 
-/// How often the server is asked.
+/// The interval of health requests to the server.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const SERVICE: &str = "decree.v1.DecisionService";
 const UNREACHED: &str = "no server can be reached";
 
-/// The way to the server, by which it is asked whether it serves.
+/// The connection for health requests to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     endpoint: Endpoint,
@@ -39,8 +38,8 @@ impl Reach {
         }
     }
 
-    /// Asks again and again, as long as it is polled: an agent that could not work if it led is not ready, so that a rollout of such agents
-    /// stops at the first.
+    /// Checks the server periodically, while polled. An agent that could not work as leader is not ready, so a rollout of such agents stops
+    /// at the first.
     pub(crate) async fn watch(self, readiness: Readiness) {
         readiness.set(Err(UNREACHED));
         let mut reached = None;

@@ -1,4 +1,4 @@
-//! The way of events to the cluster: a queue and a rate of their own, so that no pod waits for one.
+//! Writes events to the cluster, through a separate queue with a separate rate, so that no pod waits for an event.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use tokio::{sync::mpsc, task::AbortHandle};
 use crate::{cluster::Cluster, metrics::Metrics};
 use agent_kube::Clock;
 
-/// How many events wait to be written. More are dropped, and counted.
+/// How many events may wait. Further events are dropped, and counted.
 const QUEUE_MAX: usize = 1_000;
-/// How many events are written in a second, and at once after a rest: a tenth of what pods may take.
+/// How many events are written in a second, and at once after a rest: a tenth of the calls for pods.
 const PER_SECOND: f64 = 50.0;
 const BURST: u32 = 100;
-/// How often, and how long apart, an event is tried whose write found no answer.
+/// How often an unanswered write of an event is attempted, and the wait between attempts.
 const TRIES_MAX: usize = 3;
 const TRY_EVERY: Duration = Duration::from_secs(2);
 
-/// Takes notes. Dropping it drops what was not written yet.
+/// Takes notes. Its drop discards the unwritten events.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     machine: recorder::Recorder,
@@ -86,7 +86,6 @@ async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metric
     }
 }
 
-/// Returns whether another try may find a better answer.
 fn may_pass(error: &ApiError) -> bool {
     matches!(error.code, None | Some(429 | 500..))
 }

@@ -1,4 +1,5 @@
-//! How people resume what the budget holds in an embedded cluster, which has no API of its own: its agent annotates for them.
+//! How people resume the holds of a budget in an embedded cluster. The cluster has no API for clients, so its agent sets the annotation for
+//! them.
 
 use agent_core::{
     api::ApiError,
@@ -16,24 +17,23 @@ use serde_json::json;
 
 use crate::cluster::{FakeCluster, fake::calls::refused};
 
-/// Where it is asked for.
+/// The path of the route.
 pub const RESUME_PATH: &str = "/resume";
-/// The most bytes of a request.
 const BYTES_MAX: usize = 4096;
 
-/// What is to be resumed, as JSON: of a ReplicaSet by namespace and name, of a namespace, or all.
+/// A request to resume, as JSON: for a ReplicaSet by namespace and name, for a namespace, or for all.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeRequest {
-    /// The namespace; all of them without.
+    /// The namespace; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// The name of the ReplicaSet; all of the namespace without.
+    /// The name of the ReplicaSet; `None` for the whole namespace.
     pub name: Option<String>,
 }
 
-/// Returns the route by which an embedded cluster is asked.
+/// Returns the route for requests to an embedded cluster.
 ///
-/// There is nothing in such a cluster that is worth guarding. On a real one, whoever may patch a ReplicaSet may annotate it.
+/// Such a cluster needs no protection. On a real cluster, users who may patch a ReplicaSet may annotate it.
 pub fn router(cluster: FakeCluster) -> Router {
     Router::new()
         .route(RESUME_PATH, post(resume).with_state(cluster))
@@ -43,7 +43,7 @@ pub fn router(cluster: FakeCluster) -> Router {
 // === impl ResumeRequest ===
 
 impl ResumeRequest {
-    /// Returns how far it goes.
+    /// Returns which holds to resume.
     #[must_use]
     pub const fn extent(&self) -> Extent {
         match (&self.namespace, &self.name) {
@@ -54,7 +54,7 @@ impl ResumeRequest {
     }
 }
 
-/// Annotates a ReplicaSet. Answers with its namespace and name.
+/// Annotates a ReplicaSet, and answers with its namespace and name.
 async fn resume(
     State(cluster): State<FakeCluster>,
     Json(request): Json<ResumeRequest>,

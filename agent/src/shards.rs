@@ -1,5 +1,5 @@
-//! Several shards of a real cluster in one process: the shards that it holds are served by an agent each, and what it holds follows from
-//! who else is there.
+//! Several shards of a real cluster in one process: an agent for each shard that the process holds. The other running agents determine
+//! which shards these are.
 //!
 //! ```text
 //! Lease of the number of shards ── held together by all agents of that number; when it is lost the process ends
@@ -8,8 +8,8 @@
 //!         ├─ take ─▶ Lease of the shard ─▶ agent of that shard: session and calls of its own, and its part of the lists and watches of all
 //!         └─ give back ─▶ the agent ends in order, then its Lease is given back
 //! ```
-//! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and that of the number of shards.
-//! **Invariant:** a shard that is lost ends its own agent, and no other.
+//! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and the Lease of the number of shards.
+//! **Invariant:** a lost shard ends its own agent, and no other.
 
 use std::{collections::BTreeMap, convert::Infallible};
 
@@ -38,17 +38,17 @@ use crate::{
     shell::{RunError, ShellConfig, run},
 };
 
-/// All Leases of the namespace by name, or why they could not be listed.
+/// All Leases of the namespace by name, or the error of the list.
 type Listed = Result<Vec<(String, Record)>, ApiError>;
-/// What became of the agent of a shard.
+/// The result of a shard's agent.
 type Ended = (u16, Result<(), KubernetesError>);
 
-/// The shards that this process serves or is about to serve, and the Leases that say which.
+/// The shards that this process serves or will serve, and the Leases that determine them.
 struct Shards {
     names: assignment::AssignmentConfig,
-    /// What the agents run with, but for what is a shard's own.
+    /// The common configuration of the agents.
     config: ShellConfig,
-    /// Writable while the Lease of the number of shards is held.
+    /// Accepts writes while the Lease of the number of shards is held.
     cluster: KubeCluster,
     readers: ShardReaders,
     clock: Clock,
@@ -58,7 +58,6 @@ struct Shards {
     deletes: JoinSet<()>,
 }
 
-/// A shard that this process serves, or waits for.
 struct Served {
     stop: CancellationToken,
     /// Cancelled once the shard's Lease is held.
@@ -67,7 +66,8 @@ struct Served {
     holds: Holds,
 }
 
-/// Runs an agent for each shard that this process holds, until `shutdown`. Until then, `reach` says whether the process is ready.
+/// Runs an agent for each shard that this process holds, until `shutdown`. `reach` determines whether the process is ready before its
+/// agents do.
 ///
 /// # Errors
 /// If the Lease of the number of shards is lost, or an agent failed.
@@ -80,7 +80,7 @@ pub(crate) async fn run_shards(
     let layout = LeaseKeeper::new(names.layout()).observed_by(config.rollback_observer());
     let serve = |_, cluster| {
         drop(reach);
-        // Who serves no shard does all that it should.
+        // A process without shards does all its work.
         config.readiness.set(Ok(()));
         let shards = Shards::new(names, config, cluster);
         Box::pin(shards.run(shutdown.clone()))
@@ -108,7 +108,7 @@ impl Shards {
         }
     }
 
-    /// Takes and gives back shards until `shutdown`; then all of them end in order.
+    /// Takes and gives back shards until `shutdown`. Then all of them end in order.
     async fn run(mut self, shutdown: CancellationToken) -> Result<(), KubernetesError> {
         let member = CancellationToken::new();
         let attendance =
@@ -130,7 +130,7 @@ impl Shards {
             self.tell();
         }
         self.config.readiness.set(Err("stopping"));
-        // First, so that the others take each shard as soon as it is given back.
+        // First, so that the other agents take each shard as soon as it is free.
         member.cancel();
         self.served.values().for_each(|shard| shard.stop.cancel());
         while let Some(ended) = self.agents.join_next().await {
@@ -156,7 +156,7 @@ impl Shards {
             let is_unwanted = if shard.leads.is_cancelled() {
                 plan.give_back.contains(index)
             } else {
-                // Another was faster.
+                // Another agent was faster.
                 !plan.take.contains(index)
             };
             if is_unwanted && !shard.stop.is_cancelled() {
@@ -171,7 +171,7 @@ impl Shards {
         }
     }
 
-    /// Stands for a shard; once its Lease is held, an agent of its own serves it.
+    /// Waits for a shard's Lease, and then runs an agent for the shard.
     fn take(&mut self, index: u16) {
         let Some(shard) = Shard::new(index, self.names.shards) else {
             return;
@@ -251,7 +251,7 @@ impl Shards {
         }
     }
 
-    /// Says of the process what its agents say of themselves. One that serves no shard stands by, and does all that it should.
+    /// Combines the state of the agents into the state of the process. A process without shards stands by, and does all its work.
     fn tell(&self) {
         let leads = |shard: &&Served| shard.leads.is_cancelled();
         let led = || self.served.values().filter(leads);
@@ -265,7 +265,7 @@ impl Shards {
     }
 }
 
-/// Keeps the Lease that says that this agent is there, and gives it back at the end.
+/// Keeps the Lease that shows that this agent runs, and gives it back at the end.
 async fn hold_member_lease(
     names: assignment::AssignmentConfig,
     cluster: KubeCluster,
@@ -277,12 +277,11 @@ async fn hold_member_lease(
             Ok::<_, Infallible>(())
         };
         let keeper = LeaseKeeper::new(names.member());
-        // If it is lost, the loop takes it again: it announces the agent and protects nothing.
+        // After a loss, the loop takes the Lease again: it announces the agent and protects nothing.
         let _ = hold_lease(keeper, cluster.clone(), stop.clone(), stay).await;
     }
 }
 
-/// Lists the Leases again and again.
 async fn list_all(
     names: assignment::AssignmentConfig,
     cluster: KubeCluster,

@@ -1,4 +1,4 @@
-//! The one task of the agent: carries news to the machine, and does what the machine wants done.
+//! The only task of the agent: it passes input to the machine, and does what the machine commands.
 
 mod refusals;
 
@@ -38,40 +38,40 @@ use crate::{
 };
 use agent_kube::Clock;
 
-/// How soon the cluster is asked again for its identity while it does not answer.
+/// The interval of requests for the cluster's identity while the cluster does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
 
-/// Rate limit for log lines that a server can trigger: the burst, and the rate. Metrics count all of them.
+/// The rate limit of log lines that a server can trigger: the burst, and the rate. Metrics count all events.
 const LINES_AT_ONCE: u32 = 20;
 const LINES_PER_SECOND: f64 = 0.2;
 
-/// What an agent runs with.
+/// The settings of a running agent.
 #[derive(Clone, Debug)]
 pub struct ShellConfig {
-    /// The way to the server.
+    /// The connector to the server.
     pub server: Connector,
-    /// The file with the token that proves to the server who the agent is, if one does.
+    /// The file with the token that proves the agent's identity to the server, if the agent uses one.
     pub token: Option<TokenFile>,
-    /// What the agent is and may do. An empty `cluster_uid` is filled in with the cluster's own.
+    /// The settings of the agent. An empty `cluster_uid` is replaced with the cluster's own.
     pub agent: agent_core::agent::AgentConfig,
-    /// Where the agent counts.
+    /// The metrics that the agent updates.
     pub metrics: Metrics,
-    /// Where the agent says whether a session is open, and the cluster can be read.
+    /// Set by the agent: whether a session is open, and the cluster can be read.
     pub readiness: Readiness,
-    /// Where the agent says what its budget holds.
+    /// Set by the agent: the holds of its budget.
     pub holds: Holds,
-    /// Where the agent says that the versions of its cluster went back.
+    /// Set by the agent: the falls of the cluster's versions.
     pub history: History,
-    /// When people were last told that the server is away, by this agent or by another one of the process.
+    /// The last log line about an unreachable server, by any agent of the process.
     pub away: Away,
-    /// What makes its spans.
+    /// The tracer of the agent's spans.
     pub tracer: Tracer,
 }
 
 /// Why an agent ended other than on request.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// A call panicked: what it did is not known, and only a new start is sure to find out.
+    /// A call panicked. Its effect is unknown, and only a restart is sure to find it out.
     #[error("a call to the cluster panicked")]
     Panicked(#[source] JoinError),
 }
@@ -93,7 +93,7 @@ struct Shell<C> {
     traces: Traces,
     /// Limits the log lines that a server can trigger.
     lines: TokenBucket,
-    /// What lines about the open session say of it; disabled while there is none.
+    /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
     refusals: Refusals,
 }
@@ -101,7 +101,7 @@ struct Shell<C> {
 // === impl ShellConfig ===
 
 impl ShellConfig {
-    /// Returns a configuration with defaults for all but the server.
+    /// Creates a configuration with defaults for everything but the server.
     #[must_use]
     pub fn new(server: Connector) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl ShellConfig {
         }
     }
 
-    /// Returns whom to tell of the Leases by which the agent leads.
+    /// The observer for the Leases by which the agent leads.
     pub(crate) fn rollback_observer(&self) -> RollbackObserver {
         RollbackObserver {
             metrics: self.metrics.clone(),
@@ -126,11 +126,11 @@ impl ShellConfig {
     }
 }
 
-/// Runs an agent until `shutdown`: then it takes no more work, lets calls in flight end, reports their outcomes, and closes
-/// the session.
+/// Runs an agent until `shutdown`. Then the agent takes no more work, lets calls in flight end, reports their outcomes, and closes the
+/// session.
 ///
 /// # Errors
-/// If a call panicked. A server or cluster that is away is waited for.
+/// If a call panicked. The agent waits for a server or cluster that is down.
 pub async fn run<C: Cluster>(
     config: ShellConfig,
     cluster: C,
@@ -178,8 +178,8 @@ pub async fn run<C: Cluster>(
     shell.run(shutdown).instrument(span).await
 }
 
-/// Returns what every line about this agent says: the same fields that the server's lines about its session have. Its level is that of the
-/// least talkative logs.
+/// The fields of every line about this agent, the same as in the server's lines about its session. The level is the level of the least
+/// verbose logs.
 fn span(agent: &agent_core::agent::AgentConfig) -> tracing::Span {
     let cluster = match agent.cluster_name.as_str() {
         "" => &agent.cluster_uid,
@@ -228,7 +228,7 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    /// Does all that the machine wants done. What is sent may be what a next step waited for, so both go on to the end.
+    /// Does all that the machine commands. A sent frame may be what a next step waited for, so both continue to the end.
     fn perform(&mut self) {
         let now = self.clock.now();
         self.perform_effects(now);
@@ -254,7 +254,7 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    /// Sends as many frames as the uplink takes. Returns whether any was sent.
+    /// Sends as many frames as the uplink takes. True if any was sent.
     fn send_frames(&mut self, now: Timestamp) -> bool {
         let mut sent = false;
         while let Some(permit) = self.uplink.try_reserve() {
@@ -314,7 +314,7 @@ impl<C: Cluster> Shell<C> {
         });
     }
 
-    /// Takes all frames that are there, so that what they ask for is done together.
+    /// Takes all frames that have come, so that their commands run together.
     fn handle_uplink(&mut self, first: uplink::News) {
         let mut next = Some(first);
         while let Some(news) = next {
@@ -336,7 +336,7 @@ impl<C: Cluster> Shell<C> {
         self.agent.handle_frame(self.clock.now(), frame);
     }
 
-    /// Takes all answers that are there, so that their outcomes share a frame.
+    /// Takes all answers that have come, so that their outcomes share a frame.
     fn handle_answers(&mut self, first: Result<Answered, JoinError>) -> Result<(), RunError> {
         let now = self.clock.now();
         let mut next = Some(first);
@@ -348,7 +348,7 @@ impl<C: Cluster> Shell<C> {
         Ok(())
     }
 
-    /// Takes all news that are there, so that changes share a frame.
+    /// Takes all input that has come, so that changes share a frame.
     fn handle_sources(&mut self, first: sources::News) {
         let now = self.clock.now();
         let mut next = Some(first);
@@ -392,7 +392,7 @@ impl<C: Cluster> Shell<C> {
         }
     }
 
-    /// Takes a list or watch that failed. A version that is gone is an everyday matter: the kind is listed anew.
+    /// Takes a failed list or watch. A version that is gone is expected: the kind is listed again.
     fn handle_read_failed(&mut self, now: Timestamp, read: (Kind, &'static str), error: &ApiError) {
         let (kind, verb) = read;
         self.metrics.count_read_failure(kind, verb, error.code);

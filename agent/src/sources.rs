@@ -1,4 +1,4 @@
-//! The lists and watches of both kinds: what the agent commands is done by a task for each kind, one at a time.
+//! The lists and watches of both kinds: a task for each kind runs the agent's commands, one at a time.
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -8,11 +8,11 @@ use agent_core::{
 };
 use tokio::{sync::mpsc, task::AbortHandle};
 
-/// How many answers and chunks of events wait for the agent: enough that a source need not wait while the agent works through
-/// one, few enough that a slow agent slows the watch and not its memory.
+/// How many answers and chunks of events may wait for the agent. They are enough that a source need not wait while the agent handles one.
+/// They are few enough that a slow agent slows the watch and takes no more memory.
 const NEWS_MAX: usize = 16;
 
-/// What a source has to say.
+/// The output of a source.
 #[derive(Debug)]
 pub(crate) enum News {
     /// A page of a list.
@@ -49,7 +49,7 @@ impl<C: Cluster> Sources<C> {
         }
     }
 
-    /// Does what the agent commands for one kind, in place of what was done before.
+    /// Starts a command of the agent for one kind, in place of the previous one.
     pub(crate) fn command(&mut self, kind: Kind, command: WatchCommand) {
         let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
         let task = match command {
@@ -65,7 +65,7 @@ impl<C: Cluster> Sources<C> {
         }
     }
 
-    /// Asks for the newest version of a kind, in place of a question that was not answered.
+    /// Requests the newest version of a kind, in place of an unanswered request.
     pub(crate) fn ask_version(&mut self, kind: Kind, id: VersionId) {
         let (cluster, sender) = (self.cluster.clone(), self.sender.clone());
         let task = tokio::spawn(async move {
@@ -85,7 +85,6 @@ impl<C: Cluster> Sources<C> {
         }
     }
 
-    /// Returns news that is there already.
     pub(crate) fn try_next(&mut self) -> Option<News> {
         self.news.try_recv().ok()
     }
@@ -98,7 +97,7 @@ impl<C> Drop for Sources<C> {
     }
 }
 
-// A send fails only when the sources are dropped: then no one wants the news.
+// A send fails only when the sources are dropped: then nobody needs the output.
 
 async fn list<C: Cluster>(cluster: C, kind: Kind, id: WatchId, sender: mpsc::Sender<News>) {
     let mut pages = cluster.list(kind);

@@ -12,12 +12,12 @@ use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 
-/// How long after a call that failed the next one is made.
+/// The wait after a failed call.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long after it was said that the built-in controller is on it is said again.
+/// The interval of log lines that the built-in controller is on.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 
-/// An agent that waits for the built-in controller to be turned off.
+/// An agent that waits for the built-in controller to be off.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     probe: Probe,
@@ -40,7 +40,7 @@ impl Waiting {
         }
     }
 
-    /// Waits until the built-in controller is off, or `shutdown`. Where that cannot be found out, it is said, and nothing is waited for.
+    /// Waits until the built-in controller is off, or for `shutdown`. If the agent cannot find that out, it logs so and does not wait.
     pub(crate) async fn wait(mut self, shutdown: &CancellationToken) {
         self.metrics.set_standing_by(true);
         let refused = shutdown.run_until_cancelled(self.look()).await;
@@ -76,12 +76,12 @@ impl Waiting {
                 Ok(probe) => probe,
                 Err(error) if is_final(&error) => return Err(error),
                 Err(error) if error.code == Some(404) => match next {
-                    // Somebody has deleted it.
+                    // Somebody has deleted the probe.
                     Next::Look(_) => {
                         next = Next::Change(Duration::ZERO);
                         continue;
                     }
-                    // Nor is there its namespace.
+                    // The namespace is missing too.
                     Next::Change(_) | Next::Begin => return Err(error),
                 },
                 Err(error) => {
@@ -108,7 +108,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Notes for the agents after this one whether the built-in controller is off. A mark that is not written costs the next one half a minute.
+    /// Notes for later agents whether the built-in controller is off. Without the mark, the next agent waits half a minute more.
     async fn mark(&self, is_off: bool) {
         if let Err(error) = self.probe.mark(is_off).await {
             debug!(%error, "the probe cannot be marked");
@@ -129,7 +129,7 @@ impl Waiting {
     }
 }
 
-/// Returns whether a call will fail again: its user may not make it, or the API server does not take the probe.
+/// True if a retry will fail: the user may not make the call, or the API server rejects the probe.
 fn is_final(error: &ApiError) -> bool {
     error
         .code

@@ -1,4 +1,5 @@
-//! The agent's spans of what a session carries: of a change from the watch to its frame, and of a batch from its frame over its calls to its outcomes.
+//! The agent's spans of a session. One is for a change, from the watch to its frame. Another is for a batch, from its frame over its calls
+//! to its outcomes.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -17,15 +18,14 @@ use otlp::{Role, Span, Tracer};
 #[derive(Debug)]
 pub(crate) struct Traces {
     tracer: Tracer,
-    /// The batches under way that are traced, by their numbers in the session.
+    /// The traced batches under way, by their numbers in the session.
     batches: HashMap<u64, BatchSpan>,
 }
 
-/// A batch under way.
 #[derive(Debug)]
 struct BatchSpan {
     span: Span,
-    /// How many operations have no outcome.
+    /// How many operations have no outcome yet.
     open: usize,
 }
 
@@ -43,7 +43,7 @@ impl Traces {
         }
     }
 
-    /// Begins a trace with a change that a watch shows, if this one is sampled.
+    /// Begins a trace with a change from a watch, if the trace is sampled.
     pub(crate) fn watch(&self, kind: Kind, event: &WatchEvent) -> Option<Span> {
         let (object, change) = match event {
             WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => {
@@ -74,7 +74,7 @@ impl Traces {
         Some(span)
     }
 
-    /// Notes that a frame is sent: what is traced of it is a child of this from here on.
+    /// Notes that a frame is sent: the traces in the frame continue as children of this span.
     pub(crate) fn send(&self, frame: &mut v1::ReconcileRequest) {
         let Some(reconcile_request::Frame::Events(events)) = &mut frame.frame else {
             return;
@@ -90,7 +90,8 @@ impl Traces {
         }
     }
 
-    /// Takes a frame: a batch that is traced has a span until all its outcomes are there, and all that follows from it are children of that.
+    /// Takes a frame. A traced batch has a span until all its outcomes have come, and all that follows from the batch is a child of that
+    /// span.
     pub(crate) fn receive(&mut self, frame: &mut v1::ReconcileResponse) {
         let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
             return;
@@ -113,7 +114,6 @@ impl Traces {
         }
     }
 
-    /// Takes what the machine reports of batches.
     pub(crate) fn note(&mut self, report: &Report) {
         if self.batches.is_empty() {
             return;
@@ -139,7 +139,7 @@ impl Traces {
         }
     }
 
-    /// Returns what a line of the log about a report says of the trace that it belongs to: nothing without one.
+    /// The trace fields for a log line about a report; disabled without a trace.
     pub(crate) fn fields_of(&self, report: &Report) -> tracing::Span {
         let batch = report.batch().and_then(|id| self.batches.get(&id));
         batch.map_or_else(tracing::Span::none, |batch| {
@@ -170,12 +170,12 @@ impl Traces {
 // === impl CallSpan ===
 
 impl CallSpan {
-    /// Returns what makes another span a child of this one; `None` where it is not recorded.
+    /// The context for children of this span; `None` if the span is not recorded.
     pub(crate) fn context(&self) -> Option<TraceContext> {
         self.0.as_ref().map(Span::context)
     }
 
-    /// Ends with the answer.
+    /// Ends the span with the answer.
     pub(crate) fn end<T>(self, answer: &Result<T, ApiError>) {
         if let (Some(mut span), Err(error)) = (self.0, answer) {
             span.fail(&error.to_string());

@@ -1,4 +1,4 @@
-//! The way to the server: one connection at a time, its frames in bounded channels.
+//! The connection to the server: one at a time, with frames in bounded channels.
 
 use std::{error::Error as _, future::pending, time::Duration};
 
@@ -25,29 +25,29 @@ pub(crate) use self::renewal::Proof;
 mod codec;
 mod renewal;
 
-/// How long a connection may take to come up.
+/// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often an HTTP/2 ping asks whether the server lives, also while nothing else is sent.
+/// The interval of HTTP/2 pings that check the server, even while nothing else is sent.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(20);
-/// How long a ping may stay unanswered.
+/// How long the answer to a ping may take.
 const KEEPALIVE_MAX: Duration = Duration::from_secs(10);
-/// The largest message either way; frames are far smaller, a single object may not be.
+/// The largest message in either direction. Frames are far smaller, but a single object may not be.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The window of the stream and of the connection: a burst fits without waiting for the other side.
 const WINDOW_BYTES: u32 = 2 * 1024 * 1024;
-/// How many frames wait for the socket. Few: what waits longer waits in the agent, where the latest of each object is kept.
+/// How many frames may wait for the socket. They are few: the rest waits in the agent, which keeps the latest event of each object.
 const FRAMES_OUT_MAX: usize = 4;
-/// How many frames wait for the agent.
+/// How many frames may wait for the agent.
 const FRAMES_IN_MAX: usize = 16;
 
-/// The method of the contract that is a session.
+/// The contract's method for sessions.
 const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
 /// The domain of the reasons that docs/protocol.md lists.
 const DOMAIN: &str = "decree.dev";
 /// The reason that ends a session for another one of its cluster and shard.
 const SUPERSEDED: &str = "SESSION_SUPERSEDED";
 
-/// What the connection has to say.
+/// The output of the connection.
 #[derive(Debug)]
 pub(crate) enum News {
     Connected,
@@ -75,7 +75,6 @@ struct Connection {
 // === impl Uplink ===
 
 impl Uplink {
-    /// Returns an uplink that is not connected.
     pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
         let endpoint = endpoint(&connector);
         Self {
@@ -101,7 +100,7 @@ impl Uplink {
         }
     }
 
-    /// Returns a permit to send one frame, if the uplink takes one now.
+    /// A permit to send one frame, if the uplink takes one now.
     pub(crate) fn try_reserve(&self) -> Option<mpsc::Permit<'_, v1::ReconcileRequest>> {
         self.connection
             .as_ref()?
@@ -111,23 +110,23 @@ impl Uplink {
             .ok()
     }
 
-    /// Waits until there is a place for a frame; for ever without a connection.
+    /// Waits until a frame can be sent; forever without a connection.
     pub(crate) async fn writable(frames: Option<mpsc::Sender<v1::ReconcileRequest>>) {
         let Some(frames) = frames else {
             return pending().await;
         };
         if frames.reserve().await.is_err() {
-            // The connection is over; its news says so.
+            // The connection is over; its output says so.
             pending::<()>().await;
         }
     }
 
-    /// Returns the way for frames, to wait on while the news is waited for as well.
+    /// The channel of frames, for a wait beside the wait for output.
     pub(crate) fn frames(&self) -> Option<mpsc::Sender<v1::ReconcileRequest>> {
         self.connection.as_ref()?.frames.clone()
     }
 
-    /// Waits for news; for ever without a connection.
+    /// Waits for output; forever without a connection.
     pub(crate) async fn next(&mut self) -> News {
         let Some(connection) = &mut self.connection else {
             return pending().await;
@@ -138,7 +137,6 @@ impl Uplink {
         }
     }
 
-    /// Returns news that is there already.
     pub(crate) fn try_next(&mut self) -> Option<News> {
         self.connection.as_mut()?.news.try_recv().ok()
     }
@@ -195,7 +193,7 @@ async fn serve(
         (Err(error), _) => Disconnect::Lost(chain(&error)),
         (_, Err(error)) => Disconnect::Lost(chain(&error)),
     };
-    // No one wants the news if the uplink is gone.
+    // Nobody needs the output if the uplink is gone.
     let _ = sender.send(News::Disconnected(cause)).await;
 }
 
@@ -222,7 +220,7 @@ async fn stream(
     }
 }
 
-/// Opens the stream, whose frames are read by a codec of our own.
+/// Opens the stream, with this crate's codec for its frames.
 async fn reconcile(
     channel: Channel,
     request: Request<ReceiverStream<v1::ReconcileRequest>>,
@@ -237,7 +235,7 @@ async fn reconcile(
     grpc.streaming(request, path, FrameCodec).await
 }
 
-/// Passes frames on until the stream ends, and to `welcome` the session's id.
+/// Passes frames on until the stream ends, and the session's id to `welcome`.
 async fn receive(
     mut incoming: Streaming<v1::ReconcileResponse>,
     sender: &mpsc::Sender<News>,
@@ -250,7 +248,7 @@ async fn receive(
                 if let Some(reconcile_response::Frame::Welcome(frame)) = &frame.frame
                     && let Some(welcome) = welcome.take()
                 {
-                    // Nobody waits for it if there is nothing to renew.
+                    // Nobody waits for the id if there is no token to renew.
                     let _ = welcome.send(frame.session_id.clone());
                 }
                 if sender.send(News::Frame(frame)).await.is_err() {
@@ -263,7 +261,7 @@ async fn receive(
     }
 }
 
-/// Returns who took over, if the status says that someone did.
+/// The agent that took over, if the status names one.
 fn successor(status: &Status) -> Option<Successor> {
     let info = status.get_details_error_info()?;
     let is_superseded = info.domain == DOMAIN && info.reason == SUPERSEDED;
@@ -277,8 +275,8 @@ fn successor(status: &Status) -> Option<Successor> {
     })
 }
 
-/// Tells a server that is away from one that refuses. A broken stream shows as UNKNOWN with the transport's error as its
-/// source, not as UNAVAILABLE.
+/// Tells an unreachable server from a refusal. A broken stream shows as UNKNOWN with the transport's error as its source, not as
+/// UNAVAILABLE.
 fn disconnect(status: &Status) -> Disconnect {
     if let Some(successor) = successor(status) {
         return Disconnect::Superseded(successor);
@@ -312,7 +310,7 @@ fn disconnect(status: &Status) -> Disconnect {
     }
 }
 
-/// Returns what a status says, for people: what the transport says, where it is the transport's.
+/// The text of a status, for people: the transport's error, if the transport made the status.
 pub(crate) fn said(status: &Status) -> String {
     match status.source() {
         Some(source) => format!("{:?}: {}", status.code(), chain(source)),

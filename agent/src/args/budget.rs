@@ -100,7 +100,7 @@ pub enum BudgetAction {
 // === impl BudgetArgs ===
 
 impl BudgetArgs {
-    /// Returns what the flags make of the budget.
+    /// Returns the configuration of the budget.
     #[must_use]
     pub const fn config(&self) -> BudgetConfig {
         let Self {

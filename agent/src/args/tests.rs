@@ -1,4 +1,4 @@
-//! Flags, their limits and their contradictions.
+//! Flags: their limits, and invalid combinations.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,7 @@
 //! The embedded cluster as a [`Cluster`]: agent-fake's pure model in real time.
 //!
-//! A call locks the model, has its answer at once, and unlocks it: nothing awaits under the lock. One task lets the time of the
-//! model pass, and one task for each watch carries events to its bounded channel.
+//! A call locks the model, gets its answer at once, and unlocks the model: nothing awaits under the lock. One task advances the time of the
+//! model, and one task for each watch carries events to its bounded channel.
 
 pub mod calls;
 
@@ -28,11 +28,11 @@ use self::calls::{kind_of, refused};
 use agent_kube::Clock;
 use manifest::ManifestError;
 
-/// How many events one chunk holds at most: so many are projected before the agent looks at anything else.
+/// The most events of a chunk, all projected before the agent does anything else.
 const CHUNK_MAX: usize = 256;
 /// How many chunks wait for the agent.
 const CHUNKS_MAX: usize = 16;
-/// How often a quiet watch is polled: bookmarks are given only when asked for.
+/// How often a quiet watch is polled: only a poll gives bookmarks.
 const POLL_EVERY: Duration = Duration::from_secs(5);
 
 /// A handle to an embedded cluster. The cluster lives as long as one of its handles.
@@ -52,7 +52,7 @@ struct FakeState {
 // === impl FakeCluster ===
 
 impl FakeCluster {
-    /// Starts a cluster with these objects in it; its time begins at `config.start` and passes as fast as ours.
+    /// Starts a cluster with these objects. Its time begins at `config.start` and passes in real time.
     ///
     /// # Errors
     /// Names the first object that the cluster refuses.
@@ -77,17 +77,17 @@ impl FakeCluster {
         })
     }
 
-    /// Acts on the cluster as its user, or looks at it: scales, deletes, fails nodes, switches faults on.
+    /// Uses the cluster as its user, or reads it: scales, deletes, fails nodes, switches faults on.
     pub fn with<T>(&self, act: impl FnOnce(&mut agent_fake::Cluster) -> T) -> T {
         self.shared.with(act)
     }
 
-    /// Waits for the next change of anything in the cluster, counted from this call and not from the first poll: who takes it before
-    /// looking at the cluster misses none.
+    /// Waits for the next change of any object, counted from this call and not from the first poll. A caller that calls this before it
+    /// reads the cluster misses no change.
     pub fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut changed = self.shared.changed.subscribe();
         async move {
-            // An error says that the cluster is gone, which the caller finds on its own.
+            // An error means that the cluster is gone, which the caller notices by itself.
             let _ = changed.changed().await;
         }
     }
@@ -151,7 +151,7 @@ impl Cluster for FakeCluster {
         Ok(FakeEvents(events))
     }
 
-    /// Acts at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.
+    /// Has its effect at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.
     fn call(
         &self,
         request: Request,
@@ -181,12 +181,12 @@ impl FakeState {
         result
     }
 
-    /// A panic in a test's closure leaves the model as the model's own calls left it, so the lock is never given up.
+    /// A panic in a test's closure leaves the model in the state of its last call, so a poisoned lock is still used.
     fn lock(&self) -> MutexGuard<'_, agent_fake::Cluster> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the time of the model pass.
+    /// Advances the time of the model.
     async fn drive(self: Arc<Self>) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -199,7 +199,7 @@ impl FakeState {
         }
     }
 
-    /// Carries the events of one watch until it ends or no one reads them.
+    /// Carries the events of one watch until the watch ends or has no reader.
     async fn deliver(self: Arc<Self>, id: WatchId, sender: mpsc::Sender<Vec<WatchEvent>>) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -223,7 +223,6 @@ impl FakeState {
     }
 }
 
-/// What a watch has to say after a chunk.
 enum More {
     Ready,
     Pending,

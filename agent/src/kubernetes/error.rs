@@ -14,7 +14,7 @@ pub enum KubernetesError {
     /// Another agent may lead.
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
-    /// Shards are held by Leases.
+    /// Shards require Leases.
     #[error("--shards needs --leader-elect: a shard is served by the agent that holds its lease")]
     ShardsWithoutLeases,
     /// The agent failed.

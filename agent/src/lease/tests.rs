@@ -22,7 +22,7 @@ use super::*;
 
 const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases";
 
-/// An API server that has one Lease, and answers the first renewal only when what the Lease is for has ended.
+/// An API server that has one Lease, and answers the first renewal only when the purpose of the Lease has ended.
 #[derive(Debug, Default)]
 struct ApiServer {
     lease: Mutex<Value>,
@@ -36,7 +36,7 @@ type Answer = (StatusCode, Json<Value>);
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// Stores a Lease in its next version, unless it is made from another than the last.
+    /// Stores the next version of a Lease, unless the write is based on an older version.
     fn store(&self, mut lease: Value) -> Option<Value> {
         let mut stored = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let version = |lease: &Value| lease["metadata"]["resourceVersion"].as_str()?.parse().ok();
@@ -82,7 +82,7 @@ async fn replace(State(api): Shared, Json(lease): Json<Value>) -> Answer {
     answer(StatusCode::OK, stored)
 }
 
-/// Serves an API server, and returns a cluster behind it.
+/// Serves an API server, and connects a cluster to it.
 async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("there are ports");

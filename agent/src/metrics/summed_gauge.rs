@@ -1,4 +1,4 @@
-//! Gauges of a process with several agents, one for each shard that it serves: each adds its share.
+//! Gauges of a process with several agents, one for each of its shards: each agent adds its share.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use prometheus_client::metrics::gauge::Gauge;
 
-/// What one agent adds to a gauge. Clones are the same share, which is taken back when the last of them is dropped.
+/// One agent's share of a gauge. Clones are the same share, which is subtracted when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SummedGauge(Arc<Summand>);
 
@@ -20,13 +20,12 @@ struct Summand {
 // === impl SummedGauge ===
 
 impl SummedGauge {
-    /// Returns a share of this gauge that is 0.
+    /// Creates a share of 0 in this gauge.
     pub(super) fn of(total: Gauge) -> Self {
         let added = AtomicI64::new(0);
         Self(Arc::new(Summand { total, added }))
     }
 
-    /// Returns another share of the same gauge.
     pub(super) fn another(&self) -> Self {
         Self::of(self.gauge())
     }
@@ -35,7 +34,7 @@ impl SummedGauge {
         self.0.total.clone()
     }
 
-    /// Adds this instead of what was added before.
+    /// Replaces the present share.
     pub(super) fn set(&self, value: i64) {
         self.0.set(value);
     }
@@ -45,7 +44,7 @@ impl SummedGauge {
 
 impl Summand {
     fn set(&self, value: i64) {
-        // The gauge tells no other memory than its own.
+        // The gauge publishes no other memory.
         let before = self.added.swap(value, Ordering::Relaxed);
         self.total.inc_by(value.wrapping_sub(before));
     }

@@ -1,14 +1,13 @@
-//! Lists and watches that fail, such as those that the API server refuses: when people are told, and when the agent is not ready.
+//! Failed lists and watches, such as those that the API server refuses: when people are told, and when the agent is not ready.
 
 use agent_core::api::Kind;
 use jiff::{SignedDuration, Timestamp};
 
-/// How long a kind may not be watched before the agent says that it is not ready: a view that old is none to act on.
+/// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
 const READY_FOR: SignedDuration = SignedDuration::from_mins(1);
-/// How often a warning is repeated.
 const WARN_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// The kinds that are not watched, since a list or a watch failed.
+/// The kinds without a watch, after a failed list or watch.
 #[derive(Debug, Default)]
 pub(super) struct Refusals([Option<Refused>; 2]);
 
@@ -21,7 +20,7 @@ struct Refused {
 // === impl Refusals ===
 
 impl Refusals {
-    /// Takes a failure. Returns whether it is worth a warning: the first is, and then one a minute.
+    /// Takes a failure. True if a warning is due: for the first failure, and then once a minute.
     pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) -> bool {
         let before = &mut self.0[kind as usize];
         let is_due = before.is_none_or(|refused| now.duration_since(refused.warned) >= WARN_EVERY);
@@ -35,15 +34,15 @@ impl Refusals {
         is_due
     }
 
-    /// Takes a watch that was opened: the kind is seen again.
+    /// Takes an opened watch: the kind is seen again.
     pub(super) const fn handle_watched(&mut self, kind: Kind) {
         self.0[kind as usize] = None;
     }
 
-    /// Returns whether all kinds are watched, or were so a minute ago.
+    /// Checks that all kinds are watched, or were watched a minute ago.
     ///
     /// # Errors
-    /// The reason that `/readyz` gives.
+    /// The reason for `/readyz`.
     pub(super) fn check(&self, now: Timestamp) -> Result<(), &'static str> {
         let is_lasting = |refused: &Refused| now.duration_since(refused.since) >= READY_FOR;
         if self.0.iter().flatten().any(is_lasting) {

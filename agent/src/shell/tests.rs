@@ -46,7 +46,6 @@ impl Running {
         }
     }
 
-    /// Returns the metrics as they are scraped.
     fn exposition(&self) -> String {
         let mut registry = Registry::default();
         self.metrics.register(&mut registry);
@@ -56,7 +55,7 @@ impl Running {
         text
     }
 
-    /// Stops the agent, whose session ends in order.
+    /// Stops the agent, and lets its session end in order.
     async fn stop(self, mut session: Session) {
         self.shutdown.cancel();
         session.receive_to_end().await;

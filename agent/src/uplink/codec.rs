@@ -1,4 +1,4 @@
-//! How frames of a session are written and read: those of the server by [`frame::read`], which bounds what they take.
+//! The encoding of a session's frames. Frames of the server are decoded by [`frame::read`], which bounds their memory.
 
 use agent_core::frame;
 use decree::v1;
@@ -8,11 +8,9 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-/// The codec of `Reconcile`.
 #[derive(Debug, Default)]
 pub(super) struct FrameCodec;
 
-/// Reads frames of the server.
 #[derive(Debug)]
 pub(super) struct FrameDecoder;
 

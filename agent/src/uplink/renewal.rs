@@ -1,4 +1,4 @@
-//! The token that proves who the agent is, sent with each call, and again before the last one expires.
+//! The token that proves the agent's identity, sent with each call, and again before the last one expires.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
@@ -7,19 +7,18 @@ use runtime::{Token, TokenFile, TokenFileError, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};
 
-/// How often the file is looked at. kubelet replaces a token when a fifth of its time is left, two minutes or more.
+/// The interval of looks at the file. kubelet replaces a token when a fifth of its time is left, two minutes or more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a renewal may take.
 const CALL_MAX: Duration = Duration::from_secs(5);
 
-/// What proves who the agent is on one connection, if anything does.
+/// The proof of the agent's identity on one connection, if any.
 #[derive(Debug)]
 pub(crate) struct Proof(Option<(TokenFile, Token)>);
 
 // === impl Proof ===
 
 impl Proof {
-    /// Reads the token that is in the file now.
+    /// Reads the present token of the file.
     pub(crate) fn read(file: Option<&TokenFile>) -> Result<Self, TokenFileError> {
         let token = file.map(|file| Ok((file.clone(), file.read()?)));
         token.transpose().map(Self)
@@ -30,7 +29,7 @@ impl Proof {
         request(message, token)
     }
 
-    /// Renews the session whose id `welcomed` gives, for as long as it lives, whenever the file holds another token.
+    /// Renews the session with the id from `welcomed`, during its life, whenever the file has another token.
     pub(super) async fn keep(
         self,
         client: DecisionServiceClient<Channel>,
@@ -52,12 +51,11 @@ impl Proof {
     }
 }
 
-/// A session that is kept.
 struct Session {
     client: DecisionServiceClient<Channel>,
     session_id: String,
     file: TokenFile,
-    /// The token that the server has seen last.
+    /// The last token that the server has received.
     sent: Token,
 }
 

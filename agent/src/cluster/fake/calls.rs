@@ -1,4 +1,5 @@
-//! From the port's words to the model's, and back: shared with the simulation, which adds delays and faults.
+//! Calls of the port as calls of the model, and the model's answers as answers of the port. The simulation uses these too, with delays and
+//! faults.
 
 use agent_core::{
     api::{ApiError, InvalidObject, Kind, Object, Reply, Request},
@@ -13,7 +14,7 @@ const POD: agent_fake::Kind = agent_fake::Kind::Pod;
 /// Makes a call.
 ///
 /// # Errors
-/// As the model answers.
+/// The error of the model.
 pub fn call(model: &mut Cluster, request: Request) -> Result<Reply, ApiError> {
     let object = match request {
         Request::CreatePod(create) => model.create_within(new_pod(&create)?, create.timeout),
@@ -47,7 +48,7 @@ pub fn call(model: &mut Cluster, request: Request) -> Result<Reply, ApiError> {
     reply(&object)
 }
 
-/// Returns a pod to create, as the model takes it.
+/// Returns a pod to create, as an object of the model.
 ///
 /// # Errors
 /// If its template is not JSON.
@@ -58,7 +59,7 @@ pub fn new_pod(create: &agent_core::api::CreatePod) -> Result<Value, ApiError> {
 /// Reads the object of an answer.
 ///
 /// # Errors
-/// If it cannot be read: its effect is unknown.
+/// If it cannot be read: the effect of the call is unknown.
 pub fn reply(object: &Value) -> Result<Reply, ApiError> {
     let object = read(object).map_err(|error| ApiError::no_answer(error.to_string()))?;
     Ok(Reply::from(object))
@@ -67,7 +68,7 @@ pub fn reply(object: &Value) -> Result<Reply, ApiError> {
 /// Reads the answer to the deletion of a pod.
 ///
 /// # Errors
-/// If it cannot be read: its effect is unknown.
+/// If it cannot be read: the effect of the deletion is unknown.
 pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
     if deletion.gone {
         Ok(Reply::Gone(version(&deletion.object)))
@@ -79,7 +80,7 @@ pub fn deleted(deletion: &Deletion) -> Result<Reply, ApiError> {
 /// Lists all objects of a kind.
 ///
 /// # Errors
-/// As the model answers.
+/// The error of the model.
 pub fn list(model: &mut Cluster, kind: Kind) -> Result<List, ApiError> {
     let agent_fake::List { items, version } = model.list(kind_of(kind)).map_err(refused)?;
     let (items, invalid) = match kind {
@@ -122,7 +123,7 @@ pub fn event(event: &agent_fake::WatchEvent) -> WatchEvent {
     })
 }
 
-/// Returns the model's word for a kind.
+/// Returns the model's value for a kind.
 #[must_use]
 pub const fn kind_of(kind: Kind) -> agent_fake::Kind {
     match kind {
@@ -131,7 +132,7 @@ pub const fn kind_of(kind: Kind) -> agent_fake::Kind {
     }
 }
 
-/// Returns a refusal of the model in the port's words.
+/// Returns an error of the model as an error of the port.
 #[must_use]
 pub fn refused(error: agent_fake::ApiError) -> ApiError {
     let agent_fake::ApiError {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Starts a cluster with default/web in it, which owns the pods that are created: others are garbage.
+/// Starts a cluster with default/web in it, which owns the created pods: the garbage collector would remove others.
 fn start(config: ClusterConfig) -> FakeCluster {
     let cluster = FakeCluster::start(config, Vec::new()).expect("an empty cluster starts");
     let labels = json!({"app": "web"});

@@ -1,4 +1,4 @@
-//! A server that does what a test tells it, over a real connection on a free port.
+//! A server that a test controls, over a real connection on a free port.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::mpsc, time::timeout};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
-/// How long a test waits for what must come: a bound for failures only.
+/// How long a test waits for expected input: only a failure takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The server. Dropping it ends its connections.
@@ -57,7 +57,6 @@ impl Double {
         }
     }
 
-    /// Waits for the next stream.
     pub(super) async fn accept(&mut self) -> Session {
         let session = timeout(PATIENCE, self.sessions.recv()).await;
         session
@@ -126,7 +125,6 @@ impl Session {
             .expect("the agent listens");
     }
 
-    /// Receives both lists. Returns their objects.
     pub(super) async fn receive_lists(&mut self) -> (Vec<v1::ReplicaSet>, Vec<v1::Pod>) {
         let (mut replica_sets, mut pods, mut ends) = (Vec::new(), Vec::new(), 0);
         while ends < 2 {
@@ -141,7 +139,7 @@ impl Session {
         (replica_sets, pods)
     }
 
-    /// Receives outcomes, whatever else comes, until there are so many.
+    /// Receives frames of any kind, until there are `count` outcomes.
     pub(super) async fn receive_outcomes(&mut self, count: usize) -> Vec<v1::Outcome> {
         let mut outcomes = Vec::new();
         while outcomes.len() < count {
@@ -152,7 +150,7 @@ impl Session {
         outcomes
     }
 
-    /// Receives whatever comes until the agent closes its half.
+    /// Receives frames of any kind until the agent closes its half.
     pub(super) async fn receive_to_end(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.receive().await {
