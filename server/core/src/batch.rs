@@ -1,4 +1,4 @@
-//! What leaves the core: one action on one ReplicaSet, with the view it rests on and its reasons.
+//! Batches: one action on one ReplicaSet each, with the versions that the decision rests on, and its reasons.
 
 use std::sync::Arc;
 
@@ -12,40 +12,40 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u64);
 
-/// One action for the agent. Exactly one outcome is due for each of its operations.
+/// One action for the agent. Each of its operations gets exactly one outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Its number.
+    /// The number of the batch.
     pub id: BatchId,
-    /// The ReplicaSet it serves.
+    /// The ReplicaSet of the action.
     pub key: Key,
-    /// The generation of the ReplicaSet that it rests on.
+    /// The generation of the ReplicaSet at the decision.
     pub generation: i64,
-    /// The version of the ReplicaSet that it rests on.
+    /// The version of the ReplicaSet at the decision.
     pub replica_set_version: Option<ResourceVersion>,
-    /// The newest version of pods that it rests on.
+    /// The newest version of pods at the decision.
     pub pods_version: Option<ResourceVersion>,
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reasons for the action.
     pub reasons: Vec<Reason>,
 }
 
-/// The closed set of effects.
+/// All actions that the agent can execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create pods with these names; operation k is the k-th name.
     Create {
-        /// The names, in the order of their making.
+        /// The names, in the order of creation.
         names: Vec<Arc<str>>,
-        /// What `generateName` is set to.
+        /// The `generateName` of the pods.
         generate_name: Arc<str>,
-        /// How many start at first.
+        /// The number of creates in the first round of slow start.
         slow_start_initial: u32,
     },
     /// Delete pods; operation k is the k-th victim.
     Delete(Vec<Victim>),
-    /// Adopt, then release; operations are numbered through, adoptions first.
+    /// Adopt, then release. The operation numbers count the adoptions first, then the releases.
     Claim {
         /// Orphans to adopt, sorted by name.
         adopts: Vec<PodRef>,
@@ -56,20 +56,20 @@ pub enum Action {
     WriteStatus(Box<Status>),
 }
 
-/// What an action does, without its objects.
+/// The kind of an action, without its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActionKind {
-    /// It creates pods.
+    /// Create pods.
     Create,
-    /// It deletes pods.
+    /// Delete pods.
     Delete,
-    /// It adopts and releases pods.
+    /// Adopt and release pods.
     Claim,
-    /// It replaces the status.
+    /// Replace the status.
     WriteStatus,
 }
 
-/// The operations of an action, without what only the agent needs.
+/// The operations of an action, without the fields that only the agent needs.
 #[derive(Clone, Debug)]
 pub(crate) enum Operations {
     Create(Vec<Arc<str>>),
@@ -91,30 +91,30 @@ pub(crate) enum Operation {
     WriteStatus,
 }
 
-/// Names a pod for its lifetime. It is in the namespace of the batch's ReplicaSet.
+/// A pod by name and UID, in the namespace of the batch's ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRef {
     /// The name.
     pub name: Arc<str>,
-    /// The uid.
+    /// The UID.
     pub uid: CompactUid,
 }
 
-/// A pod chosen to go.
+/// A pod chosen for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The pod.
     pub pod: PodRef,
-    /// If set, a further precondition (option `delete_by_version`).
+    /// A further precondition of the delete, if set (option `delete_by_version`).
     pub version: Option<ResourceVersion>,
-    /// Why this pod goes before the others.
+    /// Why the server chose this pod before others.
     pub reason: Reason,
 }
 
 // === impl Action ===
 
 impl Action {
-    /// Returns what it does.
+    /// The kind of the action.
     #[must_use]
     pub const fn kind(&self) -> ActionKind {
         match self {
@@ -125,7 +125,7 @@ impl Action {
         }
     }
 
-    /// Returns how many operations, and so outcomes, the action has.
+    /// The number of operations, and thus of outcomes.
     #[must_use]
     pub fn operations(&self) -> usize {
         match self {
@@ -140,7 +140,6 @@ impl Action {
 // === impl Operations ===
 
 impl Operations {
-    /// Returns the operations of an action.
     pub(crate) fn of(action: &Action) -> Self {
         match action {
             Action::Create { names, .. } => Self::Create(names.clone()),
@@ -155,7 +154,6 @@ impl Operations {
         }
     }
 
-    /// Returns what the action does.
     pub(crate) const fn kind(&self) -> ActionKind {
         match self {
             Self::Create(_) => ActionKind::Create,
@@ -165,7 +163,6 @@ impl Operations {
         }
     }
 
-    /// Returns one operation by its number.
     pub(crate) fn get(&self, at: usize) -> Option<Operation> {
         match self {
             Self::Create(names) => names.get(at).cloned().map(Operation::Create),
@@ -185,7 +182,6 @@ impl Operations {
 // === impl Operation ===
 
 impl Operation {
-    /// Returns the kind of what is written.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
@@ -193,7 +189,6 @@ impl Operation {
         }
     }
 
-    /// Returns the name of the pod that is created.
     pub(crate) const fn created(&self) -> Option<&Arc<str>> {
         match self {
             Self::Create(name) => Some(name),

@@ -1,4 +1,4 @@
-//! Uids as they are kept where there are many: of pods, and of what is gone. Nearly all are UUIDs.
+//! UIDs in a compact form, for collections with many of them: of pods and of deleted objects. Nearly all UIDs are UUIDs.
 
 use std::{
     cmp::Ordering,
@@ -9,15 +9,14 @@ use std::{
 
 use crate::object::Uid;
 
-/// How long the text of a UUID is.
+/// The length of the text of a UUID.
 const LENGTH: usize = 36;
-/// Where in it the dashes are.
+/// The positions of the dashes in that text.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
-/// What each byte is as a digit.
 const VALUES: [u8; 256] = values();
 
-/// A uid: 16 bytes where it is a UUID as API servers write them, in lower case, or its text. The order is that of the texts.
+/// A UID: 16 bytes if it is a UUID in lower case, as API servers write them, or else its text. UIDs sort as their texts do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactUid(Repr);
 
@@ -32,7 +31,7 @@ enum Repr {
 // === impl CompactUid ===
 
 impl CompactUid {
-    /// Returns the uid of a text.
+    /// The UID with this text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(digits(text).map_or_else(
@@ -41,7 +40,7 @@ impl CompactUid {
         ))
     }
 
-    /// Returns whether this is the text.
+    /// Whether the UID has this text.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         match &self.0 {
@@ -50,7 +49,7 @@ impl CompactUid {
         }
     }
 
-    /// Returns the uid as a text that is shared.
+    /// The UID as a shared text.
     #[must_use]
     pub fn to_uid(&self) -> Uid {
         match &self.0 {
@@ -59,17 +58,17 @@ impl CompactUid {
         }
     }
 
-    /// Returns what is made of the text.
+    /// Calls `make` with the text and returns the result.
     pub fn with_text<T>(&self, make: impl FnOnce(&str) -> T) -> T {
         make(self.text(&mut [0; LENGTH]))
     }
 
-    /// Returns the uid before all others, which is no object's.
+    /// The UID that sorts before all others. No object has it.
     pub(crate) fn lowest() -> Self {
         Self(Repr::Text(Arc::default()))
     }
 
-    /// Returns how many bytes it takes beside its place.
+    /// The memory in bytes, without the value itself.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {
             Repr::Uuid(..) => 0,
@@ -77,7 +76,7 @@ impl CompactUid {
         }
     }
 
-    /// Returns the text, which is written to `buffer` where it is not kept.
+    /// Returns the text, which is written to `buffer` if the UID is a UUID.
     fn text<'a>(&'a self, buffer: &'a mut [u8; LENGTH]) -> &'a str {
         let (high, low) = match &self.0 {
             Repr::Uuid(high, low) => (*high, *low),
@@ -141,7 +140,7 @@ impl fmt::Display for CompactUid {
     }
 }
 
-/// Returns the digits of a UUID that is written in lower case, which its text follows from.
+/// Returns the digits of a UUID in lower case; `None` for any other text.
 fn digits(text: &str) -> Option<(u64, u64)> {
     let bytes: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
     if DASHES.iter().any(|at| bytes[*at] != b'-') {
@@ -153,7 +152,7 @@ fn digits(text: &str) -> Option<(u64, u64)> {
     Some((high, fourth? << 48 | fifth?))
 }
 
-/// Returns the number that hexadecimal digits in lower case write.
+/// Parses hexadecimal digits in lower case.
 fn number(digits: &[u8]) -> Option<u64> {
     let values = digits.iter().map(|digit| VALUES[usize::from(*digit)]);
     let (number, all) = values.fold((0, 0), |(number, all), value| {
@@ -162,7 +161,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     (all < 16).then_some(number)
 }
 
-/// Returns the value of each byte as a digit, and 255 for those that are none.
+/// The value of each byte as a digit; 255 if the byte is no digit.
 const fn values() -> [u8; 256] {
     let (mut values, mut value) = ([u8::MAX; 256], 0);
     while value < 16 {

@@ -1,25 +1,25 @@
-//! What decisions are made by.
+//! The settings of a controller that affect its decisions.
 
 use crate::{names::NameSeed, object::Span};
 
-/// What decisions are made by.
+/// The settings of a controller that affect its decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How many creates or deletes one sync may decide; upstream: 500.
+    /// The maximum number of creates or deletes of one sync; upstream: 500.
     pub burst_replicas: u32,
-    /// How many creates slow start begins with; upstream: 1.
+    /// The number of creates in the first round of slow start; upstream: 1.
     pub slow_start_initial: u32,
-    /// Whether deletes carry the version as a further precondition.
+    /// Whether deletes have the resource version as a further precondition.
     pub delete_by_version: bool,
-    /// How many operations may be in flight at once over all ReplicaSets; further batches wait their turn.
+    /// The maximum number of operations in flight over all ReplicaSets. Further batches wait.
     pub operations_in_flight_max: usize,
-    /// How many pods one batch may adopt and release, so that it fits a frame of the stream; the rest follows in the same sync.
+    /// The maximum number of pods that one batch adopts and releases, so that it fits a frame. The same sync continues with the rest.
     pub claims_max: usize,
-    /// The longest delay between two tries of a ReplicaSet whose writes are refused; upstream: 1000 seconds.
+    /// The maximum delay between two attempts for a ReplicaSet whose writes are refused; upstream: 1000 seconds.
     pub backoff_max: Span,
-    /// Whether creates of a ReplicaSet back off whose pods do not last; upstream's do not.
+    /// Whether creates back off for a ReplicaSet whose pods do not last. Upstream has no such back-off.
     pub create_back_off: bool,
-    /// Where new pods' names begin. Each session has its own, so that names are not used again.
+    /// The seed of the names of new pods. Each session has its own, so that sessions do not reuse names.
     pub names: NameSeed,
 }
 

@@ -1,23 +1,24 @@
-//! What the stream has shown of each kind, against what we have written (spec 5.2).
+//! The versions that the stream has shown of each kind, compared with the server's own writes (spec 5.2).
 //!
-//! Outcomes enter the view at once, so no decision waits for the stream. What is checked here is that lists are not older than our
-//! writes, and that the stream shows our writes in time: if not, the agent is asked for a fresh list, and nothing is done blindly.
+//! Outcomes enter the view at once, so no decision waits for the stream. This module checks that lists are not older than our writes, and
+//! that the stream shows our writes in time. If it does not, the server requests a new list from the agent.
 
 use crate::object::{ByKind, Kind, ResourceVersion, Span, Timestamp};
 
-/// How long the stream may take to show a write: the time after which upstream's expectations expire (spec 4).
+/// The maximum time until the stream shows a write: the time after which upstream's expectations expire (spec 4).
 pub(crate) const UNSEEN_MAX: Span = Span::seconds(5 * 60);
 
-/// One kind's versions.
+/// The versions of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Versions {
     seen: Option<ResourceVersion>,
     written: Option<ResourceVersion>,
     /// The version of the last complete list that had one.
     listed: Option<ResourceVersion>,
-    /// What the stream had shown before that list, if the list is older: an agent that goes on from its list shows it again.
+    /// The version that the stream had shown before that list, if the list is older. An agent that continues from its list shows the
+    /// versions in between again.
     repeated: Option<ResourceVersion>,
-    /// A write that the stream has not shown, and since when it is awaited.
+    /// A write that the stream has not shown, with the start of the wait.
     awaited: Option<(ResourceVersion, Timestamp)>,
 }
 
@@ -44,7 +45,7 @@ impl Consistency {
         }
     }
 
-    /// Notes a complete list. One without a version is trusted to show everything (spec 5.2).
+    /// Records a complete list. The server trusts a list without a version to show everything (spec 5.2).
     pub(crate) fn listed(&mut self, kind: Kind, list: Option<ResourceVersion>) {
         let is_older = self.is_older(kind, list);
         let versions = self.0.of_mut(kind);
@@ -55,27 +56,25 @@ impl Consistency {
         }
     }
 
-    /// Returns the version of the last complete list of a kind.
     pub(crate) const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
         self.0.of(kind).listed
     }
 
-    /// Returns whether a list of this version is older than what the stream had shown when it began.
+    /// Whether a list of this version is older than the stream was when the list began.
     pub(crate) fn is_older(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
         list.is_some() && list < self.0.of(kind).seen
     }
 
-    /// Returns whether the stream has shown everything up to this version.
+    /// Whether the stream has shown everything up to this version.
     pub(crate) fn has_passed(&self, kind: Kind, version: Option<ResourceVersion>) -> bool {
         version.is_some() && version <= self.0.of(kind).seen
     }
 
-    /// Returns whether the stream shows this version again, after a list that was older than the stream.
+    /// Whether the stream shows this version again, after a list that was older than the stream.
     pub(crate) fn is_repeated(&self, kind: Kind, version: Option<ResourceVersion>) -> bool {
         version.is_some() && version <= self.0.of(kind).repeated
     }
 
-    /// Notes a write of ours.
     pub(crate) fn wrote(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         let versions = self.0.of_mut(kind);
         versions.written = versions.written.max(version);
@@ -84,7 +83,7 @@ impl Consistency {
         }
     }
 
-    /// Returns whether a list of this version shows all our writes. Unknown versions are trusted (spec 5.2).
+    /// Whether a list of this version shows all our writes. The server trusts unknown versions (spec 5.2).
     pub(crate) fn covers(&self, kind: Kind, list: Option<ResourceVersion>) -> bool {
         list.is_none()
             || self
@@ -94,17 +93,16 @@ impl Consistency {
                 .is_none_or(|written| list >= Some(written))
     }
 
-    /// Returns the newest version that the stream has shown.
     pub(crate) const fn seen(&self, kind: Kind) -> Option<ResourceVersion> {
         self.0.of(kind).seen
     }
 
-    /// Returns the newest version of the view: shown by the stream or by an outcome.
+    /// The newest version of the view, from the stream or from an outcome.
     pub(crate) fn view(&self, kind: Kind) -> Option<ResourceVersion> {
         self.0.of(kind).seen.max(self.0.of(kind).written)
     }
 
-    /// Returns the kinds whose stream is overdue, and gives each another term.
+    /// Returns the kinds whose stream is overdue, and restarts the time limit of each.
     pub(crate) fn overdue(&mut self, now: Timestamp) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for kind in [Kind::Pod, Kind::ReplicaSet] {
@@ -118,7 +116,6 @@ impl Consistency {
         kinds
     }
 
-    /// Returns when a kind's stream will be overdue.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let kinds = [Kind::Pod, Kind::ReplicaSet].into_iter();
         let awaited = kinds.filter_map(|kind| self.0.of(kind).awaited);

@@ -1,4 +1,4 @@
-//! The state machine: events and outcomes in by `handle_*`, batches and reports out by `poll_*`, time as an argument.
+//! The state machine. It takes events and outcomes by `handle_*` and gives batches and reports by `poll_*`. The time is an argument.
 
 mod cluster_change;
 mod events;
@@ -37,40 +37,38 @@ use crate::{
     sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, rank::RankedPod},
 };
 
-/// How many syncs may wait for room before no other begins.
+/// At this number of syncs that wait for room, no other sync begins.
 const WITHOUT_ROOM_MAX: usize = 64;
 
 /// Decides for one cluster.
 ///
-/// Time never goes back here: a `now` that is earlier than one given before counts as that one, since availability is counted forward.
+/// Time never goes back here, since availability is counted forward. A `now` before an earlier `now` counts as the earlier one.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: Config,
     pub(crate) index: Index,
     pub(crate) queue: Queue,
     pub(crate) reports: VecDeque<ControllerReport>,
-    /// The lists that the agent must be asked for, and why.
+    /// The lists to request from the agent, with the cause.
     requests: BTreeMap<Kind, String>,
-    /// Why ReplicaSets are left alone.
     quarantined: BTreeMap<SetId, String>,
-    /// The ReplicaSets that have too few or too many pods.
+    /// The ReplicaSets with missing or surplus pods.
     miscounted: Unconverged,
-    /// The ReplicaSets that have the desired number of pods, of which not all are available.
+    /// The ReplicaSets with the desired number of pods, of which some are not available.
     unavailable: Unconverged,
-    /// What held back the last attempts.
     obstacles: Obstacles,
     consistency: Consistency,
     lists: Progress,
-    /// The syncs that wait for their batch in flight.
+    /// The syncs with a batch in flight.
     running: BTreeMap<SetId, RunningSync>,
-    /// The uids of ReplicaSets that are gone, or were for a while, with batches in flight.
+    /// The UIDs of ReplicaSets that were deleted while they had batches in flight, even if they came back.
     abandoned: BTreeSet<Uid>,
     in_flight: InFlight,
-    /// The syncs whose batch is answered, and which wait for a list.
+    /// The syncs that wait for a list after the outcomes of their batch.
     waiting: BTreeMap<SetId, ListWait>,
-    /// The syncs whose batch is answered, and which go on before others begin.
+    /// The syncs whose batch has all its outcomes. They continue before other syncs begin.
     answered: VecDeque<(SetId, BatchResult)>,
-    /// The sync whose next batch is a status that found no room.
+    /// The sync whose next batch, a status write, found no room.
     status_without_room: Option<ReadySync>,
     /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
     without_room: VecDeque<(ReadySync, usize)>,
@@ -86,21 +84,21 @@ struct RunningSync {
     step: SyncStep,
 }
 
-/// A sync that can go on: from its beginning, or from a step whose batch is answered.
+/// A sync that can continue: from its beginning, or from a step whose batch has all its outcomes.
 #[derive(Clone, Debug)]
 struct ReadySync {
     set: SetId,
     answered: Option<(SyncStep, BatchResult)>,
 }
 
-/// Answers questions about a controller. Changes nothing.
+/// Answers questions about a controller, without changing it.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspect<'a>(&'a Controller);
 
 // === impl Controller ===
 
 impl Controller {
-    /// Returns a controller that knows nothing; it decides nothing until a snapshot of both kinds is complete.
+    /// Creates a controller without objects. It decides nothing until the snapshots of both kinds are complete.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -127,31 +125,31 @@ impl Controller {
         }
     }
 
-    /// Returns whether both kinds are complete.
+    /// Whether both kinds have been listed.
     #[must_use]
     pub const fn is_synced(&self) -> bool {
         self.lists.is_synced()
     }
 
-    /// Returns the newest version seen of a kind.
+    /// The newest version seen of a kind.
     #[must_use]
     pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
         self.consistency.seen(kind)
     }
 
-    /// Returns the version of the last complete list of a kind that had one.
+    /// The version of the last complete list of a kind that had a version.
     #[must_use]
     pub const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
         self.consistency.last_list(kind)
     }
 
-    /// Returns whether nothing is missing from the view: both kinds complete, and no list open.
+    /// Whether the view is complete: both kinds have been listed, and no list is open.
     #[must_use]
     pub const fn is_view_whole(&self) -> bool {
         self.lists.is_whole()
     }
 
-    /// Returns whether a list of a kind has been complete.
+    /// Whether a kind has been listed.
     #[must_use]
     pub const fn is_listed(&self, kind: Kind) -> bool {
         self.lists.is_listed(kind)
@@ -165,19 +163,19 @@ impl Controller {
         self.clock
     }
 
-    /// Returns a view of all that is known, queued and in flight.
+    /// Read access to everything known, queued and in flight.
     #[must_use]
     pub const fn inspect(&self) -> Inspect<'_> {
         Inspect(self)
     }
 
-    /// Asks for a list, whether one was asked for or not.
+    /// Requests a list, even if one is requested already.
     fn request_list(&mut self, kind: Kind, cause: &str) {
         self.lists.request(kind);
         self.requests.insert(kind, cause.to_owned());
     }
 
-    /// Lets time pass: delayed keys become due, and a stream that does not show our writes is asked for a list.
+    /// Advances the time: delayed keys become due, and the controller requests a list if the stream does not show our writes.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let now = self.tick(now);
         self.queue.handle_timeout(now);
@@ -186,9 +184,9 @@ impl Controller {
         }
     }
 
-    /// Returns the next batch to send, or `None` when there is nothing to do now.
+    /// Returns the next batch to send; `None` if there is nothing to do now.
     ///
-    /// Every operation of it must be answered by [`Self::handle_outcome`].
+    /// [`Self::handle_outcome`] must receive an outcome for each of its operations.
     pub fn poll_batch(&mut self, now: Timestamp) -> Option<Batch> {
         self.handle_timeout(now);
         let now = self.clock;
@@ -252,8 +250,8 @@ impl Controller {
         }
     }
 
-    /// Returns the next sync that can continue, and whether it was the first of those that wait for room. No sync begins while many wait
-    /// for room.
+    /// Returns the next sync that can continue, and whether it was the first sync in the queue for room. No sync begins while many wait for
+    /// room.
     fn next_due(&mut self, now: Timestamp) -> Option<(ReadySync, bool)> {
         let max = self.config.operations_in_flight_max;
         let first = self.without_room.front();
@@ -275,20 +273,20 @@ impl Controller {
         Some((due, false))
     }
 
-    /// Begins or continues a sync. A ReplicaSet that is gone or quarantined is left alone.
+    /// Begins or continues a sync. Skips a ReplicaSet that is gone or quarantined.
     fn advance(&mut self, now: Timestamp, ready: ReadySync, adoptable: &[PodId]) -> Next {
         let ReadySync { set: id, answered } = ready;
         let Some(set) = self.index.set_mut(id) else {
             return Next::Finished(SyncResult::default());
         };
         set.note_convergence(now);
-        // Pods of a ReplicaSet that is being deleted are left alone.
+        // The controller leaves alone the pods of a ReplicaSet that is being deleted.
         let lacks = set.unconverged_since().is_some() && !set.object.deleting;
         let miscounted = set.surplus() != 0;
         self.miscounted.note(now, id, lacks && miscounted);
         self.unavailable.note(now, id, lacks && !miscounted);
         if self.abandoned.contains(&set.object.key.uid) {
-            // It is back, and its batch in flight: the last outcome queues it.
+            // The ReplicaSet is back, and its batch is in flight. The last outcome queues the ReplicaSet.
             return Next::Finished(SyncResult::default());
         }
         if let Err(quarantine) = &set.object.selector {
@@ -415,12 +413,12 @@ impl Controller {
         self.queue.done(id);
     }
 
-    /// Returns the next report, the oldest first. They are drained after every step.
+    /// Returns the next report, the oldest first. The caller drains the reports after every step.
     pub fn poll_report(&mut self) -> Option<ControllerReport> {
         self.reports.pop_front()
     }
 
-    /// Returns the next kind of which the agent must be asked for a list, and why. Once a list begins, it is not asked for.
+    /// Returns the next kind to request a list of, with the cause. A request ends when a list begins.
     pub fn poll_request(&mut self) -> Option<(Kind, String)> {
         self.requests.pop_first()
     }

@@ -1,4 +1,4 @@
-//! One decision from a snapshot: the same machine, fed once and polled to rest. There is no second algorithm.
+//! One decision from a snapshot: the same state machine gets the snapshot once and runs until it is idle. There is no second algorithm.
 
 use std::{borrow::Cow, cmp::Ordering, fmt::Debug, sync::Arc};
 
@@ -17,17 +17,17 @@ use crate::{
     report::{ControllerReport, Decision},
 };
 
-/// The version of what a decision on the side writes: later than any of the snapshot.
+/// The version of the writes of such a decision: later than any version of the snapshot.
 const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
-/// A decision was not needed any more before it was made.
+/// The caller ended a computation before it had a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// Decides for one ReplicaSet from a snapshot, all operations taken to succeed.
+/// Decides for one ReplicaSet from a snapshot, if all operations succeed.
 ///
-/// `None` if there is no such ReplicaSet in `replica_sets`. The order of the input does not matter. New pods get the names that are
-/// free first, whatever the configuration says of them.
+/// Returns `None` if the ReplicaSet is not in `replica_sets`. The order of the input does not matter. New pods get the first free names,
+/// whatever the configuration says about names.
 #[must_use]
 pub fn decide(
     now: Timestamp,
@@ -39,10 +39,10 @@ pub fn decide(
     decide_while(now, config, (namespace, name), replica_sets, pods, &|| true).unwrap_or(None)
 }
 
-/// Decides as [`decide`] does, for as long as `go_on` says so: it is asked before each object and each step.
+/// Decides as [`decide`] does, while `go_on` returns `true`. It calls `go_on` before each object and each step.
 ///
 /// # Errors
-/// If `go_on` ended it.
+/// If `go_on` ended the computation.
 pub fn decide_while(
     now: Timestamp,
     config: Config,
@@ -65,7 +65,7 @@ pub fn decide_while(
     run(now, &mut controller, id, go_on)
 }
 
-/// Returns a controller that has been listed these objects, in an order of their own.
+/// Creates a controller from complete lists of these objects, in an order that does not depend on the input.
 pub(crate) fn listed(
     now: Timestamp,
     config: Config,
@@ -90,8 +90,8 @@ pub(crate) fn listed(
     Ok(controller)
 }
 
-/// Orders objects by their place, and those that are listed twice by all that they say, so that the order of the input does not decide
-/// which one counts.
+/// Sorts objects by their place, and objects listed twice by all their values, so that the order of the input does not decide which one
+/// counts.
 fn sort<T: Debug>(objects: &mut [T], by_place: impl Fn(&T, &T) -> Ordering) {
     objects.sort_by(&by_place);
     for twice in objects.chunk_by_mut(|a, b| by_place(a, b) == Ordering::Equal) {
@@ -123,12 +123,11 @@ fn list(
     Ok(())
 }
 
-/// Returns an error where it is not to go on.
 pub(crate) fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
     if go_on() { Ok(()) } else { Err(Interrupted) }
 }
 
-/// Lets one sync run to its end and gathers what it wanted.
+/// Runs one sync to its end and collects its actions.
 fn run(
     now: Timestamp,
     controller: &mut Controller,
@@ -158,7 +157,7 @@ fn run(
         check(go_on)?;
         succeed(now, controller, &batch);
         decision.gather(batch);
-        // What its own operations woke belongs to the next sync.
+        // The keys that its own operations queued belong to the next sync.
         controller.queue.clear();
     }
     decision.conclude(controller);
@@ -186,7 +185,7 @@ pub(crate) fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch
     }
 }
 
-/// Returns the object as an operation would leave it, at this version.
+/// Returns the object after an operation, at this version.
 fn after(
     controller: &Controller,
     batch: &Batch,
@@ -241,7 +240,7 @@ fn created(name: &Arc<str>, set: &ReplicaSet, version: ResourceVersion) -> Pod {
     }
 }
 
-/// Returns the controller reference that a pod of the ReplicaSet bears (spec 5.3).
+/// The controller reference of a pod of the ReplicaSet (spec 5.3).
 fn reference(key: &Key) -> OwnerReference {
     OwnerReference {
         api_version: "apps/v1".into(),
@@ -273,7 +272,7 @@ impl Decision {
         }
     }
 
-    /// Takes over what the reports say.
+    /// Takes the results from the reports.
     fn conclude(&mut self, controller: &mut Controller) {
         while let Some(report) = controller.poll_report() {
             match report {

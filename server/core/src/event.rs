@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// What the agent saw in its cluster.
+/// An event that the agent saw in its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The list of a kind begins; an unfinished one is abandoned.
@@ -16,32 +16,32 @@ pub enum Event {
     SnapshotEnd {
         /// The kind.
         kind: Kind,
-        /// The version of the list; `None` where the agent has none.
+        /// The version of the list; `None` if the agent has none.
         version: Option<ResourceVersion>,
     },
-    /// A pod is like this: inside a snapshot a member of it, outside a change.
+    /// A pod has this state: inside a snapshot a member of the list, outside a change.
     PodApplied(Pod),
-    /// A ReplicaSet is like this.
+    /// A ReplicaSet has this state.
     ReplicaSetApplied(Box<ReplicaSet>),
-    /// A pod is gone.
+    /// A pod was deleted.
     PodDeleted {
         /// Its namespace.
         namespace: Arc<str>,
         /// Its name.
         name: Arc<str>,
-        /// Its uid; another known uid is left alone.
+        /// Its UID. A known pod with another UID stays.
         uid: CompactUid,
         /// The version of the deletion.
         version: Option<ResourceVersion>,
     },
-    /// A ReplicaSet is gone.
+    /// A ReplicaSet was deleted.
     ReplicaSetDeleted {
-        /// Which.
+        /// The ReplicaSet.
         key: Key,
         /// The version of the deletion.
         version: Option<ResourceVersion>,
     },
-    /// Everything of a kind up to a version has been shown.
+    /// The stream has shown everything of a kind up to a version.
     Bookmark {
         /// The kind.
         kind: Kind,
@@ -50,34 +50,34 @@ pub enum Event {
     },
 }
 
-/// What became of one operation of a batch.
+/// The outcome of one operation of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The batch.
     pub batch: BatchId,
     /// The number of the operation in its batch, from 0.
     pub operation: u32,
-    /// What became of it.
+    /// The result of the operation.
     pub result: OperationResult,
 }
 
 /// The effect of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationResult {
-    /// It took effect, or the wanted state was there already.
+    /// It took effect, or the desired state existed already.
     Done {
-        /// The version of the write, where the cluster says it.
+        /// The version of the write, if the cluster reported it.
         version: Option<ResourceVersion>,
-        /// The object after the write. Without it the ReplicaSet waits for a list that begins later.
+        /// The object after the write. Without it, the ReplicaSet waits for a list that begins later.
         after: Option<After>,
     },
     /// It failed.
     Failed {
-        /// What kind of failure.
+        /// The kind of failure.
         class: FailureClass,
-        /// The cluster's words.
+        /// The message of the cluster.
         message: String,
-        /// How long the cluster asked to wait.
+        /// The delay that the cluster asked for.
         retry_after: Option<Span>,
     },
     /// The agent did not start it.
@@ -91,11 +91,11 @@ pub enum After {
     Pod(Box<Pod>),
     /// The ReplicaSet after a status write.
     ReplicaSet(Box<ReplicaSet>),
-    /// The pod is gone at once.
+    /// The pod was deleted at once.
     Gone,
 }
 
-/// What kind of failure; see `FailureClass` of the contract.
+/// The kind of failure; see `FailureClass` of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     missing_docs,
@@ -121,8 +121,8 @@ pub enum FailureClass {
 pub enum NotStarted {
     /// Slow start stopped at an earlier failure.
     SlowStart,
-    /// The guard did not hold, in the words of the agent; empty where it gave none.
+    /// The guard was not met, with the message of the agent; empty if it gave none.
     Guard(String),
-    /// The agent drains or only watches.
+    /// The agent drains, or only watches.
     NotEnforcing,
 }

@@ -1,4 +1,4 @@
-//! From a change to the keys that it queues, branch by branch as upstream's event handlers (spec 3.2–3.6).
+//! The keys that a change queues, branch by branch as in upstream's event handlers (spec 3.2–3.6).
 
 use crate::{
     index::{Index, PodChange, PodFacts, SetId},
@@ -10,32 +10,31 @@ use crate::{
 pub(crate) enum Enqueue {
     /// At once.
     Now(SetId),
-    /// After a while: when the pod will be available.
+    /// After a delay: when the pod becomes available.
     After(SetId, Span),
 }
 
-/// How many keys a change of a pod queues for its owners at most: of the one that lost it, and of the one that has it, at once and later.
+/// The maximum number of keys that a change of a pod queues for its owners: the former owner, and the current owner at once and later.
 const OWNERS_MAX: usize = 3;
 
-/// What a change of a pod means.
+/// The ReplicaSets that a change of a pod affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Affected {
-    /// The owners to sync, in this order; most changes have one, so there is no list of its own for it.
+    /// The owners to sync, in this order. Most changes have one, so the array needs no allocation.
     owners: [Option<Enqueue>; OWNERS_MAX],
-    /// Of an orphan: the ReplicaSets that match (spec 3.3), which are synced next.
+    /// For an orphan, the ReplicaSets that match it (spec 3.3), which are synced next.
     selecting: Vec<SetId>,
 }
 
 // === impl Affected ===
 
 impl Affected {
-    /// Returns the keys to sync, in order.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Enqueue> {
         let selecting = self.selecting.iter().copied().map(Enqueue::Now);
         self.owners.iter().flatten().copied().chain(selecting)
     }
 
-    /// Of an orphan: returns how many ReplicaSets match.
+    /// For an orphan, the number of ReplicaSets that match it.
     pub(crate) const fn matches(&self) -> usize {
         self.selecting.len()
     }
@@ -47,7 +46,6 @@ impl Affected {
     }
 }
 
-/// Returns what a change of a pod queues.
 pub(crate) fn pod_changed(index: &Index, change: &PodChange) -> Affected {
     match (&change.old, &change.new) {
         (None, Some(new)) => pod_added(index, new),
@@ -70,8 +68,8 @@ fn pod_added(index: &Index, pod: &PodFacts) -> Affected {
     }
 }
 
-/// Upstream looks at a deletion first and then at nothing else (spec 3.5). Here several changes may come as one, so the owner that the
-/// pod has lost is queued before anything else is looked at: its counts differ whatever happened besides.
+/// Upstream handles a deletion first and then nothing else (spec 3.5). Here several changes may come as one, so the owner that lost the pod
+/// is queued first: its counts differ in any case.
 fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     let labels_changed = old.labels != new.labels;
     let owner_changed = old.controller != new.controller;
@@ -92,14 +90,13 @@ fn pod_updated(index: &Index, old: &PodFacts, new: &PodFacts) -> Affected {
     affected
 }
 
-/// Queues the ReplicaSet that the pod's controller reference resolves to.
 fn queue_owner(pod: &PodFacts) -> Affected {
     let mut affected = Affected::default();
     affected.queue(pod.owner.map(Enqueue::Now));
     affected
 }
 
-/// Queues an owner once more when a pod that has become ready becomes available.
+/// Queues an owner again for the time at which a pod that has become ready becomes available.
 fn availability(index: &Index, id: SetId) -> Option<Enqueue> {
     let seconds = index.set(id)?.object.min_ready_seconds;
     (seconds > 0).then(|| Enqueue::After(id, Span::seconds(i64::from(seconds))))

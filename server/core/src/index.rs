@@ -1,8 +1,8 @@
-//! Everything the core knows of the cluster, found by name, owner, label and sibling, and counted as it changes.
+//! Everything the core knows of the cluster, indexed by name, owner, label and sibling, with counts that each change updates.
 //!
-//! **Invariant:** a change of one pod costs the same however many pods its ReplicaSet has.
-//! **Invariant:** an object never goes back to an older version, and one that is known to be gone never comes back: until the stream has passed
-//! its end it is remembered, and after that an unknown object of a passed version is one that is gone.
+//! **Invariant:** the cost of a change of one pod does not depend on the number of pods of its ReplicaSet.
+//! **Invariant:** an object never goes back to an older version, and a deleted object never comes back. The index remembers a deleted
+//! object until the stream has passed its end. After that, an unknown object of a passed version is a deleted one.
 
 pub(crate) mod cluster;
 mod cost;
@@ -50,10 +50,10 @@ use crate::{
     pod_view::OwnerView,
 };
 
-/// The kind that a pod's owner must have to be one of ours; the group is not looked at (spec 3.3).
+/// The kind of an owner reference to a ReplicaSet; the API group is not checked (spec 3.3).
 pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
-/// Up to so many siblings are asked one by one whether they select a group.
+/// Up to this number of siblings, the index asks each of them whether it selects a group.
 const FEW_SIBLINGS: usize = 8;
 
 /// The objects of one cluster.
@@ -63,66 +63,66 @@ pub(crate) struct Index {
     pod_count: usize,
     groups: Groups,
     pub(crate) namespaces: Namespaces,
-    /// The pods that name a ReplicaSet as their controller that is not known.
+    /// The pods whose controller reference names an unknown ReplicaSet.
     owned_by_unknown: Map<Key, Vec<PodId>>,
     sets: BTreeMap<SetId, Box<Set>>,
     next_set: SetId,
-    /// The most pods that a ReplicaSet has had.
+    /// The largest number of pods that any ReplicaSet has had.
     largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: Map<Uid, Ids<SetId>>,
     owners: Owners,
     nodes: Nodes,
     tombstones: Tombstones,
-    /// What pods and ReplicaSets cost, beside what they share.
+    /// The memory of pods and ReplicaSets, without shared data.
     bytes: usize,
-    /// Where ReplicaSets begin among the names of their pods.
     names: NameSeed,
     /// The number of the last snapshot that began, of either kind.
     snapshot: u32,
     /// The number of the last snapshot of pods that began.
     pod_list: u32,
-    /// What lists have added since the last complete one although the stream had passed its version.
+    /// The pods that lists have added since the last complete list, although the stream had passed their versions.
     doubtful_pods: BTreeSet<PodId>,
     doubtful_sets: BTreeSet<SetId>,
 }
 
-/// What the handlers read of a pod before or after a change.
+/// The values of a pod, before or after a change, that the handlers read.
 #[derive(Clone, Debug)]
 pub(crate) struct PodFacts {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) labels: Labels,
     pub(crate) controller: Option<Arc<OwnerReference>>,
-    /// The ReplicaSet that the controller resolves to.
+    /// The ReplicaSet that the controller reference resolves to.
     pub(crate) owner: Option<SetId>,
     pub(crate) deleting: bool,
     pub(crate) ready: bool,
 }
 
-/// What to make of an object that is shown and not known.
+/// How to treat an object that is shown and not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfUnknown {
-    /// It is new.
+    /// The object is new.
     New,
-    /// In a list, and the stream has passed its version: gone if the list turns out to be older than the stream, else the stream lost it.
+    /// A list shows the object, and the stream has passed its version. If the list is older than the stream, the object is gone; if not,
+    /// the stream lost it.
     Doubtful,
-    /// Gone: the stream shows again what it has shown before.
+    /// The object is gone: the stream shows old events again.
     Gone,
 }
 
-/// What became of a pod that a create made.
+/// The state of a pod after its create.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart where it is returned"
 )]
 pub(crate) enum CreatedPod {
-    /// It is in the view, or another of its name is.
+    /// The pod, or another one of its name, is in the view.
     Known(PodUpdate),
-    /// It came and went.
+    /// The pod was created and is gone again.
     Gone,
-    /// The stream has passed it and has not shown it: a list must say what became of it.
+    /// The stream has passed the pod and has not shown it. A list must show its state.
     Unseen,
 }
 
@@ -131,11 +131,11 @@ pub(crate) enum CreatedPod {
 pub(crate) struct PodChange {
     pub(crate) old: Option<PodFacts>,
     pub(crate) new: Option<PodFacts>,
-    /// Of a pod that is a replica no longer, and was not asked to go: of which ReplicaSet, and how.
+    /// Of a pod that stopped being a replica without a request: its ReplicaSet, and how it ended.
     pub(crate) ended: Option<EndedReplica>,
 }
 
-/// A replica of a ReplicaSet that is one no longer.
+/// A pod that has stopped being a replica of its ReplicaSet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedReplica {
     pub(crate) set: SetId,
@@ -143,34 +143,32 @@ pub(crate) struct EndedReplica {
     pub(crate) ending: Ending,
 }
 
-/// What changes by a pod that is shown.
+/// The change of the index when a pod is shown.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is taken apart where it is returned"
 )]
 pub(crate) enum PodUpdate {
-    /// Nothing.
     Nothing,
-    /// Only the resource version. Carries the owner, if the pod has one that is known.
+    /// Only the resource version. Carries the owner, if the owner is known.
     Version(Option<SetId>),
-    /// The pod, and before it an older one of the same name that went.
+    /// The pod changed; before it, an older pod of the same name was removed.
     Changed(Option<PodChange>, PodChange),
 }
 
 /// A change of one ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SetChange {
-    /// It is known, added or changed or the same as before.
+    /// The ReplicaSet is known; it may be new, changed or the same as before.
     Applied(SetId),
-    /// It is gone.
     Removed(SetId),
 }
 
 // === impl Index ===
 
 impl Index {
-    /// Returns an index of nothing, whose ReplicaSets will name their pods by this seed.
+    /// Creates an empty index, whose ReplicaSets name their pods by this seed.
     pub(crate) fn new(names: NameSeed) -> Self {
         Self {
             names,
@@ -187,7 +185,7 @@ impl Index {
         self.snapshot
     }
 
-    /// Lets all be known for sure that lists have added.
+    /// Accepts all objects that lists have added.
     pub(crate) fn end_doubts(&mut self, kind: Kind) {
         match kind {
             Kind::Pod => self.doubtful_pods = BTreeSet::new(),
@@ -200,49 +198,41 @@ impl Index {
         self.snapshot
     }
 
-    /// Returns a pod.
     pub(crate) fn pod(&self, id: PodId) -> Option<&Entry> {
         self.pods.get(id)
     }
 
-    /// Returns a pod by name.
     pub(crate) fn pod_named(&self, namespace: &str, name: &str) -> Option<(PodId, &Entry)> {
         let id = self.namespaces.get(namespace)?.names.get(name)?.pod()?;
         Some((id, self.pod(id)?))
     }
 
-    /// Returns a ReplicaSet.
     pub(crate) fn set(&self, id: SetId) -> Option<&Set> {
         self.sets.get(&id).map(|set| &**set)
     }
 
-    /// Returns a ReplicaSet to change what is not counted.
+    /// Returns a ReplicaSet, to change values that are not counted.
     pub(crate) fn set_mut(&mut self, id: SetId) -> Option<&mut Set> {
         self.sets.get_mut(&id).map(|set| &mut **set)
     }
 
-    /// Returns a ReplicaSet by name.
     pub(crate) fn set_named(&self, namespace: &str, name: &str) -> Option<SetId> {
         self.namespaces.get(namespace)?.sets.get(name).copied()
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
         let shared = self.groups.bytes() + self.owners.bytes() + self.nodes.bytes();
         self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes()
     }
 
-    /// Returns how many pods there are.
     pub(crate) const fn pod_count(&self) -> usize {
         self.pod_count
     }
 
-    /// Returns the most pods that a ReplicaSet has had.
     pub(crate) const fn largest_set(&self) -> usize {
         self.largest_set
     }
 
-    /// Returns how many ReplicaSets there are.
     pub(crate) fn set_count(&self) -> usize {
         self.sets.len()
     }
@@ -272,8 +262,8 @@ impl Index {
         Some(id)
     }
 
-    /// Returns the ReplicaSets that a pod with these labels may be adopted by, in the order of their ids: valid, not empty, matching
-    /// (spec 3.3). A pod without labels has none.
+    /// Returns the ReplicaSets that may adopt a pod with these labels, in the order of their ids. Their selectors are valid, not empty, and
+    /// match (spec 3.3). A pod without labels has none.
     pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {
         let content = self.namespaces.get(namespace);
         let Some(content) = content.filter(|_| !labels.is_empty()) else {
@@ -287,7 +277,7 @@ impl Index {
         candidates.filter(matches).collect()
     }
 
-    /// Returns the orphans that the ReplicaSet selects, by name.
+    /// Returns the orphans that the ReplicaSet selects, sorted by name.
     pub(crate) fn adoptable(&self, id: SetId) -> Vec<PodId> {
         let set = self.set(id);
         let Some((set, selector)) = set.and_then(|set| Some((set, set.selector()?))) else {
@@ -297,7 +287,7 @@ impl Index {
         content.map_or_else(Vec::new, |content| content.orphans.selected(selector))
     }
 
-    /// Returns the ReplicaSets under the same controller as this one, itself included; none for one that stands alone (spec 7.3).
+    /// Returns the ReplicaSets under the same controller, this one included; none for a ReplicaSet without a controller (spec 7.3).
     pub(crate) fn siblings(&self, id: SetId) -> impl Iterator<Item = &Set> {
         let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
         let ids = owner.and_then(|owner| self.siblings.get(&owner.uid));
@@ -313,7 +303,7 @@ impl Index {
         counts
     }
 
-    /// Tells of active related pods by node, in several parts of each (spec 7.3).
+    /// Calls `count` with active related pods by node, possibly several times for a node (spec 7.3).
     pub(crate) fn for_related(&self, id: SetId, count: impl FnMut(Option<NodeId>, u32)) {
         let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
         let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
@@ -325,7 +315,7 @@ impl Index {
             .active_by_node(namespaces.into_iter(), is_related, count);
     }
 
-    /// Returns about how many times a sibling and a group are compared for that.
+    /// The approximate number of comparisons of a sibling with a group in [`Self::for_related`].
     pub(crate) fn related_looks(&self, id: SetId) -> usize {
         let set = self.set(id);
         let owner = set.and_then(|set| set.object.controller.as_ref());
@@ -350,43 +340,41 @@ impl Index {
         candidates.any(|id| siblings.contains(id) && selects(id))
     }
 
-    /// Returns the name of a node that has a pod.
     pub(crate) fn node(&self, id: NodeId) -> Option<&Arc<str>> {
         self.nodes.name(id)
     }
 
-    /// Returns how many active pods a node has, if none of them is ready and the node may be why.
+    /// Returns the number of active pods of a node, if none of them is ready and the node may be the cause.
     pub(crate) fn unready_pods_of(&self, id: NodeId) -> Option<u32> {
         self.nodes.unready_pods(id)
     }
 
-    /// Returns the active pods that the ReplicaSet owns and selects, in no particular but always the same order.
+    /// Returns the active pods that the ReplicaSet owns and selects, in an unspecified but stable order.
     pub(crate) fn active_pods(&self, id: SetId) -> impl Iterator<Item = (PodId, &Entry)> {
         let owned = self.set(id).into_iter().flat_map(|set| &set.owned);
         let pods = owned.filter_map(|id| Some((*id, self.pod(*id)?)));
         pods.filter(|(_, pod)| pod.counted.active)
     }
 
-    /// Returns the name of the node of a pod; `None` while it is unassigned.
+    /// Returns the name of the node of a pod; `None` while the pod is unassigned.
     pub(crate) fn node_of(&self, entry: &Entry) -> Option<&Arc<str>> {
         self.nodes.name(entry.node?)
     }
 
-    /// Returns how many pods a namespace has, those in the making included.
+    /// The number of pods of a namespace, including pods whose create is in flight.
     pub(crate) fn names_in(&self, namespace: &str) -> usize {
         self.namespaces
             .get(namespace)
             .map_or(0, |it| it.names.len())
     }
 
-    /// Returns the pods of a namespace, in no order. Its callers do not depend on the order.
+    /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
         let pods = names.into_iter().flatten().filter_map(|it| it.pod());
         pods.filter_map(|id| self.pod(id))
     }
 
-    /// Returns the namespace and the labels of a pod.
     pub(crate) fn group_of(&self, entry: &Entry) -> &PodGroup {
         self.groups.at(entry.group)
     }
@@ -419,22 +407,21 @@ impl Index {
         }
     }
 
-    /// Lets go of what is remembered of gone objects of a kind up to a version.
+    /// Forgets deleted objects of a kind up to a version.
     pub(crate) fn forget_gone(&mut self, kind: Kind, seen: ResourceVersion) {
         self.tombstones.forget(kind, seen);
     }
 
-    /// Lets go of what is remembered of gone objects of a kind without a version, of which a complete list knows nothing.
+    /// Forgets deleted objects of a kind without a version that a complete list did not contain.
     pub(crate) fn forget_unlisted(&mut self, kind: Kind, list: u32) {
         self.tombstones.forget_unversioned(kind, list);
     }
 
-    /// Returns whether a pod is known to be gone.
     pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
         self.tombstones.covers(Kind::Pod, &uid.0, None)
     }
 
-    /// Lets go of a gone pod whose outcomes have all come.
+    /// Forgets a deleted pod whose outcomes have all come.
     pub(crate) fn forget_gone_pod(&mut self, uid: &str) {
         self.tombstones.remove_unversioned(Kind::Pod, uid);
     }

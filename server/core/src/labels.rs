@@ -1,8 +1,8 @@
-//! Labels of an object, kept small: almost all have a few, and there are as many as objects.
+//! Labels of an object, kept small: almost all objects have a few labels.
 
 use std::sync::Arc;
 
-/// A label: its key and its value.
+/// A label: key and value.
 pub type Label = (Arc<str>, Arc<str>);
 
 /// Labels, sorted by key, each key once. A clone shares them.
@@ -12,36 +12,35 @@ pub struct Labels(Arc<[Label]>);
 // === impl Labels ===
 
 impl Labels {
-    /// Returns no labels.
+    /// Creates an empty set of labels.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the value of a key.
+    /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Arc<str>> {
         self.get_label(key).map(|(_, value)| value)
     }
 
-    /// Returns the label of a key.
     pub(crate) fn get_label(&self, key: &str) -> Option<&Label> {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         self.0.get(at.ok()?)
     }
 
-    /// Returns the labels in the order of their keys.
+    /// The labels in the order of their keys.
     pub fn iter(&self) -> std::slice::Iter<'_, Label> {
         self.0.iter()
     }
 
-    /// Returns how many labels there are.
+    /// The number of labels.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether there are none.
+    /// Whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -58,10 +57,10 @@ impl<'a> IntoIterator for &'a Labels {
 }
 
 impl FromIterator<Label> for Labels {
-    /// Collects labels in any order. Of several with the same key the last counts.
+    /// Collects labels in any order. Of several labels with the same key, the last counts.
     fn from_iter<I: IntoIterator<Item = Label>>(labels: I) -> Self {
         let mut labels: Vec<Label> = labels.into_iter().collect();
-        // Those that are sorted, each key once, are most.
+        // Most inputs are sorted already, with each key once.
         if !labels.is_sorted_by(|(left, _), (right, _)| left < right) {
             labels.reverse();
             labels.sort_by(|(left, _), (right, _)| left.cmp(right));

@@ -1,4 +1,4 @@
-//! Decides: the ReplicaSet controller of Kubernetes as one state machine without input or output of its own.
+//! Decides: the ReplicaSet controller of Kubernetes as one state machine without I/O.
 //!
 //! # Theory of operation
 //!
@@ -8,29 +8,30 @@
 //!  Outcome ───┴── the view shows it at once ────┘ the sync continues with its next step
 //! ```
 //!
-//! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` records events and decides nothing; `poll_batch` decides,
-//! one ReplicaSet at a time, and returns one action on it with its reasons. The action's outcomes come back by `handle_outcome`, enter
-//! the index as if the stream had shown them, and the ReplicaSet's sync continues: adopt and release, then create or delete, then the
-//! status. [`decide`] is the same machine fed once and polled to rest, for a decision from a snapshot.
+//! [`Controller`] holds one cluster's projected pods and ReplicaSets. `handle_*` records events without a decision. `poll_batch` decides
+//! for one ReplicaSet at a time, and returns one action on it with its reasons. `handle_outcome` takes the outcomes of the action into the
+//! index, as if the stream had shown them. Then the ReplicaSet's sync continues: adopt and release, then create or delete, then the status.
+//! [`decide`] runs the same machine on a snapshot until it is idle.
 //!
-//! Counts, ownership, availability and free names are updated as pods change, so a pod event costs the same in a ReplicaSet of ten
-//! pods and of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
+//! Counts, ownership, availability and free names are updated as pods change. So a pod event costs the same in a ReplicaSet of ten pods and
+//! of ten thousand. Only the choice of victims looks at all pods of a ReplicaSet.
 //!
-//! **Invariant:** nothing is decided while a list of either kind is incomplete, nor before both have been complete once.
-//! **Invariant:** the view is never older than what outcomes have shown; an older list is not used and an older event changes nothing.
-//! **Invariant:** what the view does not know and the stream has passed is gone, and no older list or event brings it back: all that is shown
-//! between the last tombstone and the end of the stream is known. A list that is newer than the stream is believed all the same.
-//! **Invariant:** where an outcome did not carry the object after its write, or a created pod that the stream has passed and not shown, its
-//! ReplicaSet waits for a list that began later, and no other does. Nothing is created on the strength of such a write.
+//! **Invariant:** the controller decides nothing while a list of either kind is incomplete, nor before both have been complete once.
+//! **Invariant:** the view is never older than the outcomes; the controller does not use an older list, and an older event changes nothing.
+//! **Invariant:** an object that the view does not know and the stream has passed is gone, and no older list or event brings it back. Every
+//! object shown between the last tombstone and the end of the stream is known. A list that is newer than the stream is believed all the
+//! same.
+//! **Invariant:** a ReplicaSet waits for a list that began later in two cases only. An outcome did not carry the object after its write, or
+//! the stream has passed a created pod and not shown it. Nothing is created on the strength of such a write.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
-//! **Invariant:** a ReplicaSet that cannot be understood is left alone and said so, and harms no other.
+//! **Invariant:** a ReplicaSet that cannot be understood is left alone and reported, and harms no other.
 //!
-//! Deliberately outside: sockets, time, logs (there are [`ControllerReport`]s), checking of objects (what has these types is valid; selectors and names of pods check their own syntax), and how
-//! an action is carried out: slow start and its stop rules belong to the agent.
+//! Deliberately outside: sockets, time, logs (there are [`ControllerReport`]s) and the validation of objects, except for the syntax of
+//! selectors and names of pods. The agent executes the actions, with slow start and its stop rules.
 //!
-//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which says how upstream behaves; W… are upstream's
-//! known weaknesses (spec 13), from which docs/architecture.md lists the departures.
+//! Numbers in parentheses, as in "(spec 5.3)", are paragraphs of docs/spec.md, which describes upstream. W… are upstream's known weaknesses
+//! (spec 13); docs/architecture.md lists the departures.
 
 mod batch;
 mod compact_uid;

@@ -1,12 +1,12 @@
-//! Names of new pods, chosen here so that a create that is repeated meets the pod that the first one made, and never used again.
+//! Names of new pods. The server chooses them, so that a repeated create meets the pod of the first one, and does not reuse them.
 //!
-//! A name is a base of at most 58 bytes and a suffix of 5 characters, as the API server forms them (spec 6.3). Suffix k of a
-//! ReplicaSet is a permutation of all 27^5 suffixes, keyed by its uid: `index = (factor · k + offset) mod 27^5`. So the names
-//! of one ReplicaSet never collide with each other, and a name tells its k back.
+//! A name is a base of at most 58 bytes and a suffix of 5 characters, as in the API server (spec 6.3). Suffix k of a ReplicaSet is a
+//! permutation of all 27^5 suffixes, keyed by its UID: `index = (factor · k + offset) mod 27^5`. So the names of one ReplicaSet never
+//! collide with each other, and k follows from a name.
 //!
-//! A session begins at its own k ([`NameSeed`]) and only counts up, modulo 27^5. So a name repeats after 27^5 others, or where two
-//! sessions begin so close to each other that the later one reaches names of the earlier one; with n names in all, the chance is about
-//! n in 14 million. Within a session a name is used again only while no create of it is known to have made a pod.
+//! A session begins at its own k ([`NameSeed`]) and only counts up, modulo 27^5. A name repeats after 27^5 others, or if two sessions begin
+//! so close to each other that the later one reaches names of the earlier one. With n names in all, the chance is about n in 14 million.
+//! Within a session, a name is reused only while no create of it is known to have made a pod.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,24 +15,23 @@ use crate::{object::Uid, syntax::is_subdomain};
 /// The API server's alphabet: no vowels, so no words; no digits that look like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// How many characters of a name are the suffix.
+/// The number of characters of the suffix.
 pub(crate) const SUFFIX_LENGTH: usize = 5;
 
-/// The API server cuts the rest so that the name fits 63 characters.
+/// The maximum length of the base in bytes: the API server cuts it so that the name fits 63 characters.
 const BASE_LENGTH_MAX: usize = 58;
 
-/// How many suffixes there are.
 const SUFFIXES: u32 = 27_u32.pow(5);
 
-/// The same, for reckoning with products.
+/// The number of suffixes, for calculations with products.
 const MODULUS: u64 = 27_u64.pow(5);
 
-/// Where a session begins among the names of its ReplicaSets. The default begins at the first name of each, as a decision from a
-/// snapshot does: what it names is what is free first.
+/// Where a session begins among the names of its ReplicaSets. The default begins at the first name of each, for decisions from a snapshot:
+/// these use the first free names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameSeed(Option<u64>);
 
-/// Gives names out, each in amortised constant time.
+/// Gives names out, each in amortized constant time.
 ///
 /// **Invariant:** a name is given out again only if no create of it is known to have taken effect, or all others were given out.
 #[derive(Clone, Debug)]
@@ -40,16 +39,16 @@ pub(crate) struct NameCursor {
     suffixes: Suffixes,
     /// The k of the next name.
     next: u32,
-    /// Tried, and not known to have made a pod: these come before every other name. With each, how many creates of it went unanswered.
+    /// Names that are not known to have made a pod, with the number of unanswered creates of each. They come before every other name.
     retries: BTreeMap<u32, u32>,
 }
 
-/// Who uses a name.
+/// The use of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameUse {
     /// Nothing in the view.
     Free,
-    /// A pod in the view has it, of whatever phase or owner.
+    /// A pod in the view has it, in any phase and with any owner.
     Taken,
     /// An operation in flight has it.
     InFlight,
@@ -63,13 +62,13 @@ struct Suffixes {
     inverse: u64,
 }
 
-/// A name under construction, so that trying one costs no allocation.
+/// A name under construction, so that a test of a name costs no allocation.
 struct Name {
     text: String,
     base_length: usize,
 }
 
-/// Returns what `generateName` is set to: the name and a dash, unless that cannot begin a pod's name (spec 6.3).
+/// Returns the `generateName`: the name and a dash, unless that cannot begin a pod's name (spec 6.3).
 #[must_use]
 pub(crate) fn generate_name(replica_set_name: &str) -> Arc<str> {
     let prefix = format!("{replica_set_name}-");
@@ -89,15 +88,14 @@ pub(crate) fn base(generate_name: &str) -> &str {
 // === impl NameSeed ===
 
 impl NameSeed {
-    /// Returns the seed of a session: another one for another epoch or session.
+    /// The seed of a session. Another epoch or session has another seed.
     #[must_use]
     pub fn of_session(epoch: i64, session_id: &str) -> Self {
         let epoch = finish(epoch.cast_unsigned());
         Self(Some(finish(epoch ^ fnv1a(session_id.as_bytes()))))
     }
 
-    /// Returns the k that a ReplicaSet begins with. One that comes back within the session begins elsewhere than before, which its
-    /// number in the session tells.
+    /// Returns the first k of a ReplicaSet. `number` is its number in the session: a ReplicaSet that comes back begins at another k.
     fn first(self, uid: &Uid, number: u64) -> u32 {
         let first = self.0.map_or(0, |seed| {
             finish(seed ^ finish(fnv1a(uid.0.as_bytes())) ^ finish(!number)) % MODULUS
@@ -109,7 +107,7 @@ impl NameSeed {
 // === impl NameCursor ===
 
 impl NameCursor {
-    /// Returns the cursor of a ReplicaSet, of this number in its session.
+    /// `number` is the number of the ReplicaSet in its session.
     #[must_use]
     pub(crate) fn new(seed: NameSeed, uid: &Uid, number: u64) -> Self {
         Self {
@@ -119,7 +117,7 @@ impl NameCursor {
         }
     }
 
-    /// Returns `count` names for creates: those to try again first. Fewer only where all 27^5 are taken.
+    /// Returns `count` names for creates, those to retry first. Returns fewer only if all 27^5 are taken.
     pub(crate) fn next_names(
         &mut self,
         base: &str,
@@ -134,7 +132,7 @@ impl NameCursor {
             if usage == NameUse::Free && names.len() < count {
                 names.push(text.into());
             }
-            // The pod that has it comes from one of the creates. Another may take effect when that pod is gone.
+            // One of the creates made the pod that has the name. Another create may take effect when that pod is gone.
             usage != NameUse::Taken || *unanswered > 1
         });
         for _ in 0..SUFFIXES {
@@ -151,24 +149,24 @@ impl NameCursor {
         names
     }
 
-    /// Gives the name precedence after a create of it that went unanswered. It may take effect yet: a create with
-    /// the same name meets that pod, and one with another name would make a pod too many.
+    /// Gives the name precedence after an unanswered create of it, which may take effect yet. A create with the same name meets that pod; a
+    /// create with another name would make a surplus pod.
     pub(crate) fn retry(&mut self, name: &str) {
         if let Some(k) = self.suffixes.k(name) {
             *self.retries.entry(k).or_default() += 1;
         }
     }
 
-    /// Gives the name precedence after a create of it that was refused. It made no pod, and the same name keeps the words of the
-    /// refusal the same, so that the condition ReplicaFailure is not written at each try.
+    /// Gives the name precedence after a refused create of it, which made no pod. The same name keeps the message of the refusal the same,
+    /// so that the server does not write the condition ReplicaFailure at each retry.
     pub(crate) fn retry_refused(&mut self, name: &str) {
         if let Some(k) = self.suffixes.k(name) {
             self.retries.entry(k).or_default();
         }
     }
 
-    /// Learns that a pod of this name was there, and is gone. Where several creates of it went unanswered, another of them may have
-    /// taken effect after that, and the stream has yet to show it.
+    /// Records that a pod of this name existed and is gone. If several creates of it are unanswered, another of them may have taken effect
+    /// since, and the stream has yet to show it.
     pub(crate) fn mark_gone(&mut self, name: &str) {
         if !self.retries.is_empty()
             && let Some(k) = self.suffixes.k(name)
@@ -181,7 +179,7 @@ impl NameCursor {
         }
     }
 
-    /// Records that a pod of this name exists, ours or not. A name of another base has no effect.
+    /// Records that a pod of this name exists, ours or not. A name with another base has no effect.
     pub(crate) fn mark_taken(&mut self, name: &str) {
         if !self.retries.is_empty()
             && let Some(k) = self.suffixes.k(name)
@@ -194,8 +192,8 @@ impl NameCursor {
 // === impl Suffixes ===
 
 impl Suffixes {
-    /// Keys the permutation by FNV-1a (64 bit) of the uid, finished as in MurmurHash3. It must never change: a decision from a
-    /// snapshot names its pods alike in all versions.
+    /// Keys the permutation by FNV-1a (64 bit) of the UID, finished as in MurmurHash3. It must never change: a decision from a snapshot
+    /// names its pods the same in all versions.
     fn new(uid: &Uid) -> Self {
         let hash = finish(fnv1a(uid.0.as_bytes()));
         // Not divisible by 3, so it has an inverse modulo a power of 3.
@@ -218,7 +216,7 @@ impl Suffixes {
         suffix
     }
 
-    /// Returns the k of a name, or `None` where its end is no suffix.
+    /// Returns the k of a name; `None` if its end is no suffix.
     fn k(self, name: &str) -> Option<u32> {
         let suffix = name.as_bytes().last_chunk::<SUFFIX_LENGTH>()?;
         let digits = suffix
@@ -277,7 +275,7 @@ fn inverse(factor: u64) -> u64 {
     product
 }
 
-/// Repeats upstream's check: the trailing dash is masked by dropping two bytes for an `a`, then it must be a DNS-1123 subdomain.
+/// Repeats upstream's check: it replaces two bytes by an `a` to mask the trailing dash, then requires a DNS-1123 subdomain.
 fn is_prefix(prefix: &[u8]) -> bool {
     match prefix {
         [start @ .., _, b'-'] => is_subdomain(&[start, b"a"].concat()),

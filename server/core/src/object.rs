@@ -1,4 +1,4 @@
-//! What the core knows of a pod and a ReplicaSet: exactly the fields that a decision reads (spec 1.1, 1.2).
+//! A pod and a ReplicaSet in the core: exactly the fields that a decision reads (spec 1.1, 1.2).
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, saturating at both ends (years 1677 and 2262).
 ///
-/// An absent time is always `None`; there is no zero time here.
+/// An absent time is always `None`; there is no zero time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
@@ -19,11 +19,11 @@ pub struct Span(pub i64);
 
 /// The version of an object's state. Versions of one kind grow with every write in the cluster.
 ///
-/// On the wire it is a decimal number without leading zeros; anything else does not become a `ResourceVersion` (spec 5.2).
+/// On the wire it is a decimal number without leading zeros; any other text does not become a `ResourceVersion` (spec 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
-/// The uid of an object: unique in a cluster, never reused.
+/// The UID of an object: unique in a cluster, never reused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(pub Arc<str>);
 
@@ -34,49 +34,49 @@ pub struct Key {
     pub namespace: Arc<str>,
     /// The name.
     pub name: Arc<str>,
-    /// The uid.
+    /// The UID.
     pub uid: Uid,
 }
 
-/// The managing owner of an object (spec 0, controllerRef). The whole value is compared to notice a change; ownership goes by `uid`.
+/// The controller owner of an object (spec 0, controllerRef). All fields are compared to notice a change; ownership depends on `uid`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerReference {
     /// Group and version.
     pub api_version: Arc<str>,
-    /// The kind; a pod is resolved to a ReplicaSet only if this is `ReplicaSet`.
+    /// The kind; only a reference of kind `ReplicaSet` resolves to a ReplicaSet.
     pub kind: Arc<str>,
     /// The name.
     pub name: Arc<str>,
-    /// The uid.
+    /// The UID.
     pub uid: Uid,
-    /// Whether the owner's deletion waits; absent differs from false.
+    /// Whether the owner's deletion waits for this object; absent differs from false.
     pub block_owner_deletion: Option<bool>,
 }
 
-/// How far a pod has come. The order is the order of deletion (spec 7.2, rule 2): `Other` sorts with `Pending`.
+/// The phase of a pod. The order is the order of deletion (spec 7.2, rule 2): `Other` sorts with `Pending`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Accepted, not all containers run.
+    /// Accepted, but not all containers run.
     #[default]
     Pending,
     /// Empty, or unknown to this version: active, and ranks as `Pending`.
     Other,
-    /// The node does not answer.
+    /// The node does not respond.
     Unknown,
-    /// Runs.
+    /// Running.
     Running,
-    /// Ended well; not active.
+    /// Ended with success; not active.
     Succeeded,
-    /// Ended badly; not active.
+    /// Ended with a failure; not active.
     Failed,
 }
 
 /// The pod's condition `Ready` (spec 1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ready {
-    /// The first condition `Ready` has status True.
+    /// Whether the first condition `Ready` has status True.
     pub ready: bool,
-    /// Since when; absent if unknown. Without it a pod never becomes available while `min_ready_seconds` is above 0.
+    /// Since when; `None` if unknown. Without it, a pod never becomes available while `min_ready_seconds` is above 0.
     pub since: Option<Timestamp>,
 }
 
@@ -87,65 +87,65 @@ pub struct Pod {
     pub namespace: Arc<str>,
     /// The name.
     pub name: Arc<str>,
-    /// The uid.
+    /// The UID.
     pub uid: Uid,
-    /// The version of this state; `None` where the agent has none: then the state that arrived last counts.
+    /// The version of this state; `None` if the agent has none. Then the latest state to arrive counts.
     pub version: Option<ResourceVersion>,
     /// All labels.
     pub labels: Labels,
-    /// The managing owner; `None` for an orphan.
+    /// The controller owner; `None` for an orphan.
     pub controller: Option<OwnerReference>,
     /// The node; `None` while unassigned.
     pub node: Option<Arc<str>>,
-    /// All that is plain values.
+    /// The plain values.
     pub state: PodState,
 }
 
-/// What a decision reads of a pod by its value. It is the same from the wire through the index to the order of deletion.
+/// The plain values of a pod that a decision reads. They are the same from the wire through the index to the order of deletion.
 ///
 /// The default is a pod that was just accepted: pending, not ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodState {
-    /// When it was created.
+    /// The time of creation.
     pub created: Option<Timestamp>,
-    /// Whether it was asked to go.
+    /// Whether it has a deletion timestamp.
     pub deleting: bool,
-    /// How far it has come.
+    /// The phase.
     pub phase: Phase,
     /// The condition `Ready`.
     pub ready: Ready,
-    /// The annotation `controller.kubernetes.io/pod-deletion-cost`; 0 where it is absent or invalid (spec 7.2).
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`; 0 if absent or invalid (spec 7.2).
     pub deletion_cost: i32,
     /// The highest restart count of the regular containers.
     pub restarts: i32,
     /// The highest restart count of the sidecars.
     pub sidecar_restarts: i32,
-    /// Whether it is evicted, preempted or deleted with its node, by somebody who says so (condition DisruptionTarget).
+    /// Whether it is evicted, preempted or deleted with its node, according to the condition DisruptionTarget.
     pub disruption_target: bool,
 }
 
 /// One ReplicaSet, as the agent projected it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
-    /// Namespace, name and uid.
+    /// Namespace, name and UID.
     pub key: Key,
-    /// The version of this state; `None` where the agent has none.
+    /// The version of this state; `None` if the agent has none.
     pub version: Option<ResourceVersion>,
     /// The generation of the spec.
     pub generation: i64,
-    /// Whether it was asked to go.
+    /// Whether it has a deletion timestamp.
     pub deleting: bool,
-    /// The managing owner, such as a Deployment.
+    /// The controller owner, such as a Deployment.
     pub controller: Option<OwnerReference>,
-    /// How many pods are wanted, 0 or more. The wire turns absent into 1.
+    /// The number of desired pods, 0 or more. The wire turns absent into 1.
     pub replicas: i32,
     /// How long a pod must be ready to be available, in seconds, 0 or more.
     pub min_ready_seconds: i32,
-    /// Which pods belong to it, or why that cannot be known: such a ReplicaSet is quarantined (W24).
+    /// The selector, or why it is invalid: such a ReplicaSet is quarantined (W24).
     pub selector: Result<Selector, Quarantine>,
     /// The labels of the template.
     pub template_labels: Labels,
-    /// The status as the cluster has it.
+    /// The status in the cluster.
     pub status: Status,
 }
 
@@ -160,7 +160,7 @@ pub struct Status {
     pub ready_replicas: i32,
     /// Active pods that have been ready for long enough.
     pub available_replicas: i32,
-    /// Pods on their way out; absent differs from 0.
+    /// Terminating pods; absent differs from 0.
     pub terminating_replicas: Option<i32>,
     /// The generation that the status reflects.
     pub observed_generation: i64,
@@ -183,7 +183,7 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The kinds that travel.
+/// The kinds of objects in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Pods.
@@ -202,25 +202,25 @@ pub struct ByKind<T> {
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Returns the time `seconds` after the epoch, saturating.
+    /// The time `seconds` after the epoch, saturating.
     #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// Returns this time plus `span`, saturating.
+    /// This time plus `span`, saturating.
     #[must_use]
     pub const fn plus(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// Returns the span from `earlier` to this time, saturating.
+    /// The span from `earlier` to this time, saturating.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns this time without its fraction of a second, as the API writes times.
+    /// This time without its fraction of a second, as the API writes times.
     #[must_use]
     pub const fn truncated(self) -> Self {
         Self(self.0 - self.0.rem_euclid(1_000_000_000))
@@ -230,13 +230,13 @@ impl Timestamp {
 // === impl Span ===
 
 impl Span {
-    /// Returns a span of whole seconds, saturating.
+    /// A span of whole seconds, saturating.
     #[must_use]
     pub const fn seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// Returns a span of whole milliseconds, saturating.
+    /// A span of whole milliseconds, saturating.
     #[must_use]
     pub const fn millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000_000))
@@ -246,7 +246,7 @@ impl Span {
 // === impl ResourceVersion ===
 
 impl ResourceVersion {
-    /// Reads a version as the API writes it: decimal digits, no leading zero, not 0. Anything else is `None`.
+    /// Parses a version in the form of the API: decimal digits, no leading zero, not 0. Any other text is `None`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
@@ -279,7 +279,7 @@ impl fmt::Display for Key {
 // === impl ByKind ===
 
 impl<T> ByKind<T> {
-    /// Returns the value of a kind.
+    /// The value of a kind.
     #[must_use]
     pub const fn of(&self, kind: Kind) -> &T {
         match kind {
@@ -288,7 +288,7 @@ impl<T> ByKind<T> {
         }
     }
 
-    /// Returns the value of a kind, to change it.
+    /// The value of a kind, to change it.
     #[must_use]
     pub const fn of_mut(&mut self, kind: Kind) -> &mut T {
         match kind {
@@ -301,13 +301,13 @@ impl<T> ByKind<T> {
 // === impl PodState ===
 
 impl PodState {
-    /// Returns whether the pod counts as a replica (spec 1.3).
+    /// Whether the pod counts as a replica (spec 1.3).
     #[must_use]
     pub const fn is_active(&self) -> bool {
         !self.deleting && !self.phase.has_ended()
     }
 
-    /// Returns whether the pod is on its way out and has not ended (spec 1.3).
+    /// Whether the pod is terminating and has not ended (spec 1.3).
     #[must_use]
     pub const fn is_terminating(&self) -> bool {
         self.deleting && !self.phase.has_ended()
@@ -317,13 +317,13 @@ impl PodState {
 // === impl Phase ===
 
 impl Phase {
-    /// Returns whether the pod has ended, well or badly.
+    /// Whether the pod has ended, with success or not.
     #[must_use]
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 
-    /// Returns the place in the order of deletion (spec 7.2, rule 2).
+    /// The position in the order of deletion (spec 7.2, rule 2).
     #[must_use]
     pub const fn ordinal(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! A pod as it arrives: its texts are the sender's, and are copied only where they are news.
+//! A pod as it arrives. Its texts belong to the sender; the index copies only the new ones.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +7,7 @@ use crate::{
     object::{OwnerReference, Pod, PodState, ResourceVersion, Uid},
 };
 
-/// A [`Pod`] whose texts are borrowed. Most of what is told of pods repeats what is known, and is compared and dropped.
+/// A [`Pod`] with borrowed texts. Most messages about pods repeat known values, which are compared and dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodView<'a> {
     /// See [`Pod::namespace`].
@@ -28,7 +28,7 @@ pub struct PodView<'a> {
     pub state: PodState,
 }
 
-/// An [`OwnerReference`] whose texts are borrowed.
+/// An [`OwnerReference`] with borrowed texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerView<'a> {
     /// See [`OwnerReference::api_version`].
@@ -46,7 +46,7 @@ pub struct OwnerView<'a> {
 // === impl PodView ===
 
 impl PodView<'_> {
-    /// Returns a copy of the pod.
+    /// Copies the pod.
     #[must_use]
     pub fn to_pod(&self) -> Pod {
         Pod {
@@ -68,13 +68,11 @@ impl PodView<'_> {
             .collect()
     }
 
-    /// Returns whether these are the pod's labels.
     pub(crate) fn has_labels(&self, labels: &Labels) -> bool {
         let known = labels.iter().map(|(key, value)| (&**key, &**value));
         labels.len() == self.labels.len() && known.eq(self.labels.iter().copied())
     }
 
-    /// Returns whether this is the pod's controller.
     pub(crate) fn has_owner(&self, owner: Option<&OwnerReference>) -> bool {
         self.controller == owner.map(OwnerReference::view)
     }
@@ -83,7 +81,7 @@ impl PodView<'_> {
 // === impl OwnerView ===
 
 impl OwnerView<'_> {
-    /// Returns a copy of the reference.
+    /// Copies the reference.
     #[must_use]
     pub fn to_owner(self) -> OwnerReference {
         OwnerReference {
@@ -96,7 +94,7 @@ impl OwnerView<'_> {
     }
 }
 
-/// Returns a text, shared by all where nearly all references have it.
+/// Returns the text; nearly all references have the same one, and share it.
 fn common(text: &str) -> Arc<str> {
     static COMMON: LazyLock<[Arc<str>; 3]> =
         LazyLock::new(|| ["apps/v1", "ReplicaSet", "Deployment"].map(Arc::from));
@@ -107,7 +105,7 @@ fn common(text: &str) -> Arc<str> {
 // === impl Pod ===
 
 impl Pod {
-    /// Lets `read` see the pod by its borrowed texts.
+    /// Calls `read` with a view of the pod.
     pub fn viewed<T>(&self, read: impl FnOnce(&PodView<'_>) -> T) -> T {
         let labels = self.labels.iter().map(|(key, value)| (&**key, &**value));
         let labels: Vec<_> = labels.collect();
@@ -127,13 +125,13 @@ impl Pod {
 // === impl OwnerReference ===
 
 impl OwnerReference {
-    /// Lets go of texts of its own that all others have.
+    /// Replaces texts that all references have by shared ones.
     pub(crate) fn share(&mut self) {
         self.api_version = common(&self.api_version);
         self.kind = common(&self.kind);
     }
 
-    /// Returns the reference by its borrowed texts.
+    /// A view of the reference.
     #[must_use]
     pub fn view(&self) -> OwnerView<'_> {
         OwnerView {

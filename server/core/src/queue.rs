@@ -1,7 +1,7 @@
-//! Which ReplicaSets are due for a sync, and when the others will be (spec 8).
+//! The ReplicaSets that are due for a sync, and when the others become due (spec 8).
 //!
-//! A key is queued once however often it is added; one that is added while its sync runs is queued again when it is done.
-//! Live events go before lists and resyncs, but every eighth turn belongs to these, so that nothing starves.
+//! A key is queued once, no matter how often it is added. A key that is added during its sync is queued again after the sync. Live events
+//! go before lists and resyncs, but every eighth key is from a list or a resync, so that nothing starves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,47 +10,47 @@ use crate::{
     object::{Span, Timestamp},
 };
 
-/// The first delay of a backoff; each further one doubles it.
+/// The first delay of a backoff; each further delay is twice as long.
 const BACKOFF_FIRST: Span = Span::millis(5);
-/// How many conflicts in a row are decided afresh without a delay.
+/// The number of conflicts in a row that the server retries without a delay.
 const CONFLICTS_AT_ONCE: u32 = 1;
 /// The longest delay after a conflict.
 const CONFLICT_BACKOFF_MAX: Span = Span::seconds(1);
-/// The longest delay after a guard of the agent.
+/// The longest delay after a guard of the agent was not met.
 const GUARD_BACKOFF_MAX: Span = Span::seconds(1000);
-/// The longest delay that the cluster may ask for. An API server that has too much to do asks for seconds.
+/// The longest delay that the cluster may ask for. An overloaded API server asks for seconds.
 const ASKED_MAX: Span = Span::seconds(60);
-/// How long one retry reserves of the bucket that all keys share: 10 a second.
+/// The time for which one retry reserves the bucket that all keys share: 10 a second.
 const BUCKET_INTERVAL: Span = Span::millis(100);
-/// How many retries the bucket holds.
+/// The number of retries that the bucket holds.
 const BUCKET_BURST: i64 = 100;
-/// Which turns belong to lists and resyncs.
+/// One in this number of keys is from a list or a resync.
 const RESYNC_TURN: u64 = 8;
 
-/// For how many keys an empty queue keeps room.
+/// The number of keys for which an empty queue keeps room.
 const KEPT_MAX: usize = 4_096;
 
-/// Why a key is added.
+/// The cause for adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// Something happened.
+    /// An event.
     Live,
     /// A list named it.
     Resync,
 }
 
-/// Why a key is retried; the greater one counts where both apply.
+/// The cause of a retry; the greater one counts if both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Retry {
-    /// A write met another view than it was decided on: it is decided afresh.
+    /// The view has changed between a decision and its write: the server decides again.
     Conflict,
-    /// The agent started a write not at all, by a guard of its own. What ends that comes as an event.
+    /// A guard of the agent prevented the start of a write. An event shows when the guard's condition changes.
     Guard,
-    /// A write was refused, or not answered: it will be for a while, and nothing says when it is not any more.
+    /// A write was refused, or not answered. Nothing shows when that ends.
     Refused,
 }
 
-/// How often a key has failed in a row.
+/// The failures of a key in a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Failures {
     refusals: u32,
@@ -62,7 +62,6 @@ struct Failures {
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
-    /// The newest time that was given.
     now: Timestamp,
     /// The keys that need a sync.
     dirty: HashMap<SetId, QueuedKey>,
@@ -71,7 +70,7 @@ pub(crate) struct Queue {
     due: BTreeSet<(Timestamp, SetId)>,
     due_by_key: HashMap<SetId, Timestamp>,
     failures: HashMap<SetId, Failures>,
-    /// The keys that the cluster asked to wait, and until when.
+    /// The keys that the cluster asked to delay, with the end of the delay.
     held: HashMap<SetId, Timestamp>,
     /// When the shared bucket has its next token.
     bucket: Option<Timestamp>,
@@ -84,7 +83,7 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct QueuedKey {
     priority: Priority,
-    /// Its position among those of its priority; none while its sync runs.
+    /// Its position among the keys of its priority; `None` while its sync runs.
     position: Option<u64>,
     since: Timestamp,
 }
@@ -96,33 +95,31 @@ struct Running {
     since: Timestamp,
 }
 
-/// How old the syncs are that have begun and not ended: the workqueue metrics that grow where one hangs.
+/// The ages of the unfinished syncs: the workqueue metrics that grow if a sync hangs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// All of them together (`workqueue_unfinished_work_seconds`).
+    /// The sum of all ages (`workqueue_unfinished_work_seconds`).
     pub total: Span,
     /// The oldest (`workqueue_longest_running_processor_seconds`).
     pub longest: Span,
 }
 
-/// What the queue has counted, for the workqueue metrics.
+/// The counters of the queue, for the workqueue metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Keys added to the queue.
     pub(crate) adds: u64,
-    /// Delayed adds, retries and availability checks alike.
+    /// Delayed adds: retries and availability checks.
     pub(crate) retries: u64,
 }
 
 // === impl Queue ===
 
 impl Queue {
-    /// Sets the time, from which is counted how long keys wait.
+    /// Sets the time at which the waiting of added keys begins.
     pub(crate) const fn set_now(&mut self, now: Timestamp) {
         self.now = now;
     }
 
-    /// Queues a key at once.
     pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();
         match waiting {
@@ -146,7 +143,7 @@ impl Queue {
         );
     }
 
-    /// Queues a key after a while; the earliest of several delays counts.
+    /// Queues a key after a delay; the earliest of several delays counts.
     pub(crate) fn add_after(&mut self, now: Timestamp, id: SetId, delay: Span) {
         if delay.0 <= 0 {
             return self.add(id, Priority::Live);
@@ -166,8 +163,8 @@ impl Queue {
         self.due.insert((time, id));
     }
 
-    /// Queues a key after its backoff, at most `max`, and what the cluster asked for; until that last time, nothing else wakes the key
-    /// either. All but conflicts wait for a token of the shared bucket too.
+    /// Queues a key after its backoff, at most `max`, and after the delay that the cluster asked for. Until the end of that delay, nothing
+    /// else queues the key. All retries but conflicts also wait for a token of the shared bucket.
     pub(crate) fn retry(
         &mut self,
         now: Timestamp,
@@ -202,7 +199,7 @@ impl Queue {
         self.add_after(now, id, delay.max(asked));
     }
 
-    /// Takes one token of the shared bucket and returns how long it is until the token is there.
+    /// Takes one token of the shared bucket, and returns the time until the token is available.
     fn reserve(&mut self, now: Timestamp) -> Span {
         let full = now.plus(Span(-BUCKET_INTERVAL.0 * (BUCKET_BURST - 1)));
         let token = self.bucket.map_or(full, |token| token.max(full));
@@ -210,16 +207,14 @@ impl Queue {
         token.since(now)
     }
 
-    /// Forgets the failures of a key.
     pub(crate) fn forget(&mut self, id: SetId) {
-        // Most keys never fail: an empty map is asked without hashing.
+        // Most keys never fail, and an empty map needs no hashing.
         if !self.failures.is_empty() {
             self.failures.remove(&id);
             self.held.remove(&id);
         }
     }
 
-    /// Forgets everything of a key that is gone.
     pub(crate) fn drop_key(&mut self, id: SetId) {
         self.forget(id);
         self.processing.remove(&id);
@@ -233,7 +228,7 @@ impl Queue {
         }
     }
 
-    /// Queues what has become due.
+    /// Queues the keys that have become due.
     pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         while let Some((time, id)) = self.due.first().copied().filter(|(time, _)| *time <= now) {
             self.due.remove(&(time, id));
@@ -242,7 +237,7 @@ impl Queue {
         }
     }
 
-    /// Returns the next key, and from here on counts it as being processed. Keys that the cluster asked to wait are put off.
+    /// Returns the next key, and counts it as being processed from now on. Delays keys that the cluster asked to delay.
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<SetId> {
         loop {
             self.turn = self.turn.wrapping_add(1);
@@ -266,14 +261,13 @@ impl Queue {
         }
     }
 
-    /// Gives back what a long queue took, once it is empty.
+    /// Frees the memory of a long queue, once it is empty.
     fn shrink(&mut self) {
         if self.dirty.is_empty() && self.dirty.capacity() > KEPT_MAX {
             self.dirty = HashMap::new();
         }
     }
 
-    /// Ends the processing of a key.
     pub(crate) fn done(&mut self, id: SetId) {
         self.processing.remove(&id);
         if let Some(waiting) = self.dirty.get(&id).copied()
@@ -290,14 +284,14 @@ impl Queue {
         }
     }
 
-    /// Returns how long a key that is being processed had waited for it.
+    /// Returns how long a key that is being processed had waited in the queue.
     pub(crate) fn waited(&self, id: SetId) -> Span {
         self.processing
             .get(&id)
             .map_or_else(Span::default, |running| running.waited)
     }
 
-    /// Returns how old the keys' processing is. Costs a look at each.
+    /// Returns the ages of the unfinished syncs. The cost is a step for each.
     pub(crate) fn unfinished(&self, now: Timestamp) -> Unfinished {
         let ages = self.processing.values().map(|it| now.since(it.since));
         ages.fold(Unfinished::default(), |sum, age| Unfinished {
@@ -306,7 +300,6 @@ impl Queue {
         })
     }
 
-    /// Returns how many keys are being processed.
     pub(crate) fn processing(&self) -> usize {
         self.processing.len()
     }
@@ -325,33 +318,27 @@ impl Queue {
         }
     }
 
-    /// Returns when the next delayed key becomes due.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.due.first().map(|(time, _)| *time)
     }
 
-    /// Returns when this key becomes due.
     pub(crate) fn due(&self, id: SetId) -> Option<Timestamp> {
         self.due_by_key.get(&id).copied()
     }
 
-    /// Returns how often this key has failed in a row.
     pub(crate) fn failures(&self, id: SetId) -> u32 {
         let failures = self.failures.get(&id).copied().unwrap_or_default();
         failures.refusals.saturating_add(failures.conflicts)
     }
 
-    /// Returns whether the key waits for a sync.
     pub(crate) fn is_queued(&self, id: SetId) -> bool {
         self.dirty.contains_key(&id)
     }
 
-    /// Returns how many keys wait for a sync.
     pub(crate) fn depth(&self) -> usize {
         self.dirty.len()
     }
 
-    /// Returns what was counted.
     pub(crate) const fn counters(&self) -> Counters {
         self.counters
     }
@@ -362,7 +349,7 @@ impl Queue {
     }
 }
 
-/// Returns the delay after so many others.
+/// Returns the delay after `others` earlier delays.
 fn backoff(others: u32) -> Span {
     Span(BACKOFF_FIRST.0.saturating_mul(1_i64 << others.min(40)))
 }

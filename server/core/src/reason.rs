@@ -1,4 +1,4 @@
-//! Why something is done, or is not.
+//! Why the server does something, or does not.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Reports of decisions: data that logs, metrics, events and the CLI are made from.
+//! Reports of decisions: the data for logs, metrics, events and the CLI.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::{
     sync::rank::RankedPod,
 };
 
-/// One whole decision, all operations taken to succeed: the answer of `Decide` and `Simulate`.
+/// One whole decision, if all operations succeed: the answer of `Decide` and `Simulate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The ReplicaSet.
     pub key: Key,
-    /// Names of pods to create, in the order of their making.
+    /// Names of pods to create, in the order of creation.
     pub creates: Vec<Arc<str>>,
     /// Pods to delete, in order of choice.
     pub deletes: Vec<Victim>,
@@ -24,134 +24,134 @@ pub struct Decision {
     pub adopts: Vec<PodRef>,
     /// Owned pods to release, sorted by name.
     pub releases: Vec<PodRef>,
-    /// The status to write; `None` where no write is needed.
+    /// The status to write; `None` if no write is needed.
     pub status: Option<Status>,
     /// When the next availability check is due.
     pub requeue_after: Option<Span>,
-    /// Why the ReplicaSet is left alone.
+    /// Why the ReplicaSet is quarantined; `None` if it is not.
     pub quarantined: Option<String>,
-    /// Why, in the order of the steps.
+    /// The reasons, in the order of the steps.
     pub reasons: Vec<Reason>,
 }
 
-/// What the core did or noticed, for logs and metrics. Drained by `Controller::poll_report`.
+/// An act or observation of the core, for logs and metrics. `Controller::poll_report` drains the reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControllerReport {
     /// A sync ended.
     Synced {
         /// The ReplicaSet.
         key: Key,
-        /// `None` for success, else the error that is retried with backoff.
+        /// `None` for success, else the error that the server retries with backoff.
         error: Option<String>,
         /// When the next availability check is due, if one was scheduled.
         requeue_after: Option<Span>,
-        /// How long the ReplicaSet had waited for it in the queue (`workqueue_queue_duration_seconds`).
+        /// How long the ReplicaSet had waited in the queue (`workqueue_queue_duration_seconds`).
         waited: Span,
     },
-    /// A sync was put off because the view is older than a write.
+    /// A sync was delayed because the view is older than a write.
     StaleViewSkipped {
         /// The ReplicaSet.
         key: Key,
-        /// The kind that is behind.
+        /// The kind with the older view.
         kind: Kind,
     },
-    /// Another number of pods is wanted. A list that names a ReplicaSet for the first time is none.
+    /// The number of desired pods has changed. A list that names a ReplicaSet for the first time is no change.
     Scaled {
         /// The ReplicaSet.
         key: Key,
-        /// When it was seen.
+        /// When the server saw the change.
         at: Timestamp,
-        /// How many were wanted before; `None` for a ReplicaSet that is new.
+        /// The number of desired pods before; `None` for a new ReplicaSet.
         from: Option<i32>,
-        /// How many are wanted.
+        /// The number of desired pods.
         to: i32,
     },
-    /// All outcomes of a batch have come. A status that was written is none.
+    /// All outcomes of a batch have come. A successful status write has no such report.
     Answered(Box<Answered>),
-    /// Pods were chosen for deletion; the batch leaves next.
+    /// The server chose victims; the batch leaves next.
     ScaleDown(Box<ScaleDown>),
-    /// A ReplicaSet is left alone.
+    /// A ReplicaSet is quarantined.
     Quarantined {
         /// The ReplicaSet.
         key: Key,
-        /// Why.
+        /// The reason.
         detail: String,
     },
-    /// Pods of a ReplicaSet do not last: nothing is created for a while.
+    /// Pods of a ReplicaSet do not last: the server creates none for a while.
     PodsDoNotLast {
         /// The ReplicaSet.
         key: Key,
-        /// How many pods did not last, and how the latest of them ended.
+        /// The number of pods that did not last, and how the latest ended.
         detail: String,
-        /// For how long nothing is created.
+        /// How long the server creates none.
         closed: Span,
     },
     /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
     OrphanMatchesMany {
         /// The orphan's namespace and name.
         pod: (Arc<str>, Arc<str>),
-        /// How many match.
+        /// The number of ReplicaSets that match.
         matches: usize,
     },
-    /// The ratio of a victim's age to the youngest ready pod's (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
+    /// The ratio of the ages of a victim and the youngest ready pod (spec 7.7), for `replicaset_controller_sorting_deletion_age_ratio`.
     DeletionAgeRatio(Thousandths),
 }
 
-/// How the pods of a deletion were chosen.
+/// How the server chose the victims of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaleDown {
     /// The ReplicaSet.
     pub key: Key,
-    /// When it was decided.
+    /// The time of the decision.
     pub at: Timestamp,
     /// The batch.
     pub batch: BatchId,
-    /// How many active pods there were.
+    /// The number of active pods.
     pub from: i32,
-    /// How many were wanted.
+    /// The number of desired pods.
     pub to: i32,
-    /// How many pods were chosen.
+    /// The number of victims.
     pub chosen: usize,
-    /// The pods on both sides of the cut, in the order of deletion: the last 20 that were chosen, and the first 5 that stay. All of them were
-    /// chosen where no pod stays or where all go.
+    /// The pods on both sides of the cut, in the order of deletion: the last 20 victims and the first 5 remaining pods. If no pod remains,
+    /// all of them are victims.
     pub pods: Vec<RankedPod>,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The ReplicaSet.
     pub key: Key,
-    /// When its last outcome came.
+    /// The time of its last outcome.
     pub at: Timestamp,
     /// The batch.
     pub batch: BatchId,
-    /// What it did.
+    /// The kind of its action.
     pub action: ActionKind,
-    /// What became of how many operations.
+    /// The number of operations by result.
     pub counts: OutcomeCounts,
     /// The kind of failure of the lowest operation that failed.
     pub failure: Option<FailureClass>,
-    /// The words of the cluster about that failure; if nothing failed, those of the agent about the lowest operation that its guard
+    /// The message of the cluster about that failure. If nothing failed, the message of the agent about the lowest operation that its guard
     /// refused.
     pub message: String,
 }
 
-/// How many operations of a batch came to what.
+/// The number of operations of a batch by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeCounts {
-    /// They took effect, or the wanted state was there already.
+    /// Operations that took effect, or whose desired state existed already.
     pub done: u32,
-    /// They failed.
+    /// Operations that failed.
     pub failed: u32,
-    /// They were not started.
+    /// Operations that were not started.
     pub not_started: u32,
 }
 
-/// How a ReplicaSet stands.
+/// The state of a ReplicaSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// As wanted.
+    /// As desired.
     InSync,
     /// Queued for a sync.
     Queued,
@@ -159,7 +159,7 @@ pub enum State {
     Acting,
     /// Waiting for the view, a backoff or a time.
     Waiting,
-    /// Invalid, left alone.
+    /// Invalid; not reconciled.
     Quarantined,
 }
 
@@ -168,36 +168,37 @@ pub enum State {
 pub struct View {
     /// The ReplicaSet.
     pub key: Key,
-    /// Wanted.
+    /// The number of desired pods.
     pub replicas: i32,
     /// The labels of the pod template.
     pub template_labels: Labels,
-    /// Active, ready, available, terminating pods as the index has them.
+    /// Active, ready, available and terminating pods in the index.
     pub status: Status,
-    /// How it stands.
+    /// The state.
     pub state: State,
-    /// Why.
+    /// The reasons for the state.
     pub reasons: Vec<Reason>,
-    /// Operations of the batch in flight and the outcomes that have come.
+    /// The number of operations of the batch in flight, and of their outcomes so far.
     pub in_flight: Option<(usize, usize)>,
-    /// When it is looked at next without an event.
+    /// When the server looks at it next without an event.
     pub next_sync: Option<Timestamp>,
     /// Failures in a row.
     pub failures: u32,
-    /// Since when not as many pods are available as are wanted, or more are there, as the syncs of this session have found;
-    /// `None` while it has converged.
+    /// Since when fewer pods are available than desired, or more are active, as the syncs of this session have found; `None` if it has
+    /// converged.
     pub unconverged_since: Option<Timestamp>,
-    /// One of the active pods that are not ready, unless it has converged.
+    /// An active pod that is not ready; `None` if it has converged.
     pub unready: Option<Arc<str>>,
-    /// The node that most of those pods are on, if none of its pods is ready and it may be why; where they are many, it is that of some of them.
+    /// The node with most of those pods, if none of its pods is ready and it may be the cause. Of many unready pods, the server looks only
+    /// at some.
     pub unready_node: Option<UnreadyNode>,
 }
 
-/// A node of which no active pod is ready, though most of them were in this session, while pods of other nodes are ready.
+/// A node without a ready active pod, although most of its pods were ready in this session and pods of other nodes are ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadyNode {
     /// Its name.
     pub name: Arc<str>,
-    /// How many active pods are known on it, of all owners.
+    /// The number of known active pods on it, of all owners.
     pub pods: u32,
 }

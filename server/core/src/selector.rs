@@ -1,4 +1,4 @@
-//! Label selectors, strict as upstream's (spec 2).
+//! Label selectors, as strict as upstream's (spec 2).
 
 use std::{fmt, sync::Arc};
 
@@ -7,23 +7,21 @@ use crate::{
     syntax::{self, quoted},
 };
 
-/// How many values of a requirement are repeated.
+/// The maximum number of values of a requirement in a message.
 const QUOTED_VALUES_MAX: usize = 5;
 
-/// What a label key has to look like.
 const KEY_RULE: &str = "must be an optional DNS-1123 subdomain and a slash, \
     then 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
 
-/// What a label value has to look like.
 const VALUE_RULE: &str =
     "must be empty or 1 to 63 letters, digits, '-', '_' or '.', alphanumeric at both ends";
 
-/// Why a ReplicaSet is left alone.
+/// Why a ReplicaSet is quarantined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// The path of the bad field, such as `selector.match_expressions[0].operator`.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The fault, and the correct form.
     pub detail: String,
 }
 
@@ -36,13 +34,13 @@ pub enum Selector {
     All(Requirements),
 }
 
-/// Requirements in a form that is tried in few steps, however many were written: of each key at most one demands something and at most
-/// one forbids something.
+/// Requirements in a form with few tests, for any number of written ones: of each key, at most one demands something and at most one
+/// forbids something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// Those that no object without the key meets, by key.
+    /// The requirements that no object without the key meets, by key.
     demands: Vec<Requirement>,
-    /// Those that every object without the key meets, by key.
+    /// The requirements that every object without the key meets, by key.
     forbids: Vec<Requirement>,
 }
 
@@ -51,11 +49,11 @@ pub struct Requirements {
 pub struct Requirement {
     /// The label key.
     pub key: Arc<str>,
-    /// What must hold.
+    /// The test of the key.
     pub test: Test,
 }
 
-/// What must hold of one key.
+/// The test of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Present, with one of these values, sorted.
@@ -80,7 +78,7 @@ pub struct Parts<'a> {
 // === impl Selector ===
 
 impl Selector {
-    /// Builds a selector from its parts as written; absent `parts` are [`Selector::Nothing`].
+    /// Builds a selector from its parts as written; without `parts` it is [`Selector::Nothing`].
     ///
     /// # Errors
     /// Names the first field that upstream would refuse, by its path from the ReplicaSet.
@@ -107,7 +105,7 @@ impl Selector {
             .map(|requirements| Self::All(requirements.into()))
     }
 
-    /// Returns whether the labels satisfy every requirement.
+    /// Whether the labels meet every requirement.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
@@ -116,12 +114,12 @@ impl Selector {
         }
     }
 
-    /// Verifies what an API server demands of a ReplicaSet: a selector that has requirements, and matches the labels of its template
-    /// (kubernetes pkg/apis/apps/validation, `ValidateReplicaSetSpec`). Without that, each pod it makes is one that it does not select, and
-    /// is made again.
+    /// Checks two rules of the API server for a ReplicaSet: its selector has requirements, and matches the labels of its template
+    /// (kubernetes pkg/apis/apps/validation, `ValidateReplicaSetSpec`). Without these rules, a ReplicaSet would not select the pods that it
+    /// creates, and would create them again and again.
     ///
     /// # Errors
-    /// Names the selector, or the template's label that does not meet it.
+    /// Names the selector, or the template's label that does not match.
     pub fn verify(&self, template: &Labels) -> Result<(), Quarantine> {
         match self {
             Self::Nothing => refuse("selector".to_owned(), "is required".to_owned()),
@@ -140,14 +138,14 @@ impl Selector {
         }
     }
 
-    /// Lets what it demands share the texts of labels.
+    /// Lets demands share the texts of labels.
     pub(crate) fn share(&mut self, labels: &Labels) {
         if let Self::All(requirements) = self {
             requirements.share(labels);
         }
     }
 
-    /// Returns whether there is no requirement, so that every pod matches. [`Selector::Nothing`] is not empty.
+    /// Whether there is no requirement, so that every pod matches. [`Selector::Nothing`] is not empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self::All(Requirements { demands, forbids }) = self else {
@@ -160,18 +158,18 @@ impl Selector {
 // === impl Requirements ===
 
 impl Requirements {
-    /// Returns those that no object without the key meets, sorted by key.
+    /// The requirements that no object without the key meets, sorted by key.
     #[must_use]
     pub fn demands(&self) -> &[Requirement] {
         &self.demands
     }
 
-    /// Returns all of them.
+    /// All requirements.
     pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
         self.demands.iter().chain(&self.forbids)
     }
 
-    /// Lets what demands one of these labels share its texts.
+    /// Lets demands share the texts of the labels that they demand.
     fn share(&mut self, labels: &Labels) {
         for one in &mut self.demands {
             let Some((key, value)) = labels.get_label(&one.key) else {
@@ -187,11 +185,11 @@ impl Requirements {
     }
 
     fn hold(&self, labels: &Labels) -> bool {
-        // Demands are of different keys, so that one more than there are labels fails.
+        // Demands are of different keys, so more demands than labels cannot all hold.
         self.demands.iter().all(|one| one.holds(labels)) && self.forbid_none(labels)
     }
 
-    /// Returns whether nothing forbids the labels. The shorter of both lists is gone through.
+    /// Returns whether nothing forbids the labels. The cost is a step for each entry of the shorter list.
     fn forbid_none(&self, labels: &Labels) -> bool {
         if self.forbids.len() <= labels.len() {
             return self.forbids.iter().all(|one| one.holds(labels));
@@ -235,14 +233,14 @@ impl From<Vec<Requirement>> for Requirements {
 // === impl Test ===
 
 impl Test {
-    /// Takes over what another test of the same key says, if one test can say both.
+    /// Combines another test of the same key with this one, if one test can express both.
     fn absorb(&mut self, other: &Self) -> bool {
         match (&mut *self, other) {
             (Self::In(values), Self::In(others)) => {
                 values.retain(|value| others.binary_search(value).is_ok());
             }
             (Self::NotIn(values), Self::NotIn(others)) => {
-                // Sorted once all are there.
+                // The values are sorted after the last one.
                 values.extend(others.iter().cloned());
             }
             (Self::Exists, Self::In(_)) => *self = other.clone(),
@@ -298,7 +296,6 @@ impl Requirement {
         })
     }
 
-    /// Says what it demands.
     fn words(&self) -> String {
         let key = quoted(&self.key);
         let list = |values: &[Arc<str>]| {

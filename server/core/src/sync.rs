@@ -1,8 +1,8 @@
-//! One pass over one ReplicaSet, resumed when the outcomes of its batch have come: claim, manage, status (spec 5.1).
+//! One pass over one ReplicaSet: claim, manage, status (spec 5.1). It resumes when the outcomes of its batch have come.
 //!
-//! A sync has at most one batch in flight. Between its steps the view may change; each step decides on the view of its moment, except
-//! that the status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: an
-//! orphan that appeared amid the sync is adopted, and not replaced.
+//! A sync has at most one batch in flight. The view may change between its steps, and each step decides on the current view. Only the
+//! status counts the pods as they were when the manage step decided. Manage decides only once nothing is left to claim: the sync adopts an
+//! orphan that appeared meanwhile, and does not create a pod instead.
 
 pub(crate) mod batch_result;
 pub(crate) mod claim;
@@ -37,7 +37,7 @@ pub(crate) enum SyncStep {
     },
 }
 
-/// What comes next of a sync.
+/// The next step of a sync.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A batch to send.
@@ -47,38 +47,36 @@ pub(crate) enum Next {
         step: SyncStep,
         /// The relative ages of victims (spec 7.7).
         age_ratios: Vec<Thousandths>,
-        /// The pods on both sides of the cut of a deletion.
         near_cut: Vec<RankedPod>,
     },
-    /// The sync is over.
+    /// The sync has ended.
     Finished(SyncResult),
 }
 
-/// How a sync ends.
+/// The end of a sync.
 #[derive(Debug, Default)]
 pub(crate) struct SyncResult {
     pub(crate) error: Option<String>,
-    /// When availability must be looked at again.
+    /// When to check availability again.
     pub(crate) requeue_at: Option<Timestamp>,
-    /// Why the server retries, if it does; there may be no error.
+    /// Why the server retries, if it does; a retry needs no error.
     pub(crate) retry: Option<Retry>,
-    /// How long the cluster asked to wait.
     pub(crate) retry_after: Option<Span>,
 }
 
-/// What the next batch of a sync may have, at most.
+/// The maximum size of the next batch of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// There is none: the sync ends.
+    /// There is no batch: the sync ends.
     Nothing,
-    /// The write of a status.
+    /// One status write.
     Status,
-    /// So many operations on pods.
+    /// This number of operations on pods.
     Pods(usize),
 }
 
-/// Begins the sync of a ReplicaSet with a valid selector, or continues it when the batch of a step is answered. `adoptable` are the orphans
-/// that it selects, where [`may_claim`].
+/// Begins the sync of a ReplicaSet with a valid selector, or continues it after the outcomes of a batch. `adoptable` are the orphans that
+/// it selects, if [`may_claim`] holds.
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
@@ -111,12 +109,11 @@ pub(crate) fn advance(
     }
 }
 
-/// Returns whether the next batch of a sync may be one that claims pods.
 pub(crate) const fn may_claim(answered: Option<&SyncStep>) -> bool {
     matches!(answered, None | Some(SyncStep::Claim(_)))
 }
 
-/// Returns what the next batch of a sync may have, at most.
+/// Returns the maximum size of the next batch of a sync.
 pub(crate) fn weight(
     config: &Config,
     set: Option<&Set>,
@@ -179,7 +176,7 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
     }
 }
 
-/// Writes the status if it differs, and ends the sync if not.
+/// Writes the status if it differs, else ends the sync.
 fn status_or_end(
     set: Option<&Set>,
     now: Timestamp,
@@ -208,7 +205,8 @@ fn status_or_end(
     }
 }
 
-/// Returns how a sync ends whose status write, if there was one, came to `written`. Its failure masks that of manage (spec 5.1).
+/// Returns the end of a sync whose status write, if there was one, had the result `written`. Its failure masks a failure of manage (spec
+/// 5.1).
 fn end(managed: ManageResult, written: BatchResult, requeue_at: Option<Timestamp>) -> SyncResult {
     let (error, retry, retry_after) = match managed {
         ManageResult::Good => (None, None, None),

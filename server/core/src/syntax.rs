@@ -1,4 +1,4 @@
-//! Kubernetes' syntax of names and labels, and how a text that breaks it is repeated.
+//! The Kubernetes syntax of names and labels, and the quoting of texts that violate it.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ const SUBDOMAIN_MAX: usize = 253;
 /// The longest name part of a label key, and the longest label value, in bytes.
 const LABEL_NAME_MAX: usize = 63;
 
-/// How much of an offending text is repeated in a description.
+/// The maximum length of an invalid text in a message.
 const QUOTED_MAX: usize = 80;
 
-/// Returns whether `text` is an optional DNS-1123 subdomain and a slash, then a label name.
+/// Whether `text` is an optional DNS-1123 subdomain and a slash, then a label name.
 #[must_use]
 pub fn is_label_key(text: &str) -> bool {
     match text.split_once('/') {
@@ -20,28 +20,28 @@ pub fn is_label_key(text: &str) -> bool {
     }
 }
 
-/// Returns whether `text` may be the value of a label.
+/// Whether `text` is a valid label value.
 #[must_use]
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_label_name(text)
 }
 
-/// Returns whether `text` is a DNS-1123 subdomain: DNS labels, joined by dots.
+/// Whether `text` is a DNS-1123 subdomain: DNS labels, joined by dots.
 ///
-/// A part may be longer than 63 bytes: upstream bounds only the whole.
+/// A part may be longer than 63 bytes: upstream limits only the whole.
 #[must_use]
 pub fn is_subdomain(text: &[u8]) -> bool {
     text.len() <= SUBDOMAIN_MAX && text.split(|byte| *byte == b'.').all(is_dns_label)
 }
 
-/// Returns whether `text` has the characters of a DNS-1123 label, of any length: lower-case letters, digits and inner hyphens.
+/// Whether `text` has the characters of a DNS-1123 label, of any length: lower-case letters, digits and inner hyphens.
 #[must_use]
 pub fn is_dns_label(text: &[u8]) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_framed(text, edge, |byte| edge(byte) || *byte == b'-')
 }
 
-/// Returns at most 80 characters of a text, without characters that could break a line of a log.
+/// At most 80 characters of a text, without characters that could break a line of a log.
 #[must_use]
 pub fn quoted(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
@@ -59,7 +59,7 @@ fn is_label_name(text: &str) -> bool {
     text.len() <= LABEL_NAME_MAX && is_framed(text.as_bytes(), u8::is_ascii_alphanumeric, inner)
 }
 
-/// Returns whether there is something, with `edge` at both ends and `inner` everywhere.
+/// Returns whether `text` is not empty, with `edge` at both ends and `inner` everywhere.
 fn is_framed(text: &[u8], edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
     let (Some(first), Some(last)) = (text.first(), text.last()) else {
         return false;

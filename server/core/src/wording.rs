@@ -1,4 +1,4 @@
-//! Counts and spans of time as people read them.
+//! Counts and spans of time for people.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::object::{Span, Timestamp};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A span in the two units that matter most, such as `16m38s`; below a second it is `0s`.
+/// A span in its two largest units, such as `16m38s`; below a second it is `0s`.
 pub(crate) struct Lasting(pub(crate) Span);
 
-/// Returns a count with its noun, which has an `s` unless the count is one: `1 pod`, `2 pods`.
+/// Returns a count with its noun, with an `s` unless the count is one: `1 pod`, `2 pods`.
 #[must_use]
 pub fn count(count: impl TryInto<i128>, noun: &str) -> String {
     match count.try_into().unwrap_or(i128::MAX) {
@@ -18,7 +18,7 @@ pub fn count(count: impl TryInto<i128>, noun: &str) -> String {
     }
 }
 
-/// Returns how long it is from now until a time, in whole seconds that have at least begun.
+/// Returns the time from now until `due`, in seconds that have at least begun.
 pub(crate) fn until(due: Timestamp, now: Timestamp) -> Lasting {
     let Span(nanoseconds) = due.since(now);
     let begun = nanoseconds.max(0).saturating_add(SECOND - 1) / SECOND;

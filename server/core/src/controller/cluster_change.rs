@@ -1,5 +1,5 @@
-//! What a change of the cluster does to its ReplicaSets: the same machine, on a copy of those that are concerned, is told of the change and
-//! polled until it knows how many pods each of them lacks. There is no second algorithm.
+//! The effect of a change of the cluster on its ReplicaSets. The same state machine gets a copy of the affected ReplicaSets and the change.
+//! It runs until it knows how many pods each of them lacks. There is no second algorithm.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,41 +17,41 @@ use crate::{
     object::{Key, Pod, PodState, ReplicaSet, Timestamp},
 };
 
-/// Some ReplicaSets of a cluster with the pods that they own or may adopt, apart from their controller.
+/// Some ReplicaSets of a cluster with the pods that they own or may adopt, independent of their controller.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaSetsCopy {
     now: Timestamp,
     config: Config,
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
-    /// The last ReplicaSet, if others that were asked for had no room after it.
+    /// The last copied ReplicaSet, if further ReplicaSets had no room.
     cut_after: Option<Key>,
-    /// Whether the first of them had no room at all.
+    /// Whether the first ReplicaSet had no room.
     is_too_large: bool,
 }
 
-/// What a change does to one ReplicaSet.
+/// The effect of a change on one ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impact {
     /// The ReplicaSet.
     pub key: Key,
-    /// How many pods are desired.
+    /// The number of desired pods.
     pub replicas: i32,
-    /// How many of its pods were active before.
+    /// The number of active pods before the change.
     pub active: i32,
     /// The active pods that the change deletes, sorted.
     pub deleted: Vec<Arc<str>>,
-    /// How many pods it lacks then: so many are created, if the cluster takes them.
+    /// The number of missing pods after the change. The server creates as many, if the cluster accepts them.
     pub creates: i64,
-    /// How many pods it has too many then: so many are deleted.
+    /// The number of surplus pods after the change, which the server deletes.
     pub surplus: i64,
 }
 
-/// Gathers ReplicaSets with their pods, as far as there is room.
+/// Copies ReplicaSets with their pods, as far as there is room.
 struct Gathered<'a> {
     index: &'a Index,
     copy: ReplicaSetsCopy,
-    /// The orphans that one of them may adopt; several may.
+    /// The orphans that a copied ReplicaSet may adopt. Several ReplicaSets may adopt the same orphan.
     orphans: BTreeSet<u32>,
     objects_max: usize,
 }
@@ -62,7 +62,7 @@ impl<'a> Gathered<'a> {
     fn new(controller: &'a Controller, now: Timestamp, objects_max: usize) -> Self {
         let config = Config {
             names: NameSeed::default(),
-            // How many are lacking is known from the first of them.
+            // The first create says how many pods are missing.
             burst_replicas: 1,
             operations_in_flight_max: usize::MAX,
             ..controller.config.clone()
@@ -79,7 +79,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Copies a ReplicaSet with its pods; returns whether there was room for it.
+    /// Copies a ReplicaSet with its pods. Returns whether there was room for it.
     fn take(&mut self, id: SetId) -> bool {
         let Self { index, copy, .. } = self;
         let Some(set) = index.set(id) else {
@@ -106,9 +106,9 @@ impl<'a> Gathered<'a> {
 // === impl ReplicaSetsCopy ===
 
 impl ReplicaSetsCopy {
-    /// Copies up to `limit` ReplicaSets with an active pod on a node, those after `after` in the order of namespace and name. Of more than
-    /// `objects_max` objects it copies only so many. It looks at each group of pods with the same labels, and at
-    /// the pods of the ReplicaSets that it copies.
+    /// Copies up to `limit` ReplicaSets with an active pod on a node, after `after` in the order of namespace and name. The copy has at
+    /// most `objects_max` objects. The cost is a step for each group of pods with the same labels, and for each pod of the copied
+    /// ReplicaSets.
     #[must_use]
     pub fn on_node(
         controller: &Controller,
@@ -126,8 +126,8 @@ impl ReplicaSetsCopy {
         gathered.copy
     }
 
-    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, and returns how many pods of the namespace have
-    /// not ended. Of more than `objects_max` objects it copies only so many. It looks at each pod of the namespace.
+    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
+    /// number of pods of the namespace that have not ended. The cost is a step for each pod of the namespace.
     #[must_use]
     pub fn unsettled_in(
         controller: &Controller,
@@ -149,28 +149,28 @@ impl ReplicaSetsCopy {
         (gathered.copy, counted)
     }
 
-    /// Returns how many objects have been copied.
+    /// The number of copied objects.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.replica_sets.len() + self.pods.len()
     }
 
-    /// Returns whether nothing was copied, as the first ReplicaSet had more pods than there was room for.
+    /// Whether nothing was copied, since the first ReplicaSet had more pods than there was room for.
     #[must_use]
     pub const fn is_too_large(&self) -> bool {
         self.is_too_large
     }
 
-    /// Returns the last ReplicaSet that was copied, if others that were asked for had no room after it.
+    /// The last copied ReplicaSet, if further ReplicaSets had no room.
     #[must_use]
     pub const fn cut_after(&self) -> Option<&Key> {
         self.cut_after.as_ref()
     }
 
-    /// Returns what becomes of the ReplicaSets if all pods of a node are asked to go, by key. Those without an active pod there are left out.
+    /// Returns the effect of a drain of a node on each ReplicaSet, by key. Leaves out ReplicaSets without an active pod on the node.
     ///
     /// # Errors
-    /// If `go_on` ended it.
+    /// If `go_on` ended the computation.
     pub fn drain(self, node: &str, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
         let now = self.now;
         let leaving = self.pods.iter();
@@ -189,7 +189,7 @@ impl ReplicaSetsCopy {
                 deleting: true,
                 ..pod.state
             };
-            // Without a version it counts as the latest news.
+            // Without a version, the pod counts as the latest news.
             let asked_to_go = Pod {
                 version: None,
                 state,
@@ -205,10 +205,10 @@ impl ReplicaSetsCopy {
         Ok(impacts)
     }
 
-    /// Returns what the ReplicaSets create and delete as they are, by key.
+    /// Returns the creates and deletes of each ReplicaSet in its current state, by key.
     ///
     /// # Errors
-    /// If `go_on` ended it.
+    /// If `go_on` ended the computation.
     pub fn settle(self, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
         let now = self.now;
         let (mut controller, mut impacts) = self.start(go_on)?;
@@ -218,7 +218,7 @@ impl ReplicaSetsCopy {
         Ok(impacts)
     }
 
-    /// Returns a controller that knows the objects, and the ReplicaSets as they are before the change.
+    /// Creates a controller with the objects, and notes the state of each ReplicaSet before the change.
     fn start(
         self,
         go_on: &dyn Fn() -> bool,
@@ -246,8 +246,8 @@ impl ReplicaSetsCopy {
     }
 }
 
-/// Lets all syncs run until each ReplicaSet has said how many pods it lacks or has too many. What is decided first says that; the rest would
-/// only follow one by one.
+/// Runs all syncs until each ReplicaSet has reported its missing or surplus pods. The first decision of a ReplicaSet reports them all; the
+/// rest would only follow one by one.
 fn run(
     now: Timestamp,
     controller: &mut Controller,

@@ -1,5 +1,5 @@
-//! What the stream shows enters the index, and queues the ReplicaSets that it concerns. The end of a list shows what is gone: all that the
-//! list did not name.
+//! Events of the stream enter the index and queue the ReplicaSets that they affect. All objects that a list did not name are gone at its
+//! end.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 // === impl Controller ===
 
 impl Controller {
-    /// Records an event. Decides nothing.
+    /// Records an event, without a decision.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
         let now = self.tick(now);
         match event {
@@ -45,7 +45,7 @@ impl Controller {
         }
     }
 
-    /// Records a pod as it is shown, as [`Self::handle_event`] records [`Event::PodApplied`].
+    /// Records a pod, as [`Self::handle_event`] does for [`Event::PodApplied`].
     pub fn handle_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
         let now = self.tick(now);
         let priority = self.priority_of(Kind::Pod);
@@ -83,7 +83,7 @@ impl Controller {
         self.saw(now, Kind::ReplicaSet, version);
     }
 
-    /// Returns what an object of this version is if it is not known: the stream has shown what it has passed, and not shown since is gone.
+    /// Returns how to treat an unknown object of this version. An unknown object of a version that the stream has passed is gone.
     fn if_unknown(&self, kind: Kind, version: Option<ResourceVersion>) -> IfUnknown {
         if !self.consistency.has_passed(kind, version) {
             IfUnknown::New
@@ -92,19 +92,19 @@ impl Controller {
         } else if self.consistency.is_repeated(kind, version) {
             IfUnknown::Gone
         } else {
-            // Out of order, which the contract forbids. What is there counts.
+            // The event is out of order, which the contract forbids. The object that it shows counts.
             IfUnknown::New
         }
     }
 
-    /// Begins a list. It is the one that was asked for, if one was.
+    /// Begins a list, which ends the request for a list.
     fn begin_list(&mut self, kind: Kind) {
         let number = self.index.begin_snapshot(kind);
         self.lists.begin(kind, number);
         self.requests.remove(&kind);
     }
 
-    /// Ends a list. One that is older than a write of ours is not used: the view stays partial until a newer one is complete.
+    /// Ends a list. A list that is older than one of our writes is not used: the view stays partial until a newer list is complete.
     fn end_list(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         let Some(number) = self.lists.open(kind) else {
             return;
@@ -130,7 +130,7 @@ impl Controller {
         self.resume_waiting(now);
     }
 
-    /// Takes out the pods that a list did not name, in the order of their names. A list that is older than the stream may name what is gone.
+    /// Removes the pods that a list did not name, in the order of their names. A list that is older than the stream may name deleted pods.
     fn take_pod_list(&mut self, now: Timestamp, list: &EndedList, is_older: bool) {
         let unlisted = list.unlisted_pods(&self.index);
         if !is_older {
@@ -142,7 +142,7 @@ impl Controller {
         }
     }
 
-    /// Takes out the ReplicaSets that a list did not name, in the order in which they came.
+    /// Removes the ReplicaSets that a list did not name, in the order of their arrival.
     fn take_set_list(&mut self, list: &EndedList) {
         for id in list.unlisted_sets(&self.index) {
             self.index.take_out_set(id);
@@ -170,7 +170,7 @@ impl Controller {
         self.request_missing();
     }
 
-    /// Notes that the stream has shown everything of a kind up to a version. Inside a list that is not so yet.
+    /// Notes that the stream has shown everything of a kind up to a version, unless a list is open.
     fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
         if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
             self.consistency.saw(now, kind, version);
@@ -178,7 +178,7 @@ impl Controller {
         }
     }
 
-    /// Queues the ReplicaSets that a pod affects as it was shown.
+    /// Queues the ReplicaSets that the update of a pod affects.
     pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodUpdate) {
         match news {
             PodUpdate::Nothing => {}
@@ -193,7 +193,6 @@ impl Controller {
         }
     }
 
-    /// Queues the ReplicaSets that changes of pods affect.
     pub(super) fn pods_changed(
         &mut self,
         now: Timestamp,
@@ -222,7 +221,7 @@ impl Controller {
         }
     }
 
-    /// Takes a replica that has ended, which closes the creates of its ReplicaSet where such pods do not last.
+    /// Records the end of a replica, which closes the creates of its ReplicaSet if its pods do not last.
     pub(super) fn replica_ended(&mut self, now: Timestamp, ended: EndedReplica) {
         if !self.config.create_back_off || !lasting::end_replica(&mut self.index, now, ended) {
             return;
@@ -242,8 +241,8 @@ impl Controller {
         }
     }
 
-    /// Forgets what was kept for a ReplicaSet that is gone. The outcomes of its batch in flight are still recorded, and awaited if an
-    /// older list brings it back.
+    /// Forgets the state of a deleted ReplicaSet. The outcomes of its batch in flight are still recorded, and awaited if an older list
+    /// brings the ReplicaSet back.
     pub(super) fn forget_set(&mut self, id: SetId) {
         self.queue.drop_key(id);
         let sync = self.running.remove(&id);
@@ -260,7 +259,7 @@ impl Controller {
         }
     }
 
-    /// Reports how many pods a ReplicaSet wants, where that has changed.
+    /// Reports the number of desired pods of a ReplicaSet, if the number has changed.
     pub(super) fn note_wanted(&mut self, now: Timestamp, id: SetId) {
         let is_listed = self.lists.open(Kind::ReplicaSet).is_some();
         let Some(set) = self.index.set_mut(id) else {
@@ -277,7 +276,7 @@ impl Controller {
         }
     }
 
-    /// Returns the priority of what the stream shows: lists come after changes.
+    /// Lists come after changes.
     pub(super) const fn priority_of(&self, kind: Kind) -> Priority {
         if self.lists.open(kind).is_some() {
             Priority::Resync
@@ -294,7 +293,7 @@ impl Controller {
         self.request_lists(missing);
     }
 
-    /// Asks for lists, unless they are open or asked for already.
+    /// Requests lists, unless they are open or requested already.
     pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
         for kind in missing {
             if !self.lists.is_coming(kind) {
@@ -303,13 +302,13 @@ impl Controller {
         }
     }
 
-    /// Ends what kept the names of created pods that are not in the view.
+    /// Frees the names of created pods that are not in the view.
     pub(super) fn free_names(&mut self, namespace: &str, unseen: &Unseen) {
         let names = unseen.names.iter();
         names.for_each(|name| self.index.namespaces.end_making(namespace, name));
     }
 
-    /// Notes that the pods of a ReplicaSet are made that no outcome carried, now that a list has shown what has become of them.
+    /// Marks the created pods whose outcomes carried no object, after a list has shown their state.
     pub(super) fn mark_listed(
         &mut self,
         now: Timestamp,

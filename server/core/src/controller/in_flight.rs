@@ -11,12 +11,12 @@ use crate::{
     sync::batch_result::BatchResult,
 };
 
-/// What a batch in flight takes in memory, beside its operations.
+/// The memory of a batch in flight in bytes, without its operations.
 const BATCH_BYTES: usize = 600;
-/// What an operation in flight takes, with the name and uid of a pod that nothing else may have by then.
+/// The memory of an operation in flight in bytes, with the name and UID of its pod, which may be the only copies by then.
 const OPERATION_BYTES: usize = 300;
 
-/// A batch in flight, and what has become of its operations.
+/// A batch in flight, with the results of its operations so far.
 #[derive(Clone, Debug)]
 pub(super) struct SentBatch {
     pub(super) set: SetId,
@@ -25,10 +25,10 @@ pub(super) struct SentBatch {
     answered: Vec<bool>,
     remaining: usize,
     sent: Timestamp,
-    /// When its last outcome came, or it was sent.
+    /// The time of its last outcome, or else of its sending.
     heard: Timestamp,
     pub(super) result: BatchResult,
-    /// What its outcomes did not show.
+    /// The effects that its outcomes did not show.
     pub(super) unseen: Unseen,
 }
 
@@ -37,24 +37,24 @@ pub(super) struct SentBatch {
 pub(super) struct InFlight {
     batches: BTreeMap<BatchId, SentBatch>,
     operations: usize,
-    /// How many of them write statuses.
+    /// The number of batches that write statuses.
     statuses: usize,
-    /// What the words of outcomes take in bytes.
+    /// The size of the messages of outcomes, in bytes.
     words: usize,
-    /// When the batch was sent that was sent last of those whose outcomes have all come.
+    /// The latest send time of the batches whose outcomes have all come.
     answered_of: Option<Timestamp>,
 }
 
 // === impl InFlight ===
 
 impl InFlight {
-    /// Returns whether a batch of so many operations may leave. One that is larger than the whole bound leaves alone.
+    /// Whether a batch with this number of operations may leave. A batch that is larger than the whole limit leaves alone.
     pub(super) const fn have_room(&self, operations: usize, max: usize) -> bool {
         operations == 0 || self.operations == 0 || self.operations.saturating_add(operations) <= max
     }
 
-    /// Returns whether the write of a status may leave, and pass a batch of so many operations that waits for room. Those that pass take
-    /// a tenth of the bound at most, and none that keeps the batch waiting once all others are answered.
+    /// Whether a status write may leave and pass a batch of `waiting` operations that waits for room. Status writes that pass take at most
+    /// a tenth of the limit, and none of them delays the batch once all other batches are answered.
     pub(super) fn have_room_for_status(&self, max: usize, waiting: Option<usize>) -> bool {
         let passes = |waiting| self.statuses < max.div_ceil(10).min(max.saturating_sub(waiting));
         self.have_room(1, max) && waiting.is_none_or(passes)
@@ -81,33 +81,29 @@ impl InFlight {
         self.batches.insert(batch.id, sent);
     }
 
-    /// Returns a batch in flight.
     pub(super) fn get(&self, batch: BatchId) -> Option<&SentBatch> {
         self.batches.get(&batch)
     }
 
-    /// Returns a batch in flight, to note something of it.
     pub(super) fn get_mut(&mut self, batch: BatchId) -> Option<&mut SentBatch> {
         self.batches.get_mut(&batch)
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(super) fn bytes(&self) -> usize {
         self.batches.len() * BATCH_BYTES + self.operations * OPERATION_BYTES + self.words
     }
 
-    /// Returns how many batches are in flight.
     pub(super) fn count(&self) -> usize {
         self.batches.len()
     }
 
-    /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later: agents work on batches in turns.
+    /// Whether a batch has had no outcome since `since`, although a batch sent later has all its outcomes. Agents work on batches in turns.
     pub(super) fn is_any_overlooked(&self, since: Timestamp) -> bool {
         let mut batches = self.batches.values();
         batches.any(|sent| sent.heard <= since && Some(sent.heard) < self.answered_of)
     }
 
-    /// Notes at `now` what became of an operation. `None` for unknown batches and repeated outcomes.
+    /// Records the result of an operation. Returns `None` for unknown batches and repeated outcomes.
     pub(super) fn answer(
         &mut self,
         now: Timestamp,
@@ -132,7 +128,7 @@ impl InFlight {
         Some((sent, operation))
     }
 
-    /// Takes out a batch if all its outcomes have come.
+    /// Removes a batch if all its outcomes have come.
     pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
         let sent = self.batches.get(&batch);
         let answered = sent.is_some_and(|sent| sent.remaining == 0);
@@ -146,7 +142,7 @@ impl InFlight {
 // === impl SentBatch ===
 
 impl SentBatch {
-    /// Returns how many operations there are, and how many are answered.
+    /// Returns the number of operations, and of those that have an outcome.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.answered.len(), self.answered.len() - self.remaining)
     }

@@ -13,31 +13,31 @@ use crate::{
     wording::{self, count},
 };
 
-/// At how many pods of a ReplicaSet that are not ready a look at it looks.
+/// The maximum number of unready pods of a ReplicaSet that an inspection reads.
 const UNREADY_MAX: usize = 256;
 
-/// How much a controller holds, and what its queue has counted.
+/// The number of objects of a controller, and the counters of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Pods.
     pub pods: usize,
     /// ReplicaSets.
     pub replica_sets: usize,
-    /// The most pods that a ReplicaSet has had.
+    /// The largest number of pods that any ReplicaSet has had.
     pub largest_replica_set: usize,
     /// Batches in flight.
     pub batches_in_flight: usize,
-    /// ReplicaSets that are queued (`workqueue_depth`).
+    /// Queued ReplicaSets (`workqueue_depth`).
     pub queued: usize,
-    /// ReplicaSets whose sync has begun and not ended.
+    /// ReplicaSets with an unfinished sync.
     pub syncing: usize,
-    /// ReplicaSets that are quarantined.
+    /// Quarantined ReplicaSets.
     pub quarantined: usize,
-    /// ReplicaSets that have had too few or too many pods for 10 minutes.
+    /// ReplicaSets that have had missing or surplus pods for 10 minutes.
     pub miscounted_for_long: usize,
-    /// ReplicaSets that have had as many pods as are wanted for 10 minutes, of which not all were available.
+    /// ReplicaSets that have had the desired number of pods for 10 minutes, of which some were not available.
     pub unavailable_for_long: usize,
-    /// About how many bytes all that is known takes.
+    /// The approximate memory of all objects, in bytes.
     pub bytes: usize,
     /// Keys ever added to the queue (`workqueue_adds_total`).
     pub adds: u64,
@@ -48,14 +48,14 @@ pub struct Sizes {
 // === impl Inspect ===
 
 impl<'a> Inspect<'a> {
-    /// Returns whether a batch in flight has had no outcome after `since`, though all have come of one that was sent later. It looks through all
-    /// batches in flight.
+    /// Whether a batch in flight has had no outcome since `since`, although a batch sent later has all its outcomes. The cost is a step for
+    /// each batch in flight.
     #[must_use]
     pub fn is_batch_overlooked(self, since: Timestamp) -> bool {
         self.0.in_flight.is_any_overlooked(since)
     }
 
-    /// Returns how much is known, queued and in flight.
+    /// The sizes of the view, the queue and the batches in flight.
     #[must_use]
     pub fn sizes(self) -> Sizes {
         let counters = self.0.queue.counters();
@@ -79,13 +79,13 @@ impl<'a> Inspect<'a> {
         }
     }
 
-    /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
+    /// The ages of the unfinished syncs. The cost is a step for each of them.
     #[must_use]
     pub fn unfinished(self, now: Timestamp) -> Unfinished {
         self.0.queue.unfinished(now)
     }
 
-    /// Returns up to `limit` ReplicaSets after `after` in the order of namespace and name, for inspection.
+    /// Returns up to `limit` ReplicaSets after `after`, in the order of namespace and name.
     #[must_use]
     pub fn views(self, now: Timestamp, after: Option<(&str, &str)>, limit: usize) -> Vec<View> {
         self.0
@@ -96,25 +96,25 @@ impl<'a> Inspect<'a> {
             .collect()
     }
 
-    /// Returns one ReplicaSet for inspection.
+    /// Returns one ReplicaSet.
     #[must_use]
     pub fn view(self, now: Timestamp, namespace: &str, name: &str) -> Option<View> {
         self.view_of(now, self.0.index.set_named(namespace, name)?)
     }
 
-    /// Returns what a batch in flight does.
+    /// The kind of action of a batch in flight.
     #[must_use]
     pub fn action(self, batch: BatchId) -> Option<ActionKind> {
         Some(self.0.in_flight.get(batch)?.operations.kind())
     }
 
-    /// Returns the ReplicaSet of a batch in flight.
+    /// The ReplicaSet of a batch in flight.
     #[must_use]
     pub fn key(self, batch: BatchId) -> Option<&'a Key> {
         Some(&self.0.in_flight.get(batch)?.key)
     }
 
-    /// Returns what the batch in flight for a ReplicaSet does.
+    /// The kind of action of the batch in flight for a ReplicaSet.
     #[must_use]
     pub fn action_on(self, namespace: &str, name: &str) -> Option<ActionKind> {
         let sent = self.sent_to(self.0.index.set_named(namespace, name)?)?;
@@ -154,8 +154,8 @@ impl<'a> Inspect<'a> {
         })
     }
 
-    /// Returns one of the pods of a ReplicaSet that are not ready, and the unready node that at least half of them are on. Looks at no more
-    /// than [`UNREADY_MAX`] of them.
+    /// Returns an unready pod of a ReplicaSet, and the unready node with at least half of its unready pods. Reads at most [`UNREADY_MAX`]
+    /// of them.
     fn unready(self, id: SetId) -> (Option<Arc<str>>, Option<UnreadyNode>) {
         let index = &self.0.index;
         let pods = index.active_pods(id).map(|(_, pod)| pod);
@@ -184,7 +184,8 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.get(self.0.running.get(&id)?.batch)
     }
 
-    /// Returns how a ReplicaSet stands, and why: the strongest reason first. What held its last attempt back is said until one gets through.
+    /// Returns the state of a ReplicaSet and the reasons, the strongest first. The obstacle of the last attempt stays until an attempt
+    /// succeeds.
     fn state(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let (state, mut reasons) = self.standing(now, id, set);
         if !matches!(state, State::InSync | State::Quarantined) {
@@ -245,7 +246,6 @@ impl<'a> Inspect<'a> {
         (state, vec![difference(set)])
     }
 
-    /// Returns what a ReplicaSet waits for.
     fn waits(self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
         let failures = self.0.queue.failures(id);
         let due = self.0.queue.due(id).map(|due| {
@@ -275,7 +275,6 @@ impl<'a> Inspect<'a> {
     }
 }
 
-/// Says how many pods there are against how many are wanted.
 fn difference(set: &Set) -> Reason {
     let rule = match set.surplus() {
         0 => {

@@ -10,7 +10,7 @@ use crate::{
     pod_view::OwnerView,
 };
 
-/// A ReplicaSet as a controller knows it at this moment, with its pods.
+/// A ReplicaSet with its pods, as a controller currently knows them.
 #[derive(Clone, Copy)]
 pub struct KnownSet<'a> {
     index: &'a Index,
@@ -23,9 +23,9 @@ pub struct KnownSet<'a> {
 pub struct Replica {
     /// Its name.
     pub name: Arc<str>,
-    /// Its uid.
+    /// Its UID.
     pub uid: CompactUid,
-    /// Its node; `None` while it is unassigned.
+    /// Its node; `None` while the pod is unassigned.
     pub node: Option<Arc<str>>,
     /// Its plain values.
     pub state: PodState,
@@ -34,21 +34,21 @@ pub struct Replica {
 // === impl Inspect ===
 
 impl<'a> Inspect<'a> {
-    /// Returns a pod as it is known.
+    /// The pod as the controller knows it.
     #[must_use]
     pub fn pod(self, namespace: &str, name: &str) -> Option<Pod> {
         let (_, entry) = self.0.index.pod_named(namespace, name)?;
         Some(self.0.index.pod_object(entry))
     }
 
-    /// Returns whether a pod is known to be gone.
+    /// Whether the controller knows that a pod was deleted.
     #[must_use]
     pub fn is_gone_pod(self, uid: &Uid) -> bool {
         self.0.index.is_gone_pod(uid)
     }
 
-    /// Returns whether a namespace seems to end: it has pods, and all of them are on their way out. It takes a look from `looks` for each
-    /// pod; where there are too few, it does not look.
+    /// Whether a namespace seems to terminate: it has pods, and all of them are terminating. The check takes one of `looks` for each pod,
+    /// and does not look if too few are left.
     #[must_use]
     pub fn is_namespace_ending(self, namespace: &str, looks: &mut usize) -> bool {
         let names = self.0.index.names_in(namespace);
@@ -60,14 +60,14 @@ impl<'a> Inspect<'a> {
         pods.all(|pod| !pod.state.is_active())
     }
 
-    /// Returns a ReplicaSet as it is known.
+    /// The ReplicaSet as the controller knows it.
     #[must_use]
     pub fn replica_set(self, key: &Key) -> Option<KnownSet<'a>> {
         let id = self.0.index.set_named(&key.namespace, &key.name)?;
         self.known(id).filter(|known| known.object().key == *key)
     }
 
-    /// Returns the ReplicaSet of a namespace that a controller reference resolves to.
+    /// The ReplicaSet that a controller reference in a namespace resolves to.
     #[must_use]
     pub fn owner(self, namespace: &str, owner: OwnerView<'_>) -> Option<KnownSet<'a>> {
         self.known(self.0.index.resolve(namespace, owner)?)
@@ -82,38 +82,38 @@ impl<'a> Inspect<'a> {
 // === impl KnownSet ===
 
 impl<'a> KnownSet<'a> {
-    /// Returns the ReplicaSet.
+    /// The ReplicaSet.
     #[must_use]
     pub const fn object(&self) -> &'a ReplicaSet {
         &self.set.object
     }
 
-    /// Returns how many of its pods are active.
+    /// The number of active pods.
     #[must_use]
     pub const fn active(&self) -> i32 {
         self.set.counts.active
     }
 
-    /// Returns how many pods are wanted.
+    /// The number of desired pods.
     #[must_use]
     pub fn wanted(&self) -> i32 {
         self.set.wanted()
     }
 
-    /// Returns how many active pods there are too many; negative if there are too few.
+    /// The active pods minus the desired pods; negative if pods are missing.
     #[must_use]
     pub fn surplus(&self) -> i64 {
         self.set.surplus()
     }
 
-    /// Returns whether a pod that it owns counts as one of its replicas: it is active and selected.
+    /// Whether one of its pods is a replica: active and selected.
     #[must_use]
     pub fn is_replica(&self, pod: &Pod) -> bool {
         let selector = self.set.selector();
         pod.state.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
     }
 
-    /// Returns whether a pod of this name and uid is among its replicas.
+    /// Whether a replica has this name and UID.
     #[must_use]
     pub fn has_replica(&self, name: &str, uid: &Uid) -> bool {
         let key = &self.set.object.key;
@@ -124,32 +124,32 @@ impl<'a> KnownSet<'a> {
         })
     }
 
-    /// Returns the first by name of the orphans that it is to adopt. Costs a look at each orphan that it may select.
+    /// The first by name of the orphans to adopt. The cost is a step for each orphan that it may select.
     #[must_use]
     pub fn first_to_adopt(&self) -> Option<&'a Arc<str>> {
         let adoptable = self.index.adoptable(self.id);
         Some(&self.index.pod(*adoptable.first()?)?.name)
     }
 
-    /// Returns whether it is to adopt a pod of its namespace that is known like this.
+    /// Whether it adopts a pod of its namespace in this state.
     #[must_use]
     pub fn is_to_adopt(&self, pod: &Pod) -> bool {
         pod.controller.is_none() && self.is_replica(pod)
     }
 
-    /// Returns whether it is to release a pod that it owns and that is known like this.
+    /// Whether it releases one of its pods in this state.
     #[must_use]
     pub fn is_to_release(&self, pod: &Pod) -> bool {
         let selector = self.set.selector();
         pod.state.is_active() && selector.is_some_and(|selector| !selector.matches(&pod.labels))
     }
 
-    /// Returns the names of the pods that it is to release, sorted.
+    /// The names of the pods to release, sorted.
     pub fn releases(&self) -> impl Iterator<Item = &'a Arc<str>> {
         self.set.releases.iter().map(|(name, _)| name)
     }
 
-    /// Returns its replicas, in no particular but always the same order.
+    /// The replicas, in an unspecified but stable order.
     pub fn replicas(&self) -> impl Iterator<Item = Replica> + use<'a> {
         let index = self.index;
         index.active_pods(self.id).map(|(_, pod)| Replica {
@@ -160,7 +160,7 @@ impl<'a> KnownSet<'a> {
         })
     }
 
-    /// Returns how many active related pods each node has, and how many are unassigned (spec 7.3).
+    /// The number of active related pods on each node, and of unassigned ones under `None` (spec 7.3).
     #[must_use]
     pub fn related_by_node(&self) -> BTreeMap<Option<Arc<str>>, u32> {
         let mut counts = BTreeMap::new();
@@ -171,13 +171,13 @@ impl<'a> KnownSet<'a> {
         counts
     }
 
-    /// Returns about how many looks [`Self::related_by_node`] costs.
+    /// The approximate cost of [`Self::related_by_node`], in comparisons.
     #[must_use]
     pub fn related_looks(&self) -> usize {
         self.index.related_looks(self.id)
     }
 
-    /// Returns the status that its pods call for; `None` if it is there already.
+    /// The status that its pods call for; `None` if the status is up to date.
     #[must_use]
     pub fn status_due(&self, now: Timestamp) -> Option<Status> {
         self.set.status_due(now)

@@ -1,12 +1,12 @@
-//! What held back the last attempt of each ReplicaSet, until an attempt succeeds.
+//! The obstacle to the last attempt of each ReplicaSet, until an attempt succeeds.
 
 use std::collections::BTreeMap;
 
 use crate::{index::SetId, reason::Reason};
 
-/// How much is kept of the words of an agent or a cluster.
+/// The maximum size kept of a message of an agent or a cluster.
 const WORDS_MAX: usize = 1_024;
-/// What an obstacle takes in memory, beside its words.
+/// The memory of an obstacle in bytes, without its message.
 const OBSTACLE_BYTES: usize = 100;
 
 /// At most one obstacle for each ReplicaSet.
@@ -19,7 +19,7 @@ pub(super) struct Obstacles {
 // === impl Obstacles ===
 
 impl Obstacles {
-    /// Keeps an obstacle in the place of an older one.
+    /// Replaces an older obstacle.
     pub(super) fn insert(&mut self, id: SetId, mut obstacle: Reason) {
         let words = obstacle.detail.to_mut();
         words.truncate(words.floor_char_boundary(WORDS_MAX));
@@ -29,19 +29,16 @@ impl Obstacles {
         self.by_set.insert(id, obstacle);
     }
 
-    /// Forgets what held a ReplicaSet back.
     pub(super) fn remove(&mut self, id: SetId) {
         if let Some(obstacle) = self.by_set.remove(&id) {
             self.bytes -= bytes(&obstacle);
         }
     }
 
-    /// Returns what held a ReplicaSet back.
     pub(super) fn get(&self, id: SetId) -> Option<&Reason> {
         self.by_set.get(&id)
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }

@@ -13,24 +13,24 @@ use crate::{
     report::{Answered, ControllerReport},
 };
 
-/// An object after a write, as [`After`] has it.
+/// An object after a write, as in [`After`].
 enum AfterView<'a> {
     Pod(&'a PodView<'a>),
     ReplicaSet(Box<ReplicaSet>),
     Gone,
 }
 
-/// Whether an outcome showed what its write led to.
+/// Whether an outcome showed the result of its write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// It is in the view.
+    /// The result is in the view.
     Here,
-    /// A list must show it.
+    /// A list must show the result.
     InAList,
 }
 
 impl Controller {
-    /// Records what became of an operation. Unknown batches and repeated outcomes are ignored.
+    /// Records the outcome of an operation. Ignores unknown batches and repeated outcomes.
     pub fn handle_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
         let after = match &mut outcome.result {
             OperationResult::Done { after, .. } => after.take(),
@@ -48,8 +48,8 @@ impl Controller {
         }
     }
 
-    /// Records what became of an operation after which a pod is like this, as [`Self::handle_outcome`] records [`After::Pod`]. The outcome
-    /// itself carries no object.
+    /// Records the outcome of an operation and the pod after it, as [`Self::handle_outcome`] does for [`After::Pod`]. The outcome itself
+    /// carries no object.
     pub fn handle_outcome_of_pod(&mut self, now: Timestamp, outcome: Outcome, pod: &PodView<'_>) {
         self.take_answer(now, outcome, Some(AfterView::Pod(pod)));
     }
@@ -102,7 +102,8 @@ impl Controller {
         }
     }
 
-    /// Reports what became of a batch, unless it is a status that was written: those are many, and say what is seen anyway.
+    /// Reports the results of a batch, except for a successful status write. Status writes are many, and the view shows their effect
+    /// anyway.
     fn report_answered(&mut self, at: Timestamp, batch: BatchId, sent: &SentBatch) {
         let (action, counts) = (sent.operations.kind(), sent.result.counts);
         if action == ActionKind::WriteStatus && counts.done > 0 {
@@ -127,7 +128,7 @@ impl Controller {
             })));
     }
 
-    /// Remembers what held a batch back, or forgets what held earlier ones back. A status says nothing of what was before it in its sync.
+    /// Records the obstacle of a batch, or forgets an earlier one. A status write says nothing about the earlier batches of its sync.
     fn note_obstacle(&mut self, sent: &SentBatch) {
         match sent.result.obstacle() {
             Some(obstacle) => self.obstacles.insert(sent.set, obstacle),
@@ -136,7 +137,7 @@ impl Controller {
         }
     }
 
-    /// Lets a sync wait for the lists that its batch calls for.
+    /// Lets a sync wait for the lists that its batch needs.
     fn wait_for_lists(&mut self, id: SetId, waiting: ListWait) {
         if let Some(set) = self.index.set(id) {
             for kind in self.lists.missing(&waiting.unseen) {
@@ -145,7 +146,7 @@ impl Controller {
                     .push_back(ControllerReport::StaleViewSkipped { key, kind });
             }
         }
-        // Those that wait already have asked for theirs.
+        // The syncs that wait already have requested their lists.
         let missing: BTreeSet<_> = self.lists.missing(&waiting.unseen).collect();
         self.waiting.insert(id, waiting);
         self.request_lists(missing);
@@ -185,7 +186,7 @@ impl Controller {
         }
     }
 
-    /// Takes the object after a write. One that is another's, or that does not show the write, counts as not carried.
+    /// Records the object after a write. An object of another owner, or one that does not show the write, counts as not carried.
     fn handle_done(
         &mut self,
         now: Timestamp,
@@ -263,8 +264,8 @@ impl Controller {
         }
     }
 
-    /// Takes a pod that was created. One that the stream has passed and never shown may be there all the same, where the cluster's versions went
-    /// back or the stream left it out: another is made only after a list has said so.
+    /// Records a created pod. The stream may have passed the pod's version without showing the pod, and the pod may still exist: the
+    /// cluster's versions went back, or the stream left the pod out. The server creates another pod only after a list.
     fn created(
         &mut self,
         now: Timestamp,
@@ -283,7 +284,7 @@ impl Controller {
         let ended = lasting::mark_made(&mut self.index, now, set, made);
         self.index.namespaces.end_making(&key.namespace, name);
         if let Some(ended) = ended {
-            // It came and went before its outcome, or is nobody's: no change of the view wakes the ReplicaSet.
+            // The pod came and went before its outcome, or has no owner: no change of the view queues the ReplicaSet.
             self.replica_ended(now, ended);
             self.queue.add(set, Priority::Live);
         }
@@ -302,7 +303,7 @@ impl Controller {
         self.pods_changed(now, Priority::Live, change);
     }
 
-    /// Takes a ReplicaSet as a status write returned it. Our own status wakes nobody; another spec does.
+    /// Records the ReplicaSet that a status write returned. Our own status queues nothing; a new spec does.
     fn status_written(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let Some(known) = self.index.set(id) else {
             return;

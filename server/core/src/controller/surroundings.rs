@@ -1,4 +1,4 @@
-//! What a decision on one ReplicaSet reads, taken out of its controller.
+//! The objects that a decision on one ReplicaSet reads, copied from its controller.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     report::Decision,
 };
 
-/// What a decision on one ReplicaSet reads, apart from its controller so that it can be made elsewhere.
+/// The objects that a decision on one ReplicaSet reads, independent of its controller so that the decision can run elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     namespace: Arc<str>,
@@ -25,7 +25,7 @@ pub struct Surroundings {
 // === impl Inspect ===
 
 impl Inspect<'_> {
-    /// Returns what a decision on a ReplicaSet reads, also while a list is not complete: of more than `pods_max` pods only so many, and one
+    /// Copies the objects that a decision on a ReplicaSet reads, also while a list is incomplete. It copies at most `pods_max` pods and one
     /// more.
     #[must_use]
     pub fn surroundings(
@@ -69,8 +69,8 @@ impl Inspect<'_> {
     }
 }
 
-/// Returns whether a decision on a ReplicaSet or one of its siblings reads a pod: it is theirs, their selector matches it, or it has
-/// a name that the ReplicaSet could choose.
+/// Whether a decision on a ReplicaSet reads a pod. The ReplicaSet or a sibling owns or selects it, or it has a name that the ReplicaSet
+/// could choose.
 fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
     let object = &set.object;
     let is_owner = |owner: &OwnerReference| owner.uid == object.key.uid;
@@ -85,13 +85,13 @@ fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
 // === impl Surroundings ===
 
 impl Surroundings {
-    /// Returns how many objects have been gathered.
+    /// The number of copied objects.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.replica_sets.len() + self.pods.len()
     }
 
-    /// Returns the pods that name the ReplicaSet as their controller, among those that have been gathered.
+    /// The copied pods that name the ReplicaSet as their controller.
     pub fn owned(&self) -> impl Iterator<Item = &Pod> {
         let own = self.replica_sets.first().map(|set| &set.key.uid);
         self.pods.iter().filter(move |pod| {
@@ -100,24 +100,24 @@ impl Surroundings {
         })
     }
 
-    /// Returns the ReplicaSet itself, if it is there, and then those with the same owner.
+    /// The ReplicaSet itself, if it exists, and then the ReplicaSets with the same owner.
     #[must_use]
     pub fn replica_sets(&self) -> &[ReplicaSet] {
         &self.replica_sets
     }
 
-    /// Returns a pod of its namespace by its name, for a decision on a pod that is otherwise.
+    /// A pod of the namespace by its name, to change the pod before the decision.
     pub fn pod_mut(&mut self, name: &str) -> Option<&mut Pod> {
         let namespace = &*self.namespace;
         let mut pods = self.pods.iter_mut();
         pods.find(|pod| &*pod.namespace == namespace && &*pod.name == name)
     }
 
-    /// Returns the decision if `replicas` pods were wanted, or as many as are, all operations taken to succeed; `None` if there is no such
-    /// ReplicaSet.
+    /// Returns the decision for `replicas` desired pods, or for the current number, if all operations succeed. Returns `None` if the
+    /// ReplicaSet does not exist.
     ///
     /// # Errors
-    /// If `go_on` ended it.
+    /// If `go_on` ended the computation.
     pub fn decide(
         self,
         replicas: Option<i32>,

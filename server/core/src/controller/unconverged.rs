@@ -7,26 +7,27 @@ use crate::{
     object::{Span, Timestamp},
 };
 
-/// From when on it is worth a look by a person: backoffs, slow starts and the usual time until a pod is ready are over by then.
+/// A state that lasts longer needs a person: back-offs, slow starts and the usual time until a pod is ready are over by then.
 const LONG: Span = Span::seconds(10 * 60);
 
-/// About how many bytes one takes in both collections.
+/// The approximate memory of one ReplicaSet in both collections.
 const BYTES: usize = 96;
 
-/// ReplicaSets in a state that should pass.
+/// ReplicaSets in a temporary state.
 ///
-/// **Invariant:** each costs a step when it enters the state, when it leaves it and when it has been in it for long, and none to be counted.
+/// **Invariant:** a ReplicaSet costs a step when it enters the state, when it leaves it, and when the state has lasted for long. Counting
+/// costs none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unconverged {
     since: BTreeMap<SetId, Timestamp>,
-    /// Those of them that have not been for long, in the order in which they will have been.
+    /// The ReplicaSets that have not been in the state for long, ordered by the time at which they will have been.
     recent: BTreeSet<(Timestamp, SetId)>,
 }
 
 // === impl Unconverged ===
 
 impl Unconverged {
-    /// Notes whether a ReplicaSet is in the state. It stays there from when it was first said to be.
+    /// Records whether a ReplicaSet is in the state. The state lasts from the first record of it.
     pub(super) fn note(&mut self, now: Timestamp, id: SetId, is_in: bool) {
         if !is_in {
             self.forget(id);
@@ -36,14 +37,12 @@ impl Unconverged {
         }
     }
 
-    /// Forgets a ReplicaSet that is gone.
     pub(super) fn forget(&mut self, id: SetId) {
         if let Some(since) = self.since.remove(&id) {
             self.recent.remove(&(since, id));
         }
     }
 
-    /// Lets time pass.
     pub(super) fn tick(&mut self, now: Timestamp) {
         while let Some(first) = self.recent.first().copied()
             && first.0.plus(LONG) <= now
@@ -52,12 +51,11 @@ impl Unconverged {
         }
     }
 
-    /// Returns how many have been in the state for long, at the last [`Self::tick`].
+    /// The number of ReplicaSets in the state for long, at the last [`Self::tick`].
     pub(super) fn long(&self) -> usize {
         self.since.len() - self.recent.len()
     }
 
-    /// Returns about how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
         self.since.len() * BYTES
     }

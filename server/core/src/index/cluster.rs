@@ -1,4 +1,4 @@
-//! Looks at many ReplicaSets, for what is asked of the cluster as a whole.
+//! Queries over many ReplicaSets, for questions about the whole cluster.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,12 @@ use super::{
     set::{Set, SetId},
 };
 
-/// Returns the pods that name the ReplicaSet as their controller, of whatever state.
+/// Returns the pods, in any state, that name the ReplicaSet as their controller.
 pub(crate) fn owned_pods(index: &Index, id: SetId) -> impl Iterator<Item = &Entry> {
     let owned = index.set(id).into_iter().flat_map(|set| &set.owned);
     owned.filter_map(|id| index.pod(*id))
 }
 
-/// Returns the ReplicaSet of which a pod is an active replica.
 pub(crate) fn replica_of(index: &Index, namespace: &str, name: &str) -> Option<SetId> {
     let (_, pod) = index.pod_named(namespace, name)?;
     let owner = pod.controller.as_deref().filter(|_| pod.counted.active)?;

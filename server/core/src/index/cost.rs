@@ -1,5 +1,5 @@
-//! What objects cost in memory, in bytes: an estimate from what they hold, with what the maps take in which they stand. It is there to be
-//! held against a bound, so it is rather too high than too low.
+//! The memory of objects, in bytes: an estimate from their content and from the maps that hold them. It is checked against a limit, so it
+//! is rather too high than too low.
 
 use crate::{
     compact_uid::CompactUid,
@@ -8,19 +8,19 @@ use crate::{
     selector::{Selector, Test},
 };
 
-/// A pod, beside its texts and what it shares with others.
+/// A pod, without its texts and its shared data.
 const POD: usize = 340;
-/// A ReplicaSet, beside its texts.
+/// A ReplicaSet, without its texts.
 const REPLICA_SET: usize = 1_400;
-/// The labels that some pods share, beside the labels themselves.
+/// Labels that some pods share, without the labels themselves.
 const GROUP: usize = 400;
-/// A label, and its places in the indices by label and by key.
+/// A label, with its entries in the indices by label and by key.
 const LABEL: usize = 340;
-/// A text that is shared, beside its bytes.
+/// A shared text, without its bytes.
 const TEXT: usize = 32;
-/// A gone object that is remembered, beside its uid.
+/// A deleted object that is remembered, without its UID.
 const TOMBSTONE: usize = 300;
-/// A requirement of a selector, and a condition, beside their texts.
+/// A requirement of a selector, or a condition, without its texts.
 const ENTRY: usize = 128;
 /// A namespace without its objects.
 pub(super) const NAMESPACE: usize = 800;
@@ -56,7 +56,7 @@ pub(super) fn tombstone(uid: &CompactUid) -> usize {
 }
 
 pub(super) fn replica_set(set: &ReplicaSet) -> usize {
-    // The name stands in the base of its pods' names, too.
+    // The base of the pods' names contains the name, too.
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
     let owner = set.controller.as_ref().map_or(0, owner);
     let selector = match &set.selector {

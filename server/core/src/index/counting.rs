@@ -1,7 +1,7 @@
-//! Which lists a pod stands in and what it is counted for.
+//! The lists that contain a pod, and the counts that include it.
 //!
-//! Listing follows the pod's owner; counting follows everything else. A change takes back what the old state counted and counts the new one,
-//! so that it costs the same however many pods there are.
+//! Listing follows the pod's owner; counting follows everything else. A change removes the old state from the counts and adds the new one,
+//! so that its cost does not depend on the number of pods.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use super::{
 };
 use crate::object::{Key, OwnerReference, Timestamp};
 
-/// Returns the ReplicaSet that the owner of an entry resolves to.
 pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
     let owner = entry.controller.as_ref()?;
     index.resolve(&index.groups.at(entry.group).namespace, owner.view())
 }
 
-/// Puts an entry among the pods of its owner, which resolves to `set`.
+/// Adds an entry to the pods of its owner, which resolves to `set`.
 pub(super) fn list_pod(
     index: &mut Index,
     namespace: &Arc<str>,
@@ -42,7 +41,7 @@ pub(super) fn list_pod(
     index.largest_set = index.largest_set.max(owned.len());
 }
 
-/// Takes an entry out of where [`list_pod`] put it.
+/// Undoes [`list_pod`].
 pub(super) fn unlist_pod(
     index: &mut Index,
     namespace: &Arc<str>,
@@ -73,7 +72,7 @@ pub(super) fn unlist_pod(
     }
 }
 
-/// Takes an entry out of its place and takes back what it counted. Returns the ReplicaSet that its owner resolves to as well.
+/// Removes an entry from its place and from the counts. Also returns the ReplicaSet that its owner resolves to.
 pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
     let entry = index.pods.take(id).expect("the id came from the index");
     let set = set_of(index, &entry);
@@ -119,14 +118,13 @@ fn count_readiness(index: &mut Index, entry: &Entry, by: i32) {
     }
 }
 
-/// Counts an entry in or out among the active pods of its node.
 pub(super) fn count_on_node(index: &mut Index, entry: &Entry, counting: Counting) {
     if entry.state.is_active() {
         index.groups.count(entry.group, entry.node, counting);
     }
 }
 
-/// Returns the key of the ReplicaSet that a controller reference means; none if it means another kind.
+/// Returns the key of the ReplicaSet in a controller reference; `None` if the reference names another kind.
 fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
     (&*owner.kind == OWNER_KIND).then(|| Key {
         namespace: Arc::clone(namespace),
@@ -135,7 +133,7 @@ fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
     })
 }
 
-/// Takes a pod out of a list, and returns the one that has its place then.
+/// Removes a pod from a list, and returns the pod that moved to its position.
 fn swap_out(owned: &mut Vec<PodId>, position: u32) -> Option<PodId> {
     owned.swap_remove(position as usize);
     owned.get(position as usize).copied()

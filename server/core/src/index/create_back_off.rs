@@ -1,10 +1,9 @@
-//! When a ReplicaSet may create pods again whose pods do not last.
+//! When a ReplicaSet whose pods do not last may create pods again.
 //!
-//! Upstream replaces a pod that is gone, failed or without its labels at once, however often that happens (kubernetes#72593): what slows it
-//! down are its rate limits for requests. Here nothing slow stands in between, so that a webhook that drops labels, or a kubelet that
-//! rejects pods, would get as many pods as the API server can make. As kubelet does for containers that crash, creates back off: they
-//! close for a delay that doubles, then a few pods are made as a trial, and creates open again once these have lasted for as long as
-//! the delay was.
+//! Upstream replaces a pod that is gone, failed or without its labels at once, however often that happens (kubernetes#72593). Only its rate
+//! limits for requests slow it down. Decree has no such limits: a webhook that drops labels, or a kubelet that rejects pods, would get as
+//! many pods as the API server can create. So creates back off, as in kubelet for containers that crash. They close for a delay that
+//! doubles, then a trial creates a few pods. Creates open again once these pods have lasted as long as the delay.
 
 use crate::{
     object::{Phase, Span, Timestamp},
@@ -14,57 +13,55 @@ use crate::{
 
 /// A pod that ends sooner than this after its creation has not lasted.
 const LASTING: Span = Span::seconds(60);
-/// How many pods end early before creates close, unless more of them last.
+/// Creates close after this number of pods have ended early, unless more pods last.
 const ENDED_MAX: u32 = 10;
-/// How many pods a trial makes.
 const TRIAL_PODS: usize = 5;
-/// The first delay of the back-off; each further one doubles it.
+/// The first delay of the back-off; each further delay is twice as long.
 const DELAY_FIRST: Span = Span::seconds(10);
-/// The longest delay of the back-off.
 const DELAY_MAX: Span = Span::seconds(300);
 
-/// When a create of this session made a pod: whole seconds since 1970, rounded down; 0 where none did.
+/// The time at which a create of this session made a pod: whole seconds since 1970, rounded down; 0 if no create did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Made(u32);
 
-/// How a pod ended that was one of a ReplicaSet's replicas, or was made to be one.
+/// The end of a pod that was a replica, or was created to be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It is gone.
+    /// The pod is gone.
     Gone,
-    /// Another than this controller has asked it to go.
+    /// A client other than this controller has deleted it.
     Deleted,
     /// It failed or succeeded.
     Phase(Phase),
-    /// Its owner or its labels are others than those that it was to have.
+    /// Its owner or its labels are not the intended ones.
     NotSelected,
 }
 
 /// Whether a ReplicaSet may create pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
-    /// As many as it lacks.
+    /// As many as are missing.
     Open,
     /// None before this moment.
     Closed { until: Timestamp },
-    /// No more than the trial that began at this moment, until the latest pod of it has lasted. One that made no pod shows nothing, and is
-    /// followed by another one.
+    /// No more than the trial that began at this moment, until its latest pod has lasted. A trial that made no pod shows nothing, and
+    /// another trial follows.
     Trial {
         since: Timestamp,
-        /// When its latest pod was made.
+        /// The time of its latest create.
         made: Option<Timestamp>,
     },
 }
 
-/// What is known of a ReplicaSet's pods that did not last. It is forgotten when another spec is asked for.
+/// The pods of a ReplicaSet that did not last. A change of the spec resets it.
 #[derive(Clone, Debug)]
 pub(crate) struct CreateBackOff {
     gate: Gate,
     /// How many pods have ended early since `since`.
     ended: u32,
-    /// The latest of them.
+    /// The latest end of a pod.
     latest: (Timestamp, Ending),
-    /// From when on pods count as made in this period.
+    /// The start of this period. Pods created earlier do not count.
     since: Timestamp,
     delay: Span,
 }
@@ -72,7 +69,6 @@ pub(crate) struct CreateBackOff {
 // === impl Made ===
 
 impl Made {
-    /// Returns the mark of a pod that is made at `now`.
     pub(crate) fn at(now: Timestamp) -> Self {
         Self(u32::try_from(now.0.div_euclid(1_000_000_000)).unwrap_or(0))
     }
@@ -95,7 +91,7 @@ impl Made {
 // === impl CreateBackOff ===
 
 impl CreateBackOff {
-    /// Begins with no pod that ended early. All pods that were made before count as made in its first period.
+    /// Begins with no pod that ended early. All pods that were created before count as created in the first period.
     pub(crate) const fn new(now: Timestamp, ending: Ending) -> Self {
         Self {
             gate: Gate::Open,
@@ -106,7 +102,7 @@ impl CreateBackOff {
         }
     }
 
-    /// Takes a pod that did not last. `lasting` counts the replicas whose marks pass its test. Returns whether creates close by it.
+    /// Records a pod that did not last. `lasting` counts the replicas whose marks pass its test. Returns whether creates close.
     pub(crate) fn end(
         &mut self,
         now: Timestamp,
@@ -135,7 +131,6 @@ impl CreateBackOff {
         }
     }
 
-    /// Notes that a pod is made.
     pub(crate) const fn note_made(&mut self, now: Timestamp) {
         if let Gate::Trial { made, .. } = &mut self.gate {
             *made = Some(now);
@@ -165,7 +160,7 @@ impl CreateBackOff {
         }
     }
 
-    /// Returns how many of the pods that are lacking may be made at `now`, which begins a trial where one is due.
+    /// Returns how many of the missing pods may be created at `now`. Begins a trial if one is due.
     pub(crate) fn admit(&mut self, now: Timestamp, lacking: usize) -> usize {
         self.open_if_passed(now);
         match self.gate {
@@ -181,7 +176,7 @@ impl CreateBackOff {
         }
     }
 
-    /// Returns until when nothing is made; `None` where creates are open.
+    /// Returns the time until which creates are closed; `None` if they are open.
     pub(crate) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = match self.gate {
             Gate::Open => return None,
@@ -191,7 +186,7 @@ impl CreateBackOff {
         (until > now).then_some(until)
     }
 
-    /// Says how many pods did not last, and how the latest of them ended.
+    /// Gives the number of pods that did not last, and how the latest ended.
     pub(crate) fn reason(&self) -> Reason {
         let (pods, how) = (count(self.ended, "pod"), self.latest.1.words());
         Reason {

@@ -1,5 +1,5 @@
-//! Pods with the same namespace and labels form a group: their labels are kept once, and their active pods are counted by node, so
-//! that related pods (spec 7.3) are counted without looking at pods.
+//! Pods with the same namespace and labels form a group. It keeps their labels once and counts their active pods by node, so that counting
+//! related pods (spec 7.3) reads no pods.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ pub(crate) struct PodGroup {
     pub(super) active_by_node: BTreeMap<Option<NodeId>, u32>,
 }
 
-/// All groups, found by namespace and labels.
+/// All groups, indexed by namespace and labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Slab<PodGroup>,
@@ -26,7 +26,7 @@ pub(crate) struct Groups {
 // === impl Groups ===
 
 impl Groups {
-    /// Returns the group of the labels, made if there is none, with one more pod.
+    /// Adds a pod to the group of the labels, and creates the group if it is new.
     pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
         let known = self
             .by_namespace
@@ -39,7 +39,6 @@ impl Groups {
         self.rejoin(id)
     }
 
-    /// Adds one more pod to a group.
     pub(crate) fn rejoin(&mut self, id: u32) -> u32 {
         if let Some(group) = self.groups.get_mut(id) {
             group.pods += 1;
@@ -47,7 +46,7 @@ impl Groups {
         id
     }
 
-    /// Moves one pod from its group to that of other labels in the same namespace, and returns that.
+    /// Moves one pod from its group to the group of other labels in the same namespace. Returns the new group.
     pub(crate) fn regroup(&mut self, id: u32, labels: Labels) -> u32 {
         let group = self.at(id);
         let namespace = Arc::clone(&group.namespace);
@@ -56,7 +55,6 @@ impl Groups {
         fresh
     }
 
-    /// Returns about how many bytes all groups take.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -78,7 +76,7 @@ impl Groups {
         id
     }
 
-    /// Takes one pod out of the group, and the group away with its last.
+    /// Removes one pod from the group, and the group with its last pod.
     pub(crate) fn leave(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
@@ -100,7 +98,6 @@ impl Groups {
         self.groups.release(id);
     }
 
-    /// Returns how many groups a namespace has.
     pub(crate) fn count_in(&self, namespace: &str) -> usize {
         self.by_namespace.get(namespace).map_or(0, Map::len)
     }
@@ -117,14 +114,13 @@ impl Groups {
         groups.filter(move |group| group.active_by_node.contains_key(&Some(node)))
     }
 
-    /// Returns a group that has a pod.
+    /// Returns a group, which must have a pod.
     pub(crate) fn at(&self, id: u32) -> &PodGroup {
         self.groups
             .get(id)
             .expect("a pod's group lives as long as the pod")
     }
 
-    /// Counts an active pod of the group in or out on its node.
     pub(crate) fn count(&mut self, id: u32, node: Option<NodeId>, counting: Counting) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
@@ -147,7 +143,7 @@ impl Groups {
         }
     }
 
-    /// Tells of the active pods by node of all groups of the namespaces that `related` accepts.
+    /// Passes on the active pods by node, for all groups of the namespaces that `related` accepts.
     pub(crate) fn active_by_node<'a>(
         &'a self,
         namespaces: impl Iterator<Item = &'a str>,
@@ -167,7 +163,7 @@ impl Groups {
     }
 }
 
-/// Which way a pod is counted.
+/// The direction in which a pod is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counting {
     In,

@@ -1,4 +1,4 @@
-//! A set of ids that usually has one: those of a selector, of a base of names, of an owner of ReplicaSets.
+//! A set of ids that usually has one member: the ids of a selector, of a base of names, or of an owner of ReplicaSets.
 
 use std::collections::BTreeSet;
 

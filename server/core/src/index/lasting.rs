@@ -1,4 +1,4 @@
-//! Which pods this session has made, and what it means for their ReplicaSet when they end.
+//! The pods that this session has created, and the effect of their end on their ReplicaSet.
 
 use super::{
     EndedReplica, Index,
@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{batch::Victim, object::Timestamp};
 
-/// Marks the pod of this name and uid as made for a ReplicaSet at `now`. Returns how it has ended already, if it is neither one of the
-/// replicas nor an orphan that is adopted next.
+/// Marks the pod of this name and UID as created for a ReplicaSet at `now`. Returns how the pod has ended already, if it is neither a
+/// replica nor an orphan to adopt next.
 pub(crate) fn mark_made(
     index: &mut Index,
     now: Timestamp,
@@ -42,7 +42,7 @@ pub(crate) fn mark_made(
     None
 }
 
-/// Notes that pods are asked to go: how they end says nothing of how long pods last.
+/// Notes that pods are about to be deleted: their end says nothing about how long pods last.
 pub(crate) fn expect_end(index: &mut Index, namespace: &str, victims: &[Victim]) {
     for Victim { pod, .. } in victims {
         let known = index.pod_named(namespace, &pod.name).map(|(id, _)| id);
@@ -52,7 +52,7 @@ pub(crate) fn expect_end(index: &mut Index, namespace: &str, victims: &[Victim])
     }
 }
 
-/// Takes a replica that has ended. Returns whether its ReplicaSet's creates close by it.
+/// Records the end of a replica. Returns whether that closes the creates of its ReplicaSet.
 pub(crate) fn end_replica(index: &mut Index, now: Timestamp, ended: EndedReplica) -> bool {
     let EndedReplica { set, made, ending } = ended;
     if !made.is_recent(now) {

@@ -1,4 +1,4 @@
-//! What one namespace holds.
+//! The content of one namespace.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,21 +9,21 @@ use super::{ids::Ids, map::Map, orphans::Orphans, pod::PodId, selectors::Selecto
 /// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
-    /// The names of pods that are there, are being made, or were made and are not yet shown.
+    /// The names of pods that exist, that are being created, or that were created and are not yet shown.
     pub(super) names: Map<Arc<str>, Holder>,
     pub(super) sets: BTreeMap<Arc<str>, SetId>,
     pub(super) orphans: Orphans,
     pub(super) selectors: Selectors,
-    /// ReplicaSets by the base of their pods' names: they learn when a pod of such a name has been.
+    /// ReplicaSets by the base of their pods' names. They learn when a pod of such a name has existed.
     pub(super) bases: BTreeMap<Arc<str>, Ids<SetId>>,
 }
 
-/// Who has the name of a pod.
+/// The holder of a pod's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// A pod.
     Pod(PodId),
-    /// The operation that makes a pod of this name.
+    /// The operation that creates a pod of this name.
     Making,
     /// A pod, and an operation whose outcome has not come.
     Both(PodId),
@@ -36,7 +36,7 @@ impl Namespace {
         self.names.is_empty() && self.sets.is_empty()
     }
 
-    /// Lets the holder of a name be what `change` makes of it; the name is free where that is nothing.
+    /// Replaces the holder of a name by the result of `change`; `None` frees the name.
     pub(super) fn change(&mut self, name: &str, change: impl FnOnce(Holder) -> Option<Holder>) {
         if let EntryRef::Occupied(mut known) = self.names.entry_ref(name) {
             match change(*known.get()) {
@@ -50,7 +50,6 @@ impl Namespace {
 // === impl Holder ===
 
 impl Holder {
-    /// Returns the pod, if there is one.
     pub(super) const fn pod(self) -> Option<PodId> {
         match self {
             Self::Pod(pod) | Self::Both(pod) => Some(pod),
@@ -58,12 +57,10 @@ impl Holder {
         }
     }
 
-    /// Returns whether an operation has the name.
     pub(super) const fn is_making(self) -> bool {
         matches!(self, Self::Making | Self::Both(_))
     }
 
-    /// Returns who has the name once the pod is there.
     pub(super) const fn with_pod(self, pod: PodId) -> Self {
         match self {
             Self::Pod(_) => Self::Pod(pod),
@@ -71,7 +68,7 @@ impl Holder {
         }
     }
 
-    /// Returns who has the name once the pod is gone.
+    /// Returns the holder without the pod; `None` if the name is free.
     pub(super) const fn without_pod(self) -> Option<Self> {
         match self {
             Self::Pod(_) => None,
@@ -79,7 +76,6 @@ impl Holder {
         }
     }
 
-    /// Returns who has the name once an operation has it.
     pub(super) const fn with_making(self) -> Self {
         match self {
             Self::Pod(pod) | Self::Both(pod) => Self::Both(pod),
@@ -87,7 +83,7 @@ impl Holder {
         }
     }
 
-    /// Returns who has the name once no operation has it.
+    /// Returns the holder without the operation; `None` if the name is free.
     pub(super) const fn without_making(self) -> Option<Self> {
         match self {
             Self::Pod(pod) | Self::Both(pod) => Some(Self::Pod(pod)),

@@ -1,4 +1,4 @@
-//! All namespaces, and who uses which name of a pod in them: a pod of the view, or an operation that creates one.
+//! All namespaces, and the users of each pod name in them: a pod of the view, or an operation that creates one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,6 @@ pub(crate) struct Namespaces(BTreeMap<Arc<str>, Namespace>);
 // === impl Namespaces ===
 
 impl Namespaces {
-    /// Returns who uses a name.
     pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
         match self.holder(namespace, name) {
             Some(Holder::Pod(_) | Holder::Both(_)) => NameUse::Taken,
@@ -29,14 +28,12 @@ impl Namespaces {
         }
     }
 
-    /// Notes that a pod of this name is being made.
     pub(crate) fn begin_making(&mut self, namespace: &Arc<str>, name: Arc<str>) {
         let holder = self.entry(namespace).names.entry(name);
         let holder = holder.or_insert(Holder::Making);
         *holder = holder.with_making();
     }
 
-    /// Notes that no operation has the name any more.
     pub(crate) fn end_making(&mut self, namespace: &str, name: &str) {
         let Some(content) = self.0.get_mut(namespace) else {
             return;
@@ -45,12 +42,11 @@ impl Namespaces {
         self.drop_empty(namespace);
     }
 
-    /// Returns whether a pod of this name is being made.
     pub(super) fn is_in_making(&self, namespace: &str, name: &str) -> bool {
         self.holder(namespace, name).is_some_and(Holder::is_making)
     }
 
-    /// Gives a pod its name, and returns a copy of it, shared with the operation that made the pod if there is one.
+    /// Gives a pod its name. Returns a copy of the name, shared with the operation that created the pod, if there is one.
     pub(super) fn name_pod(&mut self, namespace: &Arc<str>, name: &str, pod: PodId) -> Arc<str> {
         match self.entry(namespace).names.entry_ref(name) {
             EntryRef::Occupied(mut known) => {
@@ -65,7 +61,7 @@ impl Namespaces {
         }
     }
 
-    /// Takes its name from a pod that is gone. Returns the ReplicaSets that make names on the same base, which must not use it again.
+    /// Frees the name of a deleted pod. Returns the ReplicaSets with the same base of names, which must not use the name again.
     pub(super) fn unname_pod(
         &mut self,
         namespace: &str,
@@ -85,17 +81,16 @@ impl Namespaces {
         self.get(namespace)?.names.get(name).copied()
     }
 
-    /// Returns a namespace.
     pub(super) fn get(&self, namespace: &str) -> Option<&Namespace> {
         self.0.get(namespace)
     }
 
-    /// Returns a namespace to change it. One that is empty afterwards must be dropped by [`Self::drop_empty`].
+    /// Returns a namespace to change it. A caller that may empty the namespace must call [`Self::drop_empty`].
     pub(super) fn get_mut(&mut self, namespace: &str) -> Option<&mut Namespace> {
         self.0.get_mut(namespace)
     }
 
-    /// Returns a namespace, which is added if it is new.
+    /// Returns a namespace, and adds it if it is new.
     pub(super) fn entry(&mut self, namespace: &Arc<str>) -> &mut Namespace {
         self.0.entry(Arc::clone(namespace)).or_default()
     }
@@ -105,20 +100,18 @@ impl Namespaces {
         self.0.iter().map(|(name, content)| (&**name, content))
     }
 
-    /// Returns the shared copy of a namespace's name.
     pub(super) fn shared_name(&self, name: &str) -> Arc<str> {
         let known = self.0.get_key_value(name);
         known.map_or_else(|| name.into(), |(name, _)| Arc::clone(name))
     }
 
-    /// Drops a namespace if it is empty.
     pub(super) fn drop_empty(&mut self, namespace: &str) {
         if self.0.get(namespace).is_some_and(Namespace::is_empty) {
             self.0.remove(namespace);
         }
     }
 
-    /// Returns about how many bytes the namespaces take, without their content.
+    /// The approximate memory of the namespaces in bytes, without their content.
     pub(super) fn bytes(&self) -> usize {
         self.0.len() * cost::NAMESPACE
     }

@@ -1,14 +1,14 @@
-//! The nodes that pods are on, by number: a name is kept once, as long as a pod is there. Active pods are counted by their readiness.
+//! The nodes of pods, by number. A name is kept once, while the node has a pod. Active pods are counted by their readiness.
 
 use std::{num::NonZeroU32, sync::Arc};
 
 use super::{cost, map::Map, slab::Slab};
 
-/// The number of a node, as long as it has a pod.
+/// The number of a node, while the node has a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(NonZeroU32);
 
-/// How many pods of a node must have lapsed before it counts as [unready](Nodes::unready_pods).
+/// The minimum number of lapsed pods of a node that counts as [unready](Nodes::unready_pods).
 const LAPSED_MIN: u32 = 2;
 
 /// All nodes with pods.
@@ -16,7 +16,7 @@ const LAPSED_MIN: u32 = 2;
 pub(crate) struct Nodes {
     nodes: Slab<Node>,
     by_name: Map<Arc<str>, NodeId>,
-    /// How many active pods of all nodes are ready.
+    /// The number of ready active pods of all nodes.
     ready: u32,
     bytes: usize,
 }
@@ -40,7 +40,7 @@ struct ActivePods {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
-    /// It was ready and is not any more, or its node is said not to answer.
+    /// It was ready and is not now, or its node is reported as unresponsive.
     Lapsed,
     NeverReady,
 }
@@ -59,7 +59,7 @@ impl NodeId {
 // === impl Nodes ===
 
 impl Nodes {
-    /// Returns the node of a name, with one more pod.
+    /// Adds a pod to the node of this name.
     pub(crate) fn join(&mut self, name: &str) -> NodeId {
         let known = self.by_name.get(name).copied();
         let id = known.unwrap_or_else(|| self.found(name.into()));
@@ -99,8 +99,8 @@ impl Nodes {
         *count = count.saturating_add_signed(by);
     }
 
-    /// Returns how many active pods a node has if none of them is ready and the node may be why: most of them were ready, and pods of other
-    /// nodes are. A node whose pods are starting is none of these.
+    /// Returns the number of active pods of a node, if none of them is ready and the node may be the cause. That is so if most of them were
+    /// ready, and pods of other nodes are. A node whose pods are starting does not count.
     pub(crate) fn unready_pods(&self, id: NodeId) -> Option<u32> {
         let ActivePods {
             ready,
@@ -111,7 +111,7 @@ impl Nodes {
         is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
-    /// Takes one pod from a node, and the node away with its last.
+    /// Removes one pod from a node, and the node with its last pod.
     pub(crate) fn leave(&mut self, id: NodeId) {
         let slot = id.slot();
         let Some(node) = self.nodes.get_mut(slot) else {
@@ -133,12 +133,10 @@ impl Nodes {
         self.by_name.get(name).copied()
     }
 
-    /// Returns the name of a node that has a pod.
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
         self.nodes.get(id.slot()).map(|node| &node.name)
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -148,7 +146,7 @@ impl Nodes {
 mod tests {
     use super::*;
 
-    /// Returns nodes of which the first has pods of this readiness, and the second so many ready ones.
+    /// Creates two nodes: the first has pods of this readiness, and the second has `ready` ready pods.
     fn nodes(pods: &[Readiness], ready: usize) -> (Nodes, NodeId) {
         let mut nodes = Nodes::default();
         let mut add = |name, readiness| {
@@ -178,7 +176,7 @@ mod tests {
             (&[NeverReady, NeverReady, NeverReady], 1, None),
             (&[Lapsed], 1, None),
             (&[Lapsed, Lapsed, Ready], 1, None),
-            // If no pod of the cluster is ready, the node is not why.
+            // If no pod of the cluster is ready, the node is not the cause.
             (&[Lapsed, Lapsed], 0, None),
         ];
         for (pods, ready, expected) in cases {

@@ -1,6 +1,6 @@
-//! The orphans of a namespace, found by what a selector demands.
+//! The orphans of a namespace, indexed by the labels that selectors require.
 //!
-//! Which ReplicaSets select which orphans is not kept: a few thousand of each, all of which match, would be millions of pairs.
+//! The index does not keep which ReplicaSets select which orphans: a few thousand of each, all of which match, would be millions of pairs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{
     selector::Selector,
 };
 
-/// The active pods of a namespace that have no controller. Those with the same labels, a group, are found together.
+/// The active pods of a namespace without a controller, grouped by their labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
     groups: BTreeMap<u32, OrphanGroup>,
@@ -35,7 +35,6 @@ struct OrphanGroup {
 // === impl Orphans ===
 
 impl Orphans {
-    /// Adds a pod of a group.
     pub(super) fn insert(&mut self, group: u32, labels: &Labels, name: &Arc<str>, id: PodId) {
         let Self {
             groups,
@@ -57,7 +56,7 @@ impl Orphans {
         known.pods.insert((Arc::clone(name), id));
     }
 
-    /// Removes a pod of a group, if it is there.
+    /// Removes a pod of a group, if the pod is in it.
     pub(super) fn remove(&mut self, group: u32, name: &Arc<str>, id: PodId) {
         let Some(known) = self.groups.get_mut(&group) else {
             return;
@@ -75,10 +74,10 @@ impl Orphans {
         }
     }
 
-    /// Returns the pods that a selector matches, by name.
+    /// Returns the pods that a selector matches, sorted by name.
     pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
         let groups: Box<dyn Iterator<Item = &OrphanGroup>> = match Demand::of(selector) {
-            // Most namespaces have none at all: nothing is asked for by hash.
+            // Most namespaces have no orphans, so nothing is hashed.
             _ if self.groups.is_empty() => return Vec::new(),
             Demand::Label(key, value) => {
                 let label = (Arc::clone(key), Arc::clone(value));
@@ -93,7 +92,6 @@ impl Orphans {
         found.into_iter().map(|(_, id)| *id).collect()
     }
 
-    /// Returns the groups of these ids.
     fn named<'a>(&'a self, ids: Option<&'a Ids<u32>>) -> impl Iterator<Item = &'a OrphanGroup> {
         let ids = ids.into_iter().flat_map(Ids::iter);
         ids.filter_map(|id| self.groups.get(&id))

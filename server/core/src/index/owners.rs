@@ -1,11 +1,11 @@
-//! The controller references of pods: one copy of each, as long as a pod has it.
+//! The controller references of pods: one copy of each, while a pod has it.
 
 use std::sync::Arc;
 
 use super::{cost, map::Map};
 use crate::object::OwnerReference;
 
-/// The references, and how many pods have each.
+/// The references, with the number of pods that have each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     shared: Map<Arc<OwnerReference>, u32>,
@@ -15,7 +15,6 @@ pub(crate) struct Owners {
 // === impl Owners ===
 
 impl Owners {
-    /// Returns about how many bytes all references take.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -31,7 +30,7 @@ impl Owners {
         owner
     }
 
-    /// Counts a reference once less and drops it with its last use.
+    /// Counts one use less of a reference, and drops the reference with its last use.
     pub(crate) fn drop_one(&mut self, owner: &Arc<OwnerReference>) {
         if let Some(count) = self.shared.get_mut(owner) {
             *count -= 1;

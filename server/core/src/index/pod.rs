@@ -1,4 +1,4 @@
-//! A pod as the index keeps it: compact, with what it adds to its ReplicaSet noted, so that a change can take that back.
+//! A pod in the compact form of the index. It notes its contribution to its ReplicaSet, so that a change can undo it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     object::{OwnerReference, Phase, PodState, ResourceVersion},
 };
 
-/// The place of a pod in the index.
+/// The number of a pod in the index.
 pub(crate) type PodId = u32;
 
-/// A pod. Labels live in its group, strings that repeat are shared.
+/// A pod. Its labels are in its group, and repeated strings are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
@@ -25,14 +25,14 @@ pub(crate) struct Entry {
     pub(crate) controller: Option<Arc<OwnerReference>>,
     pub(crate) node: Option<NodeId>,
     pub(crate) state: PodState,
-    /// The last snapshot that named the pod.
+    /// The number of the last snapshot that named the pod.
     pub(crate) snapshot: u32,
-    /// Where the pod stands in the list of its owner's pods.
+    /// The position of the pod in the list of its owner's pods.
     pub(crate) position: u32,
     pub(crate) counted: Contribution,
-    /// When this session made it. A pod that this session has asked to go has no mark.
+    /// When this session created it. A pod that this session deletes has no mark.
     pub(crate) made: Made,
-    /// Whether this session has seen it ready, and it is not any more.
+    /// Whether this session has seen it ready, and it is not ready now.
     pub(crate) has_lapsed: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Contribution {
     pub(crate) fully_labeled: bool,
     pub(crate) ready: bool,
     pub(crate) available: bool,
-    /// Ready, but not for long enough, and it is known since when.
+    /// Ready since a known time, but not for long enough.
     pub(crate) pending: bool,
     pub(crate) terminating: bool,
     pub(crate) release: bool,
@@ -52,7 +52,6 @@ pub(crate) struct Contribution {
 // === impl Entry ===
 
 impl Entry {
-    /// Names the pod for its lifetime.
     pub(crate) fn pod_ref(&self) -> PodRef {
         PodRef {
             name: Arc::clone(&self.name),
@@ -60,7 +59,7 @@ impl Entry {
         }
     }
 
-    /// Takes another state.
+    /// Sets the state, and notes whether a pod that was ready is not ready now.
     pub(crate) fn change_state(&mut self, state: PodState) {
         let was_ready = self.state.ready.ready || self.has_lapsed;
         self.has_lapsed = was_ready && !state.ready.ready;

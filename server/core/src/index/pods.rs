@@ -1,6 +1,6 @@
-//! Pods come, change and go: as the stream shows them, and as outcomes carry them.
+//! The life of a pod in the index, from events of the stream and from outcomes.
 //!
-//! An outcome counts at once, and one that comes late takes back nothing that the stream has shown since.
+//! An outcome counts at once. A late outcome does not undo what the stream has shown since.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     pod_view::{OwnerView, PodView},
 };
 
-/// In what a pod as it is shown differs from how it is known, beside its version.
+/// The differences between a pod as it is shown and the known pod, without the version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Differences {
     state: bool,
@@ -29,7 +29,7 @@ struct Differences {
 // === impl Index ===
 
 impl Index {
-    /// Takes a pod as the stream shows it, unless something newer is known.
+    /// Applies a pod from the stream, unless the index knows a newer state.
     pub(crate) fn apply_pod(
         &mut self,
         now: Timestamp,
@@ -58,7 +58,7 @@ impl Index {
         }
     }
 
-    /// Takes a pod that is not known, and takes out the one of its name before it.
+    /// Adds an unknown pod, and first removes the known one of its name.
     fn apply_unknown_pod(
         &mut self,
         now: Timestamp,
@@ -66,7 +66,7 @@ impl Index {
         before: Option<PodId>,
         if_unknown: IfUnknown,
     ) -> PodUpdate {
-        // A create of ours is not known to be over, and nothing has said that the pod went: whatever shows it is right.
+        // A create of ours may still be open, and nothing has reported the pod as deleted: then any news of the pod is right.
         let is_certain =
             if_unknown == IfUnknown::New || self.namespaces.is_in_making(pod.namespace, pod.name);
         if if_unknown == IfUnknown::Gone && !is_certain {
@@ -80,12 +80,11 @@ impl Index {
         PodUpdate::Changed(old, new)
     }
 
-    /// Returns whether a pod is known to be gone at this version.
     fn is_gone(&self, pod: &PodView<'_>) -> bool {
         self.tombstones.covers(Kind::Pod, pod.uid, pod.version)
     }
 
-    /// Takes a pod out, if it is known by this uid, because the stream says that it is gone.
+    /// Removes a pod if it is known by this UID, because the stream reports its deletion.
     pub(crate) fn remove_pod(
         &mut self,
         namespace: &str,
@@ -96,7 +95,8 @@ impl Index {
         let known = self.pod_named(namespace, name);
         let known = known.filter(|(_, entry)| entry.uid == uid);
         let id = known.map(|(id, _)| id);
-        // The outcome of its creation may still be under way, and however far the stream is then, only this shows that it is the older news.
+        // The outcome of its create may still be under way. Only this tombstone shows that the outcome is older news, however far the
+        // stream is.
         let is_in_making = self.namespaces.is_in_making(namespace, name);
         if is_in_making || version.is_some() {
             let version = version.filter(|_| !is_in_making);
@@ -108,7 +108,7 @@ impl Index {
         Some(self.take_out_pod(id?))
     }
 
-    /// Takes a pod that a create made. Where the stream has passed its version, what is not known of it is not taken for granted.
+    /// Applies a pod that a create made. If the stream has passed its version, the index does not take an unknown pod for granted.
     pub(crate) fn apply_created_pod(
         &mut self,
         now: Timestamp,
@@ -126,12 +126,12 @@ impl Index {
                 })
             }
             _ if self.is_gone(pod) => CreatedPod::Gone,
-            // Its name is another's by now.
+            // Another pod has its name by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
                 CreatedPod::Known(PodUpdate::Nothing)
             }
             _ if has_passed => CreatedPod::Unseen,
-            // The stream has yet to show that the pod of this name before it is gone.
+            // The stream has yet to show that the earlier pod of this name is gone.
             before => {
                 let old = before.map(|(id, ..)| self.take_out_pod(id));
                 let (_, new) = self.add_pod(now, pod, 0);
@@ -140,7 +140,7 @@ impl Index {
         }
     }
 
-    /// Takes a known pod as a write returned it.
+    /// Applies a known pod as a write returned it.
     pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodUpdate {
         match self.pod_named(pod.namespace, pod.name) {
             Some((id, known))
@@ -152,7 +152,7 @@ impl Index {
         }
     }
 
-    /// Takes out a pod of which an outcome says that it is gone, and remembers that until the stream has shown it.
+    /// Removes a pod that an outcome reports as deleted, and remembers the deletion until the stream has shown it.
     pub(crate) fn remove_written_pod(
         &mut self,
         namespace: &str,
@@ -168,7 +168,7 @@ impl Index {
         Some(self.take_out_pod(id))
     }
 
-    /// Adds a pod that list number `snapshot` named; 0 if no list did.
+    /// Adds a pod that list number `snapshot` named; 0 if no list named it.
     fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> (PodId, PodChange) {
         let namespace = self.namespaces.shared_name(pod.namespace);
         let set = pod
@@ -204,8 +204,8 @@ impl Index {
         (id, change)
     }
 
-    /// Returns the group and the owner of a new pod, which resolves to `set`. Most are like the last pod of their ReplicaSet, and share what
-    /// that has.
+    /// Returns the group and the owner of a new pod, which resolves to `set`. Most pods are like the last pod of their ReplicaSet, and
+    /// share its group and owner.
     fn share(
         &mut self,
         namespace: &Arc<str>,
@@ -236,8 +236,8 @@ impl Index {
         (group, owner.map(|owner| self.owners.share(owner)))
     }
 
-    /// Lets a pod be as it is shown. Where nothing has changed that is kept, no more than its version is touched; else no more is copied than
-    /// is news.
+    /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
+    /// values.
     fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodUpdate {
         let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
             return PodUpdate::Nothing;
@@ -252,7 +252,7 @@ impl Index {
         let (mut entry, set) = counting::uncount_pod(self, id);
         let old = self.facts(&entry, set);
         let was_replica = set.filter(|_| entry.counted.active);
-        // What may change where the pod is counted as active: on which node, and with which labels.
+        // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
@@ -272,7 +272,6 @@ impl Index {
         PodUpdate::Changed(None, change)
     }
 
-    /// Compares a pod as it is known with how it is shown.
     fn compare(&self, entry: &Entry, pod: &PodView<'_>) -> Differences {
         Differences {
             state: entry.state != pod.state,
@@ -282,7 +281,7 @@ impl Index {
         }
     }
 
-    /// Makes an entry, whose owner resolves to a ReplicaSet, show the new state. Returns the ReplicaSet that its owner resolves to then.
+    /// Applies the new state to an entry whose owner resolves to a ReplicaSet. Returns the ReplicaSet that the new owner resolves to.
     fn take_over(
         &mut self,
         id: PodId,
@@ -308,7 +307,7 @@ impl Index {
         set
     }
 
-    /// Returns how a pod ended as a replica of a ReplicaSet, if it is none of its replicas.
+    /// Returns how a pod ended as a replica of a ReplicaSet; `None` if it is a replica.
     pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
         let entry = self.pod(id)?;
         let owner = entry
@@ -327,7 +326,7 @@ impl Index {
         Some(EndedReplica { set, made, ending })
     }
 
-    /// Takes a pod out of everything.
+    /// Removes a pod from all indices.
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
         let replica_of = set.filter(|_| entry.counted.active);
@@ -361,7 +360,7 @@ impl Index {
         }
     }
 
-    /// Gives an entry another owner, and moves it to that owner's pods. Returns the ReplicaSet that it resolves to.
+    /// Gives an entry another owner, and moves the entry to that owner's pods. Returns the ReplicaSet that the new owner resolves to.
     fn change_owner(
         &mut self,
         id: PodId,
@@ -399,7 +398,7 @@ impl Index {
     }
 }
 
-/// Returns a copy of a reference, which shares the texts of the ReplicaSet that it resolves to.
+/// Copies a reference, and shares the texts of the ReplicaSet that it resolves to.
 fn to_owner(owner: OwnerView<'_>, set: Option<&ReplicaSet>) -> OwnerReference {
     let Some(Key { name, uid, .. }) = set.map(|set| &set.key) else {
         return owner.to_owner();
@@ -411,7 +410,7 @@ fn to_owner(owner: OwnerView<'_>, set: Option<&ReplicaSet>) -> OwnerReference {
     }
 }
 
-/// Returns whether a version goes beyond a known one. Unknown versions count as newer: what arrives last counts.
+/// Returns whether a version is newer than a known one. Unknown versions count as newer: the latest arrival counts.
 pub(super) fn is_newer(new: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
     match (new, known) {
         (Some(new), Some(known)) => new > known,
@@ -419,7 +418,7 @@ pub(super) fn is_newer(new: Option<ResourceVersion>, known: Option<ResourceVersi
     }
 }
 
-/// Returns whether an outcome's object goes beyond the known one. Where only the known one has a version, the stream knows better.
+/// Returns whether an outcome's object is newer than the known one. If only the known one has a version, the known one counts.
 fn is_newer_written(written: Option<ResourceVersion>, known: Option<ResourceVersion>) -> bool {
     is_newer(written, known) && (written.is_some() || known.is_none())
 }

@@ -1,7 +1,7 @@
-//! Finds the ReplicaSets of a namespace that select given labels, without asking each of them.
+//! Finds the ReplicaSets of a namespace that select given labels, without a test of each.
 //!
-//! A selector that demands one exact value of a key can only match where that label is, and one that demands anything of a key only where
-//! the key is; those that only forbid are asked each time.
+//! A selector that requires one exact value of a key can match only where that label is. A selector that only requires the key can match
+//! only where the key is. Selectors that only forbid are tested each time.
 
 use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
@@ -19,21 +19,19 @@ pub(crate) struct Selectors {
     others: Ids<SetId>,
 }
 
-/// What an object must have so that a selector may match it: the sharpest of what the selector demands.
+/// The strictest requirement of a selector, which an object must meet so that the selector can match it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Demand<'a> {
     /// A label.
     Label(&'a Arc<str>, &'a Arc<str>),
     /// A label of this key.
     Key(&'a Arc<str>),
-    /// Nothing.
     Nothing,
 }
 
 // === impl Selectors ===
 
 impl Selectors {
-    /// Adds a ReplicaSet's selector.
     pub(crate) fn insert(&mut self, id: SetId, selector: &Selector) {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
@@ -48,7 +46,6 @@ impl Selectors {
         };
     }
 
-    /// Removes a ReplicaSet's selector.
     pub(crate) fn remove(&mut self, id: SetId, selector: &Selector) {
         match Demand::of(selector) {
             Demand::Label(key, value) => {
@@ -88,7 +85,7 @@ impl<'a> Demand<'a> {
     }
 }
 
-/// Removes an id from what an index has under a key, and the key with the last one.
+/// Removes an id from the entry of a key, and the key with its last id.
 pub(super) fn remove_from<K: Hash + Eq, I: Copy + Ord>(index: &mut Map<K, Ids<I>>, key: &K, id: I) {
     if let Some(ids) = index.get_mut(key) {
         ids.remove(id);

@@ -1,4 +1,4 @@
-//! A ReplicaSet as the index keeps it, with its pods counted as they come and go.
+//! A ReplicaSet in the index, with counts that each change of its pods updates.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     selector::Selector,
 };
 
-/// The place of a ReplicaSet in the index; never used again for another.
+/// The number of a ReplicaSet in the index; never reused.
 pub(crate) type SetId = u64;
 
 /// A ReplicaSet and what it owns.
@@ -21,22 +21,21 @@ pub(crate) type SetId = u64;
 pub(crate) struct Set {
     pub(crate) object: ReplicaSet,
     pub(crate) generate_name: Arc<str>,
-    /// Which names the pods to create get.
+    /// The source of names for new pods.
     pub(crate) cursor: NameCursor,
-    /// The last snapshot that named it.
+    /// The number of the last snapshot that named it.
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
-    /// The pods that name it as their controller, of whatever state.
+    /// The pods, in any state, that name it as their controller.
     pub(super) owned: Vec<PodId>,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
-    /// Ready pods that are not available yet, by the time when they will be.
+    /// Ready pods that are not available yet, by the time at which they become available.
     pending: BTreeSet<(Timestamp, PodId)>,
-    /// Since when not as many pods are available as are wanted, or more are there.
+    /// Since when fewer pods are available than desired, or more are active.
     unconverged_since: Option<Timestamp>,
-    /// How many pods were wanted when that was last noted.
+    /// The number of desired pods at the last [`Self::note_wanted`].
     noted_wanted: Option<i32>,
-    /// What is known of its pods that did not last.
     pub(crate) create_back_off: Option<Box<CreateBackOff>>,
 }
 
@@ -69,22 +68,20 @@ impl Set {
         }
     }
 
-    /// Returns the selector, if it is valid.
     pub(crate) fn selector(&self) -> Option<&Selector> {
         self.object.selector.as_ref().ok()
     }
 
-    /// Returns how many pods name it as their controller, of whatever state.
+    /// Returns the number of pods, in any state, that name it as their controller.
     pub(crate) const fn owned_count(&self) -> usize {
         self.owned.len()
     }
 
-    /// Returns the base of its pods' names.
     pub(crate) fn name_base(&self) -> &str {
         names::base(&self.generate_name)
     }
 
-    /// Returns the base of its pods' names, shared with what it is made of where it is the same.
+    /// Returns the base of its pods' names. If the base equals a text of the object, they share it.
     pub(super) fn shared_name_base(&self) -> Arc<str> {
         let base = self.name_base();
         if base.len() == self.generate_name.len() {
@@ -93,17 +90,16 @@ impl Set {
         base.into()
     }
 
-    /// Returns how many pods are wanted.
     pub(crate) fn wanted(&self) -> i32 {
         self.object.replicas.max(0)
     }
 
-    /// Returns how many active pods there are too many; negative if there are too few.
+    /// Returns the active pods minus the desired pods; negative if pods are missing.
     pub(crate) fn surplus(&self) -> i64 {
         i64::from(self.counts.active) - i64::from(self.wanted())
     }
 
-    /// Looks whether as many pods are there and available as are wanted, and remembers since when they are not.
+    /// Checks whether the ReplicaSet has converged, and remembers since when it has not.
     pub(crate) fn note_convergence(&mut self, now: Timestamp) {
         let Counts {
             active, available, ..
@@ -114,21 +110,20 @@ impl Set {
         self.unconverged_since = (!converged).then_some(since);
     }
 
-    /// Returns since when [`Self::note_convergence`] has found too few or too many pods; `None` if it found as many as are wanted.
+    /// Returns since when [`Self::note_convergence`] has found too few or too many pods; `None` if it found the desired number.
     pub(crate) const fn unconverged_since(&self) -> Option<Timestamp> {
         self.unconverged_since
     }
 
-    /// Notes how many pods are wanted, and returns how many were when that was noted before, which is never for a new one; `None` where that
-    /// has not changed.
+    /// Records the number of desired pods. Returns the number recorded before, which a new ReplicaSet does not have; `None` if the number
+    /// is unchanged.
     pub(crate) fn note_wanted(&mut self) -> Option<Option<i32>> {
         let wanted = Some(self.wanted());
         let before = std::mem::replace(&mut self.noted_wanted, wanted);
         (before != wanted).then_some(before)
     }
 
-    /// Returns why no pods are created though some are lacking, as those that were made do not last, and until when; `None` where creates are
-    /// open.
+    /// Returns the back-off that prevents the creation of missing pods, and its end; `None` if creates are open.
     pub(crate) fn closed_creates(&self, now: Timestamp) -> Option<(&CreateBackOff, Timestamp)> {
         let lacks = self.surplus() < 0 && !self.object.deleting;
         let back_off = self.create_back_off.as_deref().filter(|_| lacks)?;
@@ -139,7 +134,7 @@ impl Set {
         Span::seconds(i64::from(self.object.min_ready_seconds.max(0)))
     }
 
-    /// Returns when a pod that is ready becomes available; `None` if it is not known since when it is ready.
+    /// Returns when a ready pod becomes available; `None` if it is unknown since when it is ready.
     fn due(&self, pod: &Entry) -> Option<Timestamp> {
         pod.state
             .ready
@@ -147,7 +142,7 @@ impl Set {
             .map(|since| since.plus(self.min_ready()))
     }
 
-    /// Counts an owned pod in and returns what it added.
+    /// Counts an owned pod in, and returns its contribution.
     pub(super) fn count_in(
         &mut self,
         now: Timestamp,
@@ -182,7 +177,7 @@ impl Set {
         counted
     }
 
-    /// Takes back what [`Self::count_in`] added.
+    /// Undoes [`Self::count_in`].
     pub(super) fn count_out(&mut self, id: PodId, pod: &Entry) {
         let counted = pod.counted;
         self.add(&counted, -1);
@@ -203,7 +198,7 @@ impl Set {
         add(&mut self.counts.terminating, counted.terminating);
     }
 
-    /// Returns the next pod that has become available by `now`, counted as such.
+    /// Returns the next pod that has become available by `now`, and counts it as available.
     pub(super) fn pop_available(&mut self, now: Timestamp) -> Option<PodId> {
         let (due, id) = *self.pending.first()?;
         if due > now {
@@ -214,7 +209,7 @@ impl Set {
         Some(id)
     }
 
-    /// Returns the counts as they are at `now`, which may be later than they were last brought up to.
+    /// Returns the counts at `now`, which may be later than their last update.
     pub(crate) fn counts_at(&self, now: Timestamp) -> Counts {
         let due = self.pending.range(..=(now, PodId::MAX)).count();
         let due = i32::try_from(due).unwrap_or(i32::MAX);
@@ -224,12 +219,11 @@ impl Set {
         }
     }
 
-    /// Returns when the next pod becomes available.
     pub(crate) fn next_available(&self) -> Option<Timestamp> {
         self.pending.first().map(|(due, _)| *due)
     }
 
-    /// Forgets all counts, for counting anew under another spec.
+    /// Clears all counts, to count again under another spec.
     pub(super) fn reset(&mut self) {
         self.counts = Counts::default();
         self.releases.clear();
@@ -237,7 +231,7 @@ impl Set {
     }
 }
 
-/// Returns whether `labels` contain all of `wanted`. No wanted labels are always contained.
+/// Returns whether `labels` contain all of `wanted`; true if `wanted` is empty.
 fn covers(labels: &Labels, wanted: &Labels) -> bool {
     wanted
         .iter()

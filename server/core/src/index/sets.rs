@@ -1,4 +1,4 @@
-//! ReplicaSets come, change and go.
+//! The life of a ReplicaSet in the index.
 
 use super::{
     IfUnknown, Index, SetChange, cost,
@@ -12,8 +12,9 @@ use crate::{
 };
 
 impl Index {
-    /// Takes a ReplicaSet as it is shown, unless something newer is known. Returns the changes in order: at most the going of an older
-    /// ReplicaSet of the same name, then this one. One that is known at this very version is reported too: a resync relies on it (spec 3.2).
+    /// Applies a ReplicaSet from the stream, unless the index knows a newer state. Returns the changes in order: at most the removal of an
+    /// older ReplicaSet of the same name, then this one. A ReplicaSet at the known version is reported too, since a resync relies on it
+    /// (spec 3.2).
     pub(crate) fn apply_set(
         &mut self,
         now: Timestamp,
@@ -58,7 +59,7 @@ impl Index {
         }
     }
 
-    /// Takes a known ReplicaSet as a status write returned it, unless something newer is known.
+    /// Applies a known ReplicaSet as a status write returned it, unless the index knows a newer state.
     pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
         let newer = self
             .set(id)
@@ -68,7 +69,7 @@ impl Index {
         }
     }
 
-    /// Takes a ReplicaSet out, if it is known by this uid, and remembers that it is gone.
+    /// Removes a ReplicaSet if it is known by this UID, and remembers that it is gone.
     pub(crate) fn remove_set(
         &mut self,
         key: &Key,
@@ -179,7 +180,7 @@ impl Index {
         self.namespaces.drop_empty(&key.namespace);
     }
 
-    /// Makes the ReplicaSet findable by its selector and by its own controller.
+    /// Adds the ReplicaSet to the indices by selector and by controller.
     fn link_set(&mut self, id: SetId) {
         let Some(set) = self.sets.get(&id) else {
             return;
@@ -216,7 +217,7 @@ impl Index {
         }
     }
 
-    /// Takes back what the pods of a ReplicaSet that goes were counted for.
+    /// Takes the pods of a ReplicaSet that is being removed out of the counts.
     fn uncount(&mut self, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
             return;
@@ -229,7 +230,7 @@ impl Index {
         }
     }
 
-    /// Counts all pods of the ReplicaSet anew: the price of a new selector, template or waiting time.
+    /// Counts all pods of the ReplicaSet again: the cost of a new selector, template or minimum ready time.
     fn count_anew(&mut self, now: Timestamp, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
             return;
@@ -245,7 +246,7 @@ impl Index {
     }
 }
 
-/// Returns what a ReplicaSet asks for. Of agents that have no generations, a change shows only here.
+/// Returns the values of the spec. For agents without generations, only these values show a change.
 fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
     let ReplicaSet {
         generation,
@@ -257,7 +258,6 @@ fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
     (generation, replicas, selector, template_labels)
 }
 
-/// Shares equal texts within a ReplicaSet.
 fn share_texts(object: &mut ReplicaSet) {
     if let Ok(selector) = &mut object.selector {
         selector.share(&object.template_labels);

@@ -1,12 +1,12 @@
-//! Values in numbered slots. The slots are in pages, so an addition moves nothing and few slots are in reserve.
+//! Values in numbered slots. The slots are in pages, so an addition moves no value and few slots are spare.
 
-/// How many slots a page has.
+/// The number of slots of a page.
 const PAGE: usize = 256;
 
-/// Values by the number of their slot. The slot of a removed value is used again.
+/// Values by the number of their slot. A slot is reused after the removal of its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
-    /// All full but the last.
+    /// All pages but the last are full.
     pages: Vec<Vec<Option<T>>>,
     vacant: Vec<u32>,
 }
@@ -44,7 +44,7 @@ impl<T> Slab<T> {
         u32::try_from(at).expect("fewer than 2^32 objects fit in memory")
     }
 
-    /// Makes a slot vacant whose value was taken.
+    /// Frees a slot whose value was taken.
     pub(crate) fn release(&mut self, at: u32) {
         self.vacant.push(at);
     }
@@ -75,7 +75,7 @@ impl<T> Slab<T> {
         self.pages.get_mut(at / PAGE)?.get_mut(at % PAGE)
     }
 
-    /// Returns all values with their slots, in their order.
+    /// Returns all values with their slots, in the order of the slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let slots = (0..).zip(self.pages.iter().flatten());
         slots.filter_map(|(at, value)| Some((at, value.as_ref()?)))

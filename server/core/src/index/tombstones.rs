@@ -1,4 +1,4 @@
-//! Remembers deleted objects until the stream has passed their deletion, so that an older event, list or outcome cannot bring it back.
+//! Remembers deleted objects until the stream has passed their deletion, so that no older event, list or outcome brings them back.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     object::{ByKind, Kind, ResourceVersion},
 };
 
-/// When an object went, as far as it is known.
+/// When an object was deleted, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Gone {
     /// Before list *n* + 1 began; holds *n*.
@@ -19,14 +19,14 @@ enum Gone {
     At(ResourceVersion),
 }
 
-/// Gone objects by uid.
+/// Deleted objects by UID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     by_kind: ByKind<OfKind>,
     bytes: usize,
 }
 
-/// Gone objects of a kind.
+/// Deleted objects of a kind.
 #[derive(Clone, Debug, Default)]
 struct OfKind {
     gone: Map<CompactUid, Gone>,
@@ -36,7 +36,7 @@ struct OfKind {
 // === impl Tombstones ===
 
 impl Tombstones {
-    /// Notes that an object is gone, at `version` or, where that is unknown, after list number `list` began.
+    /// Records the deletion of an object at `version`. If the version is unknown, the deletion was after list number `list` began.
     pub(crate) fn insert(
         &mut self,
         kind: Kind,
@@ -55,7 +55,7 @@ impl Tombstones {
         of_kind.in_order.insert((gone, uid));
     }
 
-    /// Returns whether an object at this version is known to be gone.
+    /// Returns whether an object at this version is known to be deleted.
     pub(crate) fn covers(&self, kind: Kind, uid: &str, version: Option<ResourceVersion>) -> bool {
         let gone = &self.by_kind.of(kind).gone;
         if gone.is_empty() {
@@ -68,17 +68,15 @@ impl Tombstones {
         }
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets one object.
     pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
         self.remove_if(kind, uid, |_| true);
     }
 
-    /// Forgets one object that went at an unknown version.
+    /// Forgets one object that was deleted at an unknown version.
     pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &str) {
         if !self.by_kind.of(kind).gone.is_empty() {
             let uid = CompactUid::of(uid);
@@ -97,13 +95,14 @@ impl Tombstones {
         }
     }
 
-    /// Forgets what is gone at versions up to `seen`.
+    /// Forgets objects that were deleted at versions up to `seen`.
     pub(crate) fn forget(&mut self, kind: Kind, seen: ResourceVersion) {
         let first = Gone::At(ResourceVersion(0));
         self.forget_between(kind, first, Gone::At(seen));
     }
 
-    /// Forgets what went at an unknown version before list number `list` began: that list is complete and did not name it.
+    /// Forgets objects that were deleted at an unknown version before list number `list` began: that list is complete and did not name
+    /// them.
     pub(crate) fn forget_unversioned(&mut self, kind: Kind, list: u32) {
         if let Some(last) = list.checked_sub(1) {
             self.forget_between(kind, Gone::BeforeList(0), Gone::BeforeList(last));

@@ -1,4 +1,4 @@
-//! What a complete list did not name.
+//! The objects that a complete list did not name.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,24 +10,25 @@ use crate::object::ResourceVersion;
 pub(crate) struct EndedList {
     pub(crate) number: u32,
     pub(crate) version: Option<ResourceVersion>,
-    /// What the stream had shown when the list began, if the list is older.
+    /// The version that the stream had shown when the list began, if the list is older.
     pub(crate) shown: Option<ResourceVersion>,
 }
 
 // === impl EndedList ===
 
 impl EndedList {
-    /// Returns whether an object is gone that list number `named` named last: this list did not name it, and it is not newer than the list.
+    /// Returns whether an object that list number `named` named last is gone: this list did not name it, and it is not newer than this
+    /// list.
     fn omits(&self, named: u32, version: Option<ResourceVersion>) -> bool {
         named < self.number && !is_after(version, self.version)
     }
 
-    /// Returns whether an object of this version is gone that was not known, and that the stream had passed, when a list named it.
+    /// Returns whether an object is gone that a list named, although it was unknown and the stream had passed its version.
     fn is_disproved(&self, version: Option<ResourceVersion>) -> bool {
         version.is_some() && version <= self.shown
     }
 
-    /// Returns the pods that the list did not name, by namespace and name.
+    /// Returns the pods that the list did not name, sorted by namespace and name.
     pub(crate) fn unlisted_pods(&self, index: &Index) -> Vec<PodId> {
         let unlisted = index.pods.iter().filter(|(id, entry)| {
             self.omits(entry.snapshot, entry.version)
@@ -40,7 +41,7 @@ impl EndedList {
         named.collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the ReplicaSets that the list did not name, in the order in which they came.
+    /// Returns the ReplicaSets that the list did not name, in the order of their arrival.
     pub(crate) fn unlisted_sets(&self, index: &Index) -> Vec<SetId> {
         let unlisted = index.sets.iter().filter(|(id, set)| {
             let version = set.object.version;

@@ -1,4 +1,4 @@
-//! Names: their form, their order, and which come again.
+//! Names: their form, their order, and their reuse.
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -10,7 +10,6 @@ fn uid(text: &str) -> Uid {
     Uid(text.into())
 }
 
-/// Returns name `k` of the ReplicaSet with this uid.
 fn pod_name(base: &str, uid: &Uid, k: u32) -> Arc<str> {
     Name::new(base).with(Suffixes::new(uid).suffix(k)).into()
 }
@@ -18,10 +17,10 @@ fn pod_name(base: &str, uid: &Uid, k: u32) -> Arc<str> {
 /// The first names of a fixed uid.
 const PINNED: [&str; 3] = ["web-9s8nd", "web-2wsg7", "web-s2d9z"];
 
-/// Where the names of that uid begin in a session, and where when it comes back.
+/// Where the names of that UID begin in a session, and where they begin when its ReplicaSet comes back.
 const PINNED_BEGINNINGS: [u32; 2] = [718_666, 563_722];
 
-/// The first name where there is no uid.
+/// The first name without a UID.
 const PINNED_WITHOUT_UID: &str = "web-nzvg8";
 
 #[test]
@@ -44,7 +43,7 @@ fn base_keeps_58_bytes_of_whole_characters() {
     assert_eq!(base(&straddling), "x".repeat(57));
 }
 
-/// Decisions from snapshots are recorded, and compared from version to version.
+/// Decisions from snapshots are recorded, and compared between versions.
 #[test]
 fn names_never_change_from_version_to_version() {
     let uid = uid("0b5ae02a-3fd9-4d6e-b7d6-4c2d3a1b5f10");
@@ -73,7 +72,7 @@ fn cursor(seed: NameSeed) -> NameCursor {
     NameCursor::new(seed, &uid("u"), 0)
 }
 
-/// A cursor in a session, as a server has it.
+/// A cursor in a session, as in a server.
 fn of_session() -> NameCursor {
     cursor(NameSeed::of_session(7, "s-1"))
 }
@@ -183,7 +182,7 @@ fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
     let mut cursor = of_session();
     let names = cursor.next_names("a-", 3, free);
     cursor.retry(&names[2]);
-    // It is tried again, and refused, which says nothing of the first try.
+    // The server retries, and the retry is refused, which says nothing about the first create.
     for _ in 0..3 {
         let again = cursor.next_names("a-", 2, free);
         assert_eq!(again[0], names[2]);

@@ -1,4 +1,4 @@
-//! Selectors: what is refused, and where; what matches.
+//! Selectors: refusals with their paths, and matches.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The results of the operations of one batch, added up.
+//! The combined results of the operations of one batch.
 
 use crate::{
     batch::Operation,
@@ -9,7 +9,7 @@ use crate::{
     report::OutcomeCounts,
 };
 
-/// A value with the number of its operation. Only that of the lowest number is kept.
+/// A value with the number of its operation. Only the value of the lowest operation is kept.
 pub(crate) type Lowest<T> = Option<(u32, T)>;
 
 /// The outcomes of a batch so far.
@@ -17,32 +17,28 @@ pub(crate) type Lowest<T> = Option<(u32, T)>;
 pub(crate) struct BatchResult {
     /// The message of the lowest operation that failed with an error.
     pub(crate) error: Lowest<String>,
-    /// A name was taken, a precondition failed, or a guard did not hold: the server decides again.
+    /// A name was taken, a precondition failed, or a guard was not met: the server decides again.
     pub(crate) afresh: bool,
-    /// The namespace is being deleted.
     pub(crate) namespace_terminating: bool,
-    /// Some operation was not started, as slow start had stopped.
+    /// Some operation was not started, because slow start had stopped.
     pub(crate) skipped: bool,
     /// The agent did not execute.
     pub(crate) not_executed: bool,
-    /// The cluster refused something, or did not answer.
+    /// The cluster refused something, or did not respond.
     pub(crate) refused: bool,
-    /// A guard of the agent did not hold.
+    /// A guard of the agent was not met.
     pub(crate) guarded: Lowest<String>,
-    /// The cluster asked to wait.
+    /// The cluster asked for a delay.
     pub(crate) throttled: Lowest<String>,
-    /// The longest wait that the cluster asked for.
     pub(crate) retry_after: Option<Span>,
-    /// What became of how many operations.
     pub(crate) counts: OutcomeCounts,
-    /// What failed first, whether it is an error or decided afresh.
+    /// The first failure, whether it is an error or leads to a new decision.
     pub(crate) failure: Lowest<(FailureClass, String)>,
 }
 
 // === impl BatchResult ===
 
 impl BatchResult {
-    /// Adds what became of an operation.
     pub(crate) fn count(&mut self, at: u32, operation: &Operation, effect: &OperationResult) {
         match effect {
             OperationResult::Done { .. } => self.counts.done += 1,
@@ -71,7 +67,7 @@ impl BatchResult {
         match why {
             NotStarted::SlowStart => self.skipped = true,
             NotStarted::NotEnforcing => self.not_executed = true,
-            // What the guard knew and this view did not mostly comes as an event; if none comes, only a retry would notice.
+            // The guard knew something that the view did not. An event mostly brings it; if none comes, only a retry notices.
             NotStarted::Guard(message) => {
                 self.not_executed = true;
                 self.afresh = true;
@@ -112,7 +108,7 @@ impl BatchResult {
         }
     }
 
-    /// Returns how many bytes the words of the cluster and of the agent take.
+    /// Returns the size of the messages of the cluster and of the agent.
     pub(crate) fn bytes(&self) -> usize {
         let words = [&self.error, &self.guarded, &self.throttled];
         let words = words.into_iter().flatten().map(|(_, text)| text.len());
@@ -120,7 +116,6 @@ impl BatchResult {
         words.chain(failure).sum()
     }
 
-    /// Returns why the server retries, if it does.
     pub(crate) const fn retry(&self) -> Option<Retry> {
         if self.refused {
             Some(Retry::Refused)
@@ -138,7 +133,7 @@ impl BatchResult {
         self.error.is_some() || self.afresh || self.not_executed
     }
 
-    /// Returns what held operations back that may well be done later as they are: the agent, or a cluster that has too much to do.
+    /// Returns the obstacle to operations that may succeed later without a change: the agent, or an overloaded cluster.
     pub(crate) fn obstacle(&self) -> Option<Reason> {
         let guarded = self.guarded.as_ref().map(|it| (Rule::RefusedByAgent, it));
         let throttled = self.throttled.as_ref().map(|it| (Rule::Throttled, it));
@@ -149,20 +144,20 @@ impl BatchResult {
         })
     }
 
-    /// Returns the message of the lowest operation that failed with an error.
     pub(crate) fn message(self) -> Option<String> {
         self.error.map(|(_, message)| message)
     }
 }
 
-/// Takes over what there is of an operation, unless there is something of a lower one.
+/// Keeps the value of an operation, unless there is a value of a lower operation.
 fn keep_lowest<T>(kept: &mut Lowest<T>, at: u32, of_this: impl FnOnce() -> T) {
     if kept.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
         *kept = Some((at, of_this()));
     }
 }
 
-/// Returns whether a failure is none: the pod to delete, adopt or release is gone, or the one to release is another by now (spec 5.3, 6.6).
+/// Returns whether a failure counts as success: the pod to delete, adopt or release is gone, or another pod has the name of the pod to
+/// release (spec 5.3, 6.6).
 const fn is_none(operation: &Operation, class: FailureClass) -> bool {
     match operation {
         Operation::Delete(_) | Operation::Adopt(_) => matches!(class, FailureClass::NotFound),

@@ -1,6 +1,7 @@
-//! Which pods change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
+//! The pods that change owner (spec 5.3): orphans that match are adopted, owned pods that do not match are released.
 //!
-//! The index keeps the pods to release up to date and finds the orphans by label, so little is searched here. A failure ends the sync; those that spec 5.3 ignores do not.
+//! The index keeps the pods to release up to date and finds the orphans by label, so there is little to search. A failure ends the sync,
+//! unless spec 5.3 ignores it.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +13,13 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// The pods that a sync has claimed: the sync attempts each once, also one whose failure is ignored.
+/// The pods that a sync has claimed. The sync attempts each once, even if a failure is ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claimed {
     attempted: BTreeSet<CompactUid>,
 }
 
-/// Decides which pods that this sync has not attempted yet are claimed, those that appeared amid it included; `None` where there are none.
+/// Chooses the pods to claim that this sync has not attempted yet, including those that appeared during the sync; `None` if there are none.
 /// `adoptable` are the orphans that the ReplicaSet selects.
 pub(super) fn decide(
     index: &Index,
@@ -55,7 +56,6 @@ fn not_attempted(
     not_attempted.take(count).map(Entry::pod_ref).collect()
 }
 
-/// Returns how many operations a claim may have.
 pub(super) fn weight(config: &Config, set: &Set, adoptable: &[PodId]) -> usize {
     if set.object.deleting {
         return 0;

@@ -1,4 +1,4 @@
-//! How many pods are made or go (spec 6).
+//! The creation and deletion of pods (spec 6).
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,12 +17,12 @@ use crate::{
     wording,
 };
 
-/// What became of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
+/// The result of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ManageResult {
     /// Nothing had to be done, or it was done.
     Good,
-    /// It failed, by these words.
+    /// It failed with this message.
     Failed {
         message: String,
         retry: Retry,
@@ -35,7 +35,7 @@ pub(crate) enum ManageResult {
     },
 }
 
-/// What the manage step comes to.
+/// The decision of the manage step.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) action: Action,
@@ -47,7 +47,7 @@ pub(super) struct Plan {
 // === impl ManageResult ===
 
 impl ManageResult {
-    /// Returns what the outcomes of a manage batch come to. A namespace that is being deleted counts as no error (W15).
+    /// Returns the result for the outcomes of a manage batch. A namespace that is being deleted counts as no error (W15).
     pub(super) fn of(surplus: i64, result: BatchResult) -> Self {
         let retry = result.retry();
         let BatchResult {
@@ -84,7 +84,7 @@ impl ManageResult {
     }
 }
 
-/// Decides what is made or goes; `None` where nothing is.
+/// Decides the creates or deletes; `None` if there are none.
 pub(super) fn decide(
     index: &mut Index,
     config: &Config,
@@ -123,7 +123,6 @@ pub(super) fn decide(
     })
 }
 
-/// Returns how many operations the manage step may have.
 pub(super) fn weight(config: &Config, set: &Set) -> usize {
     if set.object.deleting {
         0
@@ -132,13 +131,12 @@ pub(super) fn weight(config: &Config, set: &Set) -> usize {
     }
 }
 
-/// Returns how much of a surplus or lack one sync acts on.
+/// Returns the part of a surplus or lack that one sync acts on.
 fn burst(config: &Config, surplus: i64) -> usize {
     let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
     all.min(config.burst_replicas.max(1) as usize)
 }
 
-/// Names the pods to make.
 fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action {
     let (generate_name, names) = choose_names(index, id, count);
     Action::Create {
@@ -148,7 +146,6 @@ fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action
     }
 }
 
-/// Names the pods that go.
 fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Reason>) -> Plan {
     let Choice { chosen, near_cut } = choice;
     let age_ratios = chosen
@@ -171,7 +168,7 @@ fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Re
     }
 }
 
-/// Chooses the pods that go, and compares those on both sides of the cut.
+/// Chooses the victims, and compares the pods on both sides of the cut.
 pub(super) fn victims(index: &Index, id: SetId, count: usize, now: Timestamp) -> Choice<PodId> {
     let related = index.related_by_node(id);
     let mut pods: Vec<_> = index.active_pods(id).collect();
@@ -187,8 +184,8 @@ pub(super) fn victims(index: &Index, id: SetId, count: usize, now: Timestamp) ->
     rank::choose_and_compare(candidates, count, now, name)
 }
 
-/// Returns what `generateName` is and the names of the next `count` pods, which are being made from here on. Fewer only where the
-/// names run out.
+/// Returns the `generateName` and the names of the next `count` pods, which are in flight from now on. Returns fewer names only if they run
+/// out.
 fn choose_names(index: &mut Index, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
     let Some(set) = index.set_mut(id) else {
         return ("".into(), Vec::new());

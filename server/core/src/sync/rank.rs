@@ -1,11 +1,11 @@
 //! The order of deletion (spec 7), total where upstream's comparison has cycles (W25).
 //!
 //! 1. By class: unassigned, phase, readiness, deletion cost, crowded node. Within a class pods that are not ready, or ready since
-//!    nobody knows when, come first and by tail: restarts, sidecar restarts, age; ready pods with a time come by the power of two of
-//!    that time, then by uid.
+//!    an unknown time, come first and by tail: restarts, sidecar restarts, age. Ready pods with a known time come by the power of two of
+//!    that time, then by UID.
 //! 2. Ready pods of one class with exactly the same ready time then share out the keys that they hold among themselves, by tail.
 //!
-//! The second step is what upstream's comparison says of two such pods; taken as a third key it would make cycles with the first.
+//! The second step is upstream's comparison of two such pods. As a third key of the first step, it would make cycles.
 
 mod candidate;
 mod near_cut;
@@ -26,34 +26,33 @@ use crate::{
     reason::{Reason, Rule, Thousandths},
 };
 
-/// A pod that was chosen, and why.
+/// A victim, and why it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen<I> {
-    /// The pod.
     pub(crate) id: I,
-    /// What puts it before the first pod that stays.
+    /// What puts it before the first remaining pod.
     pub(crate) reason: Reason,
-    /// Its age relative to the youngest ready pod's (spec 7.7); absent where it is not ready, or all go.
+    /// Its age relative to the youngest ready pod (spec 7.7); `None` if it is not ready, or if all pods are victims.
     pub(crate) age_ratio: Option<Thousandths>,
 }
 
-/// What a choice came to.
+/// The result of a choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<I> {
-    /// The pods that were chosen, in order of choice.
+    /// The victims, in order of choice.
     pub(crate) chosen: Vec<Chosen<I>>,
     /// The pods on both sides of the cut, in the order of deletion.
     pub(crate) near_cut: Vec<RankedPod>,
 }
 
-/// The first of the order of deletion, as indices of candidates.
+/// The first candidates in the order of deletion, as indices.
 struct Head {
     order: Vec<usize>,
-    /// Which candidate the first step of the order puts in each place.
+    /// The candidate that the first step of the order puts in each position.
     holders: Vec<usize>,
 }
 
-/// The keys of a candidate, so that comparing two reads nothing else.
+/// The keys of a candidate, so that a comparison of two reads nothing else.
 #[derive(Clone, Copy, Debug)]
 struct SortKey<'a> {
     /// Class, then the bucket of the ready time: 0 for pods that come by tail.
@@ -66,8 +65,8 @@ struct SortKey<'a> {
 
 /// Chooses the `count` pods to delete first, in order of choice.
 ///
-/// If `count` takes all, they come in the order given (upstream does not sort then, spec 7.1): give them by name. Otherwise the order
-/// given does not matter.
+/// If `count` takes all, they come in the given order, as upstream does not sort then (spec 7.1): give them by name. If not, the given
+/// order does not matter.
 #[must_use]
 pub(crate) fn choose<'a, I: Copy>(
     candidates: impl IntoIterator<Item = Candidate<'a, I>>,
@@ -85,7 +84,7 @@ pub(crate) fn choose<'a, I: Copy>(
     head.choose(&candidates, count, now)
 }
 
-/// Chooses as [`choose`] does, and compares the pods on both sides of the cut; `name` tells a pod's name.
+/// Chooses as [`choose`] does, and compares the pods on both sides of the cut; `name` returns a pod's name.
 #[must_use]
 pub(crate) fn choose_and_compare<'a, I: Copy>(
     candidates: impl IntoIterator<Item = Candidate<'a, I>>,
@@ -116,7 +115,7 @@ pub(crate) fn choose_and_compare<'a, I: Copy>(
 // === impl Head ===
 
 impl Head {
-    /// Returns the first `count` of the order, at least 1 and at most all.
+    /// Returns the first `count` candidates of the order, at least 1 and at most all.
     fn of<I>(candidates: &[Candidate<'_, I>], count: usize, now: Timestamp) -> Self {
         let mut keys = keys(candidates, now);
         keys.select_nth_unstable_by(count - 1, SortKey::cmp);
@@ -130,7 +129,7 @@ impl Head {
         }
     }
 
-    /// Returns the first `count` pods, fewer than there are here, and why each goes before the first that stays.
+    /// Returns the first `count` pods, fewer than this head has, and why each comes before the first remaining pod.
     fn choose<I: Copy>(
         &self,
         candidates: &[Candidate<'_, I>],
@@ -190,7 +189,7 @@ impl<'a> SortKey<'a> {
             .then_with(|| self.uid.cmp(other.uid))
     }
 
-    /// Compares so that pods of one class that are ready since the same instant stand together.
+    /// Compares so that pods of one class that are ready since the same instant are adjacent.
     fn cmp_instant(&self, other: &Self) -> Ordering {
         (self.class, self.since).cmp(&(other.class, other.since))
     }
@@ -204,9 +203,9 @@ fn keys<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<SortKey<'
         .collect()
 }
 
-/// Takes the second step of the order for the first `count` keys, which hold what the first step puts there, in its order.
+/// Applies the second step of the order to the first `count` keys, which are in the order of the first step.
 ///
-/// A set of one instant may straddle that border, so pods beyond it take part; but only those of the class at the border, as the first
+/// A set of one instant may extend beyond that border, so pods beyond it take part. Only pods of the class at the border do, as the first
 /// step keeps classes together.
 fn share_out(keys: &mut [SortKey<'_>], count: usize) {
     let (head, rest) = keys.split_at_mut(count);
@@ -233,7 +232,7 @@ fn share_out(keys: &mut [SortKey<'_>], count: usize) {
     }
 }
 
-/// Returns the keys of `rest` that share the class at the border and an instant with one that is held, those of one instant together.
+/// Returns the keys of `rest` with the class at the border and the instant of a held key. Keys of one instant are adjacent.
 fn beyond_border<'a>(
     held: &[(usize, SortKey<'a>)],
     border: Option<u128>,
@@ -250,7 +249,7 @@ fn beyond_border<'a>(
     beyond
 }
 
-/// Returns the `count` first by tail, in no order.
+/// Returns the first `count` keys by tail, in no order.
 fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
     let mut keys = keys.to_vec();
     if count < keys.len() {
@@ -275,8 +274,8 @@ fn youngest_ready<I>(candidates: &[Candidate<'_, I>]) -> Option<Timestamp> {
     ready.filter_map(|state| state.created).max()
 }
 
-/// Returns the ratio of the ages of a ready victim and the youngest ready pod. Ages below a millisecond count as one, where
-/// upstream would divide by zero.
+/// Returns the ratio of the ages of a ready victim and the youngest ready pod. Ages below a millisecond count as one; upstream would divide
+/// by zero.
 fn age_ratio<I>(
     victim: &Candidate<'_, I>,
     youngest: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! The status: counts, the condition ReplicaFailure, and when to look at availability again (spec 5.4–5.8).
+//! The status: counts, the condition ReplicaFailure, and the time of the next availability check (spec 5.4–5.8).
 
 use super::manage::ManageResult;
 use crate::{
@@ -7,16 +7,15 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// The condition that says that pods could not be made or removed.
+/// The condition that reports pods that could not be created or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The pods as they were counted when the manage step decided.
+/// The counts of the pods when the manage step decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusBasis {
     pub(crate) counts: Counts,
-    /// How many pods were wanted.
     pub(crate) wanted: i32,
-    /// When this was.
+    /// The time of the counts.
     now: Timestamp,
     /// When the next pod becomes available.
     next_available: Option<Timestamp>,
@@ -25,7 +24,6 @@ pub(crate) struct StatusBasis {
 // === impl StatusBasis ===
 
 impl StatusBasis {
-    /// Takes the counts of a ReplicaSet as they are.
     pub(crate) fn of(set: &Set, now: Timestamp) -> Self {
         Self {
             counts: set.counts,
@@ -35,17 +33,17 @@ impl StatusBasis {
         }
     }
 
-    /// Returns the same counts, to be written at a later time.
+    /// Returns the same counts, for a write at a later time.
     pub(super) fn at(self, now: Timestamp) -> Self {
         Self { now, ..self }
     }
 
-    /// Returns how many active pods there are too many; negative if there are too few.
+    /// Returns the active pods minus the desired pods; negative if pods are missing.
     pub(crate) fn surplus(&self) -> i64 {
         i64::from(self.counts.active) - i64::from(self.wanted)
     }
 
-    /// Returns the status that these counts and the manage step make of a ReplicaSet's (spec 5.5).
+    /// Returns the status of a ReplicaSet with these counts and this result of the manage step (spec 5.5).
     pub(super) fn status_of(&self, object: &ReplicaSet, managed: &ManageResult) -> Status {
         Status {
             replicas: self.counts.active,
@@ -68,7 +66,7 @@ impl StatusBasis {
         conditions
     }
 
-    /// Mirrors the latest failure; the transition time moves only when the status does (W7).
+    /// Writes the latest failure; the transition time moves only when the condition's status does (W7).
     fn report_failure(&self, conditions: &mut Vec<Condition>, message: &str) {
         let reason = if self.surplus() < 0 {
             "FailedCreate"
@@ -97,7 +95,7 @@ impl StatusBasis {
         }
     }
 
-    /// Returns when availability must be looked at again (spec 5.8).
+    /// Returns when to check availability again (spec 5.8).
     pub(super) fn requeue_at(&self, min_ready_seconds: i32, status: &Status) -> Option<Timestamp> {
         if min_ready_seconds <= 0 || status.ready_replicas == status.available_replicas {
             return None;
@@ -110,7 +108,7 @@ impl StatusBasis {
 // === impl Set ===
 
 impl Set {
-    /// Returns the status that these pods call for where they are as wanted; `None` if it is there already.
+    /// Returns the status that the pods call for, if their number is as desired; `None` if the status is up to date.
     pub(crate) fn status_due(&self, now: Timestamp) -> Option<Status> {
         let basis = StatusBasis {
             counts: self.counts_at(now),
@@ -122,7 +120,6 @@ impl Set {
     }
 }
 
-/// Says why a status is written.
 pub(super) fn reason(status: &Status) -> Reason {
     let detail = format!(
         "{} replicas, {} ready, {} available",

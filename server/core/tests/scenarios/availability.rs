@@ -1,4 +1,4 @@
-//! Ready for long enough, to the instant (spec 1.3, 5.8).
+//! Pods that are ready for long enough, to the instant (spec 1.3, 5.8).
 
 use server_core::{ControllerReport, Pod, Ready, ReplicaSet, Span, Timestamp};
 

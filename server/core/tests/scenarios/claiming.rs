@@ -1,4 +1,4 @@
-//! Who owns which pod (spec 5.3).
+//! The adoption and release of pods (spec 5.3).
 
 use server_core::{Action, After, FailureClass, OperationResult, OwnerReference, Pod, ReplicaSet};
 

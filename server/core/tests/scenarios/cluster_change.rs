@@ -1,4 +1,4 @@
-//! What a change of the cluster would do, asked of a copy: it comes true, and the controller that was asked is as before.
+//! The effect of a change of the cluster, computed on a copy: the prediction comes true, and the controller does not change.
 
 use server_core::{Impact, Pod, ReplicaSet, ReplicaSetsCopy};
 
@@ -72,7 +72,7 @@ fn drain_takes_into_account_what_is_surplus_missing_and_to_be_adopted() {
     all.extend(pods("many", &["node-b"; 600]));
     all.extend(pods("web", &["node-b", "node-b"]));
     let rig = Rig::of(sets, all);
-    // A ReplicaSet that lacks pods lacks more; one with surplus pods may lack none; and no burst is in the way.
+    // A ReplicaSet that lacks pods lacks more, a ReplicaSet with surplus pods may lack none, and no burst limits the numbers.
     assert_eq!(
         short(&drain(&rig, "node-b")),
         [("api", 3, 2, 0), ("many", 600, 600, 700), ("web", 2, 2, 2)]

@@ -1,4 +1,4 @@
-//! Pods on their way out count once, and one that was condemned stays so.
+//! Terminating pods count once, and a victim stays a victim.
 
 use server_core::{Action, After, FailureClass, OperationResult, Pod, ReplicaSet};
 
@@ -57,7 +57,7 @@ fn a_pod_whose_deletion_was_accepted_crowds_its_node_no_longer() {
     rig.settle();
     rig.apply_replica_set(of_deployment(3));
     let batch = rig.batch();
-    // Two pods on each node: the crowd does not decide.
+    // Two pods on each node: the rank of the nodes does not decide.
     assert_eq!(victims(&batch), ["b1"]);
 }
 

@@ -1,4 +1,4 @@
-//! Which change wakes which ReplicaSet (spec 3.2–3.6): seen by who syncs.
+//! Which change queues which ReplicaSet (spec 3.2–3.6), seen by the syncs.
 
 use server_core::{ControllerReport, Event, OwnerReference, Phase, Pod, ReplicaSet};
 
@@ -7,7 +7,7 @@ use crate::{
     rig::{Rig, deleting, uid, written},
 };
 
-/// The ReplicaSets that synced since the last look, by name.
+/// The names of the ReplicaSets that synced since the last call.
 fn synced(rig: &mut Rig) -> Vec<String> {
     rig.settle();
     let mut names: Vec<_> = rig
@@ -30,7 +30,7 @@ fn synced(rig: &mut Rig) -> Vec<String> {
     names
 }
 
-/// Two ReplicaSets at rest, `web` owning pod `a`.
+/// Two ReplicaSets with nothing to do; `web` owns pod `a`.
 fn at_rest() -> Rig {
     let mut rig = Rig::of(vec![set("web", 1), set("db", 0)], vec![pod("a", "web")]);
     synced(&mut rig);

@@ -1,4 +1,4 @@
-//! What the cluster refuses, and what is bad already when it comes.
+//! Refusals of the cluster, and objects that are invalid on arrival.
 
 use server_core::{
     Action, ControllerReport, FailureClass, NotStarted, OperationResult, ReplicaSet, Rule, Span,
@@ -63,7 +63,7 @@ fn what_a_guard_refused_is_tried_again_though_no_event_comes() {
     assert_eq!(created(&rig.batch()).len(), 1);
 }
 
-/// Returns the rules that say why a ReplicaSet waits, and what was said of the last.
+/// Returns the rules for which a ReplicaSet waits, and the detail of the last.
 fn waits_for(rig: &Rig) -> (Vec<Rule>, String) {
     let reasons = rig.view("web").reasons;
     let last = reasons.last().map(|it| it.detail.to_string());

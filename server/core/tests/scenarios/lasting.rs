@@ -1,4 +1,4 @@
-//! Pods that end soon after they were created: by a kubelet that rejects them, a webhook that drops their labels, somebody who deletes them.
+//! Pods that end soon after their creation: a kubelet rejects them, a webhook drops their labels, or a client deletes them.
 
 use server_core::{
     Action, After, Batch, Config, ControllerReport, FailureClass, Kind, Labels, OperationResult,
@@ -10,7 +10,7 @@ use crate::{
     rig::{BARE, Rig, created, deleting},
 };
 
-/// What becomes of each pod that is created.
+/// The fate of each pod that is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Lasts,
@@ -20,9 +20,9 @@ enum Fate {
     HasFailed,
     Vanishes,
     IsDeleted,
-    /// Comes without the labels that it was to have.
+    /// Has lost its intended labels.
     LosesLabels,
-    /// Comes without labels and owner.
+    /// Has lost its labels and its owner.
     LosesOwner,
     /// No outcome carries it, and no list shows it.
     IsNeverSeen,
@@ -39,7 +39,7 @@ const SHORT_LIVED: [Fate; 7] = [
 ];
 
 impl Rig {
-    /// Lets a create take effect whose pod meets its fate at once.
+    /// Lets a create take effect; its pod meets its fate at once.
     fn create_one(&mut self, batch: &Batch, operation: u32, fate: Fate) {
         let version = Some(self.next_version());
         let name = &created(batch)[operation as usize];
@@ -72,7 +72,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass until `end`, and all pods that are created meanwhile meet the same fate. Returns when how many were created.
+    /// Advances the time to `end`; all pods that are created meanwhile meet the same fate. Returns the times and numbers of creates.
     fn live(&mut self, end: Timestamp, fate: Fate) -> Vec<(i64, usize)> {
         let mut creates = Vec::new();
         loop {
@@ -96,9 +96,9 @@ impl Rig {
         }
     }
 
-    /// Lists no pods where a list is asked for.
+    /// Answers a request for a list with no pods.
     fn list_on_request(&mut self) {
-        // What was reported before is of no interest.
+        // Earlier reports are of no interest.
         self.reports();
         if self.requests().contains(&Kind::Pod) {
             self.list_pods(Vec::new());
@@ -106,7 +106,7 @@ impl Rig {
     }
 }
 
-/// Returns what a report says of pods that do not last, and for how long creates are closed.
+/// Returns the detail of a report of pods that do not last, and the time for which creates are closed.
 fn told(report: ControllerReport) -> Option<(String, Span)> {
     if let ControllerReport::PodsDoNotLast { detail, closed, .. } = report {
         return Some((detail, closed));
@@ -158,7 +158,7 @@ fn trial_without_a_pod_is_followed_by_another_trial() {
         let trial = rig.batch();
         assert_eq!(created(&trial).len(), 5, "{class:?}");
         rig.fail_all(&trial, class);
-        // Nothing has lasted: creates do not open. One that fails closes them for twice as long.
+        // No pod has lasted, so creates do not open. A pod that fails closes them for twice as long.
         let creates = rig.live(after(69), Fate::Fails);
         assert_eq!(creates, [(20, 5), (40, 5)], "{class:?}");
     }
@@ -179,7 +179,7 @@ fn pod_of_a_trial_lasts_from_its_creation_on() {
 fn back_off_goes_on_where_it_was_unless_pods_last_a_minute() {
     let mut rig = Rig::of(vec![set("web", 1)], vec![]);
     rig.live(after(5), Fate::Fails);
-    // It opens at 20 s, as the trial lasts for the delay; its pod fails before a minute is over.
+    // Creates open at 20 s, as the trial lasts for the delay; its pod fails before a minute is over.
     let trial = rig.live(after(40), Fate::Lasts);
     assert_eq!(trial, [(10, 1)]);
     let name = rig.controller.inspect().views(rig.now, None, 1);
@@ -206,7 +206,6 @@ fn back_off_goes_on_where_it_was_unless_pods_last_a_minute() {
     assert_eq!(failing(&mut rig, 12), Some(Span::seconds(20)));
 }
 
-/// Returns the active pods of the ReplicaSet, as they are known.
 fn owned_pods(rig: &Rig) -> Vec<Pod> {
     let key = rig.view("web").key;
     let set = rig
@@ -226,7 +225,7 @@ fn owned_pods(rig: &Rig) -> Vec<Pod> {
 fn more_pods_that_last_than_end_keep_creates_open() {
     let mut rig = Rig::of(vec![set("web", 100)], vec![]);
     rig.live(after(120), Fate::Lasts);
-    // A node is lost, and what replaces its pods once.
+    // A node is lost, and once more the replacements of its pods.
     for round in 0..2 {
         let pods: Vec<_> = owned_pods(&rig).into_iter().take(8).collect();
         pods.iter().for_each(|pod| rig.delete_pod(pod));

@@ -1,5 +1,4 @@
-//! What the controller does, told as stories: the scenarios of the spec's checklists 12.1–12.5 that apply to this design, and properties
-//! that hold for any story.
+//! Scenarios of the controller: the spec's checklists 12.1–12.5, as far as they apply to this design, and properties of any scenario.
 
 mod availability;
 mod claiming;

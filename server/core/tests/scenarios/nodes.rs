@@ -1,4 +1,4 @@
-//! Nodes whose pods are not ready any more, as the cause of ReplicaSets that lack ready pods.
+//! Nodes whose pods are not ready now, as the cause of ReplicaSets that lack ready pods.
 
 use server_core::{Phase, Pod, UnreadyNode, View};
 
@@ -14,7 +14,7 @@ fn on(node: &str, pod: Pod) -> Pod {
     }
 }
 
-/// Returns a rig of two ReplicaSets at rest: two pods of each are on node-b, the third is on node-a.
+/// Returns a rig of two ReplicaSets with nothing to do: two pods of each are on node-b, the third is on node-a.
 fn rig() -> Rig {
     let pods = ["web", "api"].into_iter().flat_map(|set| {
         [("node-a", 1), ("node-b", 2), ("node-b", 3)]
@@ -25,7 +25,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// Lets pods cease to be ready, and the controller see it.
+/// Makes pods unready, and shows them to the controller.
 fn lose(rig: &mut Rig, node: &str, pods: &[(&str, &str)]) {
     for (set, number) in pods {
         rig.apply_pod(unready(on(node, pod(&format!("{set}-{number}"), set))));
@@ -78,7 +78,7 @@ fn node_whose_pods_start_is_not_named() {
     rig.settle();
     let view = rig.view("web");
     assert_eq!((node(&view), view.unready.is_some()), (None, true));
-    // Where the cluster itself says that the node does not answer, it need not have been seen before.
+    // If the cluster itself reports the node as unresponsive, the session need not have seen the pods ready.
     for number in 1..=3 {
         let lost = unready(on("node-b", pod(&format!("web-{number}"), "web")));
         rig.apply_pod(with(lost, |state| state.phase = Phase::Unknown));

@@ -1,4 +1,4 @@
-//! Builders of objects, for the scenarios of the core and the stories of shadow mode: what is not said is sound and unremarkable.
+//! Builders of objects with ordinary defaults, for the scenarios of the core and the stories of shadow mode.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn owner(name: &str) -> OwnerReference {
     }
 }
 
-/// A ReplicaSet that selects and labels `app=NAME`, with a status that says so.
+/// A ReplicaSet that selects and labels `app=NAME`, with a matching status.
 pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
     ReplicaSet {
         key: key(name),
@@ -91,13 +91,11 @@ pub(crate) fn pod(name: &str, app: &str) -> Pod {
     }
 }
 
-/// The pod, changed.
 pub(crate) fn with(mut pod: Pod, change: impl FnOnce(&mut PodState)) -> Pod {
     change(&mut pod.state);
     pod
 }
 
-/// The pod, not ready.
 pub(crate) fn unready(pod: Pod) -> Pod {
     with(pod, |state| state.ready = Ready::default())
 }

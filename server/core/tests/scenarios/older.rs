@@ -1,4 +1,4 @@
-//! What is older than the stream brings nothing back, and vouches for nothing that the stream has not shown.
+//! News that is older than the stream brings nothing back, and proves nothing that the stream has not shown.
 
 use server_core::{Action, After, Batch, Event, Kind, OperationResult, Pod, ResourceVersion};
 
@@ -71,7 +71,7 @@ fn an_older_list_does_not_bring_back_a_pod_that_is_gone() {
     );
     assert_eq!(rig.view("web").status.replicas, 2);
 
-    // An agent that goes on from its list shows again what happened since.
+    // An agent that continues from its list shows again what happened since.
     rig.observe(Event::PodApplied(at(a.clone(), 1_160)));
     assert_eq!(rig.view("web").status.replicas, 2);
     assert_eq!(rig.poll(), None);
@@ -188,7 +188,7 @@ fn a_created_pod_whose_end_was_shown_is_replaced_without_a_list() {
     assert_eq!(creates(&rig.settle()), 1);
 }
 
-/// The cluster was put back to a state of before: its versions are far below what the stream has shown.
+/// The cluster was restored to an earlier state: its versions are far below those that the stream has shown.
 #[test]
 fn versions_that_went_back_make_no_pod_too_many() {
     let mut rig = Rig::of(vec![set("web", 3)], vec![]);

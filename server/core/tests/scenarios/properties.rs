@@ -1,4 +1,4 @@
-//! What holds for any story.
+//! Properties of any scenario.
 
 use std::collections::BTreeMap;
 
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// One change of a pod: how it is afterwards, whether it is gone then, and whether the change is delivered by itself.
+/// One change of a pod: its state afterwards, whether it is gone then, and whether the change is delivered separately.
 type Change = (Pod, bool, bool);
 
 fn any_history() -> impl Strategy<Value = Vec<Change>> {
@@ -249,7 +249,7 @@ fn any_history() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
-/// A pod keeps its uid until it is gone, and neither a deletion nor an end is taken back.
+/// A pod keeps its UID until it is gone, and neither a deletion nor an end is undone.
 fn live_on(known: Option<Pod>, at: usize, pod: &mut Pod) {
     let Some(known) = known else {
         pod.uid = uid(&format!("{}-{at}", pod.name));
@@ -262,7 +262,8 @@ fn live_on(known: Option<Pod>, at: usize, pod: &mut Pod) {
     }
 }
 
-/// Applies a history to a rig at rest, and lets it come to rest again. Merged, a pod's change is left out where a later one follows.
+/// Applies a history to an idle rig, and runs the rig until it is idle again. If `merged`, a pod's change is left out if a later one
+/// follows.
 fn rest_after(rig: &mut Rig, history: &[Change], merged: bool) {
     for (at, (pod, gone, alone)) in history.iter().enumerate() {
         let is_last = history[at + 1..].iter().all(|(it, ..)| it.uid != pod.uid);
@@ -275,7 +276,7 @@ fn rest_after(rig: &mut Rig, history: &[Change], merged: bool) {
     rig.settle();
 }
 
-/// How many pods each ReplicaSet has, and how many of its pods are going. Which pods stay depends on who syncs first.
+/// The number of pods of each ReplicaSet, and of its terminating pods. The order of syncs decides which pods remain.
 fn sizes(rig: &Rig) -> Vec<(i32, Option<i32>)> {
     let views = rig
         .controller
@@ -286,7 +287,7 @@ fn sizes(rig: &Rig) -> Vec<(i32, Option<i32>)> {
     sizes.collect()
 }
 
-/// What is left undone: nothing, where every ReplicaSet that a change concerned was woken.
+/// The decisions that are still open: none, if every ReplicaSet that a change affects was queued.
 fn left_undone(rig: &Rig) -> Vec<Decision> {
     let views = rig.controller.inspect().views(rig.now, None, 10);
     let decisions = views.iter().filter_map(|view| {

@@ -1,4 +1,4 @@
-//! Who is synced when (spec 8).
+//! The order and the delays of syncs (spec 8).
 
 use server_core::{Batch, Config, ControllerReport, FailureClass, Span};
 
@@ -7,8 +7,7 @@ use crate::{
     rig::Rig,
 };
 
-/// Fails a batch and those that come instead of it, so many in all; returns how long each next try is away, in milliseconds, and the
-/// last.
+/// Fails a batch and its successors, `times` in all. Returns the delay before each retry in milliseconds, and the last batch.
 fn delays(rig: &mut Rig, first: Batch, times: usize, class: FailureClass) -> (Vec<i64>, Batch) {
     let (mut batch, mut delays) = (first, Vec::new());
     while delays.len() < times {
@@ -28,7 +27,7 @@ fn delays(rig: &mut Rig, first: Batch, times: usize, class: FailureClass) -> (Ve
     (delays, batch)
 }
 
-/// Returns a ReplicaSet that has something to do, and what.
+/// Returns a rig with a ReplicaSet that has something to do, and its batch.
 fn at_work(config: Config) -> (Rig, Batch) {
     let mut rig = Rig::with(config).listed(vec![set("web", 1)], vec![orphan("a", "web")]);
     let first = rig.batch();
@@ -150,7 +149,7 @@ fn operations_in_flight_are_bounded() {
     assert!(rig.poll().is_some());
 }
 
-/// How long the ReplicaSets had waited whose syncs have ended since the last look.
+/// How long the ReplicaSets had waited whose syncs have ended since the last call.
 fn waits(rig: &mut Rig) -> Vec<Span> {
     let reports = rig.reports().into_iter();
     let waits = reports.filter_map(|report| match report {
@@ -177,7 +176,7 @@ fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
     assert_eq!(unfinished.total, Span::seconds(3));
     assert_eq!(unfinished.longest, Span::seconds(3));
     assert_eq!(rig.controller.inspect().sizes().syncing, 1);
-    // It needs another sync while this one runs, and waits from then on.
+    // The ReplicaSet needs another sync while this one runs, and waits from then on.
     rig.apply_replica_set(set("web", 1));
     rig.wait(Span::seconds(4));
     rig.succeed(&batch);

@@ -1,4 +1,4 @@
-//! A controller and what surrounds it: events in, batches out, outcomes as the scenario wants them.
+//! A controller and its surroundings: events in, batches out, and outcomes as the scenario needs them.
 
 use server_core::{
     Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass,
@@ -115,12 +115,12 @@ impl Rig {
         self.controller.poll_batch(self.now)
     }
 
-    /// The next batch, which the story knows to be there.
+    /// The next batch, which must exist.
     pub(crate) fn batch(&mut self) -> Batch {
         self.poll().expect("the story comes to a batch here")
     }
 
-    /// The next batch, every operation of which has taken effect.
+    /// The next batch, after all its operations have taken effect.
     pub(crate) fn batch_done(&mut self) -> Batch {
         let batch = self.batch();
         self.succeed(&batch);
@@ -153,7 +153,7 @@ impl Rig {
         self.answer(batch, operation, OperationResult::Done { version, after });
     }
 
-    /// The object as an operation leaves it.
+    /// The object after an operation.
     pub(crate) fn after(
         &self,
         batch: &Batch,
@@ -201,7 +201,7 @@ impl Rig {
         }
     }
 
-    /// Polls and lets everything succeed until nothing is left to do; returns what was done.
+    /// Polls and lets everything succeed until nothing is left to do. Returns the batches.
     pub(crate) fn settle(&mut self) -> Vec<Batch> {
         let mut done = Vec::new();
         while let Some(batch) = self.poll() {
@@ -216,13 +216,13 @@ impl Rig {
         std::iter::from_fn(|| self.controller.poll_report()).collect()
     }
 
-    /// The kinds that were asked for since the last look.
+    /// The kinds that were requested since the last call.
     pub(crate) fn requests(&mut self) -> Vec<Kind> {
         let requests = std::iter::from_fn(|| self.controller.poll_request());
         requests.map(|(kind, _)| kind).collect()
     }
 
-    /// The errors of the syncs that ended since the last look.
+    /// The errors of the syncs that ended since the last call.
     pub(crate) fn errors(&mut self) -> Vec<String> {
         self.reports()
             .into_iter()
@@ -252,7 +252,7 @@ impl Rig {
             .expect("the story knows this ReplicaSet")
     }
 
-    /// The decision on a known ReplicaSet if `replicas` pods were wanted, or as many as are.
+    /// The decision on a known ReplicaSet for `replicas` desired pods, or for the current number.
     pub(crate) fn decision(
         &self,
         namespace: &str,
@@ -266,7 +266,7 @@ impl Rig {
     }
 }
 
-/// Success, and no word of what it led to.
+/// Success without the object after the write.
 pub(crate) const BARE: OperationResult = OperationResult::Done {
     version: None,
     after: None,
@@ -325,7 +325,7 @@ pub(crate) fn written(batch: &Batch) -> Status {
     }
 }
 
-/// Returns active, fully labelled, ready and available pods, and those that are terminating.
+/// Returns active, fully labeled, ready and available pods, and terminating pods.
 pub(crate) fn counts(status: &Status) -> ([i32; 4], Option<i32>) {
     (
         [
@@ -349,7 +349,6 @@ pub(crate) fn uid(text: &str) -> Uid {
     Uid(text.into())
 }
 
-/// Returns a pod at another version.
 pub(crate) fn at(pod: Pod, version: u64) -> Pod {
     Pod {
         version: Some(ResourceVersion(version)),
@@ -357,7 +356,6 @@ pub(crate) fn at(pod: Pod, version: u64) -> Pod {
     }
 }
 
-/// Returns a pod that was asked to go.
 pub(crate) fn deleting(pod: Pod) -> Pod {
     with(pod, |state| state.deleting = true)
 }

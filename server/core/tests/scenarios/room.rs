@@ -1,4 +1,4 @@
-//! Which syncs go on while others wait for room: the operations in flight are bounded.
+//! The limit of operations in flight: which syncs continue while others wait for room.
 
 use server_core::{Action, Batch, Config, Kind};
 
@@ -7,8 +7,8 @@ use crate::{
     rig::Rig,
 };
 
-/// Returns a rig that may have 20 operations in flight, and knows ReplicaSets of so many pods that do not exist; of 0, with one pod and a
-/// status that does not say so.
+/// Returns a rig that may have 20 operations in flight. It knows ReplicaSets with these numbers of missing pods. A ReplicaSet of 0 has one
+/// pod and an outdated status.
 fn rig(sets: &[(&str, i32)]) -> Rig {
     let config = Config {
         operations_in_flight_max: 20,
@@ -21,7 +21,6 @@ fn rig(sets: &[(&str, i32)]) -> Rig {
     Rig::with(config).listed(sets.iter().map(lacking).collect(), pods.collect())
 }
 
-/// Returns the batches that leave.
 fn leave(rig: &mut Rig) -> Vec<Batch> {
     std::iter::from_fn(|| rig.poll()).collect()
 }

@@ -1,4 +1,4 @@
-//! Pods are made and go until there are as many as wanted.
+//! Pods are created and deleted until their number is as desired.
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -314,7 +314,7 @@ fn a_replica_set_that_stands_alone_has_no_neighbours() {
         node: Some(node.into()),
         ..pod(name, "web")
     };
-    // Three on node-b and one on node-a: with ranks, one of node-b would go; without, the smallest uid does.
+    // Three pods are on node-b and one on node-a: with ranks, the victim is on node-b; without, it is the smallest UID.
     let pods = vec![
         near("a", "node-a"),
         near("b", "node-b"),

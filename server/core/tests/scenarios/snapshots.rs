@@ -1,4 +1,4 @@
-//! Nothing is decided on a partial or an older view.
+//! The controller decides nothing on a partial or older view.
 
 use server_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
 

@@ -1,4 +1,4 @@
-//! The status says what is there (spec 5.4–5.7).
+//! The status reports the current state (spec 5.4–5.7).
 
 use server_core::{
     Action, After, Condition, FailureClass, OperationResult, Phase, Pod, ReplicaSet, Span, Status,
@@ -272,6 +272,6 @@ fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they
     assert_eq!(counted(&rig), (1, 0));
     rig.succeed(&creates.expect("`api` lacks a pod"));
     rig.settle();
-    // It has its pod, and has had for less than 10 minutes.
+    // `api` has its pod, and has had it for less than 10 minutes.
     assert_eq!(counted(&rig), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! Outcomes that do not carry the object after the write: their ReplicaSet waits for a list that begins later, and no other does.
+//! Outcomes without the object after the write: their ReplicaSet waits for a list that begins later, and no other does.
 
 use server_core::{Action, After, Event, Kind, OperationResult, Pod, ReplicaSet, Rule, State};
 

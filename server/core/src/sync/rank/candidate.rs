@@ -1,33 +1,33 @@
-//! What the order of deletion reads of a pod, and the keys that it makes of it.
+//! The values of a pod that the order of deletion reads, and the sort keys made of them.
 
 use crate::{
     compact_uid::CompactUid,
     object::{PodState, Timestamp},
 };
 
-/// How many low bits of a key hold a [`bucket`].
+/// The number of low bits of a key that hold a [`bucket`].
 pub(super) const BUCKET_BITS: u32 = 7;
 
-/// What the order of deletion reads of one active pod.
+/// The values of one active pod that the order of deletion reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a, I> {
-    /// How the caller finds the pod again.
+    /// The caller's reference to the pod.
     pub(crate) id: I,
     /// The node; `None` while unassigned.
     pub(crate) node: Option<&'a str>,
     /// Phase, readiness, deletion cost, restarts and age.
     pub(crate) state: &'a PodState,
-    /// How many active related pods its node has (spec 7.3).
+    /// The number of active related pods on its node (spec 7.3).
     pub(crate) rank: u32,
-    /// The last word of the order.
+    /// The last criterion of the order.
     pub(crate) uid: &'a CompactUid,
 }
 
 // === impl Candidate ===
 
 impl<I> Candidate<'_, I> {
-    /// Packs the rules into two numbers, first rule highest, of which the smaller goes first: the class, which is all that comes before
-    /// restarts; and the tail, which is restarts, sidecar restarts and age.
+    /// Packs the rules into two numbers, first rule highest; the smaller number comes first. The class contains the rules before restarts;
+    /// the tail contains restarts, sidecar restarts and age.
     pub(super) fn class_and_tail(&self, now: Timestamp) -> (u128, u128) {
         let PodState {
             created,
@@ -51,19 +51,19 @@ impl<I> Candidate<'_, I> {
         ((class << BUCKET_BITS) | u128::from(since), tail)
     }
 
-    /// Returns since when the pod is ready, if it is and that is known.
+    /// Returns since when the pod is ready; `None` if it is not ready or the time is unknown.
     pub(super) fn ready_since(&self) -> Option<Timestamp> {
         self.state.ready.since.filter(|_| self.state.ready.ready)
     }
 }
 
-/// Maps a number to one that sorts alike without a sign.
+/// Maps a number to an unsigned one with the same order.
 const fn ascending(number: i32) -> u32 {
     number.cast_unsigned() ^ (1 << 31)
 }
 
-/// Returns 0 for an absent time, 1 for one that is not in the past, and 2 + floor(log2(nanoseconds ago)) for the rest: younger is
-/// smaller (spec 7.4).
+/// Returns 0 for an absent time, 1 for a time that is not in the past, and 2 + floor(log2(nanoseconds ago)) for the rest. A younger time
+/// gives a smaller number (spec 7.4).
 pub(super) fn bucket(time: Option<Timestamp>, now: Timestamp) -> u8 {
     let Some(time) = time else { return 0 };
     let ago = now.since(time).0;

@@ -1,4 +1,5 @@
-//! The pods on both sides of the cut of a deletion, with all that the order of deletion compares: for people who ask why these went.
+//! The pods on both sides of the cut of a deletion, with all values that the order of deletion compares. They show people why the server
+//! chose the victims.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     reason::{Reason, Rule},
 };
 
-/// How many of the pods that go are compared, those next to the cut, and how many of those that stay.
+/// The maximum number of compared victims next to the cut, and of compared remaining pods.
 const GO_MAX: usize = 20;
 pub(super) const STAY_MAX: usize = 5;
 
@@ -21,23 +22,24 @@ pub(super) const STAY_MAX: usize = 5;
 pub struct RankedPod {
     /// Its name.
     pub name: Arc<str>,
-    /// Its uid.
+    /// Its UID.
     pub uid: CompactUid,
     /// Its node; `None` while it is unassigned.
     pub node: Option<Box<str>>,
     /// Its plain values.
     pub state: PodState,
-    /// How many active related pods its node has (spec 7.3).
+    /// The number of active related pods on its node (spec 7.3).
     pub rank: u32,
-    /// When it was compared.
+    /// The time of the comparison.
     pub at: Timestamp,
     /// Whether it was chosen.
     pub chosen: bool,
-    /// What sets it apart from the next one; `None` for the last.
+    /// The difference from the next pod; `None` for the last pod.
     pub reason: Option<Reason>,
 }
 
-/// Compares the pods next to the cut behind the first `count` of an order, in which the first step puts the `holders`.
+/// Compares the pods next to the cut after the first `count` of an order. The first step of the order puts the `holders` in their
+/// positions.
 pub(super) fn compare<I: Copy>(
     (order, holders): (&[usize], &[usize]),
     candidates: &[Candidate<'_, I>],
@@ -60,7 +62,7 @@ pub(super) fn compare<I: Copy>(
     compared.collect()
 }
 
-/// Returns the last of pods that all go, which nothing sets apart.
+/// Returns the last pods of a deletion of all pods, without differences.
 pub(super) fn all<I: Copy>(
     candidates: &[Candidate<'_, I>],
     (now, name): (Timestamp, &dyn Fn(I) -> Arc<str>),
@@ -86,7 +88,7 @@ fn ranked<I>(pod: &Candidate<'_, I>, at: Timestamp, name: Arc<str>) -> RankedPod
 // === impl RankedPod ===
 
 impl RankedPod {
-    /// Returns what each rule compares of it, in the order of the rules.
+    /// The values that the rules compare, in the order of the rules.
     #[must_use]
     pub fn values(&self) -> [(Rule, String); 9] {
         let pod = Candidate {

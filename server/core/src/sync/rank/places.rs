@@ -1,4 +1,4 @@
-//! The whole order of deletion, with what upstream leaves open in it, for shadow mode.
+//! The whole order of deletion, with the positions that upstream leaves open, for shadow mode.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,27 @@ use crate::{
 /// One active pod of a ReplicaSet.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranked<'a> {
-    /// Its uid.
+    /// Its UID.
     pub uid: &'a CompactUid,
     /// Its node; `None` while it is unassigned.
     pub node: Option<&'a str>,
     /// Its plain values.
     pub state: &'a PodState,
-    /// How many active related pods its node has (spec 7.3).
+    /// The number of active related pods on its node (spec 7.3).
     pub rank: u32,
 }
 
-/// Where a pod stands in the order of deletion, counted from 1: a choice of so many pods or more takes it.
+/// The position of a pod in the order of deletion, counted from 1: a choice of this number of pods or more takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionPosition {
     /// In the total order.
     pub own: usize,
-    /// The first that upstream may give it: where its comparison calls pods equal (spec 7.2) or goes in a cycle (spec 7.5), the order of
-    /// its input decides.
+    /// The first position that upstream may give it. If upstream's comparison calls pods equal (spec 7.2) or has a cycle (spec 7.5), the
+    /// order of its input decides.
     pub earliest: usize,
 }
 
-/// Returns the place of each pod at `now`, in the order of `pods`.
+/// Returns the position of each pod at `now`, in the order of `pods`.
 #[must_use]
 pub fn deletion_positions(now: Timestamp, pods: &[Ranked<'_>]) -> Vec<DeletionPosition> {
     let candidates = candidates(pods);
@@ -54,7 +54,7 @@ pub fn deletion_positions(now: Timestamp, pods: &[Ranked<'_>]) -> Vec<DeletionPo
     places
 }
 
-/// Returns the places in `pods` of the `count` to delete first at `now`, in order of choice, each with its reason.
+/// Returns the indices in `pods` of the `count` pods to delete first at `now`, in order of choice, each with its reason.
 #[must_use]
 pub fn choice(now: Timestamp, pods: &[Ranked<'_>], count: usize) -> Vec<(usize, Reason)> {
     let chosen = choose(candidates(pods), count, now).into_iter();
@@ -73,10 +73,10 @@ fn candidates<'a>(pods: &[Ranked<'a>]) -> Vec<Candidate<'a, usize>> {
     .collect()
 }
 
-/// Places the pods of one class, of which the first comes at `next`.
+/// Places the pods of one class, the first one at `next`.
 ///
-/// Where a rule of times is reached, only pods of exactly the same time are compared further, and others by uid. So the order is open as
-/// soon as two of those that come to that rule together share their time.
+/// At a rule of times, only pods of exactly the same time are compared further, and others by UID. So the order is open as soon as two pods
+/// that reach that rule together have the same time.
 fn place_alike(
     alike: &[SortKey<'_>],
     mut next: usize,
@@ -101,7 +101,6 @@ fn place(tied: &[SortKey<'_>], next: usize, is_open: bool, places: &mut [Deletio
     }
 }
 
-/// Returns how many instants of creation pods have.
 fn instants_of(keys: &[SortKey<'_>], candidates: &[Candidate<'_, usize>]) -> usize {
     instants(keys, |key| candidates[key.candidate].state.created)
 }

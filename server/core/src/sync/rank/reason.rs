@@ -1,4 +1,4 @@
-//! Why a victim goes before the first pod that stays, and what the rules compare, in words.
+//! Why a victim comes before the first remaining pod, and the values that the rules compare, in words.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,9 +9,9 @@ use crate::{
     wording::{Lasting, count},
 };
 
-/// How many bytes are said of a node's name.
+/// The maximum length of a node's name in a message.
 const NODE_BYTES_MAX: usize = 63;
-/// How many bytes are said of a uid; those of Kubernetes have 36.
+/// The maximum length of a UID in a message; Kubernetes UIDs have 36 bytes.
 const UID_BYTES_MAX: usize = 64;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
@@ -21,8 +21,8 @@ const DAY: u64 = 24 * HOUR;
 
 /// Names the first rule that distinguishes `victim` from `survivor`.
 ///
-/// Where pods of one instant shared out their places, two pods of other instants may stand against the order of uids. Then the victim has
-/// its place from the pod of its own instant that was the `holder`, and the rule between these two is named.
+/// Pods of one instant may have exchanged their positions, so that two pods of other instants contradict the order of UIDs. Then the victim
+/// has the position of the `holder`, a pod of its own instant, and the rule between these two is named.
 pub(super) fn explain<I>(
     victim: &Candidate<'_, I>,
     survivor: &Candidate<'_, I>,
@@ -104,7 +104,7 @@ fn by_tail<I>(
     })
 }
 
-/// What is said of the uids is last, so that it can be left out.
+/// The UIDs come last in the text, so that they can be cut.
 fn by_uid<I>(
     victim: &Candidate<'_, I>,
     other: &Candidate<'_, I>,
@@ -120,7 +120,7 @@ fn by_uid<I>(
     (Rule::Uid, format!("{tie}, {}", uids(victim, other)).into())
 }
 
-/// Two pods that are ready for about as long: restarts and age, in which they may differ, are compared between pods of one instant alone.
+/// Compares two pods that are ready for about as long. Their restarts and ages may differ, but count only between pods of one instant.
 fn by_uid_within_bucket<I>(
     victim: &Candidate<'_, I>,
     other: &Candidate<'_, I>,
@@ -163,7 +163,7 @@ fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
     }
 }
 
-/// Returns what each rule compares of a pod, for people, in the order of the rules.
+/// Returns the values of a pod that the rules compare, for people, in the order of the rules.
 pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, String); 9] {
     let PodState {
         created,
@@ -205,7 +205,7 @@ pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, Strin
     ]
 }
 
-/// Returns the ages that a bucket holds, which are compared as equal.
+/// Returns the ages in a bucket, which compare as equal.
 fn age(bucket: u8) -> String {
     let Some(log) = bucket.checked_sub(2) else {
         return if bucket == 0 { "unknown" } else { "0 s" }.to_owned();
@@ -223,7 +223,7 @@ fn age(bucket: u8) -> String {
     format!("{}-{} {word}", rounded(from), rounded(below))
 }
 
-/// Returns as much of a node's name as is said of it: a victim with the longest names must have its place in a frame.
+/// Returns the beginning of a node's name: a victim with the longest names must fit in a frame.
 fn beginning(node: &str) -> &str {
     &node[..node.floor_char_boundary(NODE_BYTES_MAX)]
 }

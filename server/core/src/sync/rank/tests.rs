@@ -11,11 +11,11 @@ const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 
 const DAY: i64 = 86_400;
 
-/// A pod as the vectors take it unless they say otherwise: on a node, running, ready, created and ready 100 s ago.
+/// A pod with the defaults of the vectors: on a node, running, ready, created and ready 100 s ago.
 #[derive(Clone, Debug)]
 struct TestPod {
     uid: Uid,
-    /// The uid as the index keeps it.
+    /// The UID in the form of the index.
     kept: CompactUid,
     node: Option<&'static str>,
     state: PodState,
@@ -109,7 +109,7 @@ fn chosen(pods: &[TestPod], count: usize) -> Vec<Chosen<&str>> {
     choose(pods.iter().map(TestPod::candidate), count, NOW)
 }
 
-/// The uids of the chosen, in order of choice.
+/// The UIDs of the victims, in order of choice.
 fn uids(pods: &[TestPod], count: usize) -> Vec<&str> {
     chosen(pods, count)
         .into_iter()
@@ -117,7 +117,7 @@ fn uids(pods: &[TestPod], count: usize) -> Vec<&str> {
         .collect()
 }
 
-/// Asserts that the first pod goes before the second, whatever the order of the input, and by which rule.
+/// Asserts that the first pod comes before the second, in any order of the input, and by which rule.
 #[track_caller]
 fn goes_first(first: &TestPod, second: &TestPod, rule: Rule) -> String {
     let pair = [first.clone(), second.clone()];

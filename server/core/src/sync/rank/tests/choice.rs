@@ -1,4 +1,4 @@
-//! Choosing some of many: cycles, borders, ages.
+//! The choice of some of many pods: cycles, borders, ages.
 
 use super::*;
 

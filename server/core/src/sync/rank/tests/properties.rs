@@ -1,10 +1,10 @@
-//! The order against an implementation that follows the words, and against upstream's comparison of two.
+//! The order compared with a literal implementation of its definition, and with upstream's comparison of two pods.
 
 use proptest::{prelude::*, sample::select};
 
 use super::*;
 
-/// Pods that are equal in many things, so that every rule and every set of one instant comes up.
+/// Pods with many equal values, so that every rule and every set of one instant occurs.
 fn pods(size: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Vec<TestPod>> {
     prop::collection::vec(any_pod(), size).prop_map(|mut pods| {
         for (at, pod) in pods.iter_mut().enumerate() {
@@ -58,7 +58,7 @@ fn time() -> impl Strategy<Value = Option<Timestamp>> {
     ]
 }
 
-/// The floating point formula of upstream, where it equals the whole logarithm (spec 7.4); −2 for an absent time.
+/// Upstream's floating point formula, if it equals the integer logarithm (spec 7.4); −2 for an absent time.
 fn naive_bucket(time: Option<Timestamp>) -> i64 {
     let Some(time) = time else { return -2 };
     let span = i128::from(NOW.0) - i128::from(time.0);
@@ -66,7 +66,7 @@ fn naive_bucket(time: Option<Timestamp>) -> i64 {
     (0..63).rev().find(|k| saturated >= 1 << k).unwrap_or(-1)
 }
 
-/// Every key of the tail as the words say it; the smaller goes first.
+/// Every key of the tail by its definition; the smaller comes first.
 fn naive_tail(pod: &TestPod) -> (i64, i64, i64, &str) {
     let restarts = (
         -i64::from(pod.state.restarts),
@@ -93,7 +93,7 @@ fn naive_class(pod: &TestPod) -> NaiveClass {
     )
 }
 
-/// The order of deletion, word by word and without a thought for its price.
+/// The order of deletion by its definition, at any cost.
 fn naive_order(pods: &[TestPod]) -> Vec<&str> {
     let instant = |pod: &TestPod| pod.state.ready.since.filter(|_| pod.state.ready.ready);
     let mut order: Vec<&TestPod> = pods.iter().collect();

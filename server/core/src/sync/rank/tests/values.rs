@@ -1,4 +1,4 @@
-//! What people are told of the pods next to the cut.
+//! The values of pods next to the cut, as people read them.
 
 use super::*;
 
