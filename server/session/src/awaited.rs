@@ -1,28 +1,28 @@
-//! Since when outcomes are awaited and none comes.
+//! The time since which a session waits for outcomes and gets none.
 
 use std::time::Duration;
 
-/// How long an agent may leave all operations in flight without an outcome. Each has a time limit of its own, well below a minute with the
-/// agents of this project, after which it is reported as a timeout.
+/// How long an agent may leave all operations in flight without an outcome. Each operation has its own time limit, well below a minute with
+/// the agents of this project, after which the agent reports a timeout.
 pub(crate) const OUTCOMES_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How often batches are looked through for one that is overlooked while others get their outcomes.
+/// The interval between searches for a batch that the agent overlooks while others get their outcomes.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The outcomes that a session waits for. Times are of the monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Awaited {
     since: Option<Duration>,
-    /// How many outcomes had come then.
+    /// The number of outcomes by then.
     outcomes: u64,
-    /// When the next look at single batches is due; `None` where none is in flight.
+    /// When the next search for an overlooked batch is due; `None` if no batch is in flight.
     look_at: Option<Duration>,
 }
 
 // === impl Awaited ===
 
 impl Awaited {
-    /// Notes at `now` whether any are due, and how many have come.
+    /// Records at `now` whether outcomes are due, and how many have come.
     pub(crate) const fn note(&mut self, now: Duration, are_due: bool, outcomes: u64) {
         if !are_due {
             (self.since, self.look_at) = (None, None);
@@ -35,7 +35,7 @@ impl Awaited {
         self.outcomes = outcomes;
     }
 
-    /// Returns whether single batches are to be looked at now. The next look is later.
+    /// Returns whether a search for an overlooked batch is due, and postpones the next one.
     pub(crate) fn take_look(&mut self, now: Duration) -> bool {
         let is_due = self.look_at.is_some_and(|at| at <= now);
         if is_due {
@@ -44,7 +44,7 @@ impl Awaited {
         is_due
     }
 
-    /// Returns whether the agent is given up, as it has reported no outcome of any operation.
+    /// Returns whether the agent has reported no outcome of any operation for too long.
     pub(crate) fn are_all_missing(&self, now: Duration) -> bool {
         self.missing_at().is_some_and(|at| at <= now)
     }

@@ -1,22 +1,22 @@
-//! Puts batches together into frames.
+//! Combines batches into frames.
 
 use decree::v1;
 use prost::Message;
 
-/// How many bytes of batches are put together in a frame before it leaves.
+/// The size in bytes at which a frame of batches leaves.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// The batches that are on their way into a frame.
+/// The batches for the next frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
-    /// The batch that did not fit the frame before, and its bytes.
+    /// The batch that did not fit the previous frame, and its size in bytes.
     held_back: Option<(v1::Batch, usize)>,
 }
 
 // === impl BatchFrames ===
 
 impl BatchFrames {
-    /// Returns the next frame of the batches that `poll` yields, or `None` when there are none.
+    /// Returns the next frame of the batches from `poll`; `None` if there are none.
     pub(crate) fn poll(
         &mut self,
         mut poll: impl FnMut() -> Option<v1::Batch>,
@@ -52,7 +52,6 @@ mod tests {
         }
     }
 
-    /// Returns the ids of the batches of each frame.
     fn frames(batches: Vec<v1::Batch>) -> Vec<Vec<u64>> {
         let (mut frames, mut batches) = (BatchFrames::default(), batches.into_iter());
         let all = std::iter::from_fn(|| frames.poll(|| batches.next()));

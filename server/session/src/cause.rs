@@ -1,8 +1,7 @@
-//! The cause of a ReplicaSet's state in one sentence, for people: the command line, the console and programs take it from here, so that all say
-//! the same.
+//! The cause of a ReplicaSet's state in one sentence, for people. The command line, the console and programs all use this sentence.
 //!
-//! A sentence begins with the cause. What agents and clusters wrote stands behind it: in one line, without characters that steer a terminal,
-//! and shortened. Namespaces and names need no quotes in a command, as the wire takes only DNS labels and subdomains for them.
+//! A sentence begins with the cause. The message of an agent or a cluster follows: in one line, shortened, and without characters that
+//! control a terminal. Namespaces and names need no quotes in a command, as the wire accepts only DNS labels and subdomains for them.
 
 mod agent;
 mod finding;
@@ -21,27 +20,25 @@ use self::{
 };
 use crate::{timeline::Attempt, wire::decode};
 
-/// From when on a ReplicaSet that has not converged is slow.
+/// The time after which a ReplicaSet that has not converged is slow.
 const SLOW: Span = Span::seconds(60);
 
-/// What is known of a ReplicaSet beside its summary.
+/// The facts about a ReplicaSet that its summary lacks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    /// How far its agent goes.
     pub(crate) mode: v1::Mode,
-    /// When it is asked for.
+    /// The time of the question.
     pub(crate) now: Timestamp,
     /// Failures in a row.
     pub(crate) failures: u32,
-    /// What became of its newest attempt; `None` where this session has seen none.
+    /// Its newest attempt; `None` if this session has seen none.
     pub(crate) attempt: Option<Attempt<'a>>,
-    /// One of its pods that are not ready.
+    /// One of its unready pods.
     pub(crate) unready: Option<&'a str>,
-    /// The node that most of those are on, if none of its pods is ready.
+    /// The node with most of its unready pods, if none of the node's pods is ready.
     pub(crate) unready_node: Option<&'a UnreadyNode>,
 }
 
-/// Returns why a ReplicaSet stands as its summary says.
 pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
     let Finding {
         weight,
@@ -69,7 +66,7 @@ pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::C
     }
 }
 
-/// Returns the first cause that there is, from the one that explains all others down to the number of pods.
+/// Returns the first cause that applies, from the one that explains all others down to the number of pods.
 fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
     let object = summary.replica_set.as_ref();
     let names = Names {
@@ -87,7 +84,7 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
         .unwrap_or_else(|| progress(summary, known, names))
 }
 
-/// What an agent does not execute, only people may want to know.
+/// Returns the cause if the agent does not execute decisions.
 fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Finding> {
     let what = match mode {
         v1::Mode::Unspecified | v1::Mode::Enforce => return None,
@@ -137,13 +134,13 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Findin
         return Some(Finding::passing(said(what, words)).group(what));
     }
     let why = reason(summary, Rule::PodsDoNotLast)?;
-    // The core says when creates open again; that is the time of the next sync.
+    // The core says when creates open again, which is the time of the next sync.
     let why = causes::without_next_try(why);
     let text = said(causes::PODS_DO_NOT_LAST, why);
     Some(Finding::blocked(text).next(names.describe()))
 }
 
-/// The cluster refused the newest attempt, or, where this session has made none, the last one of whoever acted before.
+/// The cluster refused the newest attempt, or, if this session has made none, the last attempt of an earlier controller.
 fn refused(
     summary: &v1::ReplicaSetSummary,
     known: &Known<'_>,
@@ -162,7 +159,6 @@ fn refused(
     }
 }
 
-/// How far it is.
 fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> Finding {
     let v1::ReplicaSetSummary {
         replicas,
@@ -197,12 +193,12 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
     }
 }
 
-/// No pod of a node is ready. That the node is down is not known, as agents do not send nodes.
+/// No pod of a node is ready. Agents do not send nodes, so the node may still be up.
 fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
     let UnreadyNode { name, pods } = node;
     let pods = count(*pods, "known active pod");
     let text = format!("None of the {pods} on {} is ready", short(name));
-    // The name of a node stands in a command only if a shell takes it for a word.
+    // A command contains the name of a node only if a shell takes it for a word.
     let next = if is_subdomain(name.as_bytes()) {
         format!("kubectl describe node {name}")
     } else {
@@ -211,7 +207,7 @@ fn without_ready_pods(node: &UnreadyNode, explain: String) -> Finding {
     Finding::passing(text.as_str()).group(text).next(next)
 }
 
-/// Returns what is said of the first reason of a rule.
+/// Returns the detail of the first reason of a rule.
 fn reason(summary: &v1::ReplicaSetSummary, rule: Rule) -> Option<&str> {
     let reason = summary.reasons.iter().find(|it| it.rule() == rule);
     reason.map(|reason| reason.detail.as_str())

@@ -1,4 +1,4 @@
-//! Which traced news led to the next batch of a ReplicaSet.
+//! The traced event or outcome that led to the next batch of a ReplicaSet.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use server_core::{
     BatchId, Controller, Event, OwnerReference, OwnerView, PodView, Span, Timestamp, Uid,
 };
 
-/// How many ReplicaSets have a cause at a time. The news of further ones are decided on like any other, outside of a trace.
+/// The maximum number of ReplicaSets with a cause at a time. Decisions on further ReplicaSets are outside of a trace.
 const CAUSES_MAX: usize = 4_096;
-/// What a cause takes in memory, with the uid that it stands under.
+/// The memory of a cause in bytes, with the UID as its key.
 const CAUSE_BYTES: usize = 150;
-/// For how long a cause is remembered that nothing was decided on: what is decided later has others.
+/// How long a cause without a decision is remembered: later decisions have other causes.
 const REMEMBERED: Span = Span(300 * 1_000_000_000);
 
-/// The first traced news since the last batch of each ReplicaSet.
+/// The first traced event or outcome since the last batch of each ReplicaSet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Causes(BTreeMap<Uid, Cause>);
 
@@ -27,7 +27,6 @@ struct Cause {
 // === impl Causes ===
 
 impl Causes {
-    /// Returns about how many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len() * CAUSE_BYTES
     }
@@ -86,12 +85,12 @@ impl Causes {
         self.note(now, set, trace);
     }
 
-    /// Forgets what led nowhere.
+    /// Forgets a cause that led to no batch.
     pub(crate) fn forget(&mut self, set: &Uid) {
         self.0.remove(set);
     }
 
-    /// Returns what led to a batch.
+    /// Returns the cause of a batch, and forgets it.
     pub(crate) fn take(&mut self, now: Timestamp, set: &Uid) -> Option<TraceContext> {
         let Cause { trace, noted } = self.0.remove(set)?;
         (now.since(noted) <= REMEMBERED).then_some(trace)
@@ -109,7 +108,7 @@ impl Causes {
     }
 }
 
-/// Returns the uid of the ReplicaSet that a pod of a namespace names as its controller, if it is known.
+/// Returns the UID of the ReplicaSet that a pod of a namespace names as its controller, if the ReplicaSet is known.
 fn uid_of(controller: &Controller, namespace: &str, owner: Option<OwnerView<'_>>) -> Option<Uid> {
     let set = controller.inspect().owner(namespace, owner?)?;
     Some(set.object().key.uid.clone())

@@ -1,46 +1,46 @@
-//! What a server grants its sessions.
+//! The limits of a server for its sessions.
 
 use std::{borrow::Cow, time::Duration};
 
 use server_core::Span;
 
-/// The bounds and intervals of a session, which its Welcome names.
+/// The limits and intervals of a session, which its Welcome names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What the server calls its version.
+    /// The version of the server.
     pub server_version: Cow<'static, str>,
-    /// The largest frame either way, in bytes. The transport holds it; a burst that would not fit is refused here.
+    /// The largest frame in either direction, in bytes. The transport enforces it; the session refuses a burst that would not fit.
     pub frame_bytes_max: usize,
-    /// The pods and ReplicaSets that the session may hold.
+    /// The maximum number of pods and ReplicaSets of the session.
     pub objects_max: usize,
-    /// The bytes that what the session holds may take, as [`crate::Stats`] counts them.
+    /// The maximum memory of the session in bytes, as [`crate::Stats`] counts it.
     pub bytes_max: usize,
-    /// The operations that may be without an outcome.
+    /// The maximum number of operations without an outcome.
     pub operations_in_flight_max: usize,
-    /// The longest delay between two tries of a ReplicaSet whose writes are refused.
+    /// The longest delay between two attempts for a ReplicaSet whose writes are refused.
     pub backoff_max: Duration,
     /// How long either side is silent before it sends a heartbeat; above 0.
     pub heartbeat_interval: Duration,
-    /// How long after a Drain the session may finish what is in flight.
+    /// How long after a Drain the session may finish operations in flight.
     pub drain_deadline: Duration,
-    /// How long a drained agent is told to wait before it comes back.
+    /// How long a drained agent must wait before it comes back.
     pub reconnect_after: Duration,
 }
 
-/// How many heartbeat intervals without a frame end a session.
+/// The number of heartbeat intervals without a frame that ends a session.
 const SILENT_INTERVALS: u32 = 4;
 
 // === impl Config ===
 
 impl Config {
-    /// Returns how long the agent may be silent.
+    /// How long the agent may be silent.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.heartbeat_interval * SILENT_INTERVALS
     }
 }
 
-/// Returns a duration as the core has it; one beyond 292 years is that long.
+/// Converts a duration; more than 292 years saturate.
 pub(crate) fn span(duration: Duration) -> Span {
     Span(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! The agent's half of the protocol: reads frames in their order and says what is in them, or why the session must end.
+//! The agent's half of the protocol: reads frames in order, and returns their content, or why the session must end.
 
 use decree::{
     TraceContext,
@@ -19,14 +19,14 @@ use crate::{
 mod items;
 mod sink;
 
-/// How far the agent's frames have been read.
+/// The progress of reading the agent's frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameReader {
     sequence: u64,
     lists: ByKind<OpenList>,
 }
 
-/// How many objects the list that is being sent has named; `None` where none is.
+/// The number of objects that the open list has named; `None` if no list is open.
 #[derive(Clone, Debug, Default)]
 struct OpenList(Option<i64>);
 
@@ -38,7 +38,7 @@ impl FrameReader {
         self.sequence
     }
 
-    /// Checks the sequence of a frame and takes the hello out of the first one.
+    /// Checks the sequence of the first frame, and takes the Hello out of it.
     pub(crate) fn hello(&mut self, request: v1::ReconcileRequest) -> Result<v1::Hello, Refusal> {
         self.advance(request.sequence)?;
         match request.frame {
@@ -48,7 +48,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads a frame after the hello.
+    /// Reads a frame after the Hello.
     pub(crate) fn read(
         &mut self,
         frame: &IncomingFrame,
@@ -100,7 +100,7 @@ impl FrameReader {
                 }
                 Ok(())
             }
-            // A list is read item by item, and there is nothing beside it.
+            // A list is read item by item, and the frame has no other content.
             Frame::SnapshotObjects(_) | Frame::Events(_) | Frame::Outcomes(_) => {
                 Err(MalformedFrame::Twice.into())
             }
@@ -194,7 +194,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Checks that a change is legal where the list of its kind stands.
+    /// Checks that a change is legal in the current state of the list of its kind.
     fn admit(&mut self, kind: Kind, sink: &impl Sink) -> Result<(), Refusal> {
         if self.lists.of_mut(kind).0.is_some() || sink.is_listed(kind) {
             return Ok(());
@@ -232,7 +232,6 @@ fn empty(field: &str) -> Refusal {
 // === impl OpenList ===
 
 impl OpenList {
-    /// Counts an object of the open list.
     fn name(&mut self, kind: Kind) -> Result<(), Refusal> {
         let named = self.0.as_mut().ok_or(Refusal::SnapshotNotOpen(kind))?;
         *named = named.saturating_add(1);

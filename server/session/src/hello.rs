@@ -1,4 +1,4 @@
-//! Reads a hello: who the agent is, and whether what it asks for can be honoured.
+//! Reads a Hello: who the agent is, and whether the server can meet its requests.
 
 use decree::v1;
 use server_core::{NameSeed, Timestamp};
@@ -9,22 +9,21 @@ use crate::{
     wire::{Fault, Violation, decode, encode::ClusterRef, is_cluster_word, is_token},
 };
 
-/// The protocol that is spoken here.
+/// The protocol version of this server.
 pub const PROTOCOL: i32 = 1;
-/// The most bytes that one operation of a batch takes in a frame: a victim with the longest names, uid and reason.
+/// The maximum size in bytes of one operation of a batch in a frame: a victim with the longest names, UID and reason.
 const OPERATION_BYTES_MAX: usize = 800;
-/// The most bytes that a batch takes in a frame beside its operations: its ReplicaSet, guard and reasons.
+/// The maximum size in bytes of a batch in a frame, without its operations: its ReplicaSet, guard and reasons.
 const BATCH_BYTES_MAX: usize = 4 << 10;
-/// How many pods one batch adopts and releases at most.
+/// The maximum number of pods that one batch adopts and releases.
 const CLAIMS_MAX: usize = 5_000;
-/// How many capabilities a hello may name; one more is read.
+/// The maximum number of capabilities of a Hello; one more is read.
 const CAPABILITIES_MAX: usize = 1_000;
-/// How many of the capabilities that are not known are named. A hello may ask for hundreds of thousands.
+/// The maximum number of unknown capabilities in a message. A Hello may ask for hundreds of thousands.
 const UNKNOWN_NAMED_MAX: usize = 16;
-/// How many bytes are said of the name of one.
+/// The maximum length of a capability in a message, in bytes.
 const UNKNOWN_NAME_MAX: usize = 64;
 
-/// What the uid and the name of a cluster must be.
 const CLUSTER_WORD: &str =
     "must be 1 to 128 letters, digits and . _ : / @ - with a letter or digit at both ends";
 
@@ -35,28 +34,28 @@ enum Mode {
     Unknown,
 }
 
-/// The cluster, the agent and the mode of a session, which stay the same while it lives.
+/// The cluster, the agent and the mode of a session, which never change.
 #[derive(Clone, Debug)]
 pub struct SessionIdentity {
-    /// The session's id, chosen by its owner and unlike that of any other session.
+    /// The session's id. Its owner chooses it, different from all other sessions.
     pub session_id: String,
     /// The cluster.
     pub cluster_uid: String,
-    /// What people call the cluster; may be empty.
+    /// The name of the cluster for people; may be empty.
     pub cluster_name: String,
     /// The part of the cluster that the agent serves; may be empty.
     pub shard: String,
     /// The agent's process.
     pub agent_instance: String,
-    /// The transitions of the lease that the agent holds, 0 or more.
+    /// The number of transitions of the agent's Lease, 0 or more.
     pub epoch: i64,
-    /// Whether what is decided is executed.
+    /// Whether the agent executes decisions.
     pub mode: v1::Mode,
-    /// When the Hello came.
+    /// The time of the Hello.
     pub started: Timestamp,
 }
 
-/// Reads a hello that came at `now` and opens the session `session_id`.
+/// Reads a Hello that came at `now` and opens the session `session_id`.
 pub(crate) fn read(
     now: Timestamp,
     session_id: String,
@@ -64,7 +63,7 @@ pub(crate) fn read(
     config: &Config,
 ) -> Result<(SessionIdentity, server_core::Config), Refusal> {
     if hello.capabilities.len() > CAPABILITIES_MAX {
-        // What follows so many was not read.
+        // Further capabilities were not read.
         return Err(unsupported(hello, Mode::Known));
     }
     let mut violations = violations(hello);
@@ -156,7 +155,7 @@ fn check_protocol(hello: &v1::Hello) -> Result<(), Refusal> {
     Err(unsupported(hello, mode))
 }
 
-/// Returns the refusal of a hello that asks for what is not known: all its capabilities, since none is, and the mode.
+/// Returns the refusal of a Hello that asks for unknown features: all its capabilities, since none is known, and the mode.
 fn unsupported(hello: &v1::Hello, mode: Mode) -> Refusal {
     let capabilities = hello.capabilities.iter();
     let mode = (mode == Mode::Unknown).then(|| format!("mode {}", hello.mode));
@@ -171,12 +170,12 @@ fn unsupported(hello: &v1::Hello, mode: Mode) -> Refusal {
     }
 }
 
-/// Returns as much of a name as is said of it.
+/// Returns the part of a name that messages contain.
 fn beginning(name: &str) -> &str {
     &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)]
 }
 
-/// Returns how many operations fit a frame, whatever names they bear.
+/// Returns how many operations fit a frame, with names of any length.
 const fn operations_max(config: &Config) -> usize {
     config.frame_bytes_max.saturating_sub(BATCH_BYTES_MAX) / OPERATION_BYTES_MAX
 }
@@ -213,7 +212,7 @@ fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIde
 // === impl SessionIdentity ===
 
 impl SessionIdentity {
-    /// Returns what people call the cluster: its name, or its uid if it has none.
+    /// The cluster's name, or its UID if it has none.
     #[must_use]
     pub fn cluster(&self) -> &str {
         if self.cluster_name.is_empty() {
@@ -223,7 +222,7 @@ impl SessionIdentity {
         }
     }
 
-    /// Returns the cluster as answers name it.
+    /// The cluster as answers name it.
     #[must_use]
     pub fn cluster_ref(&self) -> ClusterRef<'_> {
         ClusterRef {
@@ -232,19 +231,18 @@ impl SessionIdentity {
         }
     }
 
-    /// Returns whether `wanted` names this cluster by uid or name; the empty text names every cluster.
+    /// Whether `wanted` is the UID or the name of this cluster; the empty text names every cluster.
     #[must_use]
     pub fn is_of(&self, wanted: &str) -> bool {
         wanted.is_empty() || wanted == self.cluster_uid || wanted == self.cluster_name
     }
 
-    /// Returns what sessions are sorted by where people see them.
+    /// The sort key of sessions for people.
     #[must_use]
     pub fn order(&self) -> (&str, &str, &str) {
         (self.cluster(), &self.cluster_uid, &self.shard)
     }
 
-    /// Returns the guard of the session's batches.
     pub(crate) fn guard(&self) -> v1::Guard {
         v1::Guard {
             session_id: self.session_id.clone(),
@@ -255,7 +253,7 @@ impl SessionIdentity {
 
 #[cfg(test)]
 impl SessionIdentity {
-    /// Returns who has a session of a cluster that people call `name of CLUSTER`.
+    /// Returns the identity of a session of the cluster with the name `name of CLUSTER`.
     pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
         Self {
             session_id: session_id.to_owned(),

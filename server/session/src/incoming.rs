@@ -1,5 +1,5 @@
-//! A frame of the agent, as its bytes. Its objects, events and outcomes are taken out one at a time, each when it is needed: two million
-//! empty pods fit a frame of 4 MiB, and would take gigabytes if they were all read at once.
+//! A frame of the agent, as its bytes. Its objects, events and outcomes are read one at a time, each when it is needed. Two million empty
+//! pods fit a frame of 4 MiB, and would take gigabytes if all were read at once.
 
 use bytes::Bytes;
 use decree::{TraceContext, v1};
@@ -14,26 +14,25 @@ use crate::{
 mod items;
 mod trace;
 
-/// The number of a frame in `ReconcileRequest`.
+/// The field of `ReconcileRequest` with the number of the frame.
 const SEQUENCE: u32 = 1;
 
 /// A frame as it came: the bytes of a `ReconcileRequest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingFrame(Bytes);
 
-/// What stands in a frame beside the items of its list.
+/// The content of a frame without the items of its list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// The number of the frame.
     pub(crate) sequence: u64,
-    /// The list that it has, if it has one.
+    /// Its list, if it has one.
     pub(crate) list: Option<List>,
 }
 
 // === impl IncomingFrame ===
 
 impl IncomingFrame {
-    /// Reads a frame in one go: one that has no list, such as a Hello.
+    /// Reads a whole frame that has no list, such as a Hello.
     ///
     /// # Errors
     /// If it is no message, or larger than an object may be.
@@ -46,7 +45,7 @@ impl IncomingFrame {
         Ok(message.map_err(MalformedFrame::from)?)
     }
 
-    /// Returns the bytes.
+    /// The bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &Bytes {
         &self.0
@@ -54,8 +53,8 @@ impl IncomingFrame {
 
     /// Replaces the span context of each event and outcome by the one that `begin` returns for it; `begin` also gets the outcome.
     ///
-    /// The items are read only as far as necessary. A span context in another format stays unchanged, and so does an item that is no
-    /// message, which the session refuses when it takes the frame.
+    /// The items are read only as far as necessary. A span context in another format stays unchanged. So does an item that is no message,
+    /// which the session refuses later.
     pub fn trace(
         &mut self,
         begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
@@ -68,11 +67,11 @@ impl IncomingFrame {
         }
     }
 
-    /// Returns what stands beside the items.
+    /// Returns the content beside the items.
     ///
     /// # Errors
-    /// If it is no message, as far as can be seen without a look into its content, or has several contents. A list that comes in pieces is
-    /// one list, as in any protobuf.
+    /// If it is no message, as far as is visible without its content, or has several contents. A list in several pieces is one list, as in
+    /// any protobuf.
     pub(crate) fn head(&self) -> Result<Head, MalformedFrame> {
         let (mut head, mut content, mut rest) = (Head::default(), None, &*self.0);
         while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! One session with an agent, from its Hello to its end: a machine of frames and times.
+//! One session with an agent, from its Hello to its end: a state machine of frames and times.
 //!
 //! # Theory of operation
 //!
@@ -9,23 +9,21 @@
 //!  handle_closed      Refusal         notices, batches, heartbeat ──▶ poll_frame ──▶ poll_end
 //! ```
 //!
-//! [`Session::open`] reads the Hello. `handle_*` records its input and decides nothing; [`Session::poll_frame`] decides, and returns one
-//! numbered frame at a time; [`Session::poll_timeout`] says when to come back. A caller that has taken all frames asks
-//! [`Session::poll_end`] whether that was all. Inspection calls `list`, `describe`, `surroundings`, `differences`
-//! or `summarize`, which change nothing.
+//! [`Session::open`] reads the Hello. `handle_*` records its input without a decision. [`Session::poll_frame`] decides, and returns one
+//! numbered frame at a time. [`Session::poll_timeout`] says when to call again. After the last frame, [`Session::poll_end`] says whether
+//! the session has ended. Inspection calls `list`, `describe`, `surroundings`, `differences` or `summarize`, which change nothing.
 //!
-//! [`SessionRegistry`] holds which session of a cluster and shard is the live one. [`wire`] is the only place where messages of the
-//! contract become values of the core and back.
+//! [`SessionRegistry`] holds the live session of each cluster and shard. [`wire`] is the only place where messages of the contract become
+//! values of the core and back.
 //!
-//! **Invariant:** a session is a function of its configuration, its id, and the frames and times that it is given: the same inputs
-//! give the same frames.
-//! **Invariant:** availability and backoff follow the wall clock, heartbeat and silence the monotonic one ([`Now`]): a wall clock that
-//! is set ends no session.
-//! **Invariant:** a frame that breaks the protocol ends its session with a [`Refusal`]; a bad object harms itself alone.
-//! **Invariant:** nothing is sent after a refusal, and no batch after a Drain.
+//! **Invariant:** a session is a function of its configuration, its id, and its frames and times: the same inputs give the same frames.
+//! **Invariant:** availability and backoff follow the wall clock, heartbeat and silence the monotonic clock ([`Now`]). A change of the wall
+//! clock ends no session.
+//! **Invariant:** a frame that breaks the protocol ends its session with a [`Refusal`]; a bad object affects only itself.
+//! **Invariant:** the server sends nothing after a refusal, and no batch after a Drain.
 //!
-//! Deliberately outside: sockets, tasks, logs and metrics (there are [`SessionReport`]s), what a status of gRPC looks like, and the deadline for the
-//! Hello: before it there is no session.
+//! Deliberately outside: sockets, tasks, logs and metrics (there are [`SessionReport`]s), the gRPC status of a refusal, and the deadline
+//! for the Hello, before which there is no session.
 
 mod awaited;
 mod batches;

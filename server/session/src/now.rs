@@ -1,21 +1,21 @@
-//! The time that is passed to a session.
+//! The time argument of a session.
 
 use std::time::Duration;
 
 use server_core::{Span, Timestamp};
 
-/// How long a session sleeps at most, so that a wall clock that was set is noticed.
+/// The longest sleep of a session, so that it notices a change of the wall clock.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// A moment on both clocks.
 ///
-/// The cluster's own times (when a pod became ready) are compared with the wall clock, which may jump either way. What passes
-/// between the two ends of a session (heartbeats, silence) is measured on the monotonic one.
+/// The times of the cluster, such as when a pod became ready, are compared with the wall clock, which may jump either way. The times
+/// between the two ends of a session (heartbeats, silence) are measured on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// The wall clock.
     pub wall: Timestamp,
-    /// The monotonic clock: how long it is since a moment that stays the same while the session lives.
+    /// The monotonic clock: the time since a moment that is fixed for the session.
     pub monotonic: Duration,
 }
 
@@ -37,7 +37,7 @@ impl SteadyClock {
         }
     }
 
-    /// Takes the latest moment; returns what this clock shows then.
+    /// Takes the latest moment, and returns the time of this clock.
     pub(crate) fn advance(&mut self, now: Now) -> Timestamp {
         let elapsed = now.monotonic.saturating_sub(self.now.monotonic);
         let half = i64::try_from(elapsed.as_nanos().div_ceil(2)).unwrap_or(i64::MAX);
@@ -46,17 +46,17 @@ impl SteadyClock {
         self.time
     }
 
-    /// Returns what this clock showed last.
+    /// Returns the last time of this clock.
     pub(crate) const fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// Returns the latest moment on the monotonic clock.
+    /// Returns the last time of the monotonic clock.
     pub(crate) const fn monotonic(&self) -> Duration {
         self.now.monotonic
     }
 
-    /// Returns when the monotonic clock shows that this clock should have reached `due`, at most a minute from the latest moment.
+    /// Returns the monotonic time at which this clock should reach `due`, at most a minute after the latest moment.
     pub(crate) fn reaches(&self, due: Timestamp) -> Duration {
         let ahead = nanos(self.time.since(self.now.wall));
         let wait = nanos(due.since(self.time));
@@ -78,7 +78,7 @@ mod tests {
         monotonic: Duration::from_secs(5),
     };
 
-    /// Returns the moment so many seconds after the start, by each clock.
+    /// Returns the moment after these seconds since the start, by each clock.
     fn after(wall: i64, monotonic: u64) -> Now {
         Now {
             wall: START.wall.plus(Span::seconds(wall)),

@@ -1,4 +1,4 @@
-//! What inspection asks of a session. Asking changes nothing.
+//! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
 use server_core::{ReplicaSetsCopy, Surroundings, Timestamp, View};
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Session {
-    /// Returns up to `limit` ReplicaSets of a namespace, or of all for the empty text, that come after the namespace and name of
-    /// `after` in that order.
+    /// Returns up to `limit` ReplicaSets of a namespace, or of all namespaces for the empty text, after the namespace and name of `after`
+    /// in that order.
     #[must_use]
     pub fn list(
         &self,
@@ -35,7 +35,6 @@ impl Session {
             .collect()
     }
 
-    /// Returns how a ReplicaSet stands, and why.
     fn summary(&self, now: Timestamp, mut view: View) -> v1::ReplicaSetSummary {
         let identity = &self.state.identity;
         let (uid, failures) = (view.key.uid.clone(), view.failures);
@@ -53,7 +52,7 @@ impl Session {
         summary
     }
 
-    /// Returns one ReplicaSet with its last decisions; `None` if it is not known.
+    /// Returns one ReplicaSet with its last decisions; `None` if it is unknown.
     #[must_use]
     pub fn describe(
         &self,
@@ -82,7 +81,7 @@ impl Session {
         })
     }
 
-    /// Returns what a decision on a ReplicaSet reads: of more than `pods_max` pods only so many, and one more.
+    /// Copies the objects that a decision on a ReplicaSet reads, with at most `pods_max` pods and one more.
     #[must_use]
     pub fn surroundings(
         &self,
@@ -97,8 +96,8 @@ impl Session {
             .surroundings(now, namespace, name, pods_max)
     }
 
-    /// Copies up to `limit` ReplicaSets with an active pod on a node, those after the namespace and name of `after` in that order. Of more than
-    /// `objects_max` objects it copies only so many.
+    /// Copies up to `limit` ReplicaSets with an active pod on a node, after the namespace and name of `after` in that order. The copy has
+    /// at most `objects_max` objects.
     #[must_use]
     pub fn replica_sets_on(
         &self,
@@ -111,8 +110,8 @@ impl Session {
         ReplicaSetsCopy::on_node(controller, now, node, after, (limit, objects_max))
     }
 
-    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, and returns how many pods of the namespace have
-    /// not ended. Of more than `objects_max` objects it copies only so many.
+    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
+    /// number of pods of the namespace that have not ended.
     #[must_use]
     pub fn unsettled_in(
         &self,
@@ -124,8 +123,8 @@ impl Session {
         ReplicaSetsCopy::unsettled_in(controller, now, namespace, objects_max)
     }
 
-    /// Returns what another controller did otherwise with a ReplicaSet, or with all for empty names, the newest first, and how much
-    /// was compared; `None` where the mode is not SHADOW.
+    /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the number of
+    /// comparisons. Returns `None` outside of shadow mode.
     #[must_use]
     pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {
         let found = self.state.shadow.as_ref()?.found(namespace, name);
@@ -137,7 +136,7 @@ impl Session {
         })
     }
 
-    /// Returns who is at the other end, and how much is held.
+    /// Describes the agent, and the size of the session.
     #[must_use]
     pub fn summarize(&self) -> v1::SessionSummary {
         let (identity, controller) = (&self.state.identity, &self.state.controller);

@@ -7,37 +7,37 @@ use thiserror::Error;
 
 use crate::wire::{MalformedFrame, Violation};
 
-/// What is refused and why. The message is for people, [`Refusal::reason`] for programs.
+/// A refusal with its cause. The message is for people, [`Refusal::reason`] for programs.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
     /// Fields break the contract.
     #[error("{}", summary(.0, 0))]
     Invalid(Vec<Violation>),
-    /// What came is no frame.
+    /// The bytes are no frame.
     #[error("the message cannot be decoded: {0}")]
     Malformed(#[from] MalformedFrame),
     /// The first frame is no Hello.
     #[error("the first frame of a session must be a Hello")]
     HelloExpected,
-    /// A later frame is one.
+    /// A later frame is a Hello.
     #[error("a session has only one Hello")]
     HelloRepeated,
     /// No common protocol.
     #[error("this server supports protocol version {supported}; the agent supports {min} to {max}")]
     ProtocolUnsupported {
-        /// The lowest that the agent speaks.
+        /// The lowest version of the agent.
         min: i32,
-        /// The highest that the agent speaks.
+        /// The highest version of the agent.
         max: i32,
-        /// What is spoken here.
+        /// The version of this server.
         supported: i32,
     },
-    /// Capabilities or a mode that are not known.
+    /// Unknown capabilities, or an unknown mode.
     #[error("unsupported capabilities: {}{}", .first.join(", "), and_more(*.more))]
     CapabilityUnsupported {
         /// The first of them.
         first: Vec<String>,
-        /// How many more there are.
+        /// The number of further ones.
         more: usize,
     },
     /// A burst that would not fit a frame.
@@ -45,21 +45,21 @@ pub enum Refusal {
     BurstUnsupported {
         /// The burst.
         burst: u32,
-        /// How many fit.
+        /// The number of operations that fit.
         max: usize,
     },
-    /// A newer session of the same cluster and shard lives.
+    /// A newer session of the same cluster and shard is open.
     #[error("epoch {epoch} is too old: a session with epoch {newest} is open")]
     EpochTooOld {
-        /// The epoch that is refused.
+        /// The refused epoch.
         epoch: i64,
-        /// The epoch of the one that lives.
+        /// The epoch of the open session.
         newest: i64,
     },
     /// A newer session took over.
     #[error("superseded by session {by} of agent {agent} with epoch {epoch}")]
     Superseded {
-        /// Its id.
+        /// The id of the newer session.
         by: String,
         /// The agent's process.
         agent: String,
@@ -69,25 +69,25 @@ pub enum Refusal {
     /// A frame number is missing or came twice.
     #[error("expected frame {expected}, received frame {got}")]
     SequenceGap {
-        /// The number that is due.
+        /// The expected number.
         expected: u64,
-        /// The number that came.
+        /// The received number.
         got: u64,
     },
     /// Objects or an end without a begin.
     #[error("no snapshot of {} is open", noun(*.0))]
     SnapshotNotOpen(Kind),
-    /// A list named another number of objects than it says.
+    /// A list named another number of objects than its count.
     #[error("the snapshot of {} ended with a count of {count} after {arrived} objects", noun(*kind))]
     SnapshotCount {
         /// The kind.
         kind: Kind,
-        /// What it says.
+        /// Its count.
         count: i64,
-        /// What it named.
+        /// The number of objects that it named.
         arrived: i64,
     },
-    /// A list is older than the last one of its kind: the cluster is another, or was put back to an earlier state.
+    /// A list is older than the last one of its kind: it is of another cluster, or the cluster was restored to an earlier state.
     #[error(
         "the versions of the cluster went back: a list of {} has version {}, the one before it had {}",
         noun(*kind), .got.0, .last.0
@@ -97,31 +97,31 @@ pub enum Refusal {
         kind: Kind,
         /// The version of the last complete list.
         last: ResourceVersion,
-        /// The version of this one.
+        /// The version of the new list.
         got: ResourceVersion,
     },
     /// A change before the first list of its kind.
     #[error("received an event of {} before their first snapshot", noun(*.0))]
     EventBeforeSnapshot(Kind),
-    /// The agent is silent.
+    /// The agent was silent for too long.
     #[error("received nothing from the agent for {} s", .0.as_secs_f64())]
     Silent(Duration),
     /// The agent reports no outcome of any operation in flight.
     #[error("received no outcome of any operation in flight for {} s", .0.as_secs_f64())]
     OutcomesMissing(Duration),
-    /// More objects than a session may hold.
+    /// More objects than the limit of a session.
     #[error("limit of {max} objects reached")]
     ObjectsExhausted {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// More bytes than a session may hold.
+    /// More memory than the limit of a session.
     #[error("limit of {max} bytes of memory for a session reached")]
     MemoryExhausted {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// The server is about to stop.
+    /// The server is draining.
     #[error("the server is draining")]
     Draining {
         /// When the agent may connect to another server.
@@ -132,13 +132,13 @@ pub enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Returns the refusal of one field.
+    /// The refusal of one field.
     #[must_use]
     pub fn field(violation: Violation) -> Self {
         Self::Invalid(vec![violation])
     }
 
-    /// Returns the word for programs; docs/protocol.md explains each.
+    /// The word for programs; docs/protocol.md explains each.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the facts that go with the reason, for programs.
+    /// The details of the reason, for programs.
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         match self {
@@ -208,7 +208,7 @@ impl Refusal {
     }
 }
 
-/// Returns the first violation in words, and how many there are beside it: those behind it, and `more` that are only counted.
+/// Returns the first violation in words, and the number of further ones: the rest of `violations`, and `more` that are only counted.
 #[must_use]
 pub fn summary(violations: &[Violation], more: usize) -> String {
     let Some((first, rest)) = violations.split_first() else {

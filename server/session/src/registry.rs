@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{hello::SessionIdentity, refusal::Refusal};
 
-/// The live sessions of a server, each with a handle of type `T` by which its owner reaches it.
+/// The live sessions of a server, each with a handle of type `T` for its owner.
 #[derive(Clone, Debug)]
 pub struct SessionRegistry<T>(BTreeMap<(String, String), Registered<T>>);
 
 /// A live session.
 #[derive(Clone, Debug)]
 pub struct Registered<T> {
-    /// Who it is with.
+    /// The identity of the session.
     pub identity: Arc<SessionIdentity>,
-    /// How to reach it.
+    /// The owner's handle.
     pub handle: T,
 }
 
@@ -26,10 +26,10 @@ impl<T> Default for SessionRegistry<T> {
 }
 
 impl<T> SessionRegistry<T> {
-    /// Registers a session. Returns the one of the same cluster and shard that it supersedes, with what that one is told.
+    /// Registers a session. Returns the session of the same cluster and shard that it supersedes, with the refusal for that session.
     ///
     /// # Errors
-    /// If the one that is registered has a higher epoch.
+    /// If the registered session has a higher epoch.
     pub fn register(
         &mut self,
         session: Registered<T>,
@@ -50,7 +50,7 @@ impl<T> SessionRegistry<T> {
         Ok(superseded.map(|older| (older, refusal())))
     }
 
-    /// Forgets a session that has ended; one that has superseded it stays.
+    /// Removes a session that has ended. A session that has superseded it stays.
     pub fn remove(&mut self, identity: &SessionIdentity) {
         let place = place(identity);
         let held = self.0.get(&place);
@@ -59,12 +59,12 @@ impl<T> SessionRegistry<T> {
         }
     }
 
-    /// Returns the live sessions, in the order of cluster uid and shard.
+    /// The live sessions, in the order of cluster UID and shard.
     pub fn iter(&self) -> impl Iterator<Item = &Registered<T>> {
         self.0.values()
     }
 
-    /// Returns the live sessions of a cluster, named by uid or name, or of all for the empty text; sorted as people see them.
+    /// The live sessions of a cluster, by its UID or name, or of all clusters for the empty text, in the order for people.
     pub fn of(&self, cluster: &str) -> Vec<&Registered<T>> {
         let mut found: Vec<_> = self
             .iter()

@@ -1,4 +1,4 @@
-//! What is said of the objects of one frame that were not accepted: one frame back and one report, however many they are.
+//! The objects of one frame that were not accepted, combined in one frame for the agent and one report.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,28 @@ use crate::{
     wire::Rejected,
 };
 
-/// How many violations an answer names, of a frame or of a call; the others are counted.
+/// The maximum number of violations in an answer, to a frame or to a call; further ones are counted.
 pub const VIOLATIONS_MAX: usize = 100;
-/// How much of the violations of one object is reported, in bytes.
+/// The maximum size in bytes of the violations of one object in a report.
 const FAULT_BYTES_MAX: usize = 1_000;
 
 /// The objects of one frame that were not accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rejections {
     named: Vec<v1::Rejection>,
-    /// How many violations are named.
+    /// The number of violations in the answer.
     violations: usize,
-    /// How many are not.
+    /// The number of further violations.
     omitted: u64,
     rejected: BTreeMap<v1::Kind, u64>,
-    /// The first object whose fault was not reported before.
+    /// The first object with a fault that was not reported before.
     fault: Option<Fault>,
-    /// How many objects there are.
     objects: u64,
 }
 
 // === impl Rejections ===
 
 impl Rejections {
-    /// Takes an object that was refused.
     pub(crate) fn reject(
         &mut self,
         rejected: Rejected,
@@ -44,12 +42,12 @@ impl Rejections {
         self.add(rejected.into_message(sequence), false, reported);
     }
 
-    /// Takes a ReplicaSet that was taken in and is left alone.
+    /// Adds a ReplicaSet that was accepted and quarantined.
     pub(crate) fn quarantine(&mut self, rejection: v1::Rejection, reported: &mut ReportedFaults) {
         self.add(rejection, true, reported);
     }
 
-    /// Returns the frame for the agent and the report, if there is anything to say, and begins anew.
+    /// Returns the frame for the agent and the report, if there is anything to say, and starts again.
     pub(crate) fn take(&mut self) -> Option<(v1::Rejection, SessionReport)> {
         let Self {
             named,
@@ -123,7 +121,7 @@ mod tests {
     use super::*;
     use crate::wire::{RawLabels, RawPod, decode, pod_rejected};
 
-    /// Returns a pod of this name without namespace, uid and version that can be read.
+    /// Returns a rejected pod of this name, without a readable namespace, UID and version.
     fn rejected(name: &str) -> Rejected {
         let pod = v1::Pod {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What a session did or noticed, for logs and metrics.
+//! The acts and observations of a session, for logs and metrics.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 use decree::v1;
 use server_core::{Key, Kind, Sizes, Span};
 
-/// How many reports wait at most. A shell drains them after every step; one that does not loses the oldest.
+/// The maximum number of waiting reports. A shell drains them after every step; if it does not, the oldest are lost.
 const WAITING_MAX: usize = 65_536;
 
 /// One report, drained by `Session::poll_report`.
@@ -16,91 +16,91 @@ const WAITING_MAX: usize = 65_536;
 pub enum SessionReport {
     /// A batch was decided and leaves with the next frame.
     Decided {
-        /// What was decided.
+        /// The decision.
         record: Arc<v1::DecisionRecord>,
         /// The word for its action.
         action: &'static str,
-        /// The word for the rule that comes first among its reasons.
+        /// The word for the rule of its first reason.
         rule: &'static str,
     },
     /// Outcomes came.
     Outcomes {
-        /// The word for the action of their batches; `unknown` for those of no batch in flight.
+        /// The word for the action of their batches; `unknown` if the batches are not in flight.
         action: &'static str,
-        /// The word for what became of the operations.
+        /// The word for the result of the operations.
         result: &'static str,
-        /// How many.
+        /// The number of outcomes.
         count: u64,
     },
     /// Objects of one frame were not accepted.
     NotAccepted {
-        /// How many of each kind were refused; quarantined ones are not counted.
+        /// The number of refused objects by kind, without quarantined ones.
         rejected: Vec<(v1::Kind, u64)>,
-        /// The first of them whose fault was not reported before.
+        /// The first fault that was not reported before.
         fault: Option<Fault>,
-        /// How many objects of the frame were not accepted beside one.
+        /// The number of further objects of the frame that were not accepted.
         others: u64,
     },
-    /// Another controller did otherwise, in mode SHADOW.
+    /// Another controller acted differently, in shadow mode.
     Differs {
         /// The ReplicaSet.
         key: Key,
-        /// The word for what differs.
+        /// The word for the subject of the difference.
         subject: &'static str,
         /// The word for the documented departure that explains it, or `none`.
         departure: &'static str,
-        /// What was decided here, for people.
+        /// The decision of the server, for people.
         decided: String,
-        /// What was done there, for people.
+        /// The act of the other controller, for people.
         done: String,
     },
     /// Both lists are complete.
     ViewComplete {
-        /// The pods.
+        /// The number of pods.
         pods: usize,
-        /// The ReplicaSets.
+        /// The number of ReplicaSets.
         replica_sets: usize,
     },
-    /// The agent is asked for a list, by the frame that leaves next.
+    /// The next frame asks the agent for a list.
     ListRequested {
-        /// Of which kind.
+        /// The kind of the list.
         kind: Kind,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// The controller's own.
+    /// A report of the controller.
     Controller(server_core::ControllerReport),
 }
 
-/// What is wrong with an object that was not accepted.
+/// The fault of an object that was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The object's kind.
     pub kind: v1::Kind,
     /// The object, as far as it could be read.
     pub object: v1::ObjectRef,
-    /// The fields and what is wrong with each, at most 1,000 bytes.
+    /// The fields and their faults, at most 1,000 bytes.
     pub text: String,
-    /// Whether it is a ReplicaSet that was taken in and is left alone.
+    /// Whether it is a ReplicaSet that was accepted and quarantined.
     pub is_quarantined: bool,
 }
 
-/// How much a session holds, and what it has counted since it began.
+/// The size of a session, and its counters since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// What the controller holds.
+    /// The sizes of the controller.
     pub sizes: Sizes,
     /// Pods and changes of pods that came.
     pub pod_events: u64,
     /// ReplicaSets and changes of ReplicaSets that came.
     pub replica_set_events: u64,
-    /// What another controller did and was compared, in mode SHADOW.
+    /// The acts of another controller that were compared, in shadow mode.
     pub comparisons: u64,
-    /// How old the agent said its view was, in its latest heartbeat that did.
+    /// The age of the agent's view, from its latest heartbeat with an age.
     pub view_age: Option<Span>,
 }
 
-/// The reports that wait. Outcomes, which are many, wait as counts.
+/// The waiting reports. Outcomes, which are many, wait as counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     waiting: VecDeque<SessionReport>,

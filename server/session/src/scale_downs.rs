@@ -1,7 +1,8 @@
-//! The last deletion of each ReplicaSet, for people who ask why these pods went. It is kept whatever follows: retries, status writes, creates.
+//! The last deletion of each ReplicaSet, for people who ask why these pods were deleted. Later retries, status writes and creates do not
+//! replace it.
 //!
-//! The numbers of a deletion take little. Its pods take more: beyond a bound, the pods of the oldest deletions are dropped, and their numbers
-//! stay.
+//! The numbers of a deletion take little memory; its pods take more. Beyond a limit, the pods of the oldest deletions are dropped, and
+//! their numbers stay.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use server_core::{ActionKind, Answered, ControllerReport, RankedPod, ScaleDown, 
 
 use crate::wire::{self, encode};
 
-/// How many pods that were chosen are kept of several batches.
+/// The maximum number of victims that are kept of several batches.
 const CHOSEN_MAX: usize = 20;
-/// About how many bytes the pods of all deletions take at most, and their numbers again; and which part of what a session may hold that is.
+/// The maximum memory in bytes of the pods of all deletions, and again of their numbers; and its share of the memory limit of a session.
 const BYTES_MAX: usize = 6 << 20;
 const SHARE: usize = 32;
-/// What a deletion takes in memory beside its pods, and a pod beside its texts.
+/// The memory in bytes of a deletion without its pods, and of a pod without its texts.
 const SCALE_DOWN_BYTES: usize = 300;
 const POD_BYTES: usize = 200;
 
@@ -23,14 +24,14 @@ const POD_BYTES: usize = 200;
 #[derive(Clone, Debug)]
 pub(crate) struct ScaleDowns {
     by_set: BTreeMap<Uid, Last>,
-    /// Whose pods are kept, the oldest first.
+    /// The ReplicaSets whose pods are kept, the oldest deletion first.
     whole: BTreeMap<u64, Uid>,
-    /// Whose pods are not kept any more, the oldest first.
+    /// The ReplicaSets whose pods were dropped, the oldest deletion first.
     bare: BTreeMap<u64, Uid>,
     next: u64,
-    /// What the pods take.
+    /// The memory of the pods.
     bytes: usize,
-    /// What the pods may take, and the numbers again.
+    /// The limit for the pods, and again for the numbers.
     bytes_max: usize,
 }
 
@@ -39,14 +40,14 @@ pub(crate) struct ScaleDowns {
 struct Last {
     number: u64,
     scale_down: ScaleDown,
-    /// Whether a further batch would be another deletion.
+    /// Whether a further batch begins another deletion.
     is_over: bool,
 }
 
 // === impl ScaleDowns ===
 
 impl ScaleDowns {
-    /// Returns none, for a session that may hold so many bytes in all.
+    /// Starts empty, for a session with this memory limit.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             by_set: BTreeMap::new(),
@@ -58,7 +59,8 @@ impl ScaleDowns {
         }
     }
 
-    /// Takes a report of a deletion, and returns any other. A batch that goes on with the deletion before it becomes part of that.
+    /// Takes a report of a deletion, and returns any other report. A batch that continues the deletion before it becomes part of that
+    /// deletion.
     pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
         match report {
             ControllerReport::ScaleDown(scale_down) => {
@@ -77,17 +79,14 @@ impl ScaleDowns {
         Some(report)
     }
 
-    /// Forgets a ReplicaSet that is gone.
     pub(crate) fn forget(&mut self, set: &Uid) {
         self.remove(set);
     }
 
-    /// Returns the last deletion of a ReplicaSet.
     pub(crate) fn get(&self, set: &Uid) -> Option<v1::ScaleDown> {
         self.by_set.get(set).map(|last| encoded(&last.scale_down))
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.by_set.len() * SCALE_DOWN_BYTES
     }
@@ -110,7 +109,7 @@ impl ScaleDowns {
         self.drop_oldest();
     }
 
-    /// Drops the pods of the oldest deletions, and the oldest deletions, until what is kept is within its bounds.
+    /// Drops the pods of the oldest deletions, and the oldest deletions, until the rest is within the limits.
     fn drop_oldest(&mut self) {
         while self.bytes > self.bytes_max
             && let Some((number, oldest)) = self.whole.pop_first()
@@ -140,7 +139,7 @@ impl ScaleDowns {
         Some(last)
     }
 
-    /// Notes that pods were made, or that all pods that had to go did.
+    /// Notes that pods were created, or that all surplus pods were deleted.
     fn note_answered(&mut self, answered: &Answered) {
         let Answered {
             key,
@@ -185,14 +184,14 @@ impl ScaleDowns {
 // === impl Last ===
 
 impl Last {
-    /// Returns whether another batch deletes what this one left: more pods than one batch may have, or those that were refused.
+    /// Returns whether another batch deletes the rest of this one: more pods than one batch may have, or pods whose deletion was refused.
     const fn continues_in(&self, next: &ScaleDown) -> bool {
         let last = &self.scale_down;
         !self.is_over && next.to == last.to && next.from <= last.from
     }
 }
 
-/// Returns a deletion with what became of the batches before.
+/// Joins a deletion with the results of its earlier batches.
 fn joined(before: ScaleDown, next: ScaleDown) -> ScaleDown {
     let gone = before.from.abs_diff(next.from) as usize;
     let is_new = |pod: &RankedPod| next.pods.iter().any(|new| new.uid == pod.uid);

@@ -1,4 +1,4 @@
-//! The machine: news in by `handle_*`, frames and reports out by `poll_*`, time by argument.
+//! The state machine: input by `handle_*`, frames and reports by `poll_*`, time by argument.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,11 +24,11 @@ use crate::{
 pub enum End {
     /// The agent closed its half of the stream.
     Closed,
-    /// The server ends it.
+    /// The server ended it.
     Refused(Refusal),
 }
 
-/// One session. Its owner feeds it, takes what it returns, and drops it when [`Self::poll_end`] says so.
+/// One session. Its owner feeds it, takes its output, and drops it when [`Self::poll_end`] says so.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) state: SessionState,
@@ -38,11 +38,11 @@ pub struct Session {
     /// The latest time given.
     clock: SteadyClock,
     awaited: Awaited,
-    /// When the agent was last heard of, on the monotonic clock.
+    /// The time of the agent's last frame, on the monotonic clock.
     heard: Duration,
-    /// When the last frame left, on the monotonic clock.
+    /// The time of the last frame to the agent, on the monotonic clock.
     sent: Duration,
-    /// The number of the last frame that left.
+    /// The number of the last frame to the agent.
     sequence: u64,
     draining: bool,
     end: Option<End>,
@@ -51,11 +51,10 @@ pub struct Session {
 // === impl Session ===
 
 impl Session {
-    /// Opens a session with the first frame that came, which must be a Hello. Its Welcome is the first frame that
-    /// [`Self::poll_frame`] returns.
+    /// Opens a session with the first frame, which must be a Hello. [`Self::poll_frame`] returns the Welcome first.
     ///
     /// # Errors
-    /// If the frame is no Hello, or one that cannot be honoured.
+    /// If the frame is no Hello, or the server cannot meet its requests.
     pub fn open(
         now: Now,
         config: Config,
@@ -83,13 +82,13 @@ impl Session {
         })
     }
 
-    /// Returns who is at the other end.
+    /// The identity of the agent and its cluster.
     #[must_use]
     pub const fn identity(&self) -> &Arc<SessionIdentity> {
         &self.state.identity
     }
 
-    /// Takes a frame. Decides nothing; after the end of the session it is ignored.
+    /// Records a frame, without a decision. After the end of the session, the frame is ignored.
     pub fn handle_frame(&mut self, now: Now, frame: impl Into<IncomingFrame>) {
         self.take_frame(now, &frame.into());
     }
@@ -115,20 +114,20 @@ impl Session {
         self.end = refused.map(End::Refused);
     }
 
-    /// Takes the end of the agent's half of the stream: what is decided still leaves.
+    /// Records the end of the agent's half of the stream. Earlier decisions still leave.
     pub fn handle_closed(&mut self, now: Now) {
         self.clock.advance(now);
         self.end.get_or_insert(End::Closed);
     }
 
-    /// Begins to drain: the agent is told, no batch leaves after that, and the session ends when no outcome is due. The owner
-    /// cuts it off at the deadline.
+    /// Begins to drain: tells the agent, sends no batch after that, and ends the session when no outcome is due. The owner ends the session
+    /// at the deadline.
     pub fn handle_drain(&mut self, now: Now) {
         self.clock.advance(now);
         if self.draining {
             return;
         }
-        // What is decided already leaves before the agent is told.
+        // Earlier decisions leave before the notice to the agent.
         if let Some(decided) = self.batches.poll(|| None) {
             self.state.notify(Frame::Batches(decided));
         }
@@ -140,7 +139,7 @@ impl Session {
         }));
     }
 
-    /// Lets time pass: an agent that is silent for too long is given up, and so is one that leaves all operations without an outcome.
+    /// Advances the time. Ends the session if the agent is silent for too long, or leaves all operations without an outcome.
     pub fn handle_timeout(&mut self, now: Now) {
         self.clock.advance(now);
         if self.silent_at() <= now.monotonic {
@@ -153,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Decides, and returns the next frame to send, or `None` when there is nothing to say now.
+    /// Decides, and returns the next frame to send; `None` if there is nothing to send now.
     pub fn poll_frame(&mut self, now: Now) -> Option<v1::ReconcileResponse> {
         let time = self.clock.advance(now);
         if matches!(self.end, Some(End::Refused(_))) {
@@ -180,12 +179,12 @@ impl Session {
         })
     }
 
-    /// Returns the next report. They are drained after every step: of very many that wait, the oldest are lost.
+    /// Returns the next report. The caller drains the reports after every step; of very many reports, the oldest are lost.
     pub fn poll_report(&mut self) -> Option<SessionReport> {
         self.state.poll_report()
     }
 
-    /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may have something to say.
+    /// Returns when, on the monotonic clock, [`Self::handle_timeout`] is due and [`Self::poll_frame`] may return a frame.
     #[must_use]
     pub fn poll_timeout(&self) -> Duration {
         let due = self.state.poll_timeout();
@@ -196,7 +195,7 @@ impl Session {
             .fold(soonest, Duration::min)
     }
 
-    /// Returns how the session ended, if it has. To be asked when [`Self::poll_frame`] has returned `None`.
+    /// Returns how the session ended, if it has. Call it when [`Self::poll_frame`] has returned `None`.
     #[must_use]
     pub fn poll_end(&self) -> Option<End> {
         let drained = self.draining && !self.state.is_busy();
@@ -207,13 +206,13 @@ impl Session {
         })
     }
 
-    /// Returns how much is held, and what was counted.
+    /// The size of the session, and its counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.state.stats()
     }
 
-    /// Returns how old the syncs are that have begun and not ended. Costs a look at each of them.
+    /// The ages of the unfinished syncs. The cost is a step for each of them.
     #[must_use]
     pub fn unfinished(&self) -> Unfinished {
         self.state
@@ -246,7 +245,8 @@ impl Session {
         self.awaited.note(now.monotonic, are_due, outcomes);
     }
 
-    /// Returns whether the agent has left a batch without an outcome for too long, while it went on with others. Batches are looked at now and then.
+    /// Returns whether the agent has left a batch without an outcome for too long, while it continued with others. The search runs at
+    /// intervals.
     fn is_batch_overlooked(&mut self, now: Now) -> bool {
         if !self.awaited.take_look(now.monotonic) {
             return false;

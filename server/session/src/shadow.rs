@@ -1,4 +1,4 @@
-//! What a session of mode SHADOW finds, remembered for inspection.
+//! The findings of a shadow-mode session, remembered for inspection.
 
 use std::collections::VecDeque;
 
@@ -9,18 +9,18 @@ use server_shadow::{Difference, Shadow};
 
 use crate::wire::encode;
 
-/// How many differences a session remembers.
+/// The maximum number of differences that a session remembers.
 const REMEMBERED_MAX: usize = 500;
 
-/// What a difference takes in memory, beside its texts.
+/// The memory of a difference in bytes, without its texts.
 const DIFFERENCE_BYTES: usize = 400;
 
-/// The comparison of a session, and what came of it.
+/// The comparison of a session, and its results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShadowSession {
     shadow: Shadow,
     found: VecDeque<v1::Difference>,
-    /// About how many bytes these take.
+    /// The approximate memory of the differences, in bytes.
     found_bytes: usize,
 }
 
@@ -37,17 +37,15 @@ impl ShadowSession {
         self.shadow.handle_event(now, controller, event);
     }
 
-    /// Lets time pass.
     pub(crate) fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
         self.shadow.handle_timeout(now, controller);
     }
 
-    /// Returns when time should pass next.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         self.shadow.poll_timeout()
     }
 
-    /// Returns what was found, and remembers it as found in `cluster` at `now`.
+    /// Returns the next difference, and remembers it as of `cluster` and `now`.
     pub(crate) fn poll_difference(
         &mut self,
         now: Timestamp,
@@ -64,17 +62,16 @@ impl ShadowSession {
         Some(difference)
     }
 
-    /// Returns about how many bytes are held for differences, and for what is not judged yet.
+    /// The approximate memory in bytes of differences, and of acts that are not judged yet.
     pub(crate) const fn bytes(&self) -> usize {
         self.shadow.bytes() + self.found_bytes
     }
 
-    /// Returns how much was compared.
     pub(crate) fn compared(&self) -> u64 {
         self.shadow.agreements().compared()
     }
 
-    /// Returns what came of all comparisons, and what was found for a ReplicaSet, or for all with empty names, the newest first.
+    /// Returns the results of all comparisons, and the differences of a ReplicaSet, or of all with empty names, the newest first.
     pub(crate) fn found(&self, namespace: &str, name: &str) -> v1::ListDifferencesResponse {
         v1::ListDifferencesResponse {
             differences: self.differences(namespace, name),

@@ -1,4 +1,4 @@
-//! What a session holds behind its frames: the controller, and what is recorded, compared and said about it.
+//! The state of a session behind its frames: the controller, with records, comparisons and reports about it.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     wire::{self, Rejected, encode},
 };
 
-/// The reason that a rejection gives for a ReplicaSet that was taken in and is left alone.
+/// The reason in a rejection of a ReplicaSet that was accepted and quarantined.
 const QUARANTINED: &str = "QUARANTINED";
 
 /// The state of a session.
@@ -37,27 +37,26 @@ pub(crate) struct SessionState {
     pub(crate) controller: Controller,
     pub(crate) timeline: Timeline,
     pub(crate) scale_downs: ScaleDowns,
-    /// The comparison with another controller, in mode SHADOW.
+    /// The comparison with another controller, in shadow mode.
     pub(crate) shadow: Option<ShadowSession>,
     guard: v1::Guard,
-    /// What the agent is to be told beside batches.
+    /// The frames for the agent, without batches.
     notices: VecDeque<Frame>,
     reports: Reports,
-    /// What was not accepted of the frame that is being taken.
+    /// The objects of the current frame that were not accepted.
     rejections: Rejections,
     reported: ReportedFaults,
     causes: Causes,
     stats: Stats,
     synced: bool,
-    /// How many outcomes of batches in flight have come.
+    /// The number of outcomes of batches in flight that have come.
     outcomes: u64,
 }
 
-/// Takes what one frame says into the state.
+/// Takes the content of one frame into the state.
 pub(crate) struct FrameSink<'a> {
     pub(crate) state: &'a mut SessionState,
     pub(crate) now: Timestamp,
-    /// The number of the frame.
     pub(crate) sequence: u64,
     pub(crate) config: &'a Config,
 }
@@ -92,7 +91,6 @@ impl SessionState {
         self.reports.count_outcome(action, result(&outcome.result));
     }
 
-    /// Lets time pass.
     pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         if self.controller.poll_timeout().is_some_and(|due| due <= now) {
             self.controller.handle_timeout(now);
@@ -112,25 +110,23 @@ impl SessionState {
         }
     }
 
-    /// Returns when time must pass without anything happening.
+    /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         let shadow = self.shadow.as_ref().and_then(ShadowSession::poll_timeout);
         let due = [self.controller.poll_timeout(), shadow];
         due.into_iter().flatten().min()
     }
 
-    /// Adds what the agent is to be told.
     pub(crate) fn notify(&mut self, notice: Frame) {
         self.notices.push_back(notice);
     }
 
-    /// Returns what the agent is to be told next: rejections, and lists asked for.
+    /// Returns the next frame for the agent: rejections, and requests for lists.
     pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
         self.take_reports();
         self.notices.pop_front().or_else(|| self.poll_request())
     }
 
-    /// Returns the next request for a list.
     fn poll_request(&mut self) -> Option<Frame> {
         let (kind, cause) = self.controller.poll_request()?;
         let resync = v1::Resync {
@@ -142,7 +138,6 @@ impl SessionState {
         Some(Frame::Resync(resync))
     }
 
-    /// Returns the next report.
     pub(crate) fn poll_report(&mut self) -> Option<SessionReport> {
         self.take_reports();
         self.reports.pop()
@@ -160,17 +155,15 @@ impl SessionState {
         Some(wire::batch(batch, &self.guard, traceparent))
     }
 
-    /// Returns how many outcomes of batches in flight have come.
     pub(crate) const fn outcomes(&self) -> u64 {
         self.outcomes
     }
 
-    /// Returns whether a batch has had no outcome after `since`, though all have come of one that was sent later.
+    /// Returns whether a batch has had no outcome since `since`, although a batch sent later has all its outcomes.
     pub(crate) fn is_batch_overlooked(&self, since: Timestamp) -> bool {
         self.controller.inspect().is_batch_overlooked(since)
     }
 
-    /// Returns whether outcomes are due.
     pub(crate) fn is_busy(&self) -> bool {
         self.controller.inspect().sizes().batches_in_flight > 0
     }
@@ -183,7 +176,7 @@ impl SessionState {
         }
     }
 
-    /// Returns how much memory is used, by the controller and for inspection.
+    /// Returns the sizes, with the memory of the controller and of inspection.
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.inspect().sizes();
         let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
@@ -194,7 +187,6 @@ impl SessionState {
         }
     }
 
-    /// Checks that what is held is within the bounds.
     pub(crate) fn check(&self, config: &Config) -> Result<(), Refusal> {
         let sizes = self.sizes();
         let max = config.objects_max;
@@ -221,7 +213,7 @@ impl SessionState {
         self.synced = synced;
     }
 
-    /// Ends a frame: says what was not accepted of it.
+    /// Ends a frame: reports its objects that were not accepted.
     pub(crate) fn end_frame(&mut self) {
         if let Some((frame, report)) = self.rejections.take() {
             self.notify(Frame::Rejection(frame));
@@ -229,14 +221,13 @@ impl SessionState {
         }
     }
 
-    /// Takes what the controller reports.
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
             let report = self.scale_downs.take(report);
             let Some(report) = report.and_then(|report| self.timeline.take(report)) else {
                 continue;
             };
-            // A failed sync is retried for the same cause.
+            // The retry of a failed sync has the same cause.
             if let server_core::ControllerReport::Synced {
                 key, error: None, ..
             } = &report
@@ -261,7 +252,7 @@ impl SessionState {
         });
     }
 
-    /// Tells the agent that a ReplicaSet is left alone.
+    /// Tells the agent that a ReplicaSet is quarantined.
     fn quarantined(&mut self, key: &Key, quarantine: &Quarantine, sequence: u64) {
         let Quarantine { field, detail } = quarantine.clone();
         let violation = v1::FieldViolation {

@@ -1,8 +1,8 @@
-//! What led each ReplicaSet to where it is: how many pods were wanted, what was decided, and what became of it.
+//! The history of each ReplicaSet: the numbers of desired pods, the decisions, and their results.
 //!
-//! It is small: a few entries for each ReplicaSet. Of all entries, status writes are dropped first, then the oldest, and the latest
-//! deletion of each ReplicaSet last. Pods that come and go are left out, as they are many; the
-//! reasons of decisions count them.
+//! The timeline keeps a few entries for each ReplicaSet. At its limits it drops status writes first, then the oldest entries, and the
+//! latest deletion of each ReplicaSet last. It leaves out single pods that come and go, as they are many; the reasons of decisions count
+//! them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,21 +17,20 @@ use server_core::{
 
 use crate::wire::{self, encode};
 
-/// How many entries of a ReplicaSet the timeline shows.
+/// The maximum number of entries of a ReplicaSet that the timeline shows.
 const SHOWN_MAX: usize = 32;
-/// How many of a ReplicaSet's last status writes are kept, and of its other decisions, which must not drown in them. Its last deletion is
-/// kept in any case.
+/// The maximum number of status writes that are kept of a ReplicaSet, and of its other decisions, which status writes must not displace.
+/// The last deletion is kept in any case.
 const STATUS_MAX: usize = 10;
 const DECISIONS_MAX: usize = 20;
-/// How many entries all of a session have, and about how many bytes these take.
+/// The maximum number of entries of a session, and about their maximum memory in bytes.
 const ENTRIES_MAX: usize = 8_192;
 const BYTES_MAX: usize = 6 << 20;
-/// Which part of what a session may hold that is at most.
+/// The inverse of the timeline's share of a session's memory limit.
 const SHARE: usize = 32;
-/// How much is kept of the words of a cluster or an agent.
+/// The maximum size that is kept of a message of a cluster or an agent.
 const WORDS_MAX: usize = 512;
-/// What an entry takes in memory by itself, and more where it has an answer, beside the words of that, or a decision, and for each object of
-/// that.
+/// The memory in bytes of an entry alone, of its answer without the messages, of a decision, and of each object of a decision.
 const ENTRY_BYTES: usize = 160;
 const ANSWERED_BYTES: usize = 110;
 const RECORD_BYTES: usize = 500;
@@ -42,14 +41,14 @@ const TARGET_BYTES: usize = 200;
 pub(crate) struct Timeline {
     /// Oldest first.
     by_set: BTreeMap<Uid, VecDeque<Entry>>,
-    /// Whose entry each number is, in the order in which they are dropped.
+    /// The ReplicaSet of each entry, by the number of the entry, in the order in which entries are dropped.
     order: BTreeMap<(Rank, u64), Uid>,
     next: u64,
     bytes: usize,
     bytes_max: usize,
 }
 
-/// What is dropped first.
+/// The order in which entries are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Status,
@@ -78,26 +77,25 @@ struct Decided {
     record: Arc<v1::DecisionRecord>,
 }
 
-/// What became of a batch, and how many in a row came to the same, of which it is the last.
+/// The result of a batch, and the number of equal results in a row, of which it is the last.
 #[derive(Clone, Debug)]
 struct Attempts {
     last: Box<Answered>,
     times: u32,
 }
 
-/// What became of the newest attempt to change something.
+/// The newest attempt to change something, with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt<'a> {
-    /// What it was to do.
     pub(crate) action: ActionKind,
-    /// What kind of failure its first was, with the words of the cluster; `None` where none failed.
+    /// The kind of its first failure, with the cluster's message; `None` if nothing failed.
     pub(crate) failure: Option<(FailureClass, &'a str)>,
 }
 
 // === impl Timeline ===
 
 impl Timeline {
-    /// Returns an empty one for a session that may hold so many bytes in all.
+    /// Starts empty, for a session with this memory limit.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             by_set: BTreeMap::new(),
@@ -108,7 +106,7 @@ impl Timeline {
         }
     }
 
-    /// Notes a batch that leaves, by the record of its decision.
+    /// Adds a batch that leaves, by the record of its decision.
     pub(crate) fn decided(
         &mut self,
         now: Timestamp,
@@ -122,7 +120,7 @@ impl Timeline {
         self.push(set, now, EntryContent::Decided(Decided { action, record }));
     }
 
-    /// Takes a report that is for the timeline, and returns any other.
+    /// Takes a report for the timeline, and returns any other report.
     pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
         match report {
             ControllerReport::Scaled { key, at, from, to } => {
@@ -140,21 +138,21 @@ impl Timeline {
         None
     }
 
-    /// Forgets a ReplicaSet that is gone.
     pub(crate) fn forget(&mut self, set: &Uid) {
         for entry in self.by_set.remove(set).into_iter().flatten() {
             self.release(&entry);
         }
     }
 
-    /// Returns the entries of a ReplicaSet, the newest first. Status writes are left out: they say what has happened, and lead nowhere.
+    /// Returns the entries of a ReplicaSet, the newest first. Status writes are left out: they report what has happened, and lead to
+    /// nothing.
     pub(crate) fn of(&self, set: &Uid) -> Vec<v1::TimelineEntry> {
         let entries = self.by_set.get(set).into_iter().flatten().rev();
         let shown = entries.filter(|entry| entry.rank != Rank::Status);
         shown.take(SHOWN_MAX).map(Entry::encode).collect()
     }
 
-    /// Returns what became of the newest attempt of a ReplicaSet. One to write the status counts only where that failed and nothing else did.
+    /// Returns the newest attempt of a ReplicaSet. A status write counts only if it failed and nothing else did.
     pub(crate) fn last_attempt(&self, set: &Uid) -> Option<Attempt<'_>> {
         let entries = self.by_set.get(set).into_iter().flatten().rev();
         let mut answered = entries.filter_map(|entry| entry.event.answered());
@@ -184,7 +182,6 @@ impl Timeline {
             .collect()
     }
 
-    /// Returns about how many bytes all of it takes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -203,8 +200,8 @@ impl Timeline {
         }
     }
 
-    /// Adds what became of a batch to what became of the one before, if that is the same and nothing happened between but the decision,
-    /// which then takes the place of the one before. Returns it otherwise.
+    /// Adds the result of a batch to the result before it, if both are the same and only the decision came between them. The new decision
+    /// then replaces the earlier one. Returns the result if it differs.
     fn unless_repeated(&mut self, answered: Box<Answered>) -> Option<Box<Answered>> {
         let set = answered.key.uid.clone();
         let entries = self.by_set.get_mut(&set).map(VecDeque::make_contiguous);
@@ -261,7 +258,6 @@ impl Timeline {
         }
     }
 
-    /// Changes the rank of the last deletion of a ReplicaSet.
     fn rank_last_deletion(&mut self, set: &Uid, rank: Rank) {
         let mut entries = self.by_set.get_mut(set).into_iter().flatten().rev();
         if let Some(entry) = entries.find(|it| it.event.is_deletion()) {
@@ -287,7 +283,7 @@ impl Timeline {
         }
     }
 
-    /// Gives back what an entry takes that is in no list of a ReplicaSet any more.
+    /// Releases the memory of an entry that is in no list of a ReplicaSet now.
     fn release(&mut self, entry: &Entry) {
         self.order.remove(&(entry.rank, entry.number));
         self.bytes -= entry.bytes();
@@ -432,7 +428,7 @@ impl Attempts {
     }
 }
 
-/// Returns whether two batches came to nothing in the same way: in the same words, but for the names and numbers in them.
+/// Returns whether two batches failed in the same way: with the same message, except for names and numbers.
 fn comes_to_the_same(one: &Answered, other: &Answered) -> bool {
     let is_nothing = |answered: &Answered| answered.counts.done == 0;
     let how = |answered: &Answered| (answered.action, answered.failure);
@@ -449,7 +445,7 @@ fn attempt(answered: &Answered) -> Attempt<'_> {
     }
 }
 
-/// Returns a text without its digits and what stands in quotes.
+/// Returns a text without its digits and without the texts in quotes.
 fn plain(text: &str) -> impl Iterator<Item = char> {
     let mut is_quoted = false;
     text.chars().filter(move |letter| {

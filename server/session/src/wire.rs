@@ -1,8 +1,7 @@
 //! The one place where the contract's messages become the core's values and back.
 //!
-//! What passes [`decode`] is valid, so nothing inside the core checks a field again. A field that is out of range harms its
-//! object alone: a pod is refused, a ReplicaSet that can still be named is quarantined, and the frame around it goes on.
-//! [`encode`] cannot fail.
+//! All values from [`decode`] are valid, so the core does not check a field again. A field that is out of range affects only its object: a
+//! pod is refused, a ReplicaSet that can be named is quarantined, and the rest of the frame counts. [`encode`] cannot fail.
 
 use std::fmt;
 
@@ -53,18 +52,18 @@ pub(crate) use self::{
     report::{action, departure, subject},
 };
 
-/// Says what is wrong with one field.
+/// The fault of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The path of the field from the object, such as `labels[app]`.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The fault, and the correct form.
     pub description: String,
-    /// The same for programs.
+    /// The fault for programs.
     pub fault: Fault,
 }
 
-/// Sorts what can be wrong with a field; the words are listed in docs/protocol.md.
+/// The kinds of faults of a field; docs/protocol.md lists the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// A required field is absent.
@@ -73,7 +72,7 @@ pub enum Fault {
     Namespace,
     /// A name is not a DNS-1123 subdomain.
     Name,
-    /// A uid is not 1 to 128 printable ASCII characters.
+    /// A UID is not 1 to 128 printable ASCII characters.
     Uid,
     /// A version is not a decimal number from 1 to 2^64-1.
     Version,
@@ -85,9 +84,9 @@ pub enum Fault {
     Time,
     /// A number is out of its range.
     Range,
-    /// An enum has a value that cannot be taken for any.
+    /// An enum has an unknown value.
     Enum,
-    /// A text is longer than its bound or has characters that it may not have.
+    /// A text is longer than its limit, or has characters that are not allowed.
     Text,
 }
 
@@ -98,14 +97,14 @@ pub struct Rejected {
     pub kind: v1::Kind,
     /// The object, as far as it could be read.
     pub object: v1::ObjectRef,
-    /// What is wrong; at least one.
+    /// The faults; at least one.
     pub violations: Vec<Violation>,
 }
 
 // === impl Violation ===
 
 impl Violation {
-    /// Returns what is wrong with a field: its path, and what would be right.
+    /// Creates a violation from the path of a field, its fault, and the correct form.
     pub fn new(field: impl Into<String>, fault: Fault, description: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -114,13 +113,13 @@ impl Violation {
         }
     }
 
-    /// Returns what is wrong with what has so many bytes, more than an object may have.
+    /// Creates the violation of an object with this number of bytes, more than an object may have.
     pub fn too_large(field: impl Into<String>, length: usize) -> Self {
         let description = format!("has {length} bytes; at most {OBJECT_BYTES_MAX} are allowed");
         Self::new(field, Fault::Range, description)
     }
 
-    /// Returns the same violation seen from one level further out.
+    /// Returns the same violation as seen from one level further out.
     #[must_use]
     pub fn within(mut self, parent: &str) -> Self {
         self.field = match self.field.as_str() {
@@ -156,7 +155,7 @@ impl From<Violation> for v1::FieldViolation {
 // === impl Fault ===
 
 impl Fault {
-    /// Returns the word that stands in `FieldViolation.reason`.
+    /// The word in `FieldViolation.reason`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -178,7 +177,7 @@ impl Fault {
 // === impl Rejected ===
 
 impl Rejected {
-    /// Returns what the agent is told, for an object that came with the frame `sequence`.
+    /// The message for the agent, for an object of the frame `sequence`.
     #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {
         v1::Rejection {

@@ -1,10 +1,9 @@
-//! What an agent refused to do, by its own words: those of the bundled agent are understood, any others repeated.
+//! The refusals of an agent, by its messages. The messages of the bundled agent are parsed, and others are repeated.
 
 use decree::causes;
 
 use super::finding::{Finding, Names, said};
 
-/// Returns why the agent started an operation not at all.
 pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
     if let Some(finding) = held(words, names) {
         return finding;
@@ -18,7 +17,7 @@ pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
     Finding::blocked(said("The agent refuses", words)).next(explain)
 }
 
-/// Reads `deletes in SCOPE are held since TIME: DETAIL; resume with: COMMAND`. The command is written anew, as it is somebody else's.
+/// Reads `deletes in SCOPE are held since TIME: DETAIL; resume with: COMMAND`. The command is written anew, as the text comes from a peer.
 fn held(words: &str, names: Names<'_>) -> Option<Finding> {
     let (what, rest) = words.split_once(" are held since ")?;
     let (_, scope) = what.split_once("s in ")?;

@@ -1,24 +1,24 @@
-//! A cause on its way: the sentence, and how much it needs a person.
+//! A cause under construction: the sentence, and how much it needs a person.
 
 use super::words::short;
 
 /// How much a cause needs a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// Something outside must change.
+    /// Something outside Decree must change.
     Blocked,
-    /// It passes; if not, it is slow after a while.
+    /// It passes; if not, it becomes slow after a while.
     Passing,
     InSync,
     Watched,
 }
 
-/// A cause without the time that it has lasted.
+/// A cause without its duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) weight: Weight,
     pub(super) text: String,
-    /// What ReplicaSets of one session share that have the same cause.
+    /// The group of ReplicaSets of one session with the same cause.
     pub(super) group: String,
     pub(super) next_command: String,
 }
@@ -74,20 +74,20 @@ impl Finding {
 // === impl Names ===
 
 impl Names<'_> {
-    /// Returns the command that shows its events.
+    /// Returns the command that shows the ReplicaSet's events.
     pub(super) fn describe(self) -> String {
         let Self { namespace, name } = self;
         format!("kubectl -n {namespace} describe replicaset {name}")
     }
 
-    /// Returns the command that shows its fields.
+    /// Returns the command that shows the ReplicaSet's fields.
     pub(super) fn show(self) -> String {
         let Self { namespace, name } = self;
         format!("kubectl -n {namespace} get replicaset {name} -o yaml")
     }
 }
 
-/// Returns a cause with what was said of it, if anything was.
+/// Returns a cause with its message, if there is one.
 pub(super) fn said(what: &str, words: &str) -> String {
     match short(words).as_str() {
         "" => what.to_owned(),

@@ -1,6 +1,6 @@
-//! What the cluster refused, by its words and the class that the agent found in them.
+//! The refusals of the cluster, by its message and by the class that the agent found in it.
 //!
-//! The words of the plugins of Kubernetes are read strictly; where they are others than these, they are repeated.
+//! The messages of the plugins of Kubernetes are parsed strictly, and others are repeated.
 
 use server_core::{ActionKind, FailureClass};
 
@@ -9,10 +9,10 @@ use super::{
     words::short,
 };
 
-/// Reads the words of a part of Kubernetes, of an attempt for which these names stand.
+/// Reads a message of a part of Kubernetes, for the ReplicaSet with these names.
 type Reader = fn(&str, Names<'_>) -> Option<Finding>;
 
-/// The parts of Kubernetes whose words are known.
+/// The parts of Kubernetes with known messages.
 const READERS: [Reader; 7] = [
     quota,
     quota_without_values,
@@ -23,7 +23,7 @@ const READERS: [Reader; 7] = [
     permission,
 ];
 
-/// Returns why the cluster refused an attempt; `None` where that is decided afresh at once.
+/// Returns why the cluster refused an attempt; `None` if the server decides again at once.
 pub(super) fn finding(
     action: ActionKind,
     class: Option<FailureClass>,
@@ -69,7 +69,7 @@ pub(super) fn finding(
     }
 }
 
-/// Returns what an attempt was to do, and what the cluster said, by the condition in which a controller repeated it.
+/// Returns the action of an attempt and the cluster's message, by the condition in which a controller repeated it.
 pub(super) fn action(failure: &str) -> (ActionKind, &str) {
     match failure.strip_prefix("unable to delete pods: ") {
         Some(words) => (ActionKind::Delete, words),
@@ -77,7 +77,6 @@ pub(super) fn action(failure: &str) -> (ActionKind, &str) {
     }
 }
 
-/// Says what is refused.
 const fn refused(action: ActionKind) -> &'static str {
     match action {
         ActionKind::Create => "pods",
@@ -95,7 +94,7 @@ fn refusal(what: &str, words: &str) -> Finding {
     Finding::blocked(said(&format!("The API server refuses {what}"), why))
 }
 
-/// Returns the words behind those that name the object.
+/// Returns the message after the part that names the object.
 fn forbidden(words: &str) -> &str {
     let (_, why) = words.split_once(" is forbidden: ").unwrap_or(("", words));
     why
@@ -115,7 +114,7 @@ fn quota(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
     Some(finding.next(show))
 }
 
-/// Returns how much of which resource is used, and the limit alone, which is the same for all who come up against it.
+/// Returns the use and the limit of a resource, and the limit alone, which is the same for all ReplicaSets that exceed it.
 fn excess(lists: &str) -> Option<(String, String)> {
     let (_, lists) = lists.split_once(", requested: ")?;
     let (requested, lists) = lists.split_once(", used: ")?;
@@ -143,7 +142,7 @@ fn excess(lists: &str) -> Option<(String, String)> {
     })
 }
 
-/// Returns whether a text is a quantity as Kubernetes writes it, such as `300`, `1900m` or `2Gi`.
+/// Returns whether a text is a quantity in the form of Kubernetes, such as `300`, `1900m` or `2Gi`.
 fn is_quantity(text: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
     text.len() <= 32
@@ -175,7 +174,7 @@ fn webhook(words: &str, what: &str) -> Option<Finding> {
     )
 }
 
-/// Reads `failed calling webhook "NAME": WHY`, of a webhook without which pods are not admitted.
+/// Reads `failed calling webhook "NAME": WHY`, of a webhook that is required to admit pods.
 fn broken_webhook(words: &str, _: Names<'_>) -> Option<Finding> {
     let (name, why) = named(words, "failed calling webhook ", '"')?;
     let cause = format!("Webhook {} does not respond", short(name));
@@ -245,7 +244,7 @@ fn permission(words: &str, _: Names<'_>) -> Option<Finding> {
     Some(Finding::blocked(text).group(cause).next("decree check"))
 }
 
-/// Returns what stands in quotes behind `lead`, and the rest.
+/// Returns the text in quotes after `lead`, and the rest.
 fn named<'a>(words: &'a str, lead: &str, quote: char) -> Option<(&'a str, &'a str)> {
     let (_, rest) = words.split_once(lead)?;
     rest.strip_prefix(quote)?.split_once(quote)

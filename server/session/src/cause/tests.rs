@@ -1,4 +1,4 @@
-//! Each cause from the words that the programs really write, in one table, and that none is missing.
+//! Each cause from real messages of the programs, in one table, and a check that no cause is missing.
 
 use decree::v1::ReplicaSetState;
 use server_core::{ActionKind, FailureClass};
@@ -11,7 +11,7 @@ use table::{BLOCKED, PASSING, REFUSALS};
 
 const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
-/// Returns a ReplicaSet that wants so many pods, with counts and reasons, unconverged for so many seconds.
+/// Returns a ReplicaSet with these numbers of pods and these reasons, unconverged for this number of seconds.
 fn set(
     [replicas, active, ready, available]: [i32; 4],
     seconds: Option<i64>,
@@ -51,7 +51,7 @@ fn known(attempt: Option<Attempt<'_>>) -> Known<'_> {
     }
 }
 
-/// Returns what is said of a ReplicaSet: severity, sentence, group and command.
+/// Returns the cause of a ReplicaSet: severity, sentence, group and command.
 fn told(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> (Severity, [String; 3]) {
     let cause = cause(summary, known);
     let severity = cause.severity();
@@ -71,7 +71,7 @@ fn refusals_of_kubernetes_have_a_sentence_a_group_and_a_command() {
             (severity, said.each_ref().map(String::as_str)),
             (Severity::Blocked, expected)
         );
-        // A session that has made no attempt yet knows only the condition, without a class.
+        // A session without an attempt knows only the condition, without a class.
         let mut before = lacks.clone();
         before.failure = words.to_owned();
         assert_eq!(told(&before, &known(None)), (severity, said), "{words}");
@@ -160,7 +160,7 @@ fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
             ]
         )
     );
-    // Agents may send any text for the name of a node: it steers neither a terminal nor a shell.
+    // Agents may send any text as the name of a node: it controls neither a terminal nor a shell.
     let (_, [text, group, next]) = told(&lacks_ready, &node("\u{1b}b; reboot"));
     assert_eq!(
         text,
@@ -168,7 +168,7 @@ fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
     );
     assert_eq!(group, text);
     assert_eq!(next, "decree explain payments/ledger");
-    // Another cause comes before it.
+    // Another cause comes first.
     let lacks_pods = set([7, 5, 4, 4], Some(70), &[(Rule::TooFewReplicas, "")]);
     let (_, [text, ..]) = told(&lacks_pods, &node("node-b"));
     assert_eq!(text, "Creates 2 of 7 pods");
@@ -201,7 +201,7 @@ fn what_has_converged_is_in_sync_and_what_is_not_enforced_is_watched() {
         )
     };
     assert_eq!(told(&converged, &known), in_sync("In sync"));
-    // The condition of an attempt before that one.
+    // The condition is of an earlier attempt.
     let mut after = converged;
     after.failure = "exceeded quota: pods".to_owned();
     assert_eq!(told(&after, &known), in_sync("In sync"));

@@ -1,10 +1,10 @@
-//! Words of others, as far as they are repeated.
+//! Messages of agents and clusters, as far as they are repeated.
 
-/// How many characters are repeated.
+/// The maximum number of characters that are repeated.
 const WORDS_MAX: usize = 160;
 
-/// Returns the beginning of what somebody else wrote, in one line and without a period at its end. Characters that steer a terminal, turn the
-/// direction of writing or stay unseen are left out.
+/// Returns the beginning of a peer's text, in one line and without a period at its end. Leaves out characters that control a terminal,
+/// change the direction of writing or are invisible.
 pub(super) fn short(text: &str) -> String {
     let mut said = String::new();
     let mut left = WORDS_MAX;

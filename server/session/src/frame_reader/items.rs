@@ -1,4 +1,4 @@
-//! Reads items where they stand, a pod without a copy of its texts.
+//! Reads items in place, a pod without a copy of its texts.
 
 use decree::{TraceContext, v1};
 use prost::Message;
@@ -13,7 +13,6 @@ use crate::{
     },
 };
 
-/// Reads a pod of a list.
 pub(super) fn read_pod<'a>(
     bytes: &'a [u8],
     labels: &mut RawLabels<'a>,
@@ -31,7 +30,6 @@ pub(super) fn read_pod<'a>(
     take_pod(&pod, &labels, None, sink, |_| Ok(()))
 }
 
-/// Reads a ReplicaSet of a list.
 pub(super) fn read_replica_set(bytes: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
     let set = match LargeObject::of(v1::Kind::ReplicaSet, bytes) {
         Some(large) => large.read().map(Event::ReplicaSetApplied),
@@ -41,7 +39,7 @@ pub(super) fn read_replica_set(bytes: &[u8], sink: &mut impl Sink) -> Result<(),
     Ok(())
 }
 
-/// Takes a pod; a valid one only where `admit` lets it in.
+/// Passes on a pod; a valid pod only if `admit` accepts it.
 pub(super) fn take_pod<S: Sink>(
     pod: &RawPod<'_>,
     labels: &[(&str, &str)],
@@ -59,7 +57,7 @@ pub(super) fn take_pod<S: Sink>(
     Ok(())
 }
 
-/// Reads the outcome at a place of its list.
+/// Reads the outcome at index `place` of its list.
 pub(super) fn read_outcome<'a>(
     place: usize,
     bytes: &'a [u8],
@@ -84,7 +82,7 @@ pub(super) fn read_outcome<'a>(
     Ok(())
 }
 
-/// Takes an outcome, and what was not accepted of its object.
+/// Passes on an outcome, and its object if that was not accepted.
 fn take_outcome(
     outcome: Outcome,
     rejected: Option<Rejected>,
@@ -97,7 +95,7 @@ fn take_outcome(
     }
 }
 
-/// Takes an outcome, with its pod and its place in a trace; returns whether the pod is valid. If not, nothing has been taken.
+/// Passes on an outcome with its pod and its trace context. Returns whether the pod is valid; if not, nothing has been passed on.
 fn take_done(
     (outcome, pod, traceparent): (Outcome, Option<RawPod<'_>>, &str),
     labels: &[(&str, &str)],
@@ -115,12 +113,12 @@ fn take_done(
     pod.is_ok()
 }
 
-/// Reads an item by prost.
+/// Reads an item with prost.
 pub(super) fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, MalformedFrame> {
     Ok(M::decode(bytes)?)
 }
 
-/// Takes what was read of an object.
+/// Passes on an object, or its rejection.
 fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
     match read {
         Ok(event) => sink.event(event, None),

@@ -9,7 +9,7 @@ use server_core::{After, OperationResult, Outcome, PodView, ResourceVersion, Spa
 use super::*;
 use crate::wire::{OBJECT_BYTES_MAX, Rejected, raw_tests};
 
-/// Notes what arrived, in short.
+/// Notes the arrivals, in short.
 #[derive(Default)]
 struct Notes(Vec<&'static str>, Vec<Kind>);
 
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// Notes what arrived, in full.
+/// Notes the arrivals, in full.
 #[derive(Default)]
 struct Log(Vec<String>);
 
@@ -239,7 +239,6 @@ impl Sink for Log {
     }
 }
 
-/// Returns a valid pod.
 fn valid() -> v1::Pod {
     let text = |text: &str| text.to_owned();
     let label = |key: &str| (key.to_owned(), "x".to_owned());
@@ -260,7 +259,7 @@ fn valid() -> v1::Pod {
     }
 }
 
-/// A valid place in a trace.
+/// A valid trace context.
 const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Returns an item with a pod: of a list of pods, of events or of outcomes.
@@ -286,14 +285,13 @@ fn item_of(pod: v1::Pod, list: u32, traceparent: &str) -> Vec<u8> {
     }
 }
 
-/// The lists of a frame, by their fields.
+/// The lists of a frame, by their field numbers.
 const OBJECTS: u32 = 4;
 const EVENTS: u32 = 6;
 const OUTCOMES: u32 = 7;
-/// An unknown field, which leaves what has it to prost.
+/// An unknown field, because of which prost reads its message.
 const UNKNOWN: [u8; 3] = [0xf8, 0x07, 0x01];
 
-/// Returns a field of a message.
 fn field(number: u32, inner: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     prost::encoding::encode_key(
@@ -306,13 +304,12 @@ fn field(number: u32, inner: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a frame of items of a list.
 fn frame_of(list: u32, items: &[Vec<u8>]) -> IncomingFrame {
     let items: Vec<u8> = items.iter().flat_map(|item| field(1, item)).collect();
     Bytes::from(field(list, &items)).into()
 }
 
-/// Reads a frame where both lists are open; returns what was taken.
+/// Reads a frame while both lists are open, and returns the log.
 fn log_of(frame: &IncomingFrame) -> (Result<(), Refusal>, Vec<String>) {
     let mut log = Log::default();
     let read = reader_with_open_lists().read(frame, &mut log);
@@ -354,7 +351,7 @@ proptest! {
     }
 }
 
-/// Returns text that makes whatever has it larger than an object may be.
+/// Returns a text that makes any object too large.
 fn much() -> String {
     "x".repeat(OBJECT_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! The items of a list, as they stand on the wire.
+//! The items of a list, as they are on the wire.
 
 use crate::wire::{MalformedFrame, Value, next_field};
 
@@ -14,9 +14,9 @@ pub(crate) enum List {
 #[derive(Clone, Debug)]
 pub(crate) struct Items<'a> {
     list: List,
-    /// The fields of the frame that are left.
+    /// The remaining fields of the frame.
     frame: &'a [u8],
-    /// The fields of the list that are left of the piece of it that has been reached.
+    /// The remaining fields of the current piece of the list.
     piece: &'a [u8],
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Item<'a> {
 // === impl List ===
 
 impl List {
-    /// Returns the list that stands in a field of `ReconcileRequest`.
+    /// Returns the list in a field of `ReconcileRequest`.
     pub(super) const fn of_field(field: u32) -> Option<Self> {
         match field {
             4 => Some(Self::Objects),
@@ -54,7 +54,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Goes on to the next field, of the list or of the frame; returns the item in it, if there is one.
+    /// Continues with the next field, of the list or of the frame. Returns the item in it, if there is one.
     fn step(&mut self) -> Result<Option<Item<'a>>, MalformedFrame> {
         if self.piece.is_empty() {
             let (field, value) = next_field(&mut self.frame)?;

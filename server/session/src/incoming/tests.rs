@@ -1,4 +1,4 @@
-//! The items of a frame are those that prost reads, whatever its bytes are.
+//! The items of a frame are the items that prost reads, for any bytes.
 
 use decree::v1::{event::Event, outcome::Outcome, reconcile_request::Frame};
 use proptest::prelude::*;
@@ -12,7 +12,6 @@ fn pod(number: usize) -> v1::Pod {
     }
 }
 
-/// Returns frames with so many items.
 fn frames(items: usize) -> Vec<v1::ReconcileRequest> {
     let pods = (0..items).map(pod);
     let event = |pod| v1::Event {
@@ -127,7 +126,7 @@ proptest! {
         let expected = v1::ReconcileRequest::decode(&*bytes);
         match (read(bytes), expected) {
             (Ok(read), expected) => prop_assert_eq!(Ok(read), expected),
-            // Prost takes the last content of several.
+            // Of several contents, prost takes the last.
             (Err(MalformedFrame::Twice), _) => {}
             (Err(error), expected) => prop_assert!(expected.is_err(), "{}", error),
         }

@@ -1,4 +1,4 @@
-//! The places in traces that a frame names, written over where they stand.
+//! Replaces the trace contexts in a frame in place.
 
 use decree::{TraceContext, v1};
 use prost::Message;
@@ -6,15 +6,15 @@ use prost::Message;
 use super::items::{Item, Items, List};
 use crate::wire::{EVENT_TRACEPARENT, OBJECT_BYTES_MAX, OUTCOME_TRACEPARENT, text_of_field};
 
-/// Returns the bytes of a frame with this list with other places in them; `None` if `begin` returned none. All places have the same length, so
-/// that nothing else changes.
+/// Returns the bytes of a frame with other trace contexts in this list; `None` if `begin` returned none. All trace contexts have the same
+/// length, so nothing else changes.
 pub(super) fn write(
     frame: &[u8],
     list: List,
     mut begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
 ) -> Option<Vec<u8>> {
     let mut written = None;
-    // What is no item ends the list: it is refused when the frame is taken.
+    // An invalid item ends the list. The session refuses it later.
     for item in Items::new(frame, list).map_while(Result::ok) {
         let text = match item {
             Item::Pod(_) | Item::ReplicaSet(_) => return None,

@@ -1,4 +1,4 @@
-//! Who is live, and who is superseded.
+//! Live and superseded sessions.
 
 use super::*;
 

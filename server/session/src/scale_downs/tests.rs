@@ -1,4 +1,4 @@
-//! What is kept of deletions, and for how long.
+//! The deletions that are kept, and for how long.
 
 use server_core::{BatchId, CompactUid, Key, OutcomeCounts, PodState, Timestamp};
 
@@ -55,7 +55,7 @@ fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> Control
     }))
 }
 
-/// Returns the last deletion in short: batch, pods before and after, how many were chosen, and those that are known.
+/// Returns the last deletion in short: batch, pods before and after, number of victims, and the known victims.
 fn told(scale_downs: &ScaleDowns) -> (u64, [i32; 3], Vec<String>) {
     let last = scale_downs.get(&Uid("web".into())).expect("it is known");
     let chosen = last.pods.into_iter().filter(|pod| pod.chosen);
@@ -95,7 +95,7 @@ fn batches_of_one_deletion_are_one() {
         told(&scale_downs),
         (2, [52, 30, 22], names(&["a", "b", "c", "d"]))
     );
-    // Another number is wanted: what goes then is another deletion.
+    // The number of desired pods changes, so later victims are another deletion.
     scale_downs.take(ControllerReport::Scaled {
         key: key("web"),
         at: Timestamp::default(),

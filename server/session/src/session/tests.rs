@@ -1,4 +1,4 @@
-//! The rules of a session, stepped by hand: what leaves, when it ends, and on which clock.
+//! The rules of a session, step by step: its frames, its end, and its clocks.
 
 use decree::v1::reconcile_request::Frame as Asked;
 use server_core::{Span, Timestamp};
@@ -92,7 +92,7 @@ fn after(seconds: u64) -> Now {
     }
 }
 
-/// Opens a session, whose Welcome is taken.
+/// Opens a session, and takes its Welcome.
 fn open() -> Session {
     let session = Session::open(START, config(), "s1".to_owned(), hello());
     let mut session = session.expect("the hello is sound");
@@ -159,7 +159,7 @@ fn silent_agent_is_given_up_and_a_speaking_one_is_not() {
     assert!(frames(&mut session, after(60)).is_empty());
 }
 
-/// Lets an agent that sends heartbeats go on from one second to another. Returns how the session ended.
+/// Lets an agent send heartbeats from one second to another. Returns how the session ended.
 fn beats(session: &mut Session, seconds: std::ops::Range<u64>) -> Option<&'static str> {
     for second in seconds {
         session.handle_frame(
@@ -200,7 +200,7 @@ fn each_outcome_gives_the_others_their_time() {
         after(200),
         request(Asked::Outcomes(v1::Outcomes { outcomes })),
     );
-    // It is tried again at once, and that has its time from then on.
+    // The server retries at once, and the retry has its own time from then on.
     assert_eq!(beats(&mut session, 200..500), None);
     assert_eq!(beats(&mut session, 500..502), Some("OUTCOMES_MISSING"));
 }
@@ -375,7 +375,7 @@ fn equal_inputs_give_equal_frames() {
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const LATER: &str = "00-11111111111111111111111111111111-2222222222222222-01";
 
-/// Tells of a ReplicaSet that wants so many pods.
+/// Returns a frame with a ReplicaSet of this number of desired pods.
 fn changed(replicas: i32, version: &str, traceparent: &str) -> v1::ReconcileRequest {
     let set = v1::ReplicaSet {
         replicas: Some(replicas),
@@ -394,7 +394,7 @@ fn changed(replicas: i32, version: &str, traceparent: &str) -> v1::ReconcileRequ
     request(Asked::Events(v1::Events { events }))
 }
 
-/// Opens a session whose one ReplicaSet wants no pod and has the status that says so.
+/// Opens a session whose one ReplicaSet has no desired pods and a matching status.
 fn at_rest() -> Session {
     let mut session = open();
     for frame in [
@@ -410,7 +410,7 @@ fn at_rest() -> Session {
     session
 }
 
-/// Answers the first operation of a batch: its object is not there.
+/// Answers the first operation of a batch: its object does not exist.
 fn refused(batch_id: u64, traceparent: &str) -> v1::ReconcileRequest {
     let failed = v1::Failed {
         class: v1::FailureClass::NotFound.into(),
@@ -426,7 +426,6 @@ fn refused(batch_id: u64, traceparent: &str) -> v1::ReconcileRequest {
     request(Asked::Outcomes(v1::Outcomes { outcomes }))
 }
 
-/// Takes all batches.
 fn batches(session: &mut Session) -> Vec<v1::Batch> {
     let frames = std::iter::from_fn(|| session.poll_frame(START));
     let batches = frames.filter_map(|frame| match frame.frame {

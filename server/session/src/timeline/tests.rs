@@ -1,4 +1,4 @@
-//! What is kept of what happened, and for how long.
+//! The history that is kept, and for how long.
 
 use server_core::{Action, CompactUid, Key, OutcomeCounts, PodRef, Reason, Rule, Victim};
 
@@ -47,7 +47,7 @@ fn delete() -> Action {
     Action::Delete((0..20).map(victim).collect())
 }
 
-/// Notes a decision of a batch, at the second of its number.
+/// Adds a decision of a batch, at the second of its number.
 fn decide(timeline: &mut Timeline, name: &str, id: u64, action: Action) {
     let batch = Batch {
         id: BatchId(id),
@@ -69,13 +69,12 @@ fn decide(timeline: &mut Timeline, name: &str, id: u64, action: Action) {
     timeline.decided(at(id), &batch, record);
 }
 
-/// Returns the batches of the last decisions.
 fn decisions(timeline: &Timeline) -> Vec<u64> {
     let decisions = timeline.decisions(&uid("web")).into_iter();
     decisions.map(|record| record.batch_id).collect()
 }
 
-/// Returns the bytes of all entries, counted anew.
+/// Returns the bytes of all entries, counted again.
 fn recounted(timeline: &Timeline) -> usize {
     let entries = timeline.by_set.values().flatten();
     entries.map(Entry::bytes).sum()
@@ -90,7 +89,7 @@ fn scaled(name: &str, second: u64, to: i32) -> ControllerReport {
     }
 }
 
-/// Returns how a batch of two creates ended whose first was refused in these words.
+/// Returns the result of a batch of two creates whose first was refused with this message.
 fn refused(name: &str, id: u64, words: &str) -> ControllerReport {
     ControllerReport::Answered(Box::new(Answered {
         key: key(name),

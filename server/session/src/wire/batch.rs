@@ -11,7 +11,7 @@ use super::{
     reason::{reason, reasons},
 };
 
-/// Writes a batch under the guard of its session, with its place in a trace; empty where it has none.
+/// Writes a batch under the guard of its session, with its trace context, which may be empty.
 #[must_use]
 pub(crate) fn batch(batch: Batch, guard: &v1::Guard, traceparent: String) -> v1::Batch {
     let Batch {

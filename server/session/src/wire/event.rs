@@ -13,22 +13,22 @@ use super::{
     raw::RawPod,
 };
 
-/// How much of the cluster's words about a failure is kept; a status message of Kubernetes may have 32 KiB.
+/// The maximum size that is kept of the cluster's message about a failure; a status message of Kubernetes may have 32 KiB.
 const MESSAGE_MAX: usize = 32 * 1024;
 
-/// Tells apart what is wrong with an event: with its shape, or with the object in it.
+/// The fault of an event: in its shape, or in its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BadEvent {
     /// The event is not one of the contract's: the frame is refused.
     Malformed(Violation),
-    /// The object is refused, and nothing else.
+    /// Only the object is refused.
     Rejected(Rejected),
 }
 
 /// Reads a kind.
 ///
 /// # Errors
-/// If it is not set or not known.
+/// If it is not set or unknown.
 pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
     match v1::Kind::try_from(kind) {
         Ok(v1::Kind::Pod) => Ok(Kind::Pod),
@@ -78,7 +78,6 @@ fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
     })
 }
 
-/// Returns a pod with these violations as one that was not accepted.
 pub(crate) fn pod_rejected(pod: &RawPod<'_>, violations: Vec<Violation>) -> Rejected {
     Rejected {
         kind: v1::Kind::Pod,
@@ -95,7 +94,8 @@ fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {
     })
 }
 
-/// Reads an outcome, and what was not accepted of the object in it: then none was carried, and the core asks for a list.
+/// Reads an outcome, and the rejection of its object, if there is one. A rejected object counts as not carried, and the core asks for a
+/// list.
 ///
 /// # Errors
 /// If none of done, failed and not started is set.
@@ -242,7 +242,6 @@ const fn class(class: v1::FailureClass) -> FailureClass {
     }
 }
 
-/// Writes a kind.
 pub(crate) const fn kind_out(kind: Kind) -> v1::Kind {
     match kind {
         Kind::Pod => v1::Kind::Pod,
@@ -250,7 +249,6 @@ pub(crate) const fn kind_out(kind: Kind) -> v1::Kind {
     }
 }
 
-/// Writes a class of failures.
 pub(crate) const fn class_out(class: FailureClass) -> v1::FailureClass {
     match class {
         FailureClass::Unavailable => v1::FailureClass::Unavailable,
@@ -268,7 +266,7 @@ pub(crate) const fn class_out(class: FailureClass) -> v1::FailureClass {
     }
 }
 
-/// A cause that is not known counts as a guard that did not hold: it says least about the cluster.
+/// An unknown cause counts as a guard that was not met: it says least about the cluster.
 fn not_started(not_started: v1::NotStarted) -> NotStarted {
     match not_started.cause() {
         v1::NotStartedCause::Unspecified | v1::NotStartedCause::Guard => {

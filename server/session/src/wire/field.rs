@@ -1,4 +1,4 @@
-//! Reads single fields: names, uids, versions, labels, times. Every limit of the contract's comments stands here, once.
+//! Reads single fields: names, UIDs, versions, labels, times. Every limit in the contract's comments is defined here, once.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use server_core::{
 use super::{Fault, Violation};
 
 const NAMESPACE_MAX: usize = 63;
-/// The longest name of an object, and of a node.
+/// The maximum length of the name of an object or a node.
 pub(crate) const NAME_MAX: usize = 253;
 const UID_MAX: usize = 128;
-/// How many labels an object may have; Kubernetes sets no bound.
+/// The maximum number of labels of an object; Kubernetes has no limit.
 const LABELS_MAX: usize = 1_000;
-/// How many bytes the keys and values of an object's labels may have together; Kubernetes bounds only the whole object.
+/// The maximum total size in bytes of the label keys and values of an object; Kubernetes limits only the whole object.
 const LABELS_BYTES_MAX: usize = 64 * 1024;
 const NANOS: i64 = 1_000_000_000;
 
-/// Collects what is wrong with an object while its fields are read on.
+/// Collects the faults of an object while its other fields are read.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Violation>);
 
@@ -76,7 +76,7 @@ pub fn duration(span: Span) -> Duration {
     }
 }
 
-/// Reads how long to wait; what is negative or malformed counts as no wait at all.
+/// Reads a delay; a negative or malformed one counts as none.
 pub(crate) fn wait(duration: &Duration) -> Span {
     let seconds = Span::seconds(duration.seconds);
     Span(seconds.0.saturating_add(duration.nanos.into()).max(0))
@@ -115,8 +115,8 @@ pub(crate) fn is_token(text: &str) -> bool {
     (1..=UID_MAX).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Returns whether `text` may be the uid or name of a cluster: 1 to 128 letters, digits and `. _ : / @ -` of ASCII, with a letter or
-/// digit at both ends. Such a text needs no quotes in a shell, and no two of them look alike.
+/// Returns whether `text` can be the UID or name of a cluster: 1 to 128 letters, digits and `. _ : / @ -` of ASCII, with a letter or digit
+/// at both ends. Such a text needs no quotes in a shell, and no two such texts look alike.
 pub(crate) fn is_cluster_word(text: &str) -> bool {
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-".contains(&byte);
@@ -127,7 +127,7 @@ pub(crate) fn is_cluster_word(text: &str) -> bool {
         && bytes.iter().copied().all(is_inner)
 }
 
-/// Reads a text that is only bounded.
+/// Reads a text that only has a maximum length.
 pub(crate) fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str, Violation> {
     if text.len() <= max {
         return Ok(text);
@@ -159,7 +159,7 @@ pub(crate) fn check_labels(field: &str, labels: &[(&str, &str)], faults: &mut Fa
     faults.0.append(&mut bad);
 }
 
-/// Reads labels; the violations come in the order of the keys. They are to be used only where there are none.
+/// Reads labels; the violations come in the order of the keys. With violations, the labels must not be used.
 #[expect(clippy::disallowed_methods, reason = "what is read is kept sorted")]
 pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Faults) -> Labels {
     let labels = map.iter().map(|(key, value)| (&**key, &**value));
@@ -200,7 +200,7 @@ fn label_violations(field: &str, (key, value): (&str, &str)) -> impl Iterator<It
     bad_key.into_iter().chain(bad_value)
 }
 
-/// Writes a count; what does not fit is the largest that does.
+/// Writes a count; a count that does not fit becomes the maximum.
 pub(crate) fn int32(count: impl TryInto<i32>) -> i32 {
     count.try_into().unwrap_or(i32::MAX)
 }
@@ -212,7 +212,7 @@ fn fraction(nanos: i64) -> i32 {
 // === impl Faults ===
 
 impl Faults {
-    /// Keeps what is wrong with a field and puts the type's default in its place.
+    /// Adds the fault of a field, and returns the type's default instead.
     pub(crate) fn keep<T: Default>(&mut self, field: Result<T, Violation>) -> T {
         field.unwrap_or_else(|violation| {
             self.0.push(violation);
@@ -220,12 +220,12 @@ impl Faults {
         })
     }
 
-    /// Like [`Self::keep`] for a value that has no default.
+    /// Does as [`Self::keep`] for a value without a default.
     pub(crate) fn keep_some<T>(&mut self, field: Result<T, Violation>) -> Option<T> {
         self.keep(field.map(Some))
     }
 
-    /// Notes that a number must be 0 or more, and returns it clamped.
+    /// Adds a fault if a number is negative, and returns the number clamped.
     pub(crate) fn not_negative<N: Default + PartialOrd + std::fmt::Display>(
         &mut self,
         field: &str,

@@ -1,4 +1,4 @@
-//! Walks the fields of a message as they stand in its bytes.
+//! Reads the fields of a message from its bytes.
 
 use prost::{
     DecodeError,
@@ -6,8 +6,8 @@ use prost::{
 };
 use thiserror::Error;
 
-/// The most bytes that an object is read with; the bounds of its fields in docs/protocol.md leave room. It bounds what one object takes in
-/// memory: an entry of a list takes two bytes on the wire and a hundred once it is read.
+/// The maximum size of an object that is read; the limits of its fields in docs/protocol.md leave room. It limits the memory of one object:
+/// an entry of a list takes two bytes on the wire and a hundred in memory.
 pub const OBJECT_BYTES_MAX: usize = 512 << 10;
 
 /// Why bytes are no message.
@@ -16,7 +16,7 @@ pub enum MalformedFrame {
     /// They cannot be decoded.
     #[error(transparent)]
     Message(#[from] DecodeError),
-    /// A length is larger than what is left.
+    /// A length is larger than the rest of the message.
     #[error("a field is longer than its message")]
     Short,
     /// A field that must be a message is something else.
@@ -25,7 +25,7 @@ pub enum MalformedFrame {
     /// A frame has several contents.
     #[error("a frame has more than one content")]
     Twice,
-    /// An event or outcome is larger than any object, and its fields are not those of the contract.
+    /// An event or outcome is larger than any object, and has unknown or repeated fields.
     #[error("an event or outcome of {0} bytes has unknown or repeated fields")]
     Large(usize),
 }
@@ -37,14 +37,14 @@ pub enum Value<'a> {
     Number(u64),
     /// A text, bytes or a message.
     Bytes(&'a [u8]),
-    /// Any other: this contract has none.
+    /// Any other type; this contract has none.
     Other,
 }
 
-/// Takes the next field off the front of a message; returns its number and value.
+/// Takes the next field off the front of a message, and returns its number and value.
 ///
 /// # Errors
-/// If no field begins there, or it ends behind the message.
+/// If no field begins there, or the field ends after the message.
 pub fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, Value<'a>), MalformedFrame> {
     let (field, wire) = decode_key(bytes)?;
     let value = match wire {

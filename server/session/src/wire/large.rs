@@ -1,4 +1,4 @@
-//! Objects of more bytes than an object is read with: whose they are is said, as far as that can be read, and no more is taken from them.
+//! Objects above the size limit. Only their names are read, as far as possible.
 
 use decree::v1;
 use server_core::{After, BatchId, OperationResult, Outcome, Quarantine, ReplicaSet};
@@ -10,7 +10,7 @@ use super::{
     raw::{fields, text_of_field, uint32},
 };
 
-/// An object that is too large, as it stands on the wire.
+/// An object that is too large, as it is on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LargeObject<'a> {
     pub(crate) kind: v1::Kind,
@@ -20,20 +20,20 @@ pub(crate) struct LargeObject<'a> {
 // === impl LargeObject ===
 
 impl<'a> LargeObject<'a> {
-    /// Returns the object of a kind that has these bytes, if it is too large.
+    /// Returns the object with these bytes, if it is too large.
     pub(crate) fn of(kind: v1::Kind, bytes: &'a [u8]) -> Option<Self> {
         (bytes.len() > OBJECT_BYTES_MAX).then_some(Self { kind, bytes })
     }
 
-    /// Returns the object of an event that is too large, if one is.
+    /// Returns the object of an event, if it is too large.
     ///
     /// # Errors
-    /// If the event is too large itself, and not one of the contract's.
+    /// If the event itself is too large, and is not one of the contract.
     pub(crate) fn of_event(event: &'a [u8]) -> Result<Option<Self>, MalformedFrame> {
         Self::within(event, 1, 2)
     }
 
-    /// Returns a ReplicaSet that can be named as a quarantined one, and any other object as not accepted.
+    /// Returns a ReplicaSet that can be named as quarantined, and any other object as not accepted.
     pub(crate) fn read(self) -> Result<Box<ReplicaSet>, Rejected> {
         if self.kind != v1::Kind::ReplicaSet {
             return Err(self.rejected());
@@ -66,14 +66,14 @@ impl<'a> LargeObject<'a> {
         Violation::too_large("object", self.bytes.len())
     }
 
-    /// Returns a text of the object; pods and ReplicaSets have those that name them in the same fields.
+    /// Returns a text of the object. Pods and ReplicaSets have their names in the same fields.
     fn text(self, field: u32) -> String {
         text_of_field(self.bytes, field)
             .unwrap_or_default()
             .to_owned()
     }
 
-    /// Returns the pod or ReplicaSet in one of these fields of a message that is too large, if it is the object that is.
+    /// Returns the pod or ReplicaSet in one of these fields of a message that is too large, if the object is too large.
     fn within(
         message: &'a [u8],
         pod: u32,
@@ -101,11 +101,11 @@ impl<'a> LargeObject<'a> {
     }
 }
 
-/// Reads an outcome whose object is too large. One that is not accepted is not carried, and the core asks for a list. `None` where the
+/// Reads an outcome whose object is too large. A rejected object counts as not carried, and the core asks for a list. Returns `None` if the
 /// object is not too large.
 ///
 /// # Errors
-/// If the outcome is too large itself, and not one of the contract's.
+/// If the outcome itself is too large, and is not one of the contract.
 pub(crate) fn outcome_with_large_object(
     outcome: &[u8],
 ) -> Result<Option<(Outcome, Option<Rejected>)>, MalformedFrame> {

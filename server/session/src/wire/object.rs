@@ -12,25 +12,26 @@ use super::{
     raw::{self, RawLabels, RawPod},
 };
 
-/// How many requirements a selector may have; Kubernetes sets no bound, and each is tried for every orphan of the namespace.
+/// The maximum number of requirements of a selector. Kubernetes has no limit, and each requirement is tested for every orphan of the
+/// namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
-/// How many values all requirements of a selector may have together; Kubernetes sets no bound.
+/// The maximum number of values of all requirements of a selector; Kubernetes has no limit.
 const VALUES_MAX: usize = 10_000;
-/// How many conditions a status may have; Kubernetes sets no bound.
+/// The maximum number of conditions of a status; Kubernetes has no limit.
 const CONDITIONS_MAX: usize = 100;
-/// How many bytes the texts of all conditions may have; a status travels back in one frame.
+/// The maximum size in bytes of the texts of all conditions; a status travels back in one frame.
 const CONDITIONS_BYTES_MAX: usize = 128 * 1024;
 /// The longest group and version: a DNS-1123 subdomain, a slash and a DNS-1035 label.
 const API_VERSION_MAX: usize = 253 + 1 + 63;
 /// The longest kind, a DNS-1035 label.
 const KIND_MAX: usize = 63;
-/// The longest value of an annotation: all of an object may have 256 KiB.
+/// The longest value of an annotation: all annotations of an object may have 256 KiB.
 const ANNOTATION_MAX: usize = 256 * 1024;
 /// The longest type of a condition: a qualified name.
 const CONDITION_TYPE_MAX: usize = 253 + 1 + 63;
-/// The longest status of a condition; `Unknown` is the longest that Kubernetes writes.
+/// The longest status of a condition; Kubernetes writes nothing longer than `Unknown`.
 const CONDITION_STATUS_MAX: usize = 63;
-/// The longest reason and the longest message of a condition, as Kubernetes bounds them for its own.
+/// The longest reason and the longest message of a condition, as Kubernetes limits its own.
 const REASON_MAX: usize = 1_024;
 const MESSAGE_MAX: usize = 32 * 1024;
 
@@ -44,7 +45,7 @@ pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
     pod_view(&raw, &labels).map(|pod| pod.to_pod())
 }
 
-/// Reads a pod whose texts are borrowed, with its labels sorted by key.
+/// Reads a pod with borrowed texts, and its labels sorted by key.
 ///
 /// # Errors
 /// Names every field that breaks the contract.
@@ -106,10 +107,10 @@ pub(crate) fn pod_view<'a>(
     })
 }
 
-/// Reads a ReplicaSet. One that can be named but has a field out of range, or that no API server would admit, comes back quarantined.
+/// Reads a ReplicaSet. If it can be named but has a field out of range, or no API server would admit it, it is quarantined.
 ///
 /// # Errors
-/// Names what is wrong with its namespace, name or uid.
+/// Names the faults of its namespace, name or UID.
 pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     let mut read = unverified_replica_set(set)?;
     if let Ok(selector) = &read.selector
@@ -120,10 +121,10 @@ pub fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     Ok(read)
 }
 
-/// Reads a ReplicaSet as [`replica_set`] does, and as upstream's controller would take it: whether an API server would admit it is not looked at.
+/// Reads a ReplicaSet as [`replica_set`] does, but as upstream's controller would: without a check whether an API server would admit it.
 ///
 /// # Errors
-/// Names what is wrong with its namespace, name or uid.
+/// Names the faults of its namespace, name or UID.
 pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Violation>> {
     let v1::ReplicaSet {
         namespace,
@@ -174,7 +175,6 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
     })
 }
 
-/// Returns the key of namespace, name and uid.
 pub(super) fn key((namespace, name, uid): (&str, &str, &str)) -> Key {
     Key {
         namespace: namespace.into(),
@@ -183,7 +183,7 @@ pub(super) fn key((namespace, name, uid): (&str, &str, &str)) -> Key {
     }
 }
 
-/// Reads namespace, name and uid of a ReplicaSet or a pod; what is wrong with any of them is noted.
+/// Reads namespace, name and UID of a ReplicaSet or a pod, and adds their faults.
 pub(super) fn texts<'a>(
     namespace: &'a str,
     name: &'a str,
@@ -235,7 +235,7 @@ const fn phase(phase: v1::PodPhase) -> Phase {
     }
 }
 
-/// Reads the deletion cost annotation. What upstream calls invalid counts as 0 (spec 7.2).
+/// Reads the deletion cost annotation. A value that is invalid for upstream counts as 0 (spec 7.2).
 fn deletion_cost(annotation: &str) -> i32 {
     let canonical = annotation == "0"
         || annotation.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));

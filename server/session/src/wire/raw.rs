@@ -1,7 +1,7 @@
-//! Pods and what carries them, from the bytes of the wire, without a copy of any text.
+//! Pods, and messages with pods, from the bytes of the wire, without a copy of any text.
 //!
-//! This reads what every agent writes: known fields, each once, in their types. Everything else (unknown or repeated fields, maps with a
-//! repeated key) falls back to prost. A test checks that both readers agree.
+//! This reads the messages that agents usually write: known fields, each once, in their types. Prost reads everything else: unknown or
+//! repeated fields, and maps with a repeated key. A test checks that both readers agree.
 
 use decree::v1;
 use prost_types::Timestamp;
@@ -12,7 +12,7 @@ use super::{
     fields::{Value, next_field},
 };
 
-/// A pod as it stands on the wire, beside its labels.
+/// A pod as it is on the wire, without its labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RawPod<'a> {
     pub(crate) namespace: &'a str,
@@ -41,15 +41,15 @@ pub(crate) struct RawEvent<'a> {
     pub(crate) traceparent: &'a str,
 }
 
-/// The field of `Event` that has the place in a trace.
+/// The field of `Event` with the trace context.
 pub(crate) const EVENT_TRACEPARENT: u32 = 5;
-/// The field of `Outcome` that has it.
+/// The field of `Outcome` with the trace context.
 pub(crate) const OUTCOME_TRACEPARENT: u32 = 6;
 
 // === impl RawPod ===
 
 impl<'a> RawPod<'a> {
-    /// Returns a pod as it was read by prost; its labels are put into `labels`.
+    /// Converts a pod that prost has read, and puts its labels into `labels`.
     #[expect(clippy::disallowed_methods, reason = "the labels are sorted")]
     pub(crate) fn of(pod: &'a v1::Pod, labels: &mut RawLabels<'a>) -> Self {
         let v1::Pod {
@@ -90,7 +90,7 @@ impl<'a> RawPod<'a> {
         }
     }
 
-    /// Reads a pod; its labels are put into `labels`. `None` where prost must read it.
+    /// Reads a pod, and puts its labels into `labels`. Returns `None` if prost must read it.
     pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
         let mut pod = Self::default();
         labels.clear();
@@ -124,7 +124,7 @@ impl<'a> RawPod<'a> {
 // === impl RawEvent ===
 
 impl<'a> RawEvent<'a> {
-    /// Reads an event that shows a pod; its labels are put into `labels`. `None` where it is another event, or prost must read it.
+    /// Reads an event that shows a pod, and puts its labels into `labels`. Returns `None` if it is another event, or prost must read it.
     pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
         let (mut pod, mut traceparent) = (None, "");
         fields(bytes, 0, |field, value| {
@@ -140,8 +140,8 @@ impl<'a> RawEvent<'a> {
     }
 }
 
-/// Reads the outcome of an operation that was done and left a pod or none, with the pod, whose labels are put into `labels`, and the place
-/// in a trace. `None` where it is another outcome, or prost must read it.
+/// Reads the outcome of a successful operation, with its pod, if there is one, and the trace context. Puts the pod's labels into `labels`.
+/// Returns `None` if it is another outcome, or prost must read it.
 pub(crate) fn read_done<'a>(
     bytes: &'a [u8],
     labels: &mut RawLabels<'a>,
@@ -184,7 +184,7 @@ pub(crate) fn read_done<'a>(
     Some((outcome, pod, traceparent))
 }
 
-/// Returns the text of a field of a message, as it stands there; `None` where it is absent or the message cannot be read as far as that.
+/// Returns the text of a field of a message; `None` if the field is absent, or the message cannot be read up to it.
 pub(crate) fn text_of_field(bytes: &[u8], wanted: u32) -> Option<&str> {
     let (mut found, repeated) = (None, !(1 << wanted));
     fields(bytes, repeated, |field, value| {
@@ -196,8 +196,8 @@ pub(crate) fn text_of_field(bytes: &[u8], wanted: u32) -> Option<&str> {
     found
 }
 
-/// Hands on the fields of a message in their order. `None` where one comes twice that is not among those of the mask `repeated`, or is
-/// none of 1 to 31, or neither number nor bytes; and where `take` returns it.
+/// Passes on the fields of a message in their order. Returns `None` if a field outside of the mask `repeated` comes twice, or is not one of
+/// 1 to 31, or is neither a number nor bytes. Also returns `None` if `take` does.
 pub(super) fn fields<'a>(
     mut bytes: &'a [u8],
     repeated: u32,
@@ -220,12 +220,12 @@ fn text(bytes: &[u8]) -> Option<&str> {
     str::from_utf8(bytes).ok()
 }
 
-/// Returns what prost makes of a number in a field of this type: its lowest bits.
+/// Converts a number as prost does for a field of this type: to its lowest bits.
 const fn int32(number: u64) -> i32 {
     number as i32
 }
 
-/// Returns as [`int32`] does.
+/// Converts a number as [`int32`] does.
 pub(super) const fn uint32(number: u64) -> u32 {
     number as u32
 }

@@ -1,4 +1,4 @@
-//! Why something is done, or is not, from the core to the contract.
+//! Reasons, from the core to the contract.
 
 use decree::v1;
 use server_core::{Reason, Rule};
@@ -18,7 +18,6 @@ pub fn reasons(reasons: Vec<Reason>) -> Vec<v1::Reason> {
     reasons.into_iter().map(reason).collect()
 }
 
-/// Writes a rule.
 #[must_use]
 pub(crate) const fn rule(rule: Rule) -> v1::Rule {
     match rule {

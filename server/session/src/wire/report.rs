@@ -1,4 +1,4 @@
-//! Decisions, their reasons and what inspection shows, from the core to the contract; options the other way.
+//! Decisions, their reasons and inspection, from the core to the contract; options the other way.
 
 use decree::v1;
 use server_core::{
@@ -14,12 +14,12 @@ use super::{
     reason::{reason, reasons},
 };
 
-/// How many objects of a decision a record names.
+/// The maximum number of objects of a decision in a record.
 const TARGETS_MAX: usize = 20;
 const BURST_MAX: i32 = 5_000;
 const SLOW_START_MAX: i32 = 500;
 
-/// Reads what decisions are made by; absent fields keep those of `base`.
+/// Reads the options of decisions; absent fields keep the values of `base`.
 ///
 /// # Errors
 /// Names every option that is out of its range.
@@ -100,9 +100,9 @@ pub fn decision(decision: Decision) -> v1::Decision {
 /// A cluster as answers name it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterRef<'a> {
-    /// What people call it: its name, or its uid if it has none.
+    /// Its name, or its UID if it has none.
     pub name: &'a str,
-    /// Its uid.
+    /// Its UID.
     pub uid: &'a str,
 }
 
@@ -123,7 +123,7 @@ pub fn record(time: Timestamp, cluster: ClusterRef<'_>, batch: &Batch) -> v1::De
     }
 }
 
-/// Writes the status of an action without the texts in it: what a decision shows is kept for long.
+/// Writes the status of an action without its texts, as records are kept for long.
 fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
     let Action::WriteStatus(written) = action else {
         return None;
@@ -151,7 +151,7 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
     })
 }
 
-/// Writes what another controller did otherwise in `cluster`, noticed at `time`.
+/// Writes a difference of another controller in `cluster`, noticed at `time`.
 #[must_use]
 pub fn difference(
     time: Timestamp,
@@ -185,7 +185,7 @@ pub fn difference(
     }
 }
 
-/// Writes what came of comparisons.
+/// Writes the results of comparisons.
 #[must_use]
 pub fn agreements(agreements: &Agreements) -> Vec<v1::Agreement> {
     let all = Subject::ALL.map(|subject| {
@@ -209,7 +209,7 @@ const fn subject_out(subject: Subject) -> v1::Subject {
     }
 }
 
-/// Returns the word for what differs in logs and metrics.
+/// Returns the word for the subject of a difference in logs and metrics.
 pub(crate) const fn subject(subject: Subject) -> &'static str {
     match subject {
         Subject::Count => "count",
@@ -219,7 +219,7 @@ pub(crate) const fn subject(subject: Subject) -> &'static str {
     }
 }
 
-/// Returns the word for what explains a difference in logs and metrics.
+/// Returns the word for the explanation of a difference in logs and metrics.
 pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
     match departure {
         None => "none",
@@ -229,7 +229,7 @@ pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
     }
 }
 
-/// Writes how a ReplicaSet of `cluster` stands.
+/// Writes the state of a ReplicaSet of `cluster`.
 #[must_use]
 pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     let View {
@@ -274,7 +274,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
     }
 }
 
-/// Writes what a change of `cluster` does to a ReplicaSet. What a quota refuses is not known here.
+/// Writes the effect of a change of `cluster` on a ReplicaSet. Refusals by a quota are not known here.
 #[must_use]
 pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
     let Impact {
@@ -300,7 +300,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
     }
 }
 
-/// Writes how a ReplicaSet stands, in a word.
+/// Writes the state of a ReplicaSet, in a word.
 #[must_use]
 pub const fn state(state: State) -> v1::ReplicaSetState {
     match state {
@@ -312,7 +312,6 @@ pub const fn state(state: State) -> v1::ReplicaSetState {
     }
 }
 
-/// Returns the word for an action in records and metrics.
 pub(crate) const fn action(action: ActionKind) -> &'static str {
     match action {
         ActionKind::Create => "create",

@@ -1,10 +1,10 @@
-//! What agents, the API server, its plugins and webhooks say, and the cause that is told of it.
+//! Messages of agents, the API server, its plugins and webhooks, with their causes.
 
 use decree::v1::Rule;
 use server_core::FailureClass;
 
-/// Words of the API server, its plugins and webhooks: the class that the agent finds in them, sentence, group and command. They are of
-/// Kubernetes 1.34 to 1.36.
+/// Messages of the API server, its plugins and webhooks, from Kubernetes 1.34 to 1.36: the class that the agent finds in them, sentence,
+/// group and command.
 pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
     (
         FailureClass::Quota,
@@ -163,7 +163,7 @@ pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
 
 type Failure = Option<(FailureClass, &'static str)>;
 
-/// Counts of pods, a rule that says `later`, a failure with its words, and the sentence and command of what passes.
+/// Counts of pods, a rule with the detail `later`, a failure with its message, and the sentence and command of a passing cause.
 pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 11] = [
     (
         [10, 7, 7, 7],
@@ -244,7 +244,7 @@ pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 11] = [
     ),
 ];
 
-/// A rule, its words, and the sentence, group and command of what needs a person.
+/// A rule, its detail, and the sentence, group and command of a cause that needs a person.
 pub(super) const BLOCKED: [(Rule, &str, [&str; 3]); 9] = [
     (
         Rule::RefusedByAgent,

@@ -1,4 +1,4 @@
-//! Places are written over where they stand, and nothing else is.
+//! Trace contexts are replaced in place, and nothing else changes.
 
 use decree::v1::{done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
 
@@ -37,7 +37,7 @@ fn outcomes() -> Frame {
     })
 }
 
-/// Returns the place of the child with a number.
+/// Returns the trace context of the child with a number.
 fn child(number: u8) -> TraceContext {
     TraceContext {
         trace_id: [7; 16],
@@ -46,7 +46,7 @@ fn child(number: u8) -> TraceContext {
     }
 }
 
-/// Traces a frame; returns what is read of it then, and the operations of the outcomes that were handed over.
+/// Traces a frame. Returns the frame after that, and the operations of the outcomes that `begin` received.
 fn traced(frame: Frame) -> (v1::ReconcileRequest, Vec<Option<u32>>) {
     let frame = Some(frame);
     let request = v1::ReconcileRequest { sequence: 2, frame };

@@ -1,4 +1,4 @@
-//! Lists that are older than something, frame by frame.
+//! Lists that are older than other news, frame by frame.
 
 use decree::v1::{batch::Action, done, outcome};
 
@@ -93,7 +93,7 @@ fn done(batch_id: u64, object: done::Object, version: &str) -> v1::ReconcileRequ
     request(Asked::Outcomes(v1::Outcomes { outcomes }))
 }
 
-/// Opens a session whose ReplicaSet has the two pods that it wants.
+/// Opens a session whose ReplicaSet has its two desired pods.
 fn with_two_pods() -> Session {
     let mut session = open_for(10);
     let sets = vec![web_wants(2, "4")];
@@ -121,7 +121,7 @@ fn take(session: &mut Session, frames: impl IntoIterator<Item = v1::ReconcileReq
     }
 }
 
-/// Takes the one batch there is: its number and the first name that it creates.
+/// Takes the only batch. Returns its number and the first name that it creates.
 fn create(session: &mut Session) -> (u64, String) {
     let [batch] = &batches(session)[..] else {
         panic!("one batch")
@@ -183,13 +183,13 @@ fn list_older_than_the_last_one_ends_the_session() {
 fn lists_that_do_not_go_back_are_legal() {
     let mut session = with_two_pods();
     let pods = || vec![pod("p1", "2"), pod("p2", "3")];
-    // As old as the last one; without a version; older than the list of the other kind.
+    // The versions: as old as the last list; none; older than the list of the other kind.
     for version in ["4", "", "5"] {
         take(&mut session, list(v1::Kind::Pod, pods(), vec![], version));
     }
     let sets = vec![web_wants(2, "4")];
     take(&mut session, list(v1::Kind::ReplicaSet, vec![], sets, "4"));
-    // One that was not used, since it is older than a write, is no measure.
+    // A list that was not used, since it is older than a write, sets no minimum.
     session.handle_frame(START, deleted(v1::Kind::Pod, "p1", "uid-p1", "10"));
     let (batch, name) = create(&mut session);
     let made = done::Object::Pod(pod(&name, "20"));
@@ -211,7 +211,7 @@ fn list_that_has_begun_is_not_asked_for() {
     let made = done::Object::Pod(pod(&name, "12"));
     session.handle_frame(START, done(batch, made, "12"));
     session.handle_frame(START, end_at(v1::Kind::Pod, 0, "8"));
-    // The shell takes reports after each step, whether frames leave or not.
+    // The shell takes reports after each step, with frames and without.
     while session.poll_report().is_some() {}
     session.handle_frame(START, begin(v1::Kind::Pod));
     assert_eq!(frames(&mut session, START), [""; 0]);

@@ -1,4 +1,4 @@
-//! What is read here is what prost reads.
+//! This reader and prost read the same.
 
 use decree::v1::{done, event, outcome};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn time_of() -> impl Strategy<Value = Timestamp> {
     (any::<i64>(), any::<i32>()).prop_map(|(seconds, nanos)| Timestamp { seconds, nanos })
 }
 
-/// Texts where a place in a trace stands, few of which are valid.
+/// Texts for a trace context, few of which are valid.
 fn traceparents() -> impl Strategy<Value = String> {
     let valid = "00-[0-9a-f]{31}1-[0-9a-f]{15}1-0[0-3]";
     prop_oneof![Just(String::new()), text_of(), valid]
@@ -29,7 +29,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Pods of any texts and numbers, few of which are valid.
+    /// Pods with any texts and numbers, few of which are valid.
     pub(crate) fn pods()(
         texts in proptest::array::uniform5(text_of()),
         labels in proptest::collection::hash_map(text_of(), text_of(), 0..5),
@@ -63,7 +63,7 @@ prop_compose! {
     }
 }
 
-/// Sets some bytes.
+/// Changes of some bytes.
 pub(crate) type Damage = Vec<(prop::sample::Index, u8)>;
 
 pub(crate) fn damage() -> impl Strategy<Value = Damage> {
@@ -80,7 +80,7 @@ pub(crate) fn damaged(mut bytes: Vec<u8>, damage: Damage) -> Vec<u8> {
     bytes
 }
 
-/// Checks what was read of the bytes of a pod, and returns whether prost reads them, too.
+/// Checks a pod that was read from bytes, and returns whether prost reads them, too.
 fn check(bytes: &[u8], read: Option<RawPod<'_>>, labels: &RawLabels<'_>, pod: Option<&v1::Pod>) {
     let Some(read) = read else { return };
     let pod = pod.unwrap_or_else(|| panic!("prost does not read {bytes:?}"));
