@@ -1,8 +1,8 @@
-//! Decisions of a recording, counted by what they ask for.
+//! The decisions of a recording, counted by action.
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 
-/// How many decisions there were, and how many operations they asked for.
+/// The number of decisions, and of their operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
     /// Decisions of any kind: one batch each.

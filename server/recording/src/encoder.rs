@@ -1,4 +1,4 @@
-//! Writes a recording: bytes behind bytes in the caller's buffer.
+//! Writes a recording into the caller's buffer.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ pub use decree::recording::v1::EndReason;
 
 use crate::record::{Poll, Record, Step};
 
-/// The first line of a recording: what it is, and the version of the format.
+/// The first line of a recording: the name and the version of the format.
 pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
-/// The largest frame that a recording takes, in bytes. It bounds what a reader has to hold.
+/// The largest frame of a recording, in bytes. It limits the memory of a reader.
 pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Writes the calls of one session. Each method appends whole records to `out`.
@@ -29,7 +29,7 @@ pub struct Encoder {
 // === impl Encoder ===
 
 impl Encoder {
-    /// Begins the recording of the session that [`Session::open`] makes of the same arguments.
+    /// Begins the recording of the session that [`Session::open`] makes from the same arguments.
     #[must_use]
     pub fn begin(
         now: Now,
@@ -51,7 +51,7 @@ impl Encoder {
         Self { last: now }
     }
 
-    /// Records a frame of the agent, and returns whether it was recorded: one larger than [`FRAME_BYTES_MAX`] is not.
+    /// Records a frame of the agent. Returns whether it was recorded: a frame larger than [`FRAME_BYTES_MAX`] is not.
     pub fn frame(&mut self, now: Now, frame: &IncomingFrame, out: &mut Vec<u8>) -> bool {
         let bytes = frame.as_bytes();
         let fits = bytes.len() <= FRAME_BYTES_MAX;
@@ -76,7 +76,7 @@ impl Encoder {
         self.step(now, Step::Closed(Closed {}), out);
     }
 
-    /// Records that the session was asked for a frame, and its answer. Returns as [`Self::frame`] does.
+    /// Records a request for a frame, and its answer. Returns as [`Self::frame`] does.
     pub fn poll(
         &mut self,
         now: Now,
@@ -113,7 +113,7 @@ impl Encoder {
     }
 }
 
-/// Appends the last record: why the recording ends, and how the session did, if it did.
+/// Appends the last record: why the recording ends, and how the session ended, if it did.
 pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
     let end = End {
         reason: reason.into(),
@@ -128,7 +128,7 @@ pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
     append(&record, out);
 }
 
-/// Returns how a session ended by its own rules, in words; empty where it has not.
+/// Returns how a session ended by its own rules, in words; empty if it has not.
 pub(crate) fn session_end(session: &Session) -> String {
     match session.poll_end() {
         None => String::new(),

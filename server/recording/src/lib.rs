@@ -2,17 +2,17 @@
 //!
 //! # Theory of operation
 //!
-//! A session is a function of its configuration, its id, and the calls that it gets with their times. [`Encoder`] writes all of these
-//! down, and each frame that the session answered. [`Reader`] reads them back from any bytes, and [`Replay`] constructs the same session, makes the
-//! same calls, and returns each [`Difference`] between what was answered then and what is answered by this version.
+//! A session is a function of its configuration, its id, and its calls with their times. [`Encoder`] writes all of these down, and each
+//! frame that the session answered. [`Reader`] reads them back from any bytes. [`Replay`] constructs the same session, makes the same
+//! calls, and returns each [`Difference`] between the recorded answers and the answers of this version.
 //!
 //! The format is `proto/decree/recording/v1`.
 //!
 //! **Invariant:** a recording holds no more than the wire: frames as the contract has them, and times.
-//! **Invariant:** reading takes the memory of one record and of the session, whatever lengths the bytes claim.
-//! **Invariant:** no bytes make a replay panic; what is wrong with them is a [`ReadError`] that says where.
+//! **Invariant:** reading needs the memory of one record and of the session, whatever lengths the bytes claim.
+//! **Invariant:** no bytes make a replay panic; a [`ReadError`] names the fault and its position.
 //!
-//! Deliberately outside: files, threads, and what is printed.
+//! Deliberately outside: files, threads, and printed output.
 
 mod decisions;
 mod encoder;

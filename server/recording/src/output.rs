@@ -1,17 +1,17 @@
 //! The output of a session, and its comparison with a recording.
 //!
-//! Frames are compared by rules and values. Texts for people do not count: a version with other words makes the same decisions. Nor does
-//! it count how batches are divided into frames: a server that paused in long work sent several frames for what another sends in one.
+//! Frames are compared by rules and values. Texts for people do not count: a version with other texts makes the same decisions. The
+//! division of batches into frames does not count either: a server that paused in long work sent several frames instead of one.
 
 use std::collections::VecDeque;
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 
-/// What was decided again, and not been compared yet: batch by batch, and other frames as they are, all without a number.
+/// The output of the replay that is not compared yet: single batches, and other frames unchanged, all without a number.
 #[derive(Debug, Default)]
 pub(crate) struct Output(VecDeque<v1::ReconcileResponse>);
 
-/// What was recorded, and what is sent instead; `None` where nothing was.
+/// A recorded frame, and the frame of this version; `None` if there is none.
 pub(crate) type Pair = (Option<v1::ReconcileResponse>, Option<v1::ReconcileResponse>);
 
 // === impl Output ===
@@ -22,7 +22,7 @@ impl Output {
         self.0.extend(frames.flat_map(taken_apart));
     }
 
-    /// Compares what comes next with a recorded frame. Returns both where they differ.
+    /// Compares the next output with a recorded frame. Returns both if they differ.
     pub(crate) fn compare(&mut self, recorded: v1::ReconcileResponse) -> Option<Pair> {
         let expected = taken_apart(recorded.clone());
         let sent: Vec<_> = self.0.drain(..expected.len().min(self.0.len())).collect();
@@ -33,7 +33,7 @@ impl Output {
         (!is_same).then(|| (Some(recorded), put_together(sequence, sent)))
     }
 
-    /// Returns the first that was not recorded where all has been; nothing is left then.
+    /// Returns the first output that was not recorded, after all recorded frames; nothing is left then.
     pub(crate) fn rest(&mut self) -> Option<Pair> {
         let first = self.0.pop_front();
         self.0.clear();
@@ -85,7 +85,7 @@ fn clear_descriptions(rejection: &mut v1::Rejection) {
     rejection.others.iter_mut().for_each(clear_descriptions);
 }
 
-/// Takes a frame apart into its batches.
+/// Divides a frame into its batches.
 fn taken_apart(frame: v1::ReconcileResponse) -> Vec<v1::ReconcileResponse> {
     let frames = match frame.frame {
         Some(Frame::Batches(v1::Batches { batches })) => {
@@ -105,7 +105,7 @@ fn taken_apart(frame: v1::ReconcileResponse) -> Vec<v1::ReconcileResponse> {
     frames.into_iter().map(unnumbered).collect()
 }
 
-/// Puts batches into one frame of this number.
+/// Combines batches in one frame with this number.
 fn put_together(sequence: u64, sent: Vec<v1::ReconcileResponse>) -> Option<v1::ReconcileResponse> {
     let mut sent = sent.into_iter();
     let mut first = sent.next()?;

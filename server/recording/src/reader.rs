@@ -1,4 +1,4 @@
-//! Reads a recording, of which it believes nothing.
+//! Reads a recording, without trust in its content.
 
 use std::{
     io::{self, Read},
@@ -20,29 +20,29 @@ use crate::{
     record::{Record, Step},
 };
 
-/// The largest record: a frame, and what is around it.
+/// The largest record: a frame, and the fields around it.
 const RECORD_BYTES_MAX: u64 = FRAME_BYTES_MAX as u64 + 1024;
-/// The most bytes of a varint.
+/// The maximum number of bytes of a varint.
 const VARINT_BYTES_MAX: u32 = 10;
 
-/// Why a recording cannot be read. Places are bytes from its beginning.
+/// Why a recording cannot be read. Positions are bytes from its beginning.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The bytes cannot be had.
+    /// The bytes cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The first line is another.
+    /// The first line is not the first line of a recording.
     #[error("is no recording: its first line is not \"decree recording 1\"")]
     Foreign,
-    /// It ends before the session begins.
+    /// The recording ends before the session begins.
     #[error("ends at byte {0}, before its session begins")]
     Empty(u64),
-    /// A record says that it is larger than any.
+    /// A record claims to be larger than the maximum.
     #[error(
         "is damaged: the record at byte {at} claims {claimed} bytes, and at most {RECORD_BYTES_MAX} are possible"
     )]
     TooLarge {
-        /// Where the record begins.
+        /// The position of the record.
         at: u64,
         /// The length that it claims.
         claimed: u64,
@@ -53,33 +53,33 @@ pub enum ReadError {
     /// A record is no message.
     #[error("is damaged: the record at byte {at} cannot be decoded: {source}")]
     Decode {
-        /// Where the record begins.
+        /// The position of the record.
         at: u64,
-        /// What is wrong.
+        /// The fault.
         source: prost::DecodeError,
     },
-    /// A record says nothing.
+    /// A record has no known step.
     #[error("is damaged: the record at byte {0} names no step that this version knows")]
     NoStep(u64),
     /// Something follows the end.
     #[error("is damaged: something follows its end at byte {0}")]
     AfterEnd(u64),
-    /// The header lacks something.
+    /// The header lacks a field.
     #[error("is damaged: its header has no {0}")]
     Header(&'static str),
-    /// The session does not even begin.
+    /// This version refuses the session.
     #[error("its session is refused by this version: {0}")]
     Refused(server_session::Refusal),
 }
 
-/// How a recording ends.
+/// The end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By a mark.
+    /// A mark.
     Marked(EndReason),
-    /// Without one, between two records: the server was killed, or still writes.
+    /// No mark, between two records: the server was killed, or still writes.
     Unmarked,
-    /// In the middle of the record that begins at this byte.
+    /// The middle of the record that begins at this byte.
     Torn(u64),
 }
 
@@ -87,7 +87,7 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Reader<R> {
     bytes: R,
-    /// How many bytes were read.
+    /// The number of bytes read.
     at: u64,
     now: Now,
     ending: Option<Ending>,
@@ -99,17 +99,17 @@ pub(crate) struct Opening {
     pub(crate) config: Config,
     pub(crate) session_id: String,
     pub(crate) hello: v1::ReconcileRequest,
-    /// Whether the server that recorded paused in long work.
+    /// Whether the recording server paused in long work.
     pub(crate) pauses: bool,
 }
 
-/// One step, and when it was.
+/// One step with its time.
 pub(crate) struct TimedStep {
     pub(crate) now: Now,
     pub(crate) step: Step,
-    /// Whether a frame goes on in the next record of one: earlier versions took large frames in parts.
+    /// Whether the next record of a frame continues this one: the recording server took large frames in parts.
     pub(crate) more: bool,
-    /// Where the record begins.
+    /// The position of the record.
     pub(crate) at: u64,
 }
 
@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
         Ok((reader, opening))
     }
 
-    /// Returns the next step, or `None` at the end.
+    /// Returns the next step; `None` at the end.
     pub(crate) fn next_step(&mut self) -> Result<Option<TimedStep>, ReadError> {
         if self.ending.is_some() {
             return Ok(None);
@@ -181,7 +181,7 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// Returns how the recording ended, once all is read.
+    /// Returns the end of the recording, once all records are read.
     pub(crate) fn ending(&self) -> Ending {
         self.ending.clone().unwrap_or(Ending::Unmarked)
     }
@@ -206,7 +206,7 @@ impl<R: Read> Reader<R> {
         };
     }
 
-    /// Reads a length and as many bytes. The memory grows with the bytes that are there, not with the length.
+    /// Reads a length and that number of bytes. The memory grows with the bytes that exist, not with the length.
     fn piece(&mut self) -> Result<Piece, ReadError> {
         let at = self.at;
         let mut length = 0_u64;

@@ -1,11 +1,11 @@
-//! A record as it stands in a file: a `decree.recording.v1.Record` whose frames are bytes. The session reads its frames itself, and what it
-//! would refuse is not decoded before.
+//! A record in a file: a `decree.recording.v1.Record` whose frames are bytes. The session reads its frames itself, so nothing decodes a
+//! frame that the session would refuse.
 
 use bytes::Bytes;
 use decree::recording::v1::{Closed, Drain, End, Timeout};
 use prost::{Message, Oneof};
 
-/// One call of a session; the fields are explained in `recording.proto`.
+/// One call of a session; `recording.proto` explains the fields.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Record {
     #[prost(uint64, tag = "1")]
@@ -18,7 +18,7 @@ pub(crate) struct Record {
     pub(crate) step: Option<Step>,
 }
 
-/// Which call.
+/// The kind of a call.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Step {
     /// A `ReconcileRequest`, or a part of one.
@@ -36,7 +36,7 @@ pub(crate) enum Step {
     End(End),
 }
 
-/// What the session was asked for.
+/// The request for a frame.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Poll {
     /// A `ReconcileResponse`.
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns each step, and what the contract has for it.
+    /// Returns each step with its counterpart in the contract.
     fn steps() -> Vec<(Step, record::Step)> {
         let request = v1::ReconcileRequest {
             sequence: 7,

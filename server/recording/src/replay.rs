@@ -1,4 +1,4 @@
-//! Decides again what was decided, and finds where the two differ.
+//! Decides again on the input of a recording, and finds the differences.
 
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
@@ -15,13 +15,13 @@ use crate::{
     record::{Poll, Step},
 };
 
-/// How many inputs before a difference are kept at most: as many as a session takes before it is asked for work.
+/// The maximum number of inputs that are kept before a difference: as many as a session takes before a request for a frame.
 const INPUTS_MAX: usize = 64;
 
-/// What the session was given before a frame.
+/// An input of the session before a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A frame of the agent; an empty one where its bytes are none.
+    /// A frame of the agent; empty if its bytes are no frame.
     Frame(Now, v1::ReconcileRequest),
     /// Time passed.
     Timeout(Now),
@@ -38,38 +38,38 @@ pub enum Input {
     reason = "one is held at a time, and ends of sessions are the rare case"
 )]
 pub enum Difference {
-    /// Another frame, or one where there was none, or none where there was one. Texts for people do not count.
+    /// Another frame, an additional frame, or a missing frame. Texts for people do not count.
     Frame {
-        /// When it was.
+        /// The time of the frame.
         now: Now,
-        /// What was sent then.
+        /// The recorded frame.
         recorded: Option<v1::ReconcileResponse>,
-        /// What this version sends.
+        /// The frame of this version.
         decided: Option<v1::ReconcileResponse>,
-        /// What came since the session last had something to say, the latest [`Replay::keep_inputs`] of it; empty without that.
+        /// The inputs since the session's last frame, the latest of them with [`Replay::keep_inputs`]; empty without that.
         after: Vec<Input>,
     },
     /// The session ends for another reason.
     End {
-        /// When it was.
+        /// The time of the end.
         now: Now,
-        /// How it ended then; empty if it did not.
+        /// The recorded end; empty if the session did not end.
         recorded: String,
-        /// How it ends here; empty if it does not.
+        /// The end in this version; empty if the session does not end.
         decided: String,
     },
 }
 
-/// What a replay has seen.
+/// The counts of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How many frames of the agent there were, the Hello included.
+    /// The number of frames of the agent, the Hello included.
     pub frames_in: u64,
-    /// How many frames were sent.
+    /// The number of frames to the agent.
     pub frames_out: u64,
     /// The decisions in them.
     pub decisions: Decisions,
-    /// How the recording ends.
+    /// The end of the recording.
     pub ending: Ending,
 }
 
@@ -81,11 +81,11 @@ pub struct Replay<R> {
     server_version: String,
     keep_inputs: bool,
     inputs: VecDeque<Input>,
-    /// The parts of a frame that have come, of which the last has not. Together they are the frame.
+    /// The parts of an incomplete frame so far.
     parts: Vec<u8>,
-    /// Whether something was sent since the latest input.
+    /// Whether the session has sent a frame since the latest input.
     has_sent: bool,
-    /// What was decided and is not compared yet, where the server that recorded paused.
+    /// The output that is not compared yet, if the recording server paused.
     pending: Option<Output>,
     frames_in: u64,
     frames_out: u64,
@@ -125,35 +125,35 @@ impl<R: Read> Replay<R> {
         })
     }
 
-    /// Makes differences name what came before them, at most 64 frames each.
+    /// Makes differences contain their inputs, at most 64 each.
     #[must_use]
     pub fn keep_inputs(mut self) -> Self {
         self.keep_inputs = true;
         self
     }
 
-    /// Returns whose session it is.
+    /// The identity of the session.
     #[must_use]
     pub const fn identity(&self) -> &Arc<SessionIdentity> {
         self.session.identity()
     }
 
-    /// Returns the session as far as it has come, to be asked.
+    /// The session in its current state, for questions.
     #[must_use]
     pub const fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Returns the version of the server that recorded.
+    /// The version of the recording server.
     #[must_use]
     pub fn server_version(&self) -> &str {
         &self.server_version
     }
 
-    /// Goes on to the next difference; `None` is the end of the recording.
+    /// Continues to the next difference; `None` at the end of the recording.
     ///
     /// # Errors
-    /// If the recording is damaged. All before that was compared.
+    /// If the recording is damaged. Everything before the damage was compared.
     pub fn next_difference(&mut self) -> Result<Option<Difference>, ReadError> {
         while let Some(step) = self.reader.next_step()? {
             let difference = self.take(step)?;
@@ -165,7 +165,7 @@ impl<R: Read> Replay<R> {
         Ok(None)
     }
 
-    /// Returns what was seen so far.
+    /// The counts so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {
@@ -215,7 +215,7 @@ impl<R: Read> Replay<R> {
                 self.keep(|| Input::Closed(now));
                 self.session.handle_closed(now);
             }
-            // Amid a frame nothing was decided.
+            // In the middle of a frame, nothing was decided.
             Step::Poll(Poll { frame: None }) if !self.parts.is_empty() => {}
             Step::Poll(Poll { frame }) => {
                 let frame = frame.map(v1::ReconcileResponse::decode).transpose();
@@ -233,7 +233,7 @@ impl<R: Read> Replay<R> {
         Ok(unrecorded)
     }
 
-    /// Gives the session a frame: the parts that have come, and this.
+    /// Gives the session a frame: its earlier parts, and this one.
     fn handle_frame(&mut self, now: Now, mut frame: Bytes) {
         if !self.parts.is_empty() {
             self.parts.extend_from_slice(&frame);
@@ -289,7 +289,7 @@ impl<R: Read> Replay<R> {
 
     fn end(&self, now: Now, recorded: String) -> Option<Difference> {
         let decided = session_end(&self.session);
-        // A recording that ends before its session says nothing of its end.
+        // A recording that ends before its session does not contain the session's end.
         let marked = self.reader.ending() == Ending::Marked(crate::EndReason::Session);
         (marked && !is_same_end(&recorded, &decided)).then_some(Difference::End {
             now,

@@ -1,4 +1,4 @@
-//! A recording made by hand of a real session: whole, torn, tampered with, foreign, and as wild bytes.
+//! A hand-made recording of a real session: whole, torn, modified, of another format, and as random bytes.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ fn replay(bytes: &[u8]) -> Result<(Vec<Difference>, Summary), ReadError> {
     Ok((differences, replay.summary()))
 }
 
-/// Replaces a text by another of the same length wherever it stands.
+/// Replaces a text by another of the same length, everywhere.
 fn tampered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
@@ -183,7 +183,7 @@ fn recording_torn_at_any_byte_replays_up_to_the_tear() {
 
 #[test]
 fn tampered_frame_is_found_with_what_came_before_it() {
-    // Another uid gives the pods other names.
+    // With another UID, the pods get other names.
     let bytes = tampered(&recording(), "uid-of-web", "uid-of-wet");
     let (differences, _) = replay(&bytes).expect("it can be read");
     let [
@@ -227,7 +227,6 @@ fn ends_of_sessions_are_compared_by_their_reasons() {
     assert!(!is_same_end(ended, "") && is_same_end("", ""));
 }
 
-/// Changes the reasons of all batches of a recording.
 fn changed(bytes: &[u8], change: impl Fn(&mut v1::Reason)) -> Vec<u8> {
     let mut rest = &bytes[MAGIC.len()..];
     let header = Header::decode_length_delimited(&mut rest).expect("a header");
@@ -323,7 +322,7 @@ fn frame_that_is_too_large_leaves_no_trace() {
     assert!(out == before, "{} bytes more", out.len() - before.len());
 }
 
-/// Writes a recording as a server does that takes lists object by object and pauses after each batch. `leaves` says which batches it sends.
+/// Writes the recording of a server that takes lists object by object and pauses after each batch. `leaves` says which batches it sends.
 fn paused(bytes: &[u8], leaves: impl Fn(u64) -> bool) -> Vec<u8> {
     let mut rest = &bytes[MAGIC.len()..];
     let mut header = Header::decode_length_delimited(&mut rest).expect("a header");
