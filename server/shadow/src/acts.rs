@@ -1,4 +1,4 @@
-//! What the other controller did with the pods of a ReplicaSet and is not judged yet.
+//! The acts of the other controller on the pods of a ReplicaSet that are not judged yet.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,35 +11,35 @@ use crate::{
     search::{Gone, Search, Verdict},
 };
 
-/// How many pods a difference names.
+/// The maximum number of pods that a difference names.
 const NAMES_MAX: usize = 5;
-/// How many pods that went wait to be judged. Where more go, the others are not compared.
+/// The maximum number of deleted pods that wait for judgement. Further pods are not compared.
 const GONE_MAX: usize = 1_000;
-/// How many changes of owner are looked at again.
+/// The maximum number of changes of owner that are judged again.
 const DOUBTFUL_MAX: usize = 100;
-/// What a pod takes in memory that is kept.
+/// The memory of a kept pod, in bytes.
 const POD_BYTES: usize = 200;
 
-/// The acts, and what is left of them after each judgement: what no view explains waits for streams that are late.
+/// The acts, and the rest of them after each judgement: acts that no view explains wait for late streams.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acts {
     made: Option<Made>,
-    /// When the first and the last of the pods were made that were made one soon after the other: they can have been decided at once.
+    /// When the first and the last pod of a quick succession were created: one decision can have created them.
     run: Option<(Timestamp, Timestamp)>,
     gone: Vec<Gone>,
     claims: Option<Claims>,
 }
 
-/// Pods that were made.
+/// Created pods.
 #[derive(Clone, Copy, Debug)]
 struct Made {
-    /// When the first was that is not judged.
+    /// When the first pod that is not judged was created.
     since: Timestamp,
-    /// The most that were active just after one was made.
+    /// The maximum number of active pods just after a creation.
     most: i32,
-    /// When that was.
+    /// The time of that maximum.
     at: Timestamp,
-    /// Whether a view that wants so many was looked for in vain.
+    /// Whether a search for a view with this number of desired pods has failed.
     tried: bool,
 }
 
@@ -47,19 +47,19 @@ struct Made {
 #[derive(Clone, Debug)]
 struct Claims {
     since: Timestamp,
-    /// Those for which no reason could be seen then.
+    /// The pods whose change had no visible reason.
     doubtful: BTreeMap<Uid, Doubtful>,
 }
 
-/// A pod that changed owner without a reason that could be seen.
+/// A pod that changed owner without a visible reason.
 #[derive(Clone, Debug)]
 pub(super) struct Doubtful {
     pub(super) name: Arc<str>,
-    /// Whether it was adopted by a ReplicaSet that does not select it, not even by the labels that it had then.
+    /// Whether a ReplicaSet has adopted it that does not select it, not even by its labels at that time.
     pub(super) is_stranger: bool,
 }
 
-/// Where judgements find what they need, and leave what comes of them.
+/// The input of judgements, and their results.
 #[derive(Debug)]
 pub(super) struct Judge<'a> {
     pub(super) now: Timestamp,
@@ -75,7 +75,7 @@ pub(super) struct Judge<'a> {
 // === impl Acts ===
 
 impl Acts {
-    /// Notes that a pod was made, and how many are active with it.
+    /// Adds a created pod, and the number of active pods with it.
     pub(super) fn make(&mut self, now: Timestamp, active: i32) {
         let run = self
             .run
@@ -92,14 +92,13 @@ impl Acts {
         }
     }
 
-    /// Notes a pod that was deleted.
     pub(super) fn go(&mut self, gone: Gone) {
         if self.gone.len() < GONE_MAX {
             self.gone.push(gone);
         }
     }
 
-    /// Notes a change of owner; one that was not due is doubtful.
+    /// Adds a change of owner; a change that was not due is doubtful.
     pub(super) fn claim(&mut self, now: Timestamp, doubtful: Option<(Uid, Doubtful)>) {
         let claims = self.claims.get_or_insert_with(|| Claims {
             since: now,
@@ -110,7 +109,6 @@ impl Acts {
         }
     }
 
-    /// Returns when they are to be judged next.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let made = self.made.as_ref().map(Made::due);
         let claims = self
@@ -121,13 +119,12 @@ impl Acts {
         [made, claims, gone].into_iter().flatten().min()
     }
 
-    /// Returns about how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
         let doubtful = self.claims.as_ref().map_or(0, |it| it.doubtful.len());
         (self.gone.len() + doubtful) * POD_BYTES
     }
 
-    /// Judges what is due. Returns when to look again at what no view explains yet.
+    /// Judges the acts that are due. Returns when to judge the unexplained acts again.
     pub(super) fn judge(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let made = self.judge_made(judge, set);
         self.judge_gone(judge, set);
@@ -136,14 +133,14 @@ impl Acts {
         [made, claims, gone].into_iter().flatten().min()
     }
 
-    /// Judges whether more pods were made than any view wants.
+    /// Judges whether more pods were created than any view desires.
     fn judge_made(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let made = self.made.as_mut()?;
         if judge.now < made.due() {
             return Some(made.due());
         }
         let Some(left) = judge.looks.checked_sub(judge.past.len()) else {
-            // Whatever the events have not paid for is not compared.
+            // Acts that the events have not paid for are not compared.
             self.made = None;
             return None;
         };
@@ -169,7 +166,7 @@ impl Acts {
         None
     }
 
-    /// Judges whether the pods that went are those that some view chooses.
+    /// Judges whether some view chooses the deleted pods.
     fn judge_gone(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) {
         let now = judge.now;
         let (due, mut rest): (Vec<_>, Vec<_>) =
@@ -183,7 +180,7 @@ impl Acts {
         self.gone = rest;
     }
 
-    /// Looks again at changes of owner that nothing had called for: what is so still is a difference.
+    /// Judges the changes of owner without a reason again: the owners that are still wrong are differences.
     fn judge_claims(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let claims = self.claims.as_ref()?;
         if judge.now < claims.since.plus(SETTLED) {
@@ -206,7 +203,6 @@ impl Acts {
 // === impl Made ===
 
 impl Made {
-    /// Returns when a view is looked for next.
     fn due(&self) -> Timestamp {
         if self.tried {
             self.at.plus(LATE)
@@ -219,7 +215,7 @@ impl Made {
 // === impl Claims ===
 
 impl Claims {
-    /// Returns what is to be done with the doubtful pods whose owner is not what their labels call for.
+    /// Returns the corrections for the doubtful pods whose owner contradicts their labels.
     fn still_wrong(&self, controller: &Controller, set: &KnownSet<'_>) -> Vec<String> {
         let key = &set.object().key;
         let Ok(selector) = &set.object().selector else {
@@ -230,7 +226,7 @@ impl Claims {
             let pod = controller.inspect().pod(&key.namespace, name);
             let pod = pod.filter(|pod| pod.uid == *uid && pod.state.is_active());
             let Some(pod) = pod else {
-                // One too many is often deleted at once, and then there is nobody to release it.
+                // A surplus pod is often deleted at once, and then there is no pod to release.
                 return is_stranger.then(|| format!("leave {name} alone"));
             };
             let selected = selector.matches(&pod.labels);
@@ -251,7 +247,7 @@ impl Claims {
 // === impl Judge ===
 
 impl Judge<'_> {
-    /// Counts what a search has found, and tells of what stays unexplained. Returns what is to be looked at again.
+    /// Counts the results of a search, and reports the pods that stay unexplained. Returns the pods to search for again.
     fn sort_out(
         &mut self,
         set: &KnownSet<'_>,
@@ -266,7 +262,7 @@ impl Judge<'_> {
                     again.push(Gone { tried, ..gone });
                 }
                 Verdict::ByOthers => self.deleted_by_others += 1,
-                // Whatever the events have not paid for is not compared.
+                // Acts that the events have not paid for are not compared.
                 Verdict::Unknown => {}
                 Verdict::Unexplained(surplus) => strange.push((gone, surplus)),
             }
@@ -282,7 +278,7 @@ impl Judge<'_> {
         again
     }
 
-    /// Returns the difference that pods are which no view explains.
+    /// Returns the difference for pods that no view explains.
     fn strange(&mut self, set: &KnownSet<'_>, strange: &[(Gone, usize)]) -> Finding {
         let (first, surplus) = &strange[0];
         let view = Search::view_before(self.past, set, (first.number, first.at));
@@ -298,7 +294,7 @@ impl Judge<'_> {
             .unzip();
         let gone: Vec<_> = strange.iter().map(|(it, _)| it.name.to_string()).collect();
         let departure = self.allowance.take().then_some(Departure::DeletedByOthers);
-        // Where none of those that were chosen stays, others went beside them.
+        // If all chosen pods are deleted, others were deleted with them.
         let (subject, decided) = if whys.is_empty() {
             (Subject::Count, "delete no more pods".to_owned())
         } else {
@@ -317,7 +313,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the departure that explains what is not done in a namespace that ends.
+    /// Returns the departure that explains missing acts in a namespace that is being deleted.
     pub(super) fn namespace_ending(&mut self, set: &KnownSet<'_>) -> Option<Departure> {
         let namespace = &set.object().key.namespace;
         let ends = self
@@ -327,14 +323,12 @@ impl Judge<'_> {
         ends.then_some(Departure::NamespaceEnding)
     }
 
-    /// Counts a difference and keeps it.
     pub(super) fn find(&mut self, finding: Finding) {
         self.agreements.differ(&finding);
         self.findings.push(finding);
     }
 }
 
-/// Lists the first of many names.
 fn listed(names: &[String]) -> String {
     let shown = names[..names.len().min(NAMES_MAX)].join(", ");
     match names.len().checked_sub(NAMES_MAX) {

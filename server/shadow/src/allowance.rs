@@ -1,14 +1,14 @@
-//! How many deletions may be somebody else's.
+//! The number of deletions that count as deletions by others.
 
-/// How many deletions are believed to be somebody else's before any was compared.
+/// How many deletions count as deletions by others before any comparison.
 const FIRST: u32 = 1;
-/// How many are believed at most.
+/// The maximum number of such deletions.
 const MOST: u32 = 3;
-/// How many choices of victims that agree pay for one.
+/// How many correct choices of victims allow one more such deletion.
 const PRICE: u32 = 100;
 
-/// Who deletes a pod is not to be seen. A person who deletes one amid a scale-down looks like a controller that chose it; but people do so
-/// rarely, and a controller that chooses wrongly does so again. So a few are believed.
+/// The stream does not show who deletes a pod. A person who deletes one during a scale-down looks like a controller that chose it. People
+/// do so rarely, and a controller that chooses wrongly does so again. So a few such deletions count as deletions by others.
 #[derive(Clone, Debug)]
 pub(super) struct Allowance {
     left: u32,
@@ -27,7 +27,6 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Notes a choice that agrees.
     pub(super) fn agree(&mut self) {
         self.paid += 1;
         if self.paid >= PRICE {
@@ -36,7 +35,7 @@ impl Allowance {
         }
     }
 
-    /// Returns whether one more is believed.
+    /// Returns whether one more deletion counts as a deletion by others, and uses it up.
     pub(super) fn take(&mut self) -> bool {
         let left = self.left.checked_sub(1);
         self.left = left.unwrap_or(0);

@@ -1,30 +1,30 @@
-//! What may differ, how long it may, and how often it did.
+//! The subjects of differences, their time limits and their counts.
 
 use server_core::{Key, Span};
 
-/// How long the acts of the other controller are gathered before they are judged.
+/// How long the acts of the other controller are gathered before a judgement.
 pub const SETTLED: Span = Span::seconds(1);
 /// How long an act waits for a view that explains it: longer than one stream lags behind the other.
 pub const LATE: Span = Span::seconds(10);
-/// How late the other controller or the server may see what the other one sees.
+/// How late the other controller or the server may see the events of the other one.
 pub const LAG: Span = Span::seconds(5);
-/// How long it may take until all that was decided at once is done.
+/// How long all acts of one decision may take.
 pub const REACH: Span = Span::seconds(20);
-/// How long a status may be another than the pods call for.
+/// How long a status may differ from the pods.
 pub const STATUS_MAX: Span = Span::seconds(30);
-/// How long what is decided may stay undone.
+/// How long a decision may stay undone.
 pub const PENDING_MAX: Span = Span::seconds(30);
 
-/// What differs.
+/// The subject of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// How many pods are made or go.
+    /// The number of created or deleted pods.
     Count,
-    /// Which pods go.
+    /// The choice of victims.
     Victims,
     /// The status.
     Status,
-    /// Which pods are adopted and released.
+    /// The adoption and release of pods.
     Adoption,
 }
 
@@ -33,51 +33,52 @@ pub enum Subject {
 pub enum Departure {
     /// The condition ReplicaFailure mirrors the latest attempt here (docs/architecture.md).
     ReplicaFailure,
-    /// In a namespace that ends the other controller gives up; here the ReplicaSet waits for its next event (docs/architecture.md).
+    /// In a namespace that is being deleted, the other controller gives up; here the ReplicaSet waits for its next event
+    /// (docs/architecture.md).
     NamespaceEnding,
-    /// Somebody else deleted pods amid a scale-down, as far as can be seen. Only a few are explained by this.
+    /// Others seem to have deleted pods during a scale-down. This explains only a few differences.
     DeletedByOthers,
 }
 
-/// One thing that the other controller did in another way.
+/// One act in which the other controller differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The ReplicaSet.
     pub key: Key,
-    /// What differs, and why it may.
+    /// The difference, and its explanation.
     pub finding: Finding,
 }
 
-/// What differs in a ReplicaSet.
+/// A difference in a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What differs.
+    /// The subject.
     pub subject: Subject,
-    /// What was decided here.
+    /// The decision of the server.
     pub decided: Side,
-    /// What was done there.
+    /// The act of the other controller.
     pub done: Side,
-    /// Why it may differ, where that is known.
+    /// The explanation, if there is one.
     pub departure: Option<Departure>,
 }
 
 /// One side of a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// What it is, for people.
+    /// A text for people.
     pub text: String,
-    /// The names of the pods that it concerns, a few of many.
+    /// The names of its pods, a few of many.
     pub pods: Vec<String>,
 }
 
-/// How often something was compared, and what came of it.
+/// The comparisons of one subject, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// How often it was compared.
+    /// The number of comparisons.
     pub compared: u64,
-    /// How often it differed and that is explained.
+    /// The number of explained differences.
     pub explained: u64,
-    /// How often it differed and nothing explains it.
+    /// The number of unexplained differences.
     pub unexplained: u64,
 }
 
@@ -95,7 +96,7 @@ impl Subject {
 // === impl Finding ===
 
 impl Finding {
-    /// Returns a difference that only texts describe and nothing explains.
+    /// Returns an unexplained difference that only texts describe.
     pub(crate) fn new(
         subject: Subject,
         decided: impl Into<String>,
@@ -113,7 +114,6 @@ impl Finding {
         }
     }
 
-    /// Returns the same with what explains it.
     pub(crate) fn because(self, departure: Option<Departure>) -> Self {
         Self { departure, ..self }
     }
@@ -122,24 +122,22 @@ impl Finding {
 // === impl Agreements ===
 
 impl Agreements {
-    /// Returns the agreement on a subject.
+    /// The agreement on a subject.
     #[must_use]
     pub const fn of(&self, subject: Subject) -> Agreement {
         self.0[subject as usize]
     }
 
-    /// Returns how often anything was compared.
+    /// The number of comparisons of all subjects.
     #[must_use]
     pub fn compared(&self) -> u64 {
         self.0.iter().map(|agreement| agreement.compared).sum()
     }
 
-    /// Counts a comparison that found no difference.
     pub(crate) const fn agree(&mut self, subject: Subject) {
         self.0[subject as usize].compared += 1;
     }
 
-    /// Counts a comparison that found a difference.
     pub(crate) fn differ(&mut self, finding: &Finding) {
         let agreement = &mut self.0[finding.subject as usize];
         agreement.compared += 1;

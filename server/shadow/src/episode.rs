@@ -1,4 +1,4 @@
-//! What happens to one ReplicaSet until it comes to rest, and the judgement.
+//! The acts on one ReplicaSet until it comes to rest, and their judgement.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::{
     difference::{Departure, Finding, PENDING_MAX, SETTLED, STATUS_MAX, Subject},
 };
 
-/// What a status that is waited with takes in memory, beside the words of its conditions.
+/// The memory of a pending status in bytes, without the texts of its conditions.
 const STATUS_BYTES: usize = 1_000;
-/// What an episode takes, beside what is in it.
+/// The memory of an episode in bytes, without its content.
 const EPISODE_BYTES: usize = 700;
 
 #[derive(Clone, Debug)]
 pub(super) struct Episode {
-    /// When something was made or removed last.
+    /// The time of the last creation or removal.
     pub(super) changed: Timestamp,
-    /// When it is judged next.
+    /// The time of the next judgement.
     pub(super) due: Timestamp,
     pub(super) acts: Acts,
-    /// Since when something is due, and whether it was reported.
+    /// Since when an act is due, and whether that was reported.
     pending: Option<(Timestamp, Reported)>,
-    /// The status that is due, the one that is there, since when both are so, and whether it was reported.
+    /// The status that is due, the current one, since when both are so, and whether that was reported.
     status: Option<(Status, Status, Timestamp, Reported)>,
     status_bytes: usize,
 }
@@ -49,31 +49,30 @@ impl Episode {
         }
     }
 
-    /// Returns about how many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         EPISODE_BYTES + self.acts.bytes() + self.status_bytes
     }
 
-    /// Returns when it is to be judged after something has happened to it.
+    /// Returns when to judge it after an event.
     pub(super) fn next_due(&self) -> Timestamp {
         let settled = self.changed.plus(SETTLED);
         self.acts.due().map_or(settled, |due| due.min(settled))
     }
 
-    /// Waits with a status that is due, and the one that is there.
+    /// Waits for a status that is due; `there` is the current one.
     fn wait_with(&mut self, due: Status, there: Status, since: Timestamp, reported: Reported) {
         self.status_bytes = STATUS_BYTES + words(&due) + words(&there);
         self.status = Some((due, there, since, reported));
     }
 
-    /// Judges what was done, and what is at rest. Returns when to look again; `None` ends the episode.
+    /// Judges the acts, and the state at rest. Returns when to judge again; `None` ends the episode.
     pub(super) fn judge(&mut self, judge: &mut Judge<'_>, key: &Key) -> Option<Timestamp> {
         let set = &judge.controller.inspect().replica_set(key)?;
         if set.object().deleting || set.object().selector.is_err() {
             return None;
         }
         let acts = self.acts.judge(judge, set);
-        // What was done wrongly is not told again as not done.
+        // A wrong act is not reported again as a missing act.
         let mut told = judge.findings.iter().map(|finding| finding.subject);
         if told.any(|subject| subject == Subject::Adoption) {
             self.pending = Some((judge.now, Reported::Yes));
@@ -82,7 +81,7 @@ impl Episode {
         acts.into_iter().chain(rest).min()
     }
 
-    /// Judges whether what is due was done, and what the status says, once nothing has happened for a while.
+    /// Judges whether due acts were done, and the status, once nothing has happened for a while.
     fn judge_rest(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let now = judge.now;
         let settled = self.changed.plus(SETTLED);
@@ -107,7 +106,7 @@ impl Episode {
         self.judge_status(judge, set)
     }
 
-    /// Waits with a status that differs until it has stood for long enough.
+    /// Waits until a status that differs has lasted long enough.
     fn judge_status(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let now = judge.now;
         let known = self.status.take();
@@ -140,7 +139,7 @@ impl Episode {
     }
 }
 
-/// Returns what is left for the other controller to do with the pods. Claims come first: what they change counts.
+/// Returns the next act on the pods that the other controller has to do. Claims come first, as they change the counts.
 fn pending(set: &KnownSet<'_>) -> Option<(Subject, String)> {
     let claim = |verb: &str, name: &Arc<str>| (Subject::Adoption, format!("{verb} {name}"));
     let adopt = set.first_to_adopt().map(|name| claim("adopt", name));
@@ -152,13 +151,12 @@ fn pending(set: &KnownSet<'_>) -> Option<(Subject, String)> {
     })
 }
 
-/// Returns whether the other controller says that it tried in vain.
 fn has_failed(set: &KnownSet<'_>) -> bool {
     let mut conditions = set.object().status.conditions.iter();
     conditions.any(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")
 }
 
-/// Returns how many bytes the words of a status take.
+/// Returns the size in bytes of the texts of a status.
 fn words(status: &Status) -> usize {
     let conditions = status.conditions.iter();
     let bytes = conditions.map(|condition| {

@@ -1,11 +1,11 @@
-//! Compares what is decided with what another controller does (mode shadow): the same stream shows both.
+//! Compares decisions with the acts of another controller (shadow mode): the same stream shows both.
 //!
 //! # Theory of operation
-//! Both controllers look at one cluster, neither at the same moment: the other acts on a view of its own, in steps, and its acts come
-//! back on two streams that have no common order. So the question is never what the server would do now. It is whether *any* view that the
-//! other controller can have had explains what it did: any cut of the two streams that is no more than [`LAG`] late, at any moment since, as
-//! the age classes of young pods change with time. A controller sees what it has written before it decides again, so such a view holds
-//! every pod that was made before, and what has gone since was decided at once, within [`REACH`].
+//! Both controllers look at one cluster, but not at the same moment. The other one acts on its own view, in steps, and its acts come back
+//! on two streams without a common order. So the question is never what the server would do now. The question is whether *any* possible
+//! view of the other controller explains its acts. Such a view is a cut of the two streams that is at most [`LAG`] late, at any moment
+//! since, as the age classes of young pods change with time. A controller sees its writes before it decides again. So such a view holds
+//! every pod that was created before, and one decision deleted all pods that have gone since, within [`REACH`].
 //!
 //! ```text
 //! pod made, going, changed; other replicas ─▶ Past (what can be taken back) ─┐
@@ -15,19 +15,20 @@
 //! ```
 //! | subject | differs if |
 //! | --- | --- |
-//! | count | more pods are made than any view wants; what is due is not done; more go than were too many |
-//! | victims | a pod goes that no view chooses, and one that was chosen stays |
-//! | status | the status that the pods call for is not the one that is written |
+//! | count | more pods are created than any view desires; a due act is not done; more pods are deleted than were surplus |
+//! | victims | a pod is deleted that no view chooses, and a chosen pod stays |
+//! | status | the written status is not the status that the pods call for |
 //! | adoption | a pod changes owner for no reason; or a change that is due is not done |
 //!
-//! Where upstream's order of deletion leaves open which of several pods goes, each of them is explained, but not more than go.
+//! If upstream's order of deletion leaves open which of several pods is deleted, each of them is explained, but only the number that are
+//! deleted.
 //!
-//! **Invariant:** what is only late is no difference: each is told when its time is over, and once.
-//! **Invariant:** each difference is one of the comparisons that are counted.
-//! **Invariant:** how much is looked at is bounded by the events that have come. What they have not paid for is not compared.
+//! **Invariant:** a late act is no difference. Each difference is reported once, when its time is over.
+//! **Invariant:** each difference is one of the counted comparisons.
+//! **Invariant:** the number of events limits the work. Acts that the events have not paid for are not compared.
 //!
-//! Deliberately outside: who did it. A pod that somebody deletes while there are not too many is counted as deleted by others; of those that
-//! go amid a scale-down, a few are believed to be.
+//! Deliberately outside: who acted. A pod that is deleted without a surplus counts as deleted by others; of the pods that are deleted
+//! during a scale-down, a few do.
 
 mod acts;
 mod allowance;

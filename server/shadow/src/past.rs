@@ -1,4 +1,4 @@
-//! What happened of late to the ReplicaSets under one owner and to their pods, so that it can be taken back one by one.
+//! The recent changes of the ReplicaSets under one owner and of their pods, which a search undoes one by one.
 
 use std::collections::VecDeque;
 
@@ -6,50 +6,49 @@ use server_core::{Replica, Span, Timestamp, Uid};
 
 use crate::difference::{LAG, LATE, REACH};
 
-/// How many changes are kept. Where more come within the reach of a view, some views are missing.
+/// The maximum number of kept changes. If more come within the reach of a view, some views are missing.
 const CHANGES_MAX: usize = 4_096;
-/// What a change takes in memory, with the names that it may be the last to hold.
+/// The memory of a change in bytes, with the names that it may be the last to hold.
 const CHANGE_BYTES: usize = 600;
 
-/// The changes of a while, the oldest first.
+/// Recent changes, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Past {
     changes: VecDeque<Change>,
-    /// The number of the first change that is kept.
+    /// The number of the first kept change.
     first: u64,
-    /// When the latest change was that had to make room.
+    /// The time of the latest change that was dropped to make room.
     lost: Option<Timestamp>,
 }
 
-/// How many replicas a ReplicaSet wanted, from when and until when, the latest first.
+/// The numbers of desired replicas of a ReplicaSet, each with its beginning and end, the latest first.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers(Vec<(i32, Timestamp, Timestamp)>);
 
 /// A change of one ReplicaSet.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// When it was seen.
+    /// When the server saw it.
     pub(super) at: Timestamp,
-    /// The ReplicaSet.
     pub(super) set: Uid,
     pub(super) what: What,
 }
 
-/// What changed, and how to take it back.
+/// A change, and how to undo it.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    /// One of its replicas came, changed or went.
+    /// A replica was added, changed or removed.
     Pod(Box<PodChange>),
-    /// Other replicas were wanted: so many before.
+    /// The number of desired replicas changed; holds the number before.
     Wanted(i32),
 }
 
-/// A replica before and after a change; one of the two is there.
+/// A replica before and after a change; one of the two exists.
 #[derive(Clone, Debug)]
 pub(super) struct PodChange {
     pub(super) before: Option<Replica>,
     pub(super) after: Option<Replica>,
-    /// Whether the pod was not there before at all.
+    /// Whether the pod did not exist before.
     pub(super) is_made: bool,
 }
 
@@ -67,7 +66,7 @@ impl Past {
         self.first + self.changes.len() as u64 - 1
     }
 
-    /// Forgets what no act that is still to be judged can rest on.
+    /// Forgets changes that no pending judgement can use.
     pub(super) fn forget(&mut self, now: Timestamp) {
         let from = now.plus(Span(-REACH.0 - LATE.0 - LATE.0));
         while self.changes.front().is_some_and(|change| change.at < from) {
@@ -76,7 +75,6 @@ impl Past {
         }
     }
 
-    /// Returns when the oldest change was.
     pub(super) fn begins(&self) -> Option<Timestamp> {
         self.changes.front().map(|change| change.at)
     }
@@ -93,13 +91,13 @@ impl Past {
         numbered.take_while(move |(_, change)| change.at >= from)
     }
 
-    /// Returns when the change before one was.
+    /// Returns the time of the change before this one.
     pub(super) fn before(&self, number: u64) -> Option<Timestamp> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some(self.changes.get(at.checked_sub(1)?)?.at)
     }
 
-    /// Returns the numbers of replicas that a ReplicaSet has wanted, where `current` are wanted now.
+    /// Returns the numbers of desired replicas of a ReplicaSet; `current` is the latest.
     pub(super) fn numbers(&self, set: &Uid, current: i32) -> Numbers {
         let changes = self.changes.iter().rev().filter(|it| it.set == *set);
         let (mut number, mut until, mut stood) = (current, Timestamp(i64::MAX), Vec::new());
@@ -113,12 +111,10 @@ impl Past {
         Numbers(stood)
     }
 
-    /// Returns about how many bytes are held.
     pub(super) fn bytes(&self) -> usize {
         CHANGE_BYTES * (1 + self.changes.len())
     }
 
-    /// Returns how many changes are kept.
     pub(super) fn len(&self) -> usize {
         self.changes.len()
     }
@@ -127,7 +123,7 @@ impl Past {
 // === impl Numbers ===
 
 impl Numbers {
-    /// Returns the fewest and the most that were wanted at some moment from `from` to `to`.
+    /// Returns the fewest and the most desired replicas at some moment from `from` to `to`.
     pub(super) fn between(&self, from: Timestamp, to: Timestamp) -> (i32, i32) {
         let stood = self.0.iter();
         let stood = stood.filter(|(_, since, until)| *since <= to && *until >= from);
@@ -137,8 +133,8 @@ impl Numbers {
         })
     }
 
-    /// Returns the fewest and the most that the other controller can have taken to be wanted when it decided on what was seen at a time:
-    /// either stream may be late.
+    /// Returns the fewest and the most desired replicas that the other controller can have known when it decided on an event seen `at` this
+    /// time: either stream may be late.
     pub(super) fn around(&self, at: Timestamp) -> (i32, i32) {
         self.between(at.plus(Span(-LAG.0)), at.plus(LAG))
     }

@@ -1,4 +1,4 @@
-//! Looks for a view that explains why pods were deleted.
+//! Searches for a view that explains why pods were deleted.
 
 use std::sync::Arc;
 
@@ -10,43 +10,42 @@ use crate::{
     view::{Taken, View},
 };
 
-/// How much earlier than here the other controller may see a change, and how much its clock may differ.
+/// How much earlier than the server the other controller may see a change, and how much its clock may differ.
 const SKEW: Span = Span::seconds(2);
 
-/// A pod that was deleted and is to be explained.
+/// A deleted pod to explain.
 #[derive(Clone, Debug)]
 pub(super) struct Gone {
-    /// The number of the change.
     pub(super) number: u64,
-    /// When it was seen.
+    /// When the server saw the deletion.
     pub(super) at: Timestamp,
     pub(super) uid: CompactUid,
     pub(super) name: Arc<str>,
-    /// Whether it was looked for in vain.
+    /// Whether a search has failed.
     pub(super) tried: bool,
 }
 
-/// What a search has found of a pod.
+/// The result of a search for one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// A view explains it.
     Explained,
-    /// No view does, and there were so many pods too many just before it went, or a moment earlier if there were none.
+    /// No view explains it. Holds the number of surplus pods just before its deletion, or a moment earlier if there were none.
     Unexplained(usize),
-    /// Somebody else deleted it: there were not too many pods.
+    /// A client other than the controller deleted it: there were no surplus pods.
     ByOthers,
-    /// Not all views could be looked at.
+    /// Not all views could be examined.
     Unknown,
 }
 
-/// How thoroughly is looked.
+/// The depth of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
-    /// At the view before the first of the pods went, from which all were chosen if they went together.
+    /// At the view before the first deletion, from which all pods were chosen if one decision deleted them.
     First,
-    /// At each view, at the moment at which the pod went.
+    /// At each view, at the moment of the deletion.
     Views,
-    /// At each view and each moment at which the order may have been another.
+    /// At each view, and at each moment at which the order may have been different.
     Moments,
 }
 
@@ -58,45 +57,44 @@ pub(super) struct Search<'a> {
     now: Timestamp,
     numbers: Numbers,
     suspects: Vec<Suspect<'a>>,
-    /// How many pods may still be looked at.
+    /// How many pods may still be examined.
     looks: &'a mut usize,
 }
 
 #[derive(Debug)]
 struct Suspect<'a> {
     gone: &'a Gone,
-    /// How many pods there were too many just before it went.
+    /// The number of surplus pods just before its deletion.
     surplus: i64,
-    /// Whether there were any too many then, or a moment earlier.
+    /// Whether there were surplus pods then, or a moment earlier.
     is_amid_scale_down: bool,
-    /// How many replicas have been taken away since.
+    /// The number of replicas removed since.
     later: usize,
     is_explained: bool,
 }
 
-/// How far a walk is.
+/// The position of a walk.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// The number of the change that was taken back last.
+    /// The number of the last undone change.
     number: u64,
-    /// When the one before it was: since then the view was there.
+    /// The time of the change before it: the view exists since then.
     begun: Timestamp,
-    /// How many replicas were deleted since.
+    /// The number of replicas deleted since.
     taken: usize,
-    /// When the first of them was seen to go.
+    /// When the server saw the first of these deletions.
     first_taken: Timestamp,
-    /// The last change that the other controller must have seen: it sees what it made before it decides again.
+    /// The last change that the other controller must have seen: it sees the pods that it created before it decides again.
     seen: u64,
 }
 
-/// More was to be looked at than events have paid for.
+/// The search needs more looks than events have paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TooMuch;
 
 // === impl Gone ===
 
 impl Gone {
-    /// Returns when it is looked for next.
     pub(super) fn due(&self) -> Timestamp {
         self.at.plus(if self.tried { LATE } else { SETTLED })
     }
@@ -130,7 +128,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns what is found of each pod, in their order.
+    /// Returns the verdict on each pod, in their order.
     pub(super) fn run(mut self) -> Vec<Verdict> {
         let is_whole = self.look_everywhere().is_ok() && self.past.is_whole_since(self.begin());
         let verdicts = self.suspects.iter().map(|it| it.verdict(is_whole));
@@ -151,13 +149,13 @@ impl<'a> Search<'a> {
         self.suspects.iter().all(|it| it.is_explained)
     }
 
-    /// Returns when the oldest view began.
+    /// Returns the beginning of the oldest view.
     fn begin(&self) -> Timestamp {
         let earliest = self.suspects.iter().map(|it| it.gone.at).min();
         earliest.unwrap_or(self.now).plus(Span(-REACH.0))
     }
 
-    /// Takes back one change after the other, and looks at the views between them.
+    /// Undoes one change after the other, and examines the views between them.
     fn walk(&mut self, depth: Depth) -> Result<(), TooMuch> {
         let open = self.suspects.iter().filter(|it| !it.is_explained);
         let Some(first) = open.map(|it| it.gone.number).min() else {
@@ -177,7 +175,7 @@ impl<'a> Search<'a> {
         for (number, change) in past.back_to(from) {
             self.spend(1)?;
             let taken = view.take_back(change);
-            // They went in the order of their numbers.
+            // The pods were deleted in the order of their numbers.
             let last = passed.checked_sub(1).map(|last| &mut self.suspects[last]);
             if let Some(last) = last.filter(|last| last.gone.number == number) {
                 last.later = cut.taken;
@@ -201,7 +199,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Explains that a pod goes that was adopted just before: whoever adopted it chose on a state of it that was not watched.
+    /// Explains the deletion of a pod that was adopted just before: the controller that adopted it saw a state of the pod that was not
+    /// watched.
     fn excuse(&mut self, uid: &CompactUid, adopted: Timestamp) {
         for suspect in &mut self.suspects {
             let is_soon = suspect.gone.at <= adopted.plus(LAG);
@@ -216,7 +215,7 @@ impl<'a> Search<'a> {
         Ok(View::of(&self.set))
     }
 
-    /// Looks whether a view explains what is unexplained.
+    /// Checks whether a view explains unexplained deletions.
     fn look(&mut self, view: &View, cut: &Cut, depth: Depth) -> Result<(), TooMuch> {
         let numbers = &self.numbers;
         let seen = self.suspects.iter_mut();
@@ -250,8 +249,8 @@ impl<'a> Search<'a> {
                 let Some(place) = places.get(&suspect.gone.uid) else {
                     continue;
                 };
-                // All that have gone since were decided at once, but for one that somebody else may have deleted. Where upstream is free,
-                // any of so many may go, but not more of them.
+                // One decision deleted all pods since then, except for one that another client may have deleted. If upstream's order is
+                // open, any of these pods may be deleted, but not more than this number.
                 let gone = cut.taken - suspect.later;
                 let is_chosen = place.own <= count && gone <= count + 1;
                 suspect.is_explained |= is_chosen || place.earliest <= count && gone <= count;
@@ -265,7 +264,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Returns the view before the change of a number.
+    /// Returns the view before the change with this number.
     pub(super) fn view_before(
         past: &Past,
         set: &KnownSet<'_>,
@@ -285,7 +284,7 @@ impl<'a> Search<'a> {
 // === impl Suspect ===
 
 impl Suspect<'_> {
-    /// Notes how many pods there were too many just before it went.
+    /// Records the number of surplus pods just before the deletion.
     fn note_surplus(&mut self, surplus: i64, cut: &Cut) {
         let is_just_before = cut.number == self.gone.number;
         if is_just_before {

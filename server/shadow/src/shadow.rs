@@ -1,4 +1,4 @@
-//! The machine: it looks at each event beside the controller, and judges what has been done.
+//! The state machine: it looks at each event before the controller does, and judges the acts of the other controller.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,32 +19,32 @@ use crate::{
     search::Gone,
 };
 
-/// How many pods may be looked at for each event that comes, so that events cost the same however many pods there are. A search looks at
-/// all pods of a ReplicaSet once for each view, so what events do not use is kept for it.
+/// The number of pods that may be examined for each event, so that an event costs the same for any number of pods. A search examines all
+/// pods of a ReplicaSet once for each view, so it also gets the looks that events do not use.
 const LOOKS_PER_EVENT: usize = 128;
-/// How many pods may be looked at before any event has come.
+/// The number of looks before the first event.
 const LOOKS_FREE: usize = 50_000;
-/// How many looks are kept: about half a second's.
+/// The maximum number of saved looks: about half a second's.
 const LOOKS_MAX: usize = 500_000;
-/// How many looks a judgement may take in one go.
+/// The maximum number of looks of a judgement in one go.
 const LOOKS_AT_ONCE: usize = 50_000;
 
-/// Watches one cluster in which another controller acts. Owned by the session beside its [`Controller`].
+/// Watches one cluster in which another controller acts. The session owns it, beside its [`Controller`].
 #[derive(Clone, Debug)]
 pub struct Shadow {
     episodes: BTreeMap<Key, Episode>,
     due: BTreeSet<(Timestamp, Key)>,
-    /// What happened of late, by who owns the ReplicaSets: pods of the same Deployment crowd the same nodes.
+    /// The recent changes, by the owner of the ReplicaSets: pods of the same Deployment crowd the same nodes.
     pasts: BTreeMap<Uid, Past>,
-    /// When each of them can forget something.
+    /// When each past can forget something.
     fading: BTreeSet<(Timestamp, Uid)>,
     differences: VecDeque<Difference>,
     agreements: Agreements,
     allowance: Allowance,
     deleted_by_others: u64,
-    /// How many pods may be looked at.
+    /// The number of looks that are left.
     looks: usize,
-    /// About how many bytes the episodes and the past take.
+    /// The approximate memory of the episodes and the pasts, in bytes.
     bytes: usize,
 }
 
@@ -68,18 +68,18 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// Takes a decision as it leaves: what it decides is due from then on.
+    /// Records a decision as it leaves: its acts are due from then on.
     pub fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
         self.change(&batch.key, now, |episode| {
             episode.due = episode.due.min(now.plus(SETTLED));
         });
     }
 
-    /// Takes an event before the controller does, so that what it changes can be seen.
+    /// Records an event before the controller does, so that its change is visible.
     pub fn handle_event(&mut self, now: Timestamp, controller: &Controller, event: &Event) {
         self.looks = LOOKS_MAX.min(self.looks + LOOKS_PER_EVENT);
         if matches!(event, Event::SnapshotBegin(_)) {
-            // A list shows what is, and not what was done.
+            // A list shows the state, and not the acts.
             self.episodes.clear();
             self.due.clear();
             self.pasts.clear();
@@ -103,7 +103,7 @@ impl Shadow {
         }
     }
 
-    /// Judges what is due. The controller must have been told all events.
+    /// Judges the acts that are due. The controller must have received all events.
     pub fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
         while let Some((_, key)) = self.due.first().filter(|(due, _)| *due <= now).cloned() {
             let Some(mut episode) = self.take_out(&key) else {
@@ -111,7 +111,7 @@ impl Shadow {
                 continue;
             };
             let next = self.judge(now, controller, (&key, &mut episode));
-            // At least a little later, so that this ends. At the end of time nothing is later, and nothing is looked at again.
+            // At least a little later, so that this ends. At the end of time nothing is later, and nothing is judged again.
             let next = next.map(|next| next.max(now.plus(Span::millis(1))));
             if let Some(next) = next.filter(|next| *next > now) {
                 episode.due = next;
@@ -134,19 +134,19 @@ impl Shadow {
         self.differences.pop_front()
     }
 
-    /// Returns about how many bytes are held for what is not judged yet.
+    /// The approximate memory of acts that are not judged yet, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns how often something that the other controller did was compared, and what came of it.
+    /// The comparisons of the other controller's acts, by result.
     #[must_use]
     pub const fn agreements(&self) -> &Agreements {
         &self.agreements
     }
 
-    /// Returns how many pods were deleted that nobody had to choose: there were not too many.
+    /// The number of deleted pods that no controller had to choose, as there was no surplus.
     #[must_use]
     pub const fn deleted_by_others(&self) -> u64 {
         self.deleted_by_others
@@ -184,7 +184,7 @@ impl Shadow {
         next
     }
 
-    /// Forgets what happened too long ago to matter.
+    /// Forgets changes that are too old to matter.
     fn fade(&mut self, now: Timestamp) {
         while let Some((_, family)) = self.fading.first().filter(|(due, _)| *due <= now).cloned() {
             self.fading.pop_first();
@@ -193,7 +193,7 @@ impl Shadow {
             };
             let bytes = past.bytes();
             past.forget(now);
-            // Not each on its own: what is a second older goes with it. At the end of time all of it goes.
+            // Not one by one: all changes within a second are forgotten together. At the end of time, all changes are.
             let next = past.begins().map(|begins| fades(begins).plus(SETTLED));
             if let Some(next) = next.filter(|next| *next > now) {
                 self.bytes -= bytes - past.bytes();
@@ -226,7 +226,7 @@ impl Shadow {
         }
     }
 
-    /// Notes a pod that is there for the first time: its owner made it.
+    /// Records a pod that is seen for the first time: its owner created it.
     fn pod_came(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
         let Some(set) = owner(controller, pod) else {
             return;
@@ -240,7 +240,7 @@ impl Shadow {
         self.acted(now, &set.object().key, |acts| acts.make(now, active));
     }
 
-    /// Notes a change of a pod that is known, and that it goes if it is asked to by somebody who does not say why.
+    /// Records a change of a known pod, and its deletion if a client requests that without a reason.
     fn pod_changed(
         &mut self,
         now: Timestamp,
@@ -269,7 +269,7 @@ impl Shadow {
         }
     }
 
-    /// Notes a pod that is gone, and whether somebody deleted it at once.
+    /// Records a pod that is gone, and whether a client deleted it at once.
     fn pod_deleted(
         &mut self,
         now: Timestamp,
@@ -311,7 +311,7 @@ impl Shadow {
         self.acted(now, &set.object().key, |acts| acts.go(gone));
     }
 
-    /// Notes a change of owner; one that was not due is doubtful, and looked at again when all has settled.
+    /// Records a change of owner. A change that was not due is doubtful, and judged again when all has settled.
     fn claimed(&mut self, now: Timestamp, set: &KnownSet<'_>, is_doubtful: bool, pod: &Pod) {
         let doubtful = is_doubtful.then(|| {
             let selector = set.object().selector.as_ref();
@@ -336,7 +336,7 @@ impl Shadow {
         }
     }
 
-    /// Remembers a change, and returns its number.
+    /// Adds a change to the past, and returns its number.
     fn remember(&mut self, now: Timestamp, set: &ReplicaSet, what: What) -> u64 {
         let family = family(set);
         let past = match self.pasts.get_mut(family) {
@@ -360,7 +360,7 @@ impl Shadow {
         number
     }
 
-    /// Notes in the episode of a ReplicaSet what happens to it at this moment.
+    /// Records an act in the episode of a ReplicaSet.
     fn acted(&mut self, now: Timestamp, key: &Key, note: impl FnOnce(&mut Acts)) {
         self.change(key, now, |episode| {
             note(&mut episode.acts);
@@ -369,7 +369,7 @@ impl Shadow {
         });
     }
 
-    /// Changes the episode of a ReplicaSet, which begins if there is none.
+    /// Changes the episode of a ReplicaSet, and begins an episode if there is none.
     fn change(&mut self, key: &Key, now: Timestamp, change: impl FnOnce(&mut Episode)) {
         let mut episode = self.take_out(key).unwrap_or_else(|| Episode::new(now));
         change(&mut episode);
@@ -395,7 +395,7 @@ fn fades(at: Timestamp) -> Timestamp {
     at.plus(REACH).plus(LATE).plus(LATE)
 }
 
-/// Returns whose past a ReplicaSet shares: that of its owner, or its own.
+/// Returns the key of a ReplicaSet's past: the UID of its owner, or its own UID.
 fn family(set: &ReplicaSet) -> &Uid {
     set.controller
         .as_ref()
@@ -410,7 +410,7 @@ fn pod_change(before: Option<Replica>, after: Option<Replica>, is_made: bool) ->
     }))
 }
 
-/// Returns a pod as a replica of its ReplicaSet, if it counts as one.
+/// Returns a pod as a replica of its ReplicaSet; `None` if it does not count as one.
 fn replica(set: Option<&KnownSet<'_>>, pod: &Pod) -> Option<Replica> {
     set?.is_replica(pod).then(|| Replica {
         name: Arc::clone(&pod.name),
@@ -420,7 +420,7 @@ fn replica(set: Option<&KnownSet<'_>>, pod: &Pod) -> Option<Replica> {
     })
 }
 
-/// Returns the ReplicaSet that a pod names as its controller, if it is known.
+/// Returns the ReplicaSet that a pod names as its controller, if the ReplicaSet is known.
 fn owner<'a>(controller: &'a Controller, pod: &Pod) -> Option<KnownSet<'a>> {
     let resolve = |owner: &OwnerReference| controller.inspect().owner(&pod.namespace, owner.view());
     pod.controller.as_ref().and_then(resolve)

@@ -1,4 +1,4 @@
-//! What the other controller can have seen of a ReplicaSet: what is known, with the latest changes taken back.
+//! A possible view that the other controller had of a ReplicaSet: the known state, with the latest changes undone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,38 +12,38 @@ use server_core::{
 
 use crate::past::{Change, PodChange, What};
 
-/// The smallest and the largest power of two of nanoseconds at which an age class ends that can matter: a millisecond, and more years
-/// than there are.
+/// The smallest and the largest power of two of nanoseconds that matter as the end of an age class: a millisecond, and longer than any
+/// time.
 const CLASSES: std::ops::Range<u32> = 20..62;
 
-/// The replicas of a ReplicaSet, and how many related pods each node has.
+/// The replicas of a ReplicaSet, and the number of related pods on each node.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     own: Uid,
     pods: BTreeMap<CompactUid, Replica>,
-    /// Those among them whose adoption was taken back.
+    /// The replicas whose adoption was undone.
     adopted: Vec<CompactUid>,
-    /// `None` where the ReplicaSet stands alone: then no node is crowded (spec 7.3).
+    /// `None` if the ReplicaSet has no controller: then no node is crowded (spec 7.3).
     related: Option<BTreeMap<Option<Arc<str>>, u32>>,
 }
 
-/// What a change was that is taken back.
+/// The kind of an undone change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// A replica went.
+    /// A replica was deleted.
     Deleted,
-    /// A replica was made.
+    /// A replica was created.
     Made,
     /// A pod became a replica.
     Adopted(CompactUid),
-    /// Something else.
+    /// Any other change.
     Changed,
 }
 
 // === impl View ===
 
 impl View {
-    /// Returns what is known.
+    /// Returns the view of the known state.
     pub(super) fn of(set: &KnownSet<'_>) -> Self {
         let has_owner = set.object().controller.is_some();
         Self {
@@ -54,7 +54,7 @@ impl View {
         }
     }
 
-    /// Takes a change back, and returns what it was.
+    /// Undoes a change, and returns its kind.
     pub(super) fn take_back(&mut self, change: &Change) -> Taken {
         let What::Pod(pod) = &change.what else {
             return Taken::Changed;
@@ -83,13 +83,13 @@ impl View {
             (Some(_), Some(_)) | (None, None) => Taken::Changed,
         };
         match &taken {
-            // What was made or deleted before an adoption was so before the sync that adopted.
+            // A creation or deletion before an adoption was before the sync that adopted.
             Taken::Deleted | Taken::Made => {
                 for adopted in self.adopted.drain(..) {
                     self.pods.remove(&adopted);
                 }
             }
-            // Whoever adopts a pod counts it at once.
+            // A controller counts a pod as soon as it adopts it.
             Taken::Adopted(uid) => self.adopted.push(uid.clone()),
             Taken::Changed => {}
         }
@@ -101,25 +101,24 @@ impl View {
         taken
     }
 
-    /// Returns how many replicas there are.
     pub(super) fn active(&self) -> i64 {
         self.pods.len() as i64
     }
 
-    /// Returns the place of each replica in the order of deletion at a moment.
+    /// Returns the position of each replica in the order of deletion at a moment.
     pub(super) fn places(&self, moment: Timestamp) -> BTreeMap<&CompactUid, DeletionPosition> {
         let places = deletion_positions(moment, &self.ranked());
         self.pods.keys().zip(places).collect()
     }
 
-    /// Returns the first so many in the order of deletion at a moment, each with the reason.
+    /// Returns the first `count` replicas in the order of deletion at a moment, each with the reason.
     pub(super) fn choice(&self, moment: Timestamp, count: usize) -> Vec<(&Replica, Reason)> {
         let pods: Vec<_> = self.pods.values().collect();
         let chosen = choice(moment, &self.ranked(), count).into_iter();
         chosen.map(|(at, reason)| (pods[at], reason)).collect()
     }
 
-    /// Returns the moments of a while at which the order of deletion can become another, and its beginning.
+    /// Returns the moments at which the order of deletion can change from `from` to `to`, and `from`.
     pub(super) fn moments(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
         let times = self.pods.values().flat_map(|pod| {
             let since = pod.state.ready.since.filter(|_| pod.state.ready.ready);

@@ -1,4 +1,4 @@
-//! A world in which nothing that is decided is done, since another controller acts.
+//! A world in which the decisions are not executed, since another controller acts.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ impl Beside {
         beside
     }
 
-    /// Lets the list of pods begin anew.
+    /// Begins a new list of pods.
     pub(crate) fn begin_list(&mut self) {
         self.observe(Event::SnapshotBegin(Kind::Pod));
     }
 
-    /// Applies a pod, and lets nothing be decided on it alone.
+    /// Applies a pod, without a decision on it alone.
     pub(crate) fn apply_undecided(&mut self, pod: Pod) {
         let version = self.next_version();
         self.observe(Event::PodApplied(Pod { version, ..pod }));
@@ -75,7 +75,7 @@ impl Beside {
         self.decide();
     }
 
-    /// The first pod to go where so many are wanted.
+    /// The first victim for this number of desired pods.
     pub(crate) fn first_victim(&self, name: &str, replicas: i32) -> Arc<str> {
         let inspect = self.controller.inspect();
         let known = inspect.surroundings(self.now, "default", name, usize::MAX);
@@ -85,7 +85,7 @@ impl Beside {
         Arc::clone(&decision.deletes[0].pod.name)
     }
 
-    /// Lets time pass, second by second, and returns the differences that are reported.
+    /// Advances the time second by second, and returns the reported differences.
     pub(crate) fn after(&mut self, span: Span) -> Vec<Difference> {
         let end = self.now.plus(span);
         let mut reported = Vec::new();
@@ -95,7 +95,7 @@ impl Beside {
         reported
     }
 
-    /// Lets time pass in one step, and returns the differences that are reported.
+    /// Advances the time in one step, and returns the reported differences.
     pub(crate) fn step(&mut self, span: Span) -> Vec<Difference> {
         self.now = self.now.plus(span);
         self.controller.handle_timeout(self.now);
@@ -104,7 +104,7 @@ impl Beside {
         std::iter::from_fn(|| self.shadow.poll_difference()).collect()
     }
 
-    /// Judges at `now`, and returns when there is something to judge next.
+    /// Judges at `now`, and returns when the next judgement is due.
     pub(crate) fn judges_at(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.shadow.handle_timeout(now, &self.controller);
         self.shadow.poll_timeout()
@@ -134,7 +134,7 @@ impl Beside {
         self.controller.handle_event(self.now, event);
     }
 
-    /// Lets everything be decided, and the agent answer that it only watches.
+    /// Polls all decisions, and the agent answers that it only watches.
     fn decide(&mut self) {
         while let Some(batch) = self.controller.poll_batch(self.now) {
             self.shadow.handle_batch(self.now, &batch);

@@ -1,4 +1,4 @@
-//! Another controller acts, and what it does is compared with what is decided.
+//! Another controller acts, and its acts are compared with the decisions.
 
 use server_core::{Pod, Ready, ReplicaSet, Span, Status, Timestamp};
 use server_shadow::{Departure, Difference, LATE, PENDING_MAX, Subject};
@@ -12,7 +12,7 @@ mod beside;
 #[path = "../../../core/tests/scenarios/objects.rs"]
 mod objects;
 
-/// A ReplicaSet whose status says that all its pods are there and ready.
+/// A ReplicaSet whose status reports that all its pods exist and are ready.
 fn full(name: &str, replicas: i32) -> ReplicaSet {
     let sound = set(name, replicas);
     ReplicaSet {
@@ -70,7 +70,7 @@ fn one_pod_too_many_differs_in_count() {
     assert_eq!(beside.shadow.agreements().of(Subject::Count).unexplained, 1);
 }
 
-/// Scales down by one, of two pods of which one is not ready, and lets one of them go. Returns what is told of the victims.
+/// Scales down by one, from two pods of which one is not ready, and deletes one of them. Returns the differences in victims.
 fn one_goes(beside: &mut Beside, names: [&str; 2], victim: &str) -> Vec<Difference> {
     let [ready, other] = names.map(|name| pod(name, "web"));
     beside.apply_pod(ready);
@@ -180,7 +180,7 @@ fn victim_of_a_view_between_two_decisions_is_no_difference() {
     let pods = vec![pod("web-a", "web"), unready(pod("web-b", "web"))];
     let mut beside = Beside::of(vec![full("web", 2)], pods);
     beside.apply_replica_set(full("web", 1));
-    // The other controller saw web-b turn ready, and web-a not to be.
+    // The other controller saw web-b as ready, and web-a as not ready.
     beside.apply_undecided(pod("web-b", "web"));
     beside.apply_undecided(unready(pod("web-a", "web")));
     beside.delete_pod(&pod("web-a", "web"));
@@ -194,7 +194,7 @@ fn victim_of_a_decision_a_moment_ago_is_no_difference() {
             state.created = Some(START.plus(Span::millis(-millis)));
         })
     };
-    // By the logarithms of their ages web-b goes first; a quarter of a second ago they were alike, and web-a was first by uid.
+    // By the logarithms of their ages, web-b comes first. A quarter of a second ago they were equal, and web-a came first by UID.
     let pods = vec![aged("web-a", 1_200), aged("web-b", 900)];
     let mut beside = Beside::of(vec![full("web", 2)], pods.clone());
     beside.apply_replica_set(full("web", 1));
@@ -253,7 +253,7 @@ fn tie_that_has_just_ended_is_no_difference() {
             state.created = Some(START.plus(Span::millis(-millis)));
         })
     };
-    // By the logarithms of their ages web-c goes first; a tenth of a second ago they were alike, and web-b shares its instant with web-a.
+    // By the logarithms of their ages, web-c comes first. A tenth of a second ago they were equal, and web-b shares its instant with web-a.
     let pods = vec![
         aged("web-a", 2_200),
         aged("web-b", 2_200),
@@ -375,8 +375,8 @@ fn a_list_begins_everything_anew() {
 /// How a pod leaves its ReplicaSet.
 type Leaves = dyn Fn(&mut Beside, Pod);
 
-/// Lets another pod be made twice a second, and the one before go or change its owner, so that nothing ever rests. Returns how often the
-/// number of pods is told, and the most bytes that were held.
+/// Creates a pod twice a second, and lets the pod before it leave, so that nothing ever rests. Returns how often the number of pods is
+/// reported, and the maximum memory in bytes.
 fn restless(beside: &mut Beside, span: Span, leaves: &Leaves) -> (usize, usize) {
     let (mut told, mut bytes) = (0, 0);
     let steps = span.0 / Span::millis(500).0;
