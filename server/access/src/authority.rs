@@ -1,4 +1,4 @@
-//! Who may do what at the moment: the policy in force, and which identity each cluster belongs to.
+//! The permissions at the moment: the policy in force, and the owner of each cluster.
 
 use crate::{
     denial::Denial,
@@ -13,12 +13,12 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Authority {
     policy: Option<Policy>,
-    /// Whether, without a policy, only those who have proven who they are may do anything.
+    /// Whether, without a policy, only peers with a proven identity may do anything.
     needs_proof: bool,
     ownership: Ownership,
 }
 
-/// A session that was admitted. [`Authority::release`] takes it back.
+/// A session that was admitted. [`Authority::release`] ends the admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     identity: Identity,
@@ -31,7 +31,7 @@ pub struct Admission {
 // === impl Authority ===
 
 impl Authority {
-    /// Returns the authority of a policy. Without one everyone may do everything, or everyone who has proven who they are if
+    /// Creates the authority of a policy. Without a policy, everyone may do everything, or everyone with a proven identity if
     /// `needs_proof`.
     #[must_use]
     pub fn new(policy: Option<Policy>, needs_proof: bool) -> Self {
@@ -42,12 +42,12 @@ impl Authority {
         }
     }
 
-    /// Puts another policy in force. What was admitted under the last one is to be checked with [`Authority::recheck`].
+    /// Puts another policy in force. The caller checks the earlier admissions with [`Authority::recheck`].
     pub fn replace(&mut self, policy: Policy) {
         self.policy = Some(policy);
     }
 
-    /// Returns what an identity may do.
+    /// The permissions of an identity.
     #[must_use]
     pub fn permissions(&self, identity: &Identity) -> Permissions {
         match &self.policy {
@@ -57,7 +57,7 @@ impl Authority {
         }
     }
 
-    /// Returns what the caller of a method may do, if it may call it.
+    /// Returns the permissions of the caller of a method, if the caller may call it.
     ///
     /// # Errors
     /// If it may not.
@@ -76,7 +76,7 @@ impl Authority {
         }
     }
 
-    /// Admits a session, and remembers whose the cluster is.
+    /// Admits a session, and remembers the owner of the cluster.
     ///
     /// # Errors
     /// If the identity may not be this cluster's agent, or the cluster belongs to another one.
@@ -104,11 +104,11 @@ impl Authority {
         })
     }
 
-    /// Returns whether a session that was admitted would be admitted again, with the name that it was granted.
+    /// Checks whether an admitted session would be admitted again, with the name that was granted.
     ///
     /// # Errors
-    /// If it would not: the policy has changed, or its uid or name belongs to another identity now. A session that has lost its
-    /// name is admitted again without it.
+    /// If it would not: the policy has changed, or its UID or name belongs to another identity now. A session that has lost its name is
+    /// admitted again without the name.
     pub fn recheck(&self, admission: &Admission) -> Result<(), Denial> {
         let (identity, cluster) = (&admission.identity, admission.cluster());
         if !self.permissions(identity).may_open(cluster) {
@@ -127,7 +127,7 @@ impl Authority {
         }
     }
 
-    /// Takes back what a session that has ended was given. The cluster stays its identity's.
+    /// Ends the admission of a session. The cluster still belongs to its identity.
     pub fn release(&mut self, admission: &Admission) {
         self.ownership.close(&admission.identity, &admission.uid);
         if admission.is_name_granted {
@@ -160,8 +160,8 @@ impl Authority {
     }
 }
 
-/// Returns on what ground an identity asks; `None` if the policy names others. A user's id on a unix socket owns nothing unless a
-/// policy speaks of such ids: without one, an agent that comes back as another user is the same agent.
+/// Returns the ground on which an identity asks; `None` if the policy names others. A user's id on a Unix socket owns nothing unless a
+/// policy names such ids: without one, an agent that comes back as another user is the same agent.
 fn ground(identity: &Identity, naming: Option<Naming>) -> Option<Ground> {
     match (naming, identity) {
         (Some(Naming::This), _) => Some(Ground::Named),
@@ -186,7 +186,6 @@ fn denial(identity: &Identity, what: String) -> Denial {
     Denial::NotAllowed { identity, what }
 }
 
-/// Returns the denial of a cluster that belongs to another.
 fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
     if *identity == Identity::Anonymous {
         return Denial::CredentialRequired;
@@ -200,19 +199,19 @@ fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
 // === impl Admission ===
 
 impl Admission {
-    /// Returns whether questions may name the cluster by the name that its agent gave.
+    /// Whether questions may name the cluster by the name from its agent.
     #[must_use]
     pub const fn is_name_granted(&self) -> bool {
         self.is_name_granted
     }
 
-    /// Returns who was admitted.
+    /// The identity that was admitted.
     #[must_use]
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Returns whether some word, a uid or a name that was granted, is used by both.
+    /// Whether both use the same word: a UID, or a name that was granted.
     #[must_use]
     pub fn shares_a_word_with(&self, other: &Self) -> bool {
         let is_word_of_other =
@@ -220,7 +219,7 @@ impl Admission {
         is_word_of_other(&self.uid) || (self.is_name_granted && is_word_of_other(&self.name))
     }
 
-    /// Returns for which cluster.
+    /// The cluster of the session.
     #[must_use]
     pub fn cluster(&self) -> NamedCluster<'_> {
         NamedCluster {

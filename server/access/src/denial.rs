@@ -1,27 +1,27 @@
-//! Why something is denied.
+//! The causes of denials.
 
 use thiserror::Error;
 
 use crate::token::TokenError;
 
-/// Why a call or a session is denied. The text is for the peer: it says nothing of others.
+/// Why a call or a session is denied. The text is for the peer: it says nothing about others.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denial {
-    /// The peer has proven nothing, and something is needed.
+    /// The peer has no credential, and needs one.
     #[error("this call needs a client certificate or a token")]
     CredentialRequired,
-    /// The call carries a token that does not count.
+    /// The call carries an invalid token.
     #[error("the token does not count: {0}")]
     TokenInvalid(TokenError),
-    /// The token that a stream was opened with has expired.
+    /// The token of an open stream has expired.
     #[error("the token has expired; renew the session before it does")]
     TokenExpired,
-    /// The certificate names no one.
+    /// The certificate names nobody.
     #[error(
         "the client certificate has no URI such as spiffe://DOMAIN/PATH and no DNS name alone among its subject alternative names"
     )]
     IdentityMissing,
-    /// The certificate names several.
+    /// The certificate has several names.
     #[error("the client certificate has more than one URI, or no URI and more than one DNS name")]
     IdentityAmbiguous,
     /// The identity may not do this.
@@ -29,15 +29,15 @@ pub enum Denial {
     NotAllowed {
         /// The peer's own identity.
         identity: String,
-        /// What it asked for, in its own words.
+        /// The request, in the peer's own words.
         what: String,
     },
-    /// The cluster belongs to another identity; the peer is told what it is told where it may not be the cluster's agent.
+    /// The cluster belongs to another identity. The peer gets the same answer as with [`Denial::NotAllowed`].
     #[error("{identity} may not {what}")]
     OtherOwner {
         /// The peer's own identity.
         identity: String,
-        /// What it asked for, in its own words.
+        /// The request, in the peer's own words.
         what: String,
     },
 }
@@ -45,7 +45,7 @@ pub enum Denial {
 // === impl Denial ===
 
 impl Denial {
-    /// Returns whether the peer has to prove who it is, rather than that it may not.
+    /// Whether the peer lacks a proof of its identity, and not a permission.
     #[must_use]
     pub const fn is_about_proof(&self) -> bool {
         match self {
@@ -57,7 +57,7 @@ impl Denial {
         }
     }
 
-    /// Returns the reason that the peer is told: `ErrorInfo.reason`.
+    /// The reason for the peer: `ErrorInfo.reason`.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         if matches!(self, Self::OtherOwner { .. }) {
@@ -67,7 +67,7 @@ impl Denial {
         }
     }
 
-    /// Returns the reason that is counted and logged, which also says what the peer is not told.
+    /// The reason for metrics and logs, which includes facts that the peer must not learn.
     #[must_use]
     pub const fn cause(&self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! Who a peer has proven to be, and how identities are written in a policy.
+//! The proven identity of a peer, and the form of identities in a policy.
 
 use std::fmt;
 
 use crate::{denial::Denial, pattern::Pattern};
 
-/// What a connection's transport has verified of its peer.
+/// The credential of a peer that the connection's transport has verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VerifiedCredential {
     /// Nothing: plain text, or TLS without a client certificate.
@@ -17,14 +17,14 @@ pub enum VerifiedCredential {
         /// The DNS names.
         dns_names: Vec<String>,
     },
-    /// The process at the other end of a unix socket, by its user's id.
+    /// The user id of the process at the other end of a Unix socket.
     UnixUid(u32),
 }
 
-/// Who a peer has proven to be. Its text is how a policy names it.
+/// The proven identity of a peer. Its text is its name in a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// A peer that has proven nothing: `anonymous`.
+    /// A peer without a credential: `anonymous`.
     Anonymous,
     /// The URI of a certificate, such as a SPIFFE id: `spiffe://example.org/agent`.
     Uri(String),
@@ -32,15 +32,15 @@ pub enum Identity {
     Dns(String),
     /// The subject of a token: `sub:system:serviceaccount:decree-system:decree-agent`.
     Subject(String),
-    /// The user of a process at a unix socket: `uid:65532`.
+    /// The user of a process at a Unix socket: `uid:65532`.
     Uid(u32),
 }
 
-/// Identities of one kind as a policy names them: the text of an identity, in which `*` stands for any text. It stands for no
-/// identity of another kind, whatever the text of that one is.
+/// Identities of one kind in a policy: the text of an identity, in which `*` matches any text. It matches no identity of another kind,
+/// whatever the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentityPattern {
-    /// A peer that has proven nothing: `anonymous`.
+    /// A peer without a credential: `anonymous`.
     Anonymous,
     /// URIs: `spiffe://example.org/*`.
     Uri(Pattern),
@@ -55,11 +55,11 @@ pub enum IdentityPattern {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the identity that a credential proves. The URI of a certificate counts, without one its DNS name.
+    /// Returns the identity that a credential proves: the URI of a certificate, or its DNS name if it has no URI.
     ///
     /// # Errors
-    /// If a certificate has no such name, or two of the kind that counts: then it is not clear who it is for. A URI that has no
-    /// authority (`SCHEME://…`) names no one: its text could read like an identity of another kind.
+    /// If a certificate has no such name, or two of the kind that counts, so that its subject is unclear. A URI without an authority
+    /// (`SCHEME://…`) names nobody: its text could read like an identity of another kind.
     pub fn of(credential: &VerifiedCredential) -> Result<Self, Denial> {
         match credential {
             VerifiedCredential::None => Ok(Self::Anonymous),
@@ -92,10 +92,10 @@ impl fmt::Display for Identity {
 // === impl IdentityPattern ===
 
 impl IdentityPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// Says what would be right, if it can never match an identity.
+    /// Gives the correct form, if the pattern can never match an identity.
     pub fn parse(text: &str) -> Result<Self, String> {
         let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
         let parsed = if text == "anonymous" {
@@ -121,7 +121,7 @@ impl IdentityPattern {
         })
     }
 
-    /// Returns the identity, if it stands for no other.
+    /// Returns the identity, if the pattern matches no other.
     #[must_use]
     pub fn exact(&self) -> Option<Identity> {
         match self {
@@ -136,7 +136,7 @@ impl IdentityPattern {
         }
     }
 
-    /// Returns whether it stands for an identity.
+    /// Whether the pattern matches an identity.
     #[must_use]
     pub fn matches(&self, identity: &Identity) -> bool {
         match (self, identity) {
@@ -157,7 +157,7 @@ impl IdentityPattern {
     }
 }
 
-/// Returns whether a text is a URI with an authority, or a pattern of such.
+/// Returns whether a text is a URI with an authority, or a pattern of such URIs.
 fn is_uri(text: &str) -> bool {
     let parts = text.split_once("://");
     parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())

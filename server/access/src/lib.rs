@@ -1,4 +1,4 @@
-//! Who a peer is and what it may do: identities, the policy file, tokens, and which identity a cluster belongs to.
+//! The identity of a peer, and its permissions: identities, the policy file, tokens, and the owners of clusters.
 //!
 //! # Theory of operation
 //!
@@ -9,19 +9,19 @@
 //!                                            policy file ───┘
 //! ```
 //!
-//! A connection proves an [`Identity`] by what its transport has verified ([`VerifiedCredential`]), a call by a token
-//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the [`Ownership`] of clusters; it says what an identity may call
-//! and see ([`Permissions`]) and admits sessions. [`method::need`] says what each method of the contract needs.
+//! A connection proves an [`Identity`] by a credential that its transport has verified ([`VerifiedCredential`]), a call by a token
+//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the [`Ownership`] of clusters. It decides what an identity may call and
+//! see ([`Permissions`]), and admits sessions. [`method::need`] returns the need of each method of the contract.
 //!
-//! **Invariant:** once there is a policy, what it does not grant is denied.
+//! **Invariant:** once there is a policy, everything that it does not grant is denied.
 //! **Invariant:** a method that [`method::need`] does not know is denied to everyone but admins.
-//! **Invariant:** a cluster's uid is served by identities that the policy names for it, or by the one that proved it first.
-//! **Invariant:** a token counts only if its key's algorithm, signature, issuer, audience and times are right; which algorithm is
-//! used follows from the key, never from the token.
-//! **Invariant:** a [`Denial`] says nothing of other identities and clusters.
+//! **Invariant:** only identities that the policy names for a cluster's UID serve it, or the identity that proved it first.
+//! **Invariant:** a token is valid only if its key's algorithm, signature, issuer, audience and times are right. The key determines the
+//! algorithm, never the token.
+//! **Invariant:** a [`Denial`] says nothing about other identities and clusters.
 //!
-//! Deliberately outside: sockets, handshakes, files, clocks (times are arguments, in seconds since 1970), and revocation of
-//! certificates, which is the transport's.
+//! Deliberately outside: sockets, handshakes, files, clocks (times are arguments, in seconds since 1970), and the revocation of
+//! certificates, which is a task of the transport.
 
 mod authority;
 mod denial;

@@ -1,23 +1,23 @@
-//! What each method of the contract, and of the services beside it, needs.
+//! The needs of the methods of the contract, and of the services beside it.
 
-/// What a caller needs for a method.
+/// The need of a method: what its caller must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A role, unless health is open to everyone.
     Health,
     /// A role, unless reflection is open to everyone.
     Reflection,
-    /// Any role: the answer depends on the question alone.
+    /// Any role: the answer depends only on the question.
     AnyRole,
-    /// The role of an agent; the Hello says of which cluster.
+    /// The role of an agent; the Hello names its cluster.
     Agent,
-    /// A view of the cluster that the call is about; a list holds what the caller may see.
+    /// A view of the cluster of the call; a list contains only the clusters that the caller may see.
     View,
     /// The role of an admin.
     Admin,
 }
 
-/// The path of every method that is served, with its need.
+/// The path of every served method, with its need.
 pub const NEEDS: &[(&str, Need)] = &[
     ("/decree.v1.DecisionService/Reconcile", Need::Agent),
     ("/decree.v1.DecisionService/RenewSession", Need::Agent),
@@ -41,7 +41,7 @@ pub const NEEDS: &[(&str, Need)] = &[
     ),
 ];
 
-/// Returns what a method needs; `None` for one that is not known.
+/// The need of a method; `None` for an unknown method.
 #[must_use]
 pub fn need(path: &str) -> Option<Need> {
     let known = NEEDS.iter().find(|(known, _)| *known == path);

@@ -1,45 +1,45 @@
-//! Which identity the words belong to that clusters are named by.
+//! The owners of the words that name clusters.
 
 use std::collections::BTreeMap;
 
 use crate::identity::Identity;
 
-/// The words that are remembered for one identity beyond those in use.
+/// The maximum number of unused words that are remembered for one identity.
 const KEPT_OF_IDENTITY_MAX: usize = 1024;
-/// The words that are remembered in all beyond those in use.
+/// The maximum number of unused words that are remembered in all.
 const KEPT_MAX: usize = 65_536;
 
-/// On what ground an identity asks for a word.
+/// The ground on which an identity asks for a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground {
-    /// The policy names it for this identity.
+    /// The policy names the word for this identity.
     Named,
-    /// It was proven, and belongs to the identity that asks first.
+    /// The identity is proven, and the word belongs to the first that asks.
     First,
-    /// Nothing was proven: it may be used while it belongs to nobody.
+    /// The identity is not proven, and may use the word while it belongs to nobody.
     Unproven,
 }
 
-/// Which identity each word belongs to, for as long as the process lives. A word is the uid or the name of a cluster: that both
-/// are in one table keeps a uid from being the name of another identity's cluster, and a name its uid.
+/// The owner of each word, for the lifetime of the process. A word is the UID or the name of a cluster. Both are in one table, so that no
+/// UID is the name of another identity's cluster, and no name its UID.
 ///
-/// What is remembered is bounded: beyond 1,024 of an identity that are not in use its oldest are forgotten, beyond 65,536 in all those
-/// of the identity that has most of them.
+/// The memory is limited. Beyond 1,024 unused words of one identity, its oldest are forgotten. Beyond 65,536 unused words in all, the
+/// oldest of the identity with the most are forgotten.
 #[derive(Clone, Debug, Default)]
 pub struct Ownership {
     words: BTreeMap<String, Word>,
-    /// The words of each identity that are not in use, by when they were taken last.
+    /// The unused words of each identity, by the time of their last use.
     idle: BTreeMap<Identity, BTreeMap<u64, String>>,
-    /// How many words are not in use.
+    /// The number of unused words.
     kept: usize,
-    /// Counts what is taken, so that the oldest is known.
+    /// Counts uses, to find the oldest.
     next: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Word {
     owner: Identity,
-    /// The uses of it by sessions.
+    /// The number of sessions that use it.
     uses: usize,
     since: u64,
 }
@@ -47,7 +47,7 @@ struct Word {
 // === impl Ownership ===
 
 impl Ownership {
-    /// Takes a word for a session. Returns whether the identity may have it.
+    /// Takes a word for a session. Returns whether the identity may use it.
     pub(crate) fn open(&mut self, identity: &Identity, word: &str, ground: Ground) -> bool {
         let is_free = self.is_free_for(identity, word);
         match ground {
@@ -60,12 +60,12 @@ impl Ownership {
         }
     }
 
-    /// Returns whether an identity might take a word, or has it.
+    /// Returns whether an identity could take a word, or owns it.
     pub(crate) fn is_open_to(&self, identity: &Identity, word: &str, ground: Ground) -> bool {
         ground == Ground::Named || self.is_free_for(identity, word)
     }
 
-    /// Gives back a word that a session used; it stays the identity's.
+    /// Ends a session's use of a word; the word still belongs to the identity.
     pub(crate) fn close(&mut self, identity: &Identity, word: &str) {
         let is_used = |held: &&mut Word| held.owner == *identity && held.uses > 0;
         let Some(held) = self.words.get_mut(word).filter(is_used) else {
@@ -102,7 +102,7 @@ impl Ownership {
         self.words.insert(word.to_owned(), taken);
     }
 
-    /// Makes room after a word of an identity has come out of use.
+    /// Makes room after a word of an identity has become unused.
     fn forget_what_is_too_much(&mut self, identity: &Identity) {
         let own = self.idle.get(identity).map_or(0, BTreeMap::len);
         if own > KEPT_OF_IDENTITY_MAX {

@@ -1,19 +1,19 @@
-//! Texts in which `*` stands for any text, also none.
+//! Texts in which `*` matches any text, also none.
 
-/// A text in which each `*` stands for any text, also none.
+/// A text in which each `*` matches any text, also none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
 // === impl Pattern ===
 
 impl Pattern {
-    /// Returns the pattern that a text writes; every text is one.
+    /// The pattern of a text; every text is a pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Returns whether it stands for a text.
+    /// Whether the pattern matches a text.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let mut parts = self.0.split('*');
@@ -23,14 +23,14 @@ impl Pattern {
         let Some(last) = parts.next_back() else {
             return rest.is_empty();
         };
-        // The earliest place of each part leaves the most for those behind it.
+        // The earliest match of each part leaves the most text for the later parts.
         let middle = parts.try_fold(rest, |rest, part| {
             rest.find(part).map(|at| &rest[at + part.len()..])
         });
         middle.is_some_and(|rest| rest.ends_with(last))
     }
 
-    /// Returns the text, if it stands for no other.
+    /// Returns the text, if the pattern matches no other.
     #[must_use]
     pub fn exact(&self) -> Option<&str> {
         (!self.0.contains('*')).then_some(self.0.as_str())

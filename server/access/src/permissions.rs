@@ -1,22 +1,22 @@
-//! What one identity may call, serve and see.
+//! The permissions of one identity to call, serve and see.
 
 use crate::{method::Need, pattern::Pattern};
 
-/// A cluster as a session names it.
+/// A cluster in the words of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCluster<'a> {
-    /// Its uid.
+    /// Its UID.
     pub uid: &'a str,
-    /// What people call it; may be empty.
+    /// Its name for people; may be empty.
     pub name: &'a str,
-    /// The part that the agent serves; may be empty.
+    /// The shard of the agent; may be empty.
     pub shard: &'a str,
 }
 
-/// Clusters as a policy names them.
+/// Clusters in the words of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantScope {
-    /// The uids.
+    /// The UIDs.
     pub clusters: Vec<Pattern>,
     /// The names.
     pub names: Vec<Pattern>,
@@ -24,7 +24,7 @@ pub struct GrantScope {
     pub shards: Vec<Pattern>,
 }
 
-/// What one identity may do under one policy.
+/// The permissions of one identity under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     pub(crate) is_unrestricted: bool,
@@ -36,7 +36,7 @@ pub struct Permissions {
 // === impl GrantScope ===
 
 impl GrantScope {
-    /// Returns whether a cluster is meant, the shard included.
+    /// Whether a cluster is in the scope, the shard included.
     #[must_use]
     pub fn contains(&self, cluster: NamedCluster<'_>) -> bool {
         let any = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
@@ -49,7 +49,7 @@ impl GrantScope {
 // === impl Permissions ===
 
 impl Permissions {
-    /// Returns the permissions of everyone where nothing is restricted.
+    /// The permissions of everyone, without a restriction.
     #[must_use]
     pub fn unrestricted() -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Permissions {
         }
     }
 
-    /// Returns whether a method with this need may be called at all; which clusters it may be about is another question.
+    /// Whether a method with this need may be called at all; its cluster is checked separately.
     #[must_use]
     pub const fn may_call(&self, need: Option<Need>) -> bool {
         let has_any = self.is_admin || !self.agent.is_empty() || !self.viewer.is_empty();
@@ -70,13 +70,13 @@ impl Permissions {
             }
     }
 
-    /// Returns whether a session for a cluster may be opened, as far as the identity's own grants go.
+    /// Whether a session for a cluster may be opened, by the identity's own grants.
     #[must_use]
     pub fn may_open(&self, cluster: NamedCluster<'_>) -> bool {
         self.is_unrestricted || self.agent.iter().any(|scope| scope.contains(cluster))
     }
 
-    /// Returns whether what is known of a cluster may be seen. Its agent may see it, since everything known comes from there.
+    /// Whether the data of a cluster may be seen. Its agent may see the data, since they all come from it.
     #[must_use]
     pub fn may_view(&self, cluster: NamedCluster<'_>) -> bool {
         let mut scopes = self.viewer.iter().chain(&self.agent);

@@ -1,4 +1,4 @@
-//! The policy: which identity may do what, read from a TOML file.
+//! The policy: the permissions of identities, read from a TOML file.
 
 use self::index::GrantIndex;
 use crate::{
@@ -15,7 +15,7 @@ mod file;
 mod grant;
 mod index;
 
-/// Who may do what. What it does not grant is denied.
+/// The permissions of identities. Everything that it does not grant is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     grants: Vec<Grant>,
@@ -25,18 +25,17 @@ pub struct Policy {
 // === impl Policy ===
 
 impl Policy {
-    /// Reads the text of a policy file.
+    /// Parses the text of a policy file.
     ///
     /// # Errors
-    /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely half written than
-    /// meant.
+    /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely incomplete than intended.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let grants = file::read(text)?;
         let index = GrantIndex::new(&grants);
         Ok(Self { grants, index })
     }
 
-    /// Returns what an identity may do.
+    /// The permissions of an identity.
     #[must_use]
     pub fn permissions(&self, identity: &Identity) -> Permissions {
         let mut permissions = Permissions::default();
@@ -50,17 +49,17 @@ impl Policy {
         permissions
     }
 
-    /// Returns whether some identity is named as agent of this very uid, and whether this one is.
+    /// Returns whether the policy names agents of exactly this UID, and whether this identity is one of them.
     pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
         self.naming(identity, self.index.of_uid(cluster.uid), cluster)
     }
 
-    /// Returns whether some identity is named as agent of clusters with this very name, and whether this one is.
+    /// Returns whether the policy names agents of clusters with exactly this name, and whether this identity is one of them.
     pub(crate) fn named_for_name(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
         self.naming(identity, self.index.of_name(cluster.name), cluster)
     }
 
-    /// Returns whom the grants name that `naming` lists.
+    /// Returns whom the grants with the numbers in `naming` name.
     fn naming(&self, identity: &Identity, naming: &[usize], cluster: NamedCluster<'_>) -> Naming {
         let mut grants = naming.iter().map(|number| &self.grants[*number]);
         if naming.is_empty() {
@@ -78,7 +77,7 @@ impl Policy {
     }
 }
 
-/// Whom a policy names.
+/// The identities that a policy names for a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     Nobody,
@@ -89,8 +88,8 @@ pub(crate) enum Naming {
 // === impl Naming ===
 
 impl Naming {
-    /// Returns whom the policy names for a word, where it may also name it as the other of uid and name: a word that it names for
-    /// others there is not free.
+    /// Combines the naming of a word as UID or name with its naming as the other of the two: a word that the policy names there for others
+    /// is not free.
     pub(crate) fn or_as_other(self, as_other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::This | Self::Others => self,

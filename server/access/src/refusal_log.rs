@@ -1,19 +1,19 @@
-//! Which refusals are worth a line: one a peer and minute.
+//! The refusals to log: one for each peer and minute.
 
 use std::collections::BTreeMap;
 
 /// How long a peer's further refusals are only counted, in seconds.
 const SILENCE: i64 = 60;
-/// The peers that are told apart at a time; the refusals of all others share one line a minute.
+/// The maximum number of peers that are told apart at a time; all other refusals share one line a minute.
 const PEERS_MAX: usize = 1024;
 
-/// Remembers which peers' refusals were logged in the last minute. It holds at most 1,024 peers.
+/// Remembers the peers whose refusals were logged in the last minute. It holds at most 1,024 peers.
 #[derive(Clone, Debug, Default)]
 pub struct RefusalLog {
     logged: BTreeMap<String, PeerRefusals>,
-    /// The line of the peers beyond those.
+    /// The shared line of all other peers.
     others: PeerRefusals,
-    /// When the peers of earlier minutes were last forgotten.
+    /// The time at which the peers of earlier minutes were last forgotten.
     swept: Option<i64>,
 }
 
@@ -26,7 +26,7 @@ struct PeerRefusals {
 // === impl RefusalLog ===
 
 impl RefusalLog {
-    /// Counts a refusal of a peer at `now`. Returns how many were left out before it if it is to be logged.
+    /// Counts a refusal of a peer at `now`. If it is to be logged, returns the number of earlier refusals that were not.
     pub fn count(&mut self, now: i64, peer: &str) -> Option<u64> {
         if let Some(line) = self.logged.get_mut(peer) {
             return line.count(now);

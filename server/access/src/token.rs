@@ -1,7 +1,7 @@
 //! Tokens: JSON Web Tokens of a service account, checked against the keys of their issuer.
 //!
-//! Only what a Kubernetes API server issues is taken: a compact JWS, signed with RS256 or ES256. A key knows its algorithm, and a
-//! token that names another one is refused, so neither `none` nor a shared secret made of a public key can pass.
+//! Only tokens of a Kubernetes API server are accepted: a compact JWS, signed with RS256 or ES256. A key knows its algorithm, and a token
+//! that names another algorithm is refused. So neither `none` nor a shared secret made of a public key can pass.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
@@ -14,26 +14,26 @@ pub use self::{
 mod error;
 mod keys;
 
-/// The longest token that is looked at, in bytes. Those of service accounts have about 1,000.
+/// The longest accepted token, in bytes. Tokens of service accounts have about 1,000.
 pub const TOKEN_BYTES_MAX: usize = 8 << 10;
-/// The longest subject that is taken, in bytes.
+/// The longest accepted subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 512;
 
-/// Which tokens count.
+/// The conditions of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verifier {
     /// The `iss` that a token must have.
     pub issuer: String,
-    /// What must be among its `aud`.
+    /// The audience that its `aud` must contain.
     pub audience: String,
     /// How far the issuer's clock may be off, in seconds.
     pub leeway: i64,
 }
 
-/// What a token that counts says.
+/// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// Whom it is for.
+    /// The subject.
     pub subject: String,
     /// When it expires, in seconds since 1970.
     pub expires: i64,
@@ -43,7 +43,7 @@ pub struct Claims {
 struct Header {
     alg: String,
     kid: Option<String>,
-    /// Extensions that must be understood; none is.
+    /// Extensions that must be understood; the verifier understands none.
     crit: Option<serde_json::Value>,
 }
 
@@ -69,7 +69,7 @@ impl Verifier {
     /// Checks a token at `now`.
     ///
     /// # Errors
-    /// Says why it does not count. After [`TokenError::UnknownKey`] it may count with newer keys.
+    /// Says why the token is invalid. After [`TokenError::UnknownKey`], it may be valid with newer keys.
     pub fn verify(&self, now: i64, keys: &Keys, token: &str) -> Result<Claims, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::TooLong);

@@ -1,4 +1,4 @@
-//! What is allowed with and without a policy, and whose a cluster is.
+//! The permissions with and without a policy, and the owners of clusters.
 
 use super::*;
 
@@ -109,7 +109,6 @@ fn name_of_anothers_cluster_is_not_granted_and_the_session_is_served() {
     assert!(!admission.is_name_granted());
 }
 
-/// A cluster whose uid and name are given.
 const fn cluster(uid: &'static str, name: &'static str) -> NamedCluster<'static> {
     let shard = "";
     NamedCluster { uid, name, shard }
@@ -118,7 +117,7 @@ const fn cluster(uid: &'static str, name: &'static str) -> NamedCluster<'static>
 #[test]
 fn word_of_anothers_cluster_is_taken_in_no_order_of_arrival() {
     let owned = cluster("uid-eu", "eu");
-    // What a thief may say: the name as uid, the uid as name, and each as what it is.
+    // The possible claims of a thief: the name as UID, the UID as name, and each as what it is.
     let thefts = [
         cluster("eu", "x"),
         cluster("eu", ""),

@@ -7,17 +7,17 @@ use toml::Spanned;
 use super::grant::{Grant, Role};
 use crate::{identity::IdentityPattern, pattern::Pattern, permissions::GrantScope};
 
-/// What is wrong with a policy, and where.
+/// The fault of a policy, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct PolicyError {
     /// The line, from 1.
     pub line: usize,
-    /// The field, what is wrong with it, and what would be right.
+    /// The field, its fault, and the correct form.
     pub message: String,
 }
 
-/// A list in which everything knows its place.
+/// A list with its position and the position of each text.
 type Texts = Spanned<Vec<Spanned<String>>>;
 
 #[derive(Deserialize)]
@@ -37,7 +37,6 @@ struct RawGrant {
     shards: Option<Texts>,
 }
 
-/// Reads the grants of a policy.
 pub(super) fn read(text: &str) -> Result<Vec<Grant>, PolicyError> {
     let at = |offset: usize, message: String| PolicyError {
         line: 1 + text
@@ -63,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Grant>, PolicyError> {
     grants.collect()
 }
 
-/// What is wrong, at which byte.
+/// A fault, and the byte at which it is.
 struct Wrong {
     offset: usize,
     message: String,

@@ -5,32 +5,31 @@ use crate::{
     permissions::GrantScope,
 };
 
-/// Gives identities a role for clusters.
+/// A role that identities have for clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Who.
+    /// The identities.
     pub identities: Vec<IdentityPattern>,
-    /// What.
+    /// The role.
     pub role: Role,
-    /// Of which clusters; an admin's are all.
+    /// The clusters; an admin has all.
     pub scope: GrantScope,
 }
 
-/// What an identity is for a cluster.
+/// The role of an identity for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Opens sessions for it, and sees it.
+    /// Opens sessions for the cluster, and sees it.
     Agent,
-    /// Sees it.
+    /// Sees the cluster.
     Viewer,
-    /// Sees all clusters, and may call what no other role may.
+    /// Sees all clusters, and may call methods that no other role may call.
     Admin,
 }
 
 // === impl Grant ===
 
 impl Grant {
-    /// Returns whether an identity is meant.
     pub(super) fn is_for(&self, identity: &Identity) -> bool {
         self.identities.iter().any(|it| it.matches(identity))
     }

@@ -1,4 +1,4 @@
-//! The grants of a policy by what they name, so that a check does not go through all of them.
+//! The grants of a policy by identities and clusters, so that a check does not go through all of them.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,13 @@ use crate::{
     pattern::Pattern,
 };
 
-/// Where in a policy the grants are that concern an identity or a cluster.
+/// The positions in a policy of the grants for an identity or a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GrantIndex {
     by_identity: BTreeMap<Identity, Vec<usize>>,
-    /// The patterns that stand for more than one identity.
+    /// The patterns that match more than one identity.
     by_pattern: Vec<(IdentityPattern, usize)>,
-    /// The grants of agents by the uids that they name.
     agents_by_uid: BTreeMap<String, Vec<usize>>,
-    /// The grants of agents by the names of clusters that they name.
     agents_by_name: BTreeMap<String, Vec<usize>>,
 }
 
@@ -56,12 +54,10 @@ impl GrantIndex {
         found
     }
 
-    /// Returns the grants of agents that name a uid.
     pub(super) fn of_uid(&self, uid: &str) -> &[usize] {
         self.agents_by_uid.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the grants of agents that name a cluster by its name.
     pub(super) fn of_name(&self, name: &str) -> &[usize] {
         self.agents_by_name.get(name).map_or(&[], Vec::as_slice)
     }
@@ -70,7 +66,7 @@ impl GrantIndex {
 fn add(index: &mut BTreeMap<String, Vec<usize>>, patterns: &[Pattern], number: usize) {
     for text in patterns.iter().filter_map(Pattern::exact) {
         let numbers = index.entry(text.to_owned()).or_default();
-        // A list may name the same twice.
+        // A list may contain a text twice.
         if numbers.last() != Some(&number) {
             numbers.push(number);
         }

@@ -1,4 +1,4 @@
-//! A policy grants what it says and nothing else, and one that is wrong says where.
+//! A policy grants exactly what it says, and an invalid policy says where it is wrong.
 
 use super::*;
 use crate::method::Need;

@@ -1,23 +1,23 @@
-//! Why a token does not count.
+//! Why a token is invalid.
 
 use thiserror::Error;
 
-/// Why a token does not count.
+/// Why a token is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
     /// It is longer than [`super::TOKEN_BYTES_MAX`].
     #[error("it is longer than 8192 bytes")]
     TooLong,
-    /// It is not a compact JWS with the claims that are needed.
+    /// It is not a compact JWS with the required claims.
     #[error("it cannot be read")]
     Malformed,
-    /// It names an algorithm that is not that of its key, or that is not taken at all.
+    /// It names an algorithm other than its key's, or an unsupported one.
     #[error("its algorithm must be that of its key, RS256 or ES256")]
     Algorithm,
-    /// Its key is not among the issuer's.
+    /// Its key is not among the issuer's keys.
     #[error("its key is not known")]
     UnknownKey,
-    /// Its signature is not of its key.
+    /// Its signature does not match its key.
     #[error("its signature is wrong")]
     Signature,
     /// It is from another issuer.
@@ -29,7 +29,7 @@ pub enum TokenError {
     /// It has expired.
     #[error("it has expired")]
     Expired,
-    /// Its time has not come.
+    /// Its time has not begun.
     #[error("it is not valid yet")]
     NotYetValid,
 }

@@ -9,9 +9,9 @@ use thiserror::Error;
 
 use super::error::TokenError;
 
-/// The most keys of one issuer. API servers have one, or two while they rotate.
+/// The maximum number of keys of one issuer. API servers have one, or two while they rotate.
 const KEYS_MAX: usize = 64;
-/// The bytes of a modulus that are taken: 2,048 to 8,192 bits.
+/// The accepted sizes of a modulus in bytes: 2,048 to 8,192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The bytes of a coordinate of P-256.
 const COORDINATE_BYTES: usize = 32;
@@ -20,13 +20,13 @@ const COORDINATE_BYTES: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys(Vec<IssuerKey>);
 
-/// What is wrong with a set of keys.
+/// The fault of a set of keys.
 #[derive(Debug, Error)]
 pub enum KeysError {
     /// It is not a JSON Web Key Set.
     #[error("is not a JSON Web Key Set")]
     Syntax(#[source] serde_json::Error),
-    /// None of its keys can be used.
+    /// It has no usable key.
     #[error("has no RSA key of 2048 to 8192 bits and no EC key on P-256 for signatures")]
     NoKey,
     /// It has more keys than an issuer needs.
@@ -46,7 +46,7 @@ enum Public {
         n: Vec<u8>,
         e: Vec<u8>,
     },
-    /// A point, uncompressed.
+    /// An uncompressed point.
     P256(Vec<u8>),
 }
 
@@ -55,7 +55,7 @@ struct JwkSet {
     keys: Vec<Jwk>,
 }
 
-/// A key as it is written; other fields are not needed.
+/// A key in JSON; other fields are not needed.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -73,10 +73,10 @@ struct Jwk {
 // === impl Keys ===
 
 impl Keys {
-    /// Reads a JSON Web Key Set. Keys of other kinds and purposes are left out.
+    /// Parses a JSON Web Key Set. Keys of other kinds and purposes are left out.
     ///
     /// # Errors
-    /// If it is none, or has no key that can be used.
+    /// If it is no key set, or has no usable key.
     pub fn parse(json: &[u8]) -> Result<Self, KeysError> {
         let JwkSet { keys } = serde_json::from_slice(json).map_err(KeysError::Syntax)?;
         if keys.len() > KEYS_MAX {
@@ -90,7 +90,7 @@ impl Keys {
         }
     }
 
-    /// Checks a signature. Without an id, each key of the algorithm is tried.
+    /// Checks a signature. Without a key id, it tries each key of the algorithm.
     pub(super) fn check(
         &self,
         algorithm: &str,
@@ -187,7 +187,6 @@ impl Public {
     }
 }
 
-/// Decodes a number of a key.
 fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }

@@ -1,4 +1,4 @@
-//! A token counts only if everything about it is right.
+//! A token is valid only if everything about it is right.
 
 use ring::{
     hmac,
@@ -63,7 +63,7 @@ impl Issuer {
         Keys::parse(self.jwks().to_string().as_bytes()).expect("a set")
     }
 
-    /// Signs what a header with this key's id says, with that key.
+    /// Signs a header with this key's id, and claims, with that key.
     fn sign(&self, header: &Value, claims: &Value) -> String {
         let parts = [header, claims].map(|part| base64(part.to_string().as_bytes()));
         let signed = parts.join(".");
