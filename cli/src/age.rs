@@ -10,7 +10,7 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const YEAR: u64 = 365 * DAY;
 
-/// Writes a span in at most two units, fewer the longer it is: `85s`, `3m20s`, `45m`, `5h12m`, `3d`.
+/// Writes a span in at most two units, and in fewer the longer the span is: `85s`, `3m20s`, `45m`, `5h12m`, `3d`.
 pub(crate) fn human(span: Duration) -> String {
     let seconds = span.as_secs();
     let (minutes, hours, days, years) = (
@@ -32,7 +32,6 @@ pub(crate) fn human(span: Duration) -> String {
     }
 }
 
-/// Reads a time as RFC 3339 writes it.
 pub(crate) fn rfc3339(text: &str) -> Result<CoreTime, String> {
     let time: Timestamp = text
         .parse()
@@ -40,24 +39,24 @@ pub(crate) fn rfc3339(text: &str) -> Result<CoreTime, String> {
     Ok(core_time(time))
 }
 
-/// Returns a time as the core counts it, saturating at the years 1677 and 2262.
+/// Saturates at the years 1677 and 2262.
 pub(crate) fn core_time(time: Timestamp) -> CoreTime {
     let nanos = time.as_nanosecond().clamp(i64::MIN.into(), i64::MAX.into());
     CoreTime(i64::try_from(nanos).expect("it was clamped to this range"))
 }
 
-/// Returns a time of the contract; one that no calendar has is `None`.
+/// `None` if no calendar has the time.
 pub(crate) fn wire_time(time: &prost_types::Timestamp) -> Option<Timestamp> {
     Timestamp::new(time.seconds, time.nanos).ok()
 }
 
-/// Writes a time of the contract in RFC 3339 to the millisecond.
+/// RFC 3339 to the millisecond.
 pub(crate) fn time_text(time: Option<&prost_types::Timestamp>) -> String {
     time.and_then(wire_time)
         .map_or_else(|| "<unknown>".to_owned(), |time| format!("{time:.3}"))
 }
 
-/// Writes a time of the contract as how long ago it was at `now`, such as `2 min ago`.
+/// Writes the time from `time` to `now`, such as `2 min ago`.
 pub(crate) fn ago(time: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
     let Some(time) = time.and_then(wire_time) else {
         return String::new();
@@ -66,7 +65,7 @@ pub(crate) fn ago(time: Option<&prost_types::Timestamp>, now: Timestamp) -> Stri
     format!("{} ago", spoken(span.as_secs()))
 }
 
-/// Writes seconds within a sentence, in one unit, such as `2 min`.
+/// One unit, for use within a sentence, such as `2 min`.
 pub(crate) fn spoken(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),

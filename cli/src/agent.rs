@@ -1,4 +1,4 @@
-//! The way to the admin port of an agent.
+//! Requests to the admin port of an agent.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     http::exchange,
 };
 
-/// Asks for a page of an agent, or, with a body of JSON, for something to be done. Returns the answer, which may be a refusal.
+/// Requests a page of an agent, or, with a JSON body, an action. The answer may be a refusal.
 pub(crate) async fn ask(
     url: &str,
     path: &str,

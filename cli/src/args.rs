@@ -207,11 +207,11 @@ pub(crate) struct PkiDevArgs {
     pub(crate) days: u16,
 }
 
-/// What this program is called where kubectl finds it as its plugin, and where it asks for completions of the plugin.
+/// The name of this program as a plugin of kubectl, which also asks this name for completions.
 const PLUGIN: &str = "kubectl-decree";
 const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 
-/// Reads a command line. Started as the plugin of kubectl, help and errors say `kubectl decree`.
+/// If kubectl started this program as its plugin, help and errors say `kubectl decree`.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let command = if is_called(PLUGIN, &arguments) {
@@ -223,18 +223,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)
 }
 
-/// Returns the commands, with their help.
 pub(crate) fn command() -> clap::Command {
     help::for_terminal(Args::command(), "decree")
 }
 
-/// Returns the page on the flags that lead to a server.
+/// The page on the connection flags.
 pub(crate) fn connection_help() -> Option<clap::Error> {
     let arguments = ["decree", "help", help::CONNECTION].map(OsString::from);
     parse(arguments).err()
 }
 
-/// Returns whether kubectl asks for completions of the plugin.
 pub(crate) fn is_completion_of_plugin(arguments: &[OsString]) -> bool {
     is_called(PLUGIN_COMPLETION, arguments)
 }
@@ -244,13 +242,13 @@ fn is_called(name: &str, arguments: &[OsString]) -> bool {
     program.is_some_and(|program| program == name)
 }
 
-/// Writes a manual page for each command, and makes the folder.
+/// Writes a manual page for each command, and creates the folder.
 pub(crate) fn man(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(help::for_manual(Args::command()), folder)
 }
 
-/// Writes the completion script of a shell, which asks this program for candidates.
+/// The script asks this program for candidates.
 pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     let name = shell.to_string();
     let shells = Shells::builtins();
@@ -260,7 +258,6 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     shell.write_registration("COMPLETE", "decree", "decree", "decree", out)
 }
 
-/// Reads a host for `--host`.
 fn host(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty()
         && text
@@ -271,7 +268,6 @@ fn host(text: &str) -> Result<String, String> {
         .ok_or_else(|| "must be a DNS name or an IP address".to_owned())
 }
 
-/// Reads a trust domain, as SPIFFE writes it.
 fn trust_domain(text: &str) -> Result<String, String> {
     let fits = |letter: char| {
         letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-._".contains(letter)

@@ -1,4 +1,4 @@
-//! The cause of a ReplicaSet's state, as the server says it, and the words around it.
+//! The cause of a ReplicaSet's state in the words of the server, and its format in sentences and tables.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use crate::{age, record};
 
-/// What has no cause to be told.
+/// The cell of a ReplicaSet without a cause.
 const NONE: &str = "-";
-/// From how many ReplicaSets on a cause that they share is told once for all.
+/// The minimum number of ReplicaSets for one line about a cause that they share.
 const GROUP_MIN: usize = 4;
 
-/// Returns the word for how much a ReplicaSet needs a person, as the console has it.
+/// The word of the console for how much a ReplicaSet needs a person.
 pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
     match severity(set) {
         Severity::Blocked => "Blocked",
@@ -24,7 +24,7 @@ pub(crate) fn state(set: &v1::ReplicaSetSummary) -> &'static str {
     }
 }
 
-/// Returns the cause, and when the next attempt is; what a server says that knows no causes is its first reason.
+/// The cause and the time of the next attempt. Of a server that sends no causes, the first reason.
 pub(crate) fn sentence(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
     let Some(cause) = &set.cause else {
         return set.reasons.first().map_or_else(String::new, record::reason);
@@ -35,7 +35,7 @@ pub(crate) fn sentence(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
     }
 }
 
-/// Returns the cause for a table in which the state stands beside it.
+/// The cause for a table with a column for the state.
 pub(crate) fn cell(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
     match sentence(set, now) {
         said if said == state(set) => NONE.to_owned(),
@@ -43,13 +43,13 @@ pub(crate) fn cell(set: &v1::ReplicaSetSummary, now: Timestamp) -> String {
     }
 }
 
-/// Returns the command that shows more; none where it is `decree explain`, for an output that is that.
+/// The command that shows more. `None` for `decree explain`, because this is for the output of that command.
 pub(crate) fn next_command(set: &v1::ReplicaSetSummary) -> Option<&str> {
     let command = set.cause.as_ref().map(|cause| cause.next_command.as_str());
     command.filter(|it| !it.is_empty() && !it.starts_with("decree explain "))
 }
 
-/// Returns the words behind the cause: those of the cluster, or of who held the last attempt back.
+/// The words of the cluster, or of the component that held the last attempt back.
 pub(crate) fn words(set: &v1::ReplicaSetSummary) -> &str {
     if !set.failure.is_empty() {
         return &set.failure;
@@ -60,7 +60,7 @@ pub(crate) fn words(set: &v1::ReplicaSetSummary) -> &str {
     obstacle.map_or("", |reason| &reason.detail)
 }
 
-/// Returns whether a ReplicaSet has not come to rest, so that its last refusal still counts.
+/// Whether a ReplicaSet has not converged, so that its last refusal is current.
 pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
     match severity(set) {
         Severity::InSync => false,
@@ -69,7 +69,7 @@ pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
     }
 }
 
-/// Returns what comes first for a person: what needs one most. What is alike stays in its order.
+/// The sort key that puts the ReplicaSets first that most need a person. The sort keeps the order of equal ones.
 pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
     match severity(set) {
         Severity::Unspecified => i32::MAX,
@@ -81,7 +81,7 @@ pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
     }
 }
 
-/// Returns a line for each cause that many ReplicaSets of a cluster share, the most of them first.
+/// A line for each cause that at least [`GROUP_MIN`] ReplicaSets of a cluster share, the most frequent first.
 pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for set in sets {
@@ -111,7 +111,7 @@ pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     lines.collect()
 }
 
-/// Says when the next attempt is, where one is due.
+/// The time of the next attempt, if one is due.
 fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
     let waits = |it: &v1::Reason| [Rule::Backoff, Rule::PodsDoNotLast].contains(&it.rule());
     if !set.reasons.iter().any(waits) {

@@ -1,6 +1,6 @@
-//! `decree check`: whether Decree can work here, a line for each thing that must be so.
+//! `decree check`: whether Decree can work here, with a line for each condition.
 //!
-//! What cannot be asked is a finding as well, so one thing that is wrong keeps no other from being looked at.
+//! A check that fails to run is a finding as well, so one fault hides no other.
 
 use std::io::{self, Write};
 
@@ -28,10 +28,9 @@ mod server;
 use finding::{Finding, Grade};
 use section::Section;
 
-/// How many columns a line takes.
+/// The maximum width of a line.
 const COLUMNS: usize = 100;
 
-/// How marks look.
 #[derive(Clone, Copy, Debug)]
 struct Style {
     utf8: bool,
@@ -60,7 +59,8 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(if failed { Exit::No } else { Exit::Done })
 }
 
-/// Writes the findings by section: a mark and a line each, and below what is not well what to do, and where to read about it.
+/// Writes the findings by section: a mark and a line each. Below a finding that is not well, writes the remedy and a link to the
+/// documentation.
 fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
     for section in Section::ALL {
         let its = findings
@@ -107,7 +107,7 @@ fn write_finding(
     let mark = grade.mark(style.utf8);
     let line = one_line(&format!("{mark} {check}: {detail}"));
     let mut lines = page::wrap(&line, COLUMNS);
-    // Colors would count as letters where lines are broken.
+    // Colors would count as letters in the line breaks.
     if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
         lines[0] = format!("{}{rest}", style.mark(*grade));
     }

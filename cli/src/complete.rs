@@ -1,6 +1,6 @@
-//! Candidates for completion: names that a running server knows, asked for while the user waits.
+//! Candidates for completion: names that a running server knows, requested while the user waits.
 //!
-//! A server that is away or slow completes to nothing, silently: the shell has no place for errors.
+//! If a server is away or slow, there are no candidates and no error: the shell has no place for errors.
 
 use std::{
     collections::BTreeSet,
@@ -31,9 +31,9 @@ mod server_flags;
 
 use server_flags::{FLAGS, PATIENCE, ServerFlags, ask};
 
-/// How many names are offered.
+/// The maximum number of candidates.
 const OFFERED_MAX: usize = 500;
-/// The other flags of `explain` that take a value.
+/// The flags of `explain` that take a value and are not connection flags.
 const FLAGS_OF_EXPLAIN: [&str; 6] = [
     "--why",
     "--replicas",
@@ -43,12 +43,12 @@ const FLAGS_OF_EXPLAIN: [&str; 6] = [
     "--tls-server-name",
 ];
 
-/// What kubectl tells the shell about candidates, as cobra numbers it: that they are no files, and that no space follows.
+/// Directives of cobra, which kubectl passes to the shell: the candidates are not files, and no space follows.
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
-/// Writes candidates of a command for the last of `words`, behind those before it, as kubectl takes them from a plugin: a line each, with its help
-/// behind a tab, and in the last line how the shell is to go on.
+/// Writes candidates for the last of `words`, in the format that kubectl takes from a plugin. Each candidate has a line, with its
+/// help after a tab, and the last line has the directive for the shell.
 pub(crate) fn for_kubectl(
     command: &mut Command,
     words: Vec<OsString>,
@@ -66,7 +66,7 @@ pub(crate) fn for_kubectl(
         }
         writeln!(out)?;
     }
-    // More may be written behind a folder.
+    // A path continues after a folder.
     let is_folder = |it: &CompletionCandidate| it.get_value().to_string_lossy().ends_with('/');
     let directive = if found.iter().any(is_folder) {
         NO_FILES | NO_SPACE
@@ -76,7 +76,7 @@ pub(crate) fn for_kubectl(
     writeln!(out, ":{directive}")
 }
 
-/// Returns the commands with candidates for names that a server or an embedded cluster knows.
+/// Adds candidates for names that a server or an embedded cluster knows.
 pub(crate) fn command() -> Command {
     with_candidates(args::command(), "")
 }
@@ -91,7 +91,7 @@ fn with_candidates(command: Command, above: &str) -> Command {
         .mut_subcommands(|command| with_candidates(command, &name))
 }
 
-/// Returns what finds the values of an argument of a command, which is one of another, if they are names.
+/// The completer for the values of an argument, if they are names. `above` is the parent command of `command`.
 fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompleter> {
     let of_demo = above == "demo";
     Some(match argument {
@@ -108,7 +108,7 @@ fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompl
     })
 }
 
-/// Returns the ReplicaSets of a server whose names begin so.
+/// The ReplicaSets of a server whose names begin with `current`.
 fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let names = ask(async |server, flags| {
@@ -122,7 +122,7 @@ fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(names)
 }
 
-/// Returns what `get` lists: the resources, and ReplicaSets by name.
+/// The resources of `get`, and ReplicaSets by name.
 fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let kinds = ["replicasets", "sessions"].into_iter();
@@ -132,7 +132,7 @@ fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Returns the namespaces of the ReplicaSets of a server that begin so.
+/// The namespaces with ReplicaSets of a server that begin with `current`.
 fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let names = ask(async |server, flags| {
@@ -151,7 +151,7 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(names)
 }
 
-/// Returns the pods of the ReplicaSet that `explain` is about that begin so: those that are there, and those that were deleted last.
+/// The pods of the ReplicaSet that `explain` is about: the current ones, and the last deleted ones.
 fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let words: Vec<_> = env::args().collect();
@@ -171,22 +171,19 @@ fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(names)
 }
 
-/// Returns the nodes of an embedded cluster that begin so.
 fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(embedded(current).nodes)
 }
 
-/// Returns the pods of an embedded cluster that begin so.
 fn embedded_pods(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(as_begun(current, embedded(current).pods))
 }
 
-/// Returns the ReplicaSets of an embedded cluster that begin so.
 fn embedded_replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(as_begun(current, embedded(current).replica_sets))
 }
 
-/// Returns the clusters that are connected and begin so.
+/// The connected clusters whose names begin with `current`.
 fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let names = ask(async |server, _| {
@@ -201,21 +198,21 @@ fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(names)
 }
 
-/// Returns what is written of a word; of one that is no text, nothing can be found.
+/// Empty if the word is not UTF-8.
 fn begun(current: &OsStr) -> &str {
     current.to_str().unwrap_or("\0")
 }
 
-/// Which ReplicaSets are asked for, and how their names are offered.
+/// The namespace of a question for ReplicaSets, and the format of their names.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     /// The namespace; empty for all.
     namespace: String,
-    /// What stands before each name.
+    /// The prefix of each name.
     before: String,
-    /// Whether names are offered with their namespace.
+    /// Whether the candidates have a namespace.
     has_paths: bool,
-    /// What each offered word begins with.
+    /// The prefix of each candidate.
     begun: String,
 }
 
@@ -258,7 +255,7 @@ async fn pods_of(
     Ok(names)
 }
 
-/// Returns the ReplicaSet that a half-written `explain` names first.
+/// The first ReplicaSet that a half-written `explain` names.
 fn explained(words: &[String]) -> Option<NameArg> {
     let mut words = words.iter().skip_while(|word| *word != "explain").skip(1);
     while let Some(word) = words.next() {
@@ -286,7 +283,7 @@ fn embedded(current: &OsStr) -> Names {
     server::block_on(asked).unwrap_or_default()
 }
 
-/// Returns names as a word is begun: with their namespace, or those of the default one without it.
+/// Formats names like the written prefix: with their namespace, or without it only the names of the default namespace.
 fn as_begun(current: &OsStr, paths: Vec<String>) -> Vec<String> {
     let begun = begun(current);
     let words = paths.into_iter().filter_map(|path| {
@@ -297,13 +294,13 @@ fn as_begun(current: &OsStr, paths: Vec<String>) -> Vec<String> {
     words.collect()
 }
 
-/// Returns candidates for those of the names that a shell takes as they are: what a server answers must not run as a command.
+/// Keeps the names that a shell takes as they are: the answer of a server must not run as a command.
 fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     let names = names.into_iter().filter(|name| is_word(name));
     names.map(CompletionCandidate::new).collect()
 }
 
-/// Returns whether a name is plain, and does not read as a flag.
+/// Whether a name is plain, and does not read as a flag.
 fn is_word(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
 }
@@ -311,7 +308,7 @@ fn is_word(name: &str) -> bool {
 // === impl Asked ===
 
 impl Asked {
-    /// Reads the beginning of a word; a namespace is that of the flag.
+    /// Reads the beginning of a word. `namespace` is the value of the flag.
     fn of(begun: &str, namespace: Option<&str>) -> Self {
         let (namespace, before, has_paths) = match (begun.split_once('/'), namespace) {
             (Some((kind, _)), _) if KINDS.contains(&kind) => (

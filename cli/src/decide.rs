@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the orphans that more than one ReplicaSet would adopt, with these.
+/// The orphans that more than one ReplicaSet would adopt, each with these ReplicaSets.
 fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
     let mut adopters = BTreeMap::<_, Vec<_>>::new();
     for decision in decisions {
@@ -62,7 +62,7 @@ fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
     adopters
 }
 
-/// Returns which ReplicaSets to decide for, by namespace and name.
+/// The ReplicaSets to decide for, by namespace and name.
 fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure> {
     let mut names: Vec<_> = snapshot.replica_sets.iter().map(|set| &set.key).collect();
     names.sort();
@@ -91,7 +91,7 @@ fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure>
     Ok(vec![wanted])
 }
 
-/// Lets the one ReplicaSet that is decided for want so many pods.
+/// Sets the desired replicas of the one chosen ReplicaSet.
 fn scale(snapshot: &mut Snapshot, chosen: &[Named], replicas: i32) -> Result<(), Failure> {
     let [one] = chosen else {
         let cause = format!(

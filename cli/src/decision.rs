@@ -1,4 +1,4 @@
-//! A decision on paper: one JSON object, or a table with a line for each operation.
+//! The output of a decision: one JSON object, or a table with a line for each operation.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use server_core::wording::count;
 
 use crate::{age, exit::Failure, format::PrintArgs, streams::Io, table::Table};
 
-/// What stands where a line has no pod.
+/// The cell of a line without a pod.
 const NONE: &str = "-";
 
-/// Writes decisions: as one table, or each as an object of its own.
+/// Writes decisions as one table, or each as a separate object.
 pub(crate) fn write(
     print: &PrintArgs,
     io: &mut Io<'_>,
@@ -46,7 +46,7 @@ fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Ta
     table
 }
 
-/// Returns a detail as people read it: where uids decided, the uids themselves say nothing more.
+/// The detail for people. If UIDs decided, the UIDs are left out, because they explain nothing.
 pub(crate) fn detail_for(rule: Rule, mut detail: String, is_wide: bool) -> String {
     if rule == Rule::Uid
         && !is_wide
@@ -57,13 +57,13 @@ pub(crate) fn detail_for(rule: Rule, mut detail: String, is_wide: bool) -> Strin
     detail
 }
 
-/// Returns the word of a rule, such as `NOT_READY`.
+/// The word of a rule, such as `NOT_READY`.
 pub(crate) fn word(rule: Rule) -> &'static str {
     let name = rule.as_str_name();
     name.strip_prefix("RULE_").unwrap_or(name)
 }
 
-/// Returns a decision in the shape that `decree decide --help` promises.
+/// The JSON that `decree decide --help` promises.
 fn to_json(decision: &v1::Decision) -> Value {
     let v1::Decision {
         replica_set,
@@ -93,7 +93,7 @@ fn victim_to_json(victim: &v1::Victim) -> Value {
     json!({"name": name(victim.pod.as_ref()), "reason": {"rule": word(rule), "detail": detail}})
 }
 
-/// Writes whole seconds as an integer, as Kubernetes does.
+/// An integer for whole seconds, as in Kubernetes.
 fn seconds(wait: &prost_types::Duration) -> Value {
     match wait.nanos {
         0 => wait.seconds.into(),
@@ -105,10 +105,10 @@ fn span(wait: &prost_types::Duration) -> Duration {
     Duration::try_from(*wait).unwrap_or_default()
 }
 
-/// One line of the table: the action, the pod, the rule and its detail.
+/// The action, the pod, the rule and its detail.
 type Line<'a> = (&'static str, &'a str, Rule, String);
 
-/// Returns what a decision does, and where it does nothing, why.
+/// The operations of a decision, or if it has none, the reasons.
 fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     let detail = |rule| {
         let reason = decision.reasons.iter().find(|it| it.rule() == rule);
@@ -151,7 +151,7 @@ fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
     ("status", NONE, Rule::StatusDiffers, detail)
 }
 
-/// Returns a line for a reason that no operation shows.
+/// A line for a reason that belongs to no operation.
 fn remark(reason: &v1::Reason) -> Option<Line<'_>> {
     let rule = reason.rule();
     let shown = matches!(
@@ -186,7 +186,7 @@ fn name(pod: Option<&v1::ObjectRef>) -> &str {
     pod.map_or(NONE, |pod| &pod.name)
 }
 
-/// Returns an object as `NAMESPACE/NAME`.
+/// Formats as `NAMESPACE/NAME`.
 pub(crate) fn path(object: Option<&v1::ObjectRef>) -> String {
     object.map_or_else(
         || NONE.to_owned(),

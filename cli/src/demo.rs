@@ -1,8 +1,8 @@
-//! `decree demo`: a script that shows Decree at work on a sandbox of its own, and the commands that act on one that runs.
+//! `decree demo`: a script that shows Decree at work on its own sandbox, and the commands that act on a running sandbox.
 //!
-//! The script does what the commands do that it prints, waits for what must come of it, and ends at once where that does not come.
+//! The script does what the commands do that it prints, waits for their effects, and ends at once if an effect does not occur.
 //!
-//! **Invariant:** what is waited for ends it, or the deadline. Only the text rests, and only on a terminal.
+//! **Invariant:** a wait ends with its event or at the deadline. Only the text pauses, and only on a terminal.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -82,11 +82,11 @@ async fn perform(
     let told = told.unwrap_or_else(|| Err(Failure::new(Exit::No, "interrupted before the end")));
     let mut ended = told;
     if ended.is_ok() && args.stay {
-        // The signal is the way to end it.
+        // Only a signal ends this.
         let staying = stop.run_until_cancelled(script.stay()).await;
         ended = staying.unwrap_or(Ok(()));
     }
     let closed = script.sandbox.close().await;
-    // Where a part has failed, its end says why.
+    // If a part has failed, its end says why.
     closed.and(ended).map(|()| Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `decree diff`: what another controller did otherwise than a server decided, while its agent only watched.
+//! `decree diff`: what another controller did differently from the decisions of a server whose agent is in shadow mode.
 
 mod markdown;
 mod report;

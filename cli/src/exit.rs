@@ -1,8 +1,8 @@
-//! How a command ends: an exit code that scripts can branch on, and for people one line of cause and one of remedy.
+//! The end of a command: an exit code that scripts can branch on, and for people one line of cause and one of remedy.
 
 use std::{io, process::ExitCode};
 
-/// How a command ended. The codes are part of the interface.
+/// The exit code of a command. The codes are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// 0: done.
@@ -17,7 +17,7 @@ pub enum Exit {
     Refused,
 }
 
-/// Why a command did not do what it was asked, and what can be done about it.
+/// Why a command failed, and the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -25,7 +25,7 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
 }
 
-/// The same for the help text.
+/// The exit codes, for the help text.
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  success
@@ -37,7 +37,7 @@ Exit codes:
 // === impl Exit ===
 
 impl Exit {
-    /// Returns the number that the process ends with.
+    /// Returns the exit code of the process.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -73,7 +73,7 @@ impl Failure {
     }
 }
 
-/// Output that cannot be written. A reader that has gone, such as `head`, has had enough: that is no failure.
+/// Output that cannot be written. It is no failure that a reader such as `head` closes the stream early.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let has_gone = error.kind() == io::ErrorKind::BrokenPipe;

@@ -1,4 +1,4 @@
-//! `decree explain`: how one ReplicaSet stands, what it waits for, and why.
+//! `decree explain`: the state of one ReplicaSet, what it waits for, and why.
 
 use std::io::{self, Write};
 
@@ -83,7 +83,7 @@ fn write(
     Ok(())
 }
 
-/// Says how a ReplicaSet stands, with a label for each text; one without continues that above.
+/// The state of a ReplicaSet as labels and texts; an empty label continues the text before it.
 pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, String)> {
     let summary = answer.summary.clone().unwrap_or_default();
     let mut lines = vec![("Name:", decision::path(summary.replica_set.as_ref()))];
@@ -126,7 +126,7 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     lines
 }
 
-/// Says who held the last attempt back, with its words, where a reason is that.
+/// The component that held the last attempt back, with its words; `None` for other reasons.
 fn obstacle(reason: &v1::Reason) -> Option<String> {
     let said = match reason.detail.trim_end_matches('.') {
         "" => "nothing was said of why",

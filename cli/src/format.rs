@@ -1,4 +1,4 @@
-//! How an answer is printed, as kubectl takes it after `-o`.
+//! Output formats, as kubectl takes them after `-o`.
 
 use std::{
     io::{self, Write},
@@ -15,24 +15,23 @@ use crate::{
     table::one_line,
 };
 
-/// What `-o` takes.
+/// The values of `-o`.
 const WORDS: [&str; 6] = ["table", "wide", "json", "yaml", "name", "jsonpath="];
 
-/// How an answer is printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Format {
     /// For people.
     #[default]
     Table,
-    /// For people with wide terminals: all that is known.
+    /// For people with wide terminals, with all details.
     Wide,
-    /// Each object on a line.
+    /// An object on each line.
     Json,
-    /// Each object a document.
+    /// A document for each object.
     Yaml,
-    /// The names alone, as kubectl takes them again.
+    /// Only the names, as input for kubectl.
     Name,
-    /// What a template says.
+    /// The output of a template.
     JsonPath(Template),
 }
 
@@ -47,7 +46,7 @@ pub(crate) struct PrintArgs {
     pub(crate) no_headers: bool,
 }
 
-/// Returns what `-o` takes, for completion.
+/// The values of `-o`, for completion.
 fn formats() -> Vec<CompletionCandidate> {
     WORDS.iter().map(CompletionCandidate::new).collect()
 }
@@ -55,7 +54,7 @@ fn formats() -> Vec<CompletionCandidate> {
 // === impl Format ===
 
 impl Format {
-    /// Returns whether a person is to read it.
+    /// Whether the reader is a person.
     pub(crate) const fn is_for_people(&self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
@@ -64,7 +63,7 @@ impl Format {
         matches!(self, Self::Wide)
     }
 
-    /// Writes one object for a program; `names` are the ReplicaSets in it. Tables write themselves.
+    /// Writes one object for a program; `names` are the ReplicaSets in it. Writes nothing for tables.
     pub(crate) fn write(
         &self,
         out: &mut dyn Write,

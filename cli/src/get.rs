@@ -1,4 +1,4 @@
-//! `decree get`: what a running server holds, as lists.
+//! `decree get`: lists of what a running server holds.
 
 use decree::v1;
 
@@ -80,7 +80,7 @@ fn print(
     Ok(())
 }
 
-/// Says as kubectl does that there is nothing.
+/// The message of kubectl for an empty list.
 fn nothing_in(namespace: &str) -> String {
     match namespace {
         "" => "No resources found.".to_owned(),
@@ -88,7 +88,7 @@ fn nothing_in(namespace: &str) -> String {
     }
 }
 
-/// Returns those that were named and are not there.
+/// The named ReplicaSets that do not exist.
 fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
     let paths: Vec<_> = sets
         .iter()

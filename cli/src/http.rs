@@ -1,4 +1,4 @@
-//! One exchange over plain HTTP, with the admin port of another process.
+//! One request to the admin port of another process, over plain HTTP.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use runtime::failure::chain;
 
-/// The largest answer that is taken.
+/// The maximum size of an answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Sends a request and returns the answer, which may be a refusal.
+/// Sends a request. The answer may be a refusal.
 ///
 /// # Errors
-/// Says why there is none: nobody answers, not within `timeout`, or with more than is taken.
+/// Says why there is no answer: nobody responds, not within `timeout`, or the answer is too large.
 pub(crate) async fn exchange(
     request: Request<Full<Bytes>>,
     timeout: Duration,

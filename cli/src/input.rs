@@ -14,14 +14,13 @@ use thiserror::Error;
 
 use crate::exit::{Exit, Failure};
 
-/// What gzip begins a file with.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How many bytes of objects are read of a file, unpacked: those of the largest clusters fit, and a few MB of gzip that unpack without end
-/// do not.
+/// The maximum number of bytes of a file, unpacked. The largest clusters fit, and a small gzip file that unpacks without end does
+/// not.
 const BYTES_MAX: u64 = 2 << 30;
 
-/// Why files cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum InputError {
     #[error("{}: cannot be read: {source}", file.display())]
@@ -30,7 +29,7 @@ pub(crate) enum InputError {
     Manifest(#[from] ManifestError),
 }
 
-/// Reads all objects of all files, one after the other; `-` is standard input.
+/// Reads all objects of all files in order; `-` is standard input.
 pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, InputError> {
     let mut documents = Vec::new();
     for file in files {
@@ -44,7 +43,7 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Docume
     Ok(documents)
 }
 
-/// Reads objects for an embedded cluster, and adds their namespaces, which kubectl prints with nothing else.
+/// Reads objects for an embedded cluster, and adds their namespaces, because kubectl does not print them.
 pub(crate) fn read_for_cluster(
     files: &[PathBuf],
     stdin: &mut dyn Read,
@@ -54,7 +53,7 @@ pub(crate) fn read_for_cluster(
     Ok(with_namespaces(objects))
 }
 
-/// Adds the namespaces of objects; those that are there already stay as they are.
+/// Adds the namespaces of objects, and keeps existing namespaces.
 pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
     let namespaces = documents.iter().filter_map(|document| {
         let name = document.object.pointer("/metadata/namespace")?.as_str()?;
@@ -77,7 +76,7 @@ pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
     documents
 }
 
-/// Returns what is in a file, at most `max` bytes; what gzip has compressed is unpacked.
+/// Reads at most `max` bytes of a file, and unpacks gzip.
 fn bytes(file: &Path, stdin: &mut dyn Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(file, stdin)?.take(max + 1).read_to_end(&mut bytes)?;
@@ -88,7 +87,7 @@ fn bytes(file: &Path, stdin: &mut dyn Read, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a file, or standard input for `-`; what gzip has compressed is unpacked as it is read.
+/// Opens a file, or standard input for `-`, and unpacks gzip while reading.
 pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<dyn Read + 'a>> {
     let bytes: Box<dyn Read + 'a> = if file == Path::new("-") {
         Box::new(stdin)
@@ -107,7 +106,7 @@ pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<d
     })
 }
 
-/// Fills a buffer, unless the bytes end before; returns how many there were.
+/// Fills a buffer, unless the bytes end first; returns the number of bytes.
 fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < into.len() {

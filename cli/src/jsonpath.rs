@@ -1,14 +1,12 @@
 //! Templates of JSONPath, as kubectl takes them after `-o jsonpath=`: text, and in braces paths, quoted text, and `range … end`.
 //!
-//! The paths are those of RFC 9535 without the leading `$`, to which the spelling of kubectl is brought: names with dashes, and dots
-//! that are escaped.
+//! The paths are RFC 9535 without the leading `$`, and the spelling of kubectl is converted: names with dashes, and escaped dots.
 
 use std::str::FromStr;
 
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-/// A template.
 #[derive(Clone, Debug)]
 pub(crate) struct Template(Vec<Part>);
 
@@ -20,7 +18,7 @@ enum Part {
     Range(JsonPath, Vec<Self>),
 }
 
-/// A piece of a template as it is written.
+/// A piece of a template as written.
 enum Token<'a> {
     Text(&'a str),
     Braces(&'a str),
@@ -29,8 +27,8 @@ enum Token<'a> {
 // === impl Template ===
 
 impl Template {
-    /// Returns the text that the template makes of a value: several values of one path with a space between, as in kubectl. A path that
-    /// leads nowhere makes nothing.
+    /// The text of the template for a value: several values of one path are joined with a space, as in kubectl. A path without a
+    /// value renders as nothing.
     pub(crate) fn render(&self, value: &Value) -> String {
         let mut text = String::new();
         render(&self.0, value, &mut text);
@@ -42,7 +40,7 @@ impl FromStr for Template {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // kubectl takes a path without braces as well.
+        // kubectl also takes a path without braces.
         let braced = format!("{{{text}}}");
         let text = if text.contains('{') { text } else { &braced };
         let mut tokens = tokens(text)?.into_iter();
@@ -68,7 +66,7 @@ fn render(parts: &[Part], value: &Value, text: &mut String) {
     }
 }
 
-/// Returns a value as text: strings without quotes, all else as JSON.
+/// Strings without quotes, everything else as JSON.
 fn plain(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
@@ -92,7 +90,7 @@ fn tokens(mut text: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
-/// Returns where the brace is that ends an expression: one in quotes does not.
+/// The position of the brace that ends an expression; braces in quotes do not count.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     text.char_indices().find_map(|(at, letter)| {
@@ -142,7 +140,7 @@ fn parts<'a>(
     }
 }
 
-/// Reads quoted text with the escapes that kubectl knows.
+/// Reads quoted text with the escapes of kubectl.
 fn quoted(expression: &str) -> Result<String, String> {
     let inner = ['"', '\''].into_iter().find_map(|quote| {
         expression
@@ -168,7 +166,7 @@ fn path(expression: &str) -> Result<JsonPath, String> {
     JsonPath::parse(&text).map_err(|error| format!("{{{expression}}} is no path: {error}"))
 }
 
-/// Returns a path as RFC 9535 has it: each name after a dot becomes one in brackets.
+/// Converts each name after a dot to a name in brackets.
 fn rfc9535(path: &str) -> String {
     let mut text = "$".to_owned();
     let mut rest = path;
@@ -184,7 +182,7 @@ fn rfc9535(path: &str) -> String {
             rest = &after[usize::from(is_all)..];
         } else if letter == '.' && after.starts_with('.') {
             text.push_str("..");
-            // The dot that is left begins a name; before a bracket or a star it goes.
+            // The remaining dot begins a name, and is dropped before a bracket or a star.
             rest = after;
             if after.starts_with(".[") {
                 rest = &after[1..];
@@ -201,7 +199,7 @@ fn rfc9535(path: &str) -> String {
     text
 }
 
-/// Returns where the bracket that begins a text is closed; brackets in quotes do not count.
+/// The position of the bracket that closes the first one; brackets in quotes do not count.
 fn bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     text.char_indices().find_map(|(at, letter)| {
@@ -216,7 +214,7 @@ fn bracket(text: &str) -> Option<usize> {
     })
 }
 
-/// Returns a name, in which dots may be escaped, and what is after it.
+/// Splits off a name, in which dots may be escaped.
 fn name(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();

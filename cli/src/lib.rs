@@ -1,9 +1,9 @@
-//! The command line of Decree: decisions from files, a look into a running server, and a demonstration of the whole.
+//! The command line of Decree: decisions from files, inspection of a running server, and a demonstration.
 //!
 //! # Theory of operation
 //!
-//! [`run`] is the one door: arguments and three streams in, an [`Exit`] out. A command returns what it has to say as text on
-//! standard output, or a failure; failures become two lines on standard error, cause and remedy, here and nowhere else.
+//! [`run`] is the only entry point: it takes arguments and three streams, and returns an [`Exit`]. A command writes text to
+//! standard output, or returns a failure. Only this module turns failures into two lines on standard error, cause and remedy.
 //!
 //! ```text
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
@@ -22,8 +22,8 @@
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Deliberately outside: everything that would change a real cluster, but for the one annotation that `resume` sets and what the agent
-//! of `up` does where it is told to enforce. `check` uses credentials too, and only to ask.
+//! Out of scope: changes of a real cluster, except the one annotation of `resume`, and the writes of the agent of `up` in enforce
+//! mode. `check` uses credentials too, but only reads.
 
 use std::{ffi::OsString, io};
 
@@ -150,7 +150,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
     }
 }
 
-/// Prints what clap has to say: help on standard output, errors on standard error.
+/// Prints the help of clap on standard output, and its errors on standard error.
 fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
     let text = error.render();
     let text = |is_colored: bool| {

@@ -27,14 +27,14 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// Returns the terminal on standard input, if it is one.
+/// The terminal on standard input, if it is one.
 fn keys() -> Option<OwnedFd> {
     let stdin = stdin();
     let terminal = Some(stdin.as_fd()).filter(IsTerminal::is_terminal)?;
     terminal.try_clone_to_owned().ok()
 }
 
-/// Returns the terminal on standard output, if it is one. One that does not tell its size has that of old.
+/// The terminal on standard output, if it is one. A terminal that does not tell its size has the traditional size.
 fn terminal() -> Option<Terminal> {
     let stdout = stdout();
     if !stdout.is_terminal() {
@@ -52,12 +52,12 @@ fn terminal() -> Option<Terminal> {
     })
 }
 
-/// Returns whether a terminal of this kind obeys escape sequences.
+/// Whether this kind of terminal obeys escape sequences.
 fn obeys_escapes() -> bool {
     env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb")
 }
 
-/// Returns which streams show colors: terminals do, unless `NO_COLOR` is set.
+/// Terminals show colors, unless `NO_COLOR` is set.
 fn colors() -> Colors {
     let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_colored = !is_plain && obeys_escapes();
@@ -67,7 +67,7 @@ fn colors() -> Colors {
     }
 }
 
-/// Returns whether the locale is of UTF-8, as the first of these variables that is set says.
+/// Whether the locale is UTF-8, by the first of these variables that is set.
 fn is_utf8() -> bool {
     let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
     let locale = locale.find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));

@@ -1,6 +1,6 @@
-//! Names that are nearly another.
+//! Names that are similar to another name.
 
-/// Returns which of the names is nearest to a word, if any is so near that it was probably meant.
+/// The nearest name to a word, if it is so near that it was probably meant.
 pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = match word.chars().count() {
         0..=2 => 0,
@@ -12,7 +12,7 @@ pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
     near.min().map(|(_, name)| name)
 }
 
-/// Counts the letters to insert, to remove, to replace or to swap with the next one, until a word is another.
+/// The number of letters to insert, remove, replace or swap with the next one, to turn one word into the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<_> = other.chars().collect();
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What to say of a ReplicaSet that is not there: where else one of its name is, or which names are near.
+//! The message for a missing ReplicaSet: other places of its name, or similar names.
 
 use tonic::{Code, Status};
 
@@ -9,14 +9,14 @@ use crate::{
     server::Server,
 };
 
-/// How many of the ReplicaSets that may be meant are named.
+/// The maximum number of suggested ReplicaSets.
 const NAMED_MAX: usize = 3;
-/// Of how many ReplicaSets of a server the names are looked at.
+/// The maximum number of ReplicaSets of a server whose names are compared.
 const LOOKED_AT_MAX: usize = 20_000;
-/// What helps where nothing is near.
+/// The hint if no name is similar.
 pub(crate) const LIST: &str = "list what exists with: decree get replicasets";
 
-/// Returns what to say of ReplicaSets that are not among those that are there.
+/// The failure for ReplicaSets that are not among the known ones.
 pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {
     let paths: Vec<_> = missing.iter().map(Named::path).collect();
     let noun = match paths.as_slice() {
@@ -31,7 +31,7 @@ pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {
     failure.hint(hint.unwrap_or_else(|| LIST.to_owned()))
 }
 
-/// Returns which ReplicaSet was meant, as far as names say it.
+/// The ReplicaSet that was meant, by its name.
 pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
     let elsewhere = known.iter().filter(|it| it.name == missing.name);
     let mut namespaces: Vec<_> = elsewhere.map(|it| it.namespace.as_str()).collect();
@@ -44,7 +44,7 @@ pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
     }
     let beside = known.iter().filter(|it| it.namespace == missing.namespace);
     let beside: Vec<_> = beside.map(|it| it.name.as_str()).collect();
-    // The name of a Deployment begins those of its ReplicaSets.
+    // The name of a Deployment is the prefix of the names of its ReplicaSets.
     let begun = format!("{}-", missing.name);
     let mut near: Vec<_> = beside
         .iter()
@@ -73,7 +73,8 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-/// Returns what to say of ReplicaSets that a server does not know. Where it does not tell its others, nothing is said of those.
+/// The failure for ReplicaSets that a server does not know. If the server does not list its other ReplicaSets, the failure has no
+/// suggestion.
 pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named]) -> Failure {
     let mut left = LOOKED_AT_MAX;
     let is_enough = |page: &[decree::v1::ReplicaSetSummary]| {
@@ -90,7 +91,7 @@ pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named])
     failure(missing, &known.collect::<Vec<_>>())
 }
 
-/// Returns what a refusal means of a question about this ReplicaSet.
+/// The failure for a refused request about this ReplicaSet.
 pub(crate) async fn or_refusal(
     server: &Server,
     cluster: &str,

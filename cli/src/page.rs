@@ -1,15 +1,15 @@
-//! Text in lines that fit a terminal, of 80 columns at most: no escape sequences, nothing that is drawn twice.
+//! Text in lines that fit a terminal, of at most 80 columns, without escape sequences.
 
 use std::io;
 
 use crate::streams::Io;
 
-/// How many columns a line may take.
+/// The maximum width of a line.
 pub(crate) const COLUMNS: usize = 80;
-/// How much further the rest of a line that was broken is indented.
+/// The additional indentation of the rest of a broken line.
 const HANGING: usize = 4;
 
-/// Writes lines of text so that they fit the terminal, and at once.
+/// Writes lines of text that fit the terminal, and flushes.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
     let columns = columns(io);
     for line in text.split('\n').flat_map(|line| wrap(line, columns)) {
@@ -18,12 +18,11 @@ pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
     io.stdout.flush()
 }
 
-/// Returns how wide lines may be.
 pub(crate) fn columns(io: &Io<'_>) -> usize {
     (io.terminal)().map_or(COLUMNS, |terminal| terminal.columns.min(COLUMNS))
 }
 
-/// Breaks a line at spaces so that it fits so many columns, if its words do.
+/// Breaks a line at spaces to fit into `columns`, if its words do.
 pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();

@@ -8,14 +8,14 @@ use crate::{
     server::Server,
 };
 
-/// How many ReplicaSets are asked for at a time.
+/// The number of ReplicaSets in a request.
 const PAGE_SIZE: i32 = 1_000;
-/// How many pages are taken of one answer; a server has fewer than that many thousands of ReplicaSets.
+/// The maximum number of pages of one answer; a server has fewer than that many thousands of ReplicaSets.
 const PAGES_MAX: usize = 10_000;
-/// How many bytes all pages of one answer may have, as they are on the wire.
+/// The maximum size of all pages of one answer, encoded.
 const BYTES_MAX: usize = 1 << 30;
 
-/// What has come so far.
+/// The received pages.
 #[derive(Debug, Default)]
 struct Pages {
     all: v1::ListReplicaSetsResponse,
@@ -23,7 +23,7 @@ struct Pages {
     bytes: usize,
 }
 
-/// Asks for the ReplicaSets of a namespace of a cluster, or of all for the empty text, to the last page.
+/// Requests the ReplicaSets of a namespace, or of all for the empty text, to the last page.
 ///
 /// # Errors
 /// If the server refuses, or sends pages without end.
@@ -35,7 +35,7 @@ pub(crate) async fn replica_sets(
     replica_sets_until(server, cluster, namespace, |_| false).await
 }
 
-/// Asks for the same, to the page with which it is enough.
+/// Requests the pages until `is_enough` holds.
 ///
 /// # Errors
 /// If the server refuses, or sends pages without end.

@@ -12,22 +12,22 @@ pub(crate) struct Paint(bool);
 // === impl Paint ===
 
 impl Paint {
-    /// Returns one that paints, or one that leaves text as it is.
+    /// Without `is_on`, text stays unchanged.
     pub(crate) const fn new(is_on: bool) -> Self {
         Self(is_on)
     }
 
-    /// Returns a text in the color of a severity: red, yellow, blue or green. What is not known, or only watched, has none.
+    /// The color of a severity: red, yellow, blue or green. An unknown severity and an observed one have no color.
     pub(crate) fn paint(self, severity: Severity, text: &str) -> String {
         self.styled(style(severity), text)
     }
 
-    /// Returns the word before an error.
+    /// The word before an error.
     pub(crate) fn error(self, text: &str) -> String {
         self.styled(style(Severity::Blocked).bold(), text)
     }
 
-    /// Returns the word before a hint.
+    /// The word before a hint.
     pub(crate) fn hint(self, text: &str) -> String {
         self.styled(AnsiColor::Cyan.on_default().bold(), text)
     }
@@ -51,7 +51,7 @@ const fn style(severity: Severity) -> Style {
     }
 }
 
-/// Returns how much a ReplicaSet of this state needs a person, where nothing else says so.
+/// The severity of a state, for lists without a severity.
 pub(crate) fn severity_of(state: &str) -> Severity {
     match state {
         "Blocked" | "Quarantined" => Severity::Blocked,

@@ -1,6 +1,6 @@
-//! A local set of certificates: a CA, a server, one client of each role, and the policy that grants them.
+//! A local set of certificates: a CA, a server, one client of each role, and the policy that grants their rights.
 //!
-//! For trying and for tests: the key of the CA lies beside what it issued, and there are no revocation lists.
+//! For trials and tests only: the set includes the key of the CA, and has no revocation lists.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -23,7 +23,7 @@ use crate::{
     streams::Io,
 };
 
-/// Where a server of such a set is: on this machine, or behind the Service of the manifests.
+/// The names of the server: on this machine, and as the Service of the manifests.
 const SERVER_NAMES: [&str; 6] = [
     "localhost",
     "127.0.0.1",
@@ -35,13 +35,13 @@ const SERVER_NAMES: [&str; 6] = [
 /// The roles of docs/security.md, each of which gets a certificate.
 const CLIENTS: [&str; 3] = ["agent", "viewer", "admin"];
 const DAY: Duration = Duration::from_hours(24);
-/// The clocks of two machines may differ by so much.
+/// The maximum difference between the clocks of two machines.
 const CLOCK_SKEW: Duration = Duration::from_hours(1);
 const PRIVATE_FOLDER: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
 const PUBLIC_FILE: u32 = 0o644;
 
-/// The set while it is made.
+/// The set during its creation.
 struct Set<'a> {
     args: &'a PkiDevArgs,
     issuer: Issuer<'static, KeyPair>,
@@ -49,7 +49,6 @@ struct Set<'a> {
     not_after: SystemTime,
 }
 
-/// Runs `decree pki`.
 pub(crate) fn run(args: &PkiArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match &args.command {
         PkiCommand::Dev(args) => dev(args, io),
@@ -84,7 +83,7 @@ fn dev(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 // === impl Set ===
 
 impl Set<'_> {
-    /// Issues a certificate for a role and writes it with its key; one with names is that of a server.
+    /// Issues a certificate for a role and writes it with its key. A certificate with names is for a server.
     fn issue(&self, role: &str, names: &[SanType]) -> Result<(), Failure> {
         let mut params = CertificateParams::default();
         (params.not_before, params.not_after) = (self.not_before.into(), self.not_after.into());
@@ -116,7 +115,7 @@ impl Set<'_> {
     }
 }
 
-/// Reads a host's name or address; `None` where no certificate can be for it.
+/// `None` if no certificate is possible for the host.
 fn server_name(text: &str) -> Option<SanType> {
     match text.parse::<IpAddr>() {
         Ok(address) => Some(SanType::IpAddress(address)),
@@ -167,7 +166,7 @@ fn create_folder(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file that was not there, with its mode from the beginning.
+/// Writes a new file, with its mode from the start. Fails if the file exists.
 fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<(), Failure> {
     let path = folder.join(name);
     let opened = OpenOptions::new()
@@ -186,7 +185,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// Returns the policy that grants each client its role for all clusters.
+/// The policy that grants each client its role for all clusters.
 fn policy(trust_domain: &str) -> String {
     let grant = |role: &str| {
         let clusters = if role == "admin" {
@@ -201,7 +200,7 @@ fn policy(trust_domain: &str) -> String {
     CLIENTS.map(grant).join("\n")
 }
 
-/// Returns the commands that use the set.
+/// The commands that use the set.
 fn advice(args: &PkiDevArgs) -> String {
     let out = args.out.display().to_string();
     let flags = |role: &str| {

@@ -3,7 +3,6 @@
 use decree::json::{Json, JsonError};
 use prost::Message;
 
-/// Writes messages of one type.
 #[derive(Debug)]
 pub(crate) struct Writer {
     json: Json,
@@ -13,7 +12,7 @@ pub(crate) struct Writer {
 // === impl Writer ===
 
 impl Writer {
-    /// Returns the writer for the message `name` of `decree.v1`.
+    /// The writer for the message `name` of `decree.v1`.
     pub(crate) fn new(name: &'static str) -> Self {
         Self {
             json: Json::default(),
@@ -26,7 +25,6 @@ impl Writer {
     }
 }
 
-/// Returns one message of a type as JSON.
 pub(crate) fn value(
     name: &'static str,
     message: &impl Message,

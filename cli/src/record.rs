@@ -1,10 +1,10 @@
-//! What a record of a decision says to people.
+//! The text of a decision record, for people.
 
 use decree::v1;
 
 use crate::decision::word;
 
-/// Writes a reason as its rule and its detail.
+/// Formats as the rule and its detail.
 pub(crate) fn reason(reason: &v1::Reason) -> String {
     let word = word(reason.rule());
     if reason.detail.is_empty() {
@@ -14,7 +14,7 @@ pub(crate) fn reason(reason: &v1::Reason) -> String {
     }
 }
 
-/// Names the pods of a decision; a victim with the rule that chose it.
+/// The pods of a decision; a victim with the rule that chose it.
 pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
     let each = record.targets.iter().map(|target| match &target.reason {
         Some(reason) => format!("{} ({})", target.name, word(reason.rule())),
@@ -28,7 +28,7 @@ pub(crate) fn targets(record: &v1::DecisionRecord) -> String {
     text
 }
 
-/// Returns how many operations of a decision are not named one by one.
+/// The number of operations that the record does not name one by one.
 pub(crate) fn unnamed(record: &v1::DecisionRecord) -> usize {
     usize::try_from(record.operations)
         .unwrap_or(0)

@@ -1,10 +1,10 @@
-//! What the cluster said to the last attempt of a ReplicaSet, where it refused that.
+//! The refusal of the last attempt of a ReplicaSet by the cluster.
 
 use decree::v1::{self, FailureClass, timeline_entry::Entry};
 
 use crate::{age, server::Server};
 
-/// Returns in the words of the cluster why the newest attempt was refused, and since when attempts are; `None` where it was not.
+/// Why the cluster refused the newest attempt, in its words, and since when. `None` if it did not refuse.
 pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
     let answered = timeline.iter().find_map(|entry| match &entry.entry {
         Some(Entry::Answered(answered)) => Some((entry, answered)),
@@ -25,8 +25,8 @@ pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
     }
 }
 
-/// Returns what the cluster refused just before a decision, the cause and its words: where the decision is to say so in the status. The server is asked for
-/// them; `None` if it does not know them any more.
+/// Asks the server what the cluster refused just before a decision that reports it in the status: the cause and its words. `None`
+/// if the server does not know it any more.
 pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Option<String> {
     let conditions = &record.status.as_ref()?.conditions;
     let is_failure =
@@ -52,7 +52,7 @@ pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Opti
     )
 }
 
-/// Returns whether a failure lasts until something changes. The others are decided afresh at once, or hold back.
+/// Whether a failure lasts until something changes. Other failures are decided again at once, or after a delay.
 const fn is_refusal(class: FailureClass) -> bool {
     match class {
         FailureClass::NotFound
@@ -71,7 +71,7 @@ const fn is_refusal(class: FailureClass) -> bool {
     }
 }
 
-/// Returns the word of a failure, such as `QUOTA`.
+/// The word of a failure, such as `QUOTA`.
 pub(crate) fn class(answered: &v1::Answered) -> &'static str {
     let class = answered.class().as_str_name();
     class.strip_prefix("FAILURE_CLASS_").unwrap_or(class)

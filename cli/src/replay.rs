@@ -1,4 +1,4 @@
-//! `decree replay`: recordings decided again.
+//! `decree replay`: decides recordings again.
 
 use std::{
     io::{self, BufReader, Read, Write},
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Replays a file, as text where there are no `lines`, and returns how many differences it has.
+/// Replays a file, as text without `lines`, and returns the number of differences.
 fn replay_file(
     file: &Path,
     explain: bool,
@@ -122,7 +122,7 @@ fn conclusion(summary: &Summary, differences: u64) -> String {
     }
 }
 
-/// Returns what is to be known of a recording that does not end with its session.
+/// The notice for a recording that ends before its session.
 fn notice(ending: &Ending) -> Option<String> {
     match ending {
         Ending::Marked(EndReason::Session) => None,

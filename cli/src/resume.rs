@@ -1,7 +1,7 @@
-//! `decree resume`: a person lets creates or deletes go on that the budget of an agent holds.
+//! `decree resume`: resumes creates or deletes that the budget of an agent holds back.
 //!
-//! What is resumed is said by an annotation of a ReplicaSet. On a real cluster the API server checks who may set it; an embedded one has no API, and
-//! its agent sets it.
+//! An annotation of a ReplicaSet says what to resume. On a real cluster, the API server checks who may set the annotation. An
+//! embedded cluster has no API, so its agent sets the annotation.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Asks the agent of an embedded cluster. Returns the ReplicaSet that it annotated.
+/// Asks the agent of an embedded cluster. Returns the ReplicaSet that the agent annotated.
 pub(crate) async fn of_agent(
     url: &str,
     asked: &ResumeRequest,
@@ -97,7 +97,7 @@ async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String
     Ok(format!("{namespace}/{name}"))
 }
 
-/// Returns what to say where what is to be resumed is not there; `said` is what the agent said of that.
+/// The failure for a missing object; `said` is the answer of the agent.
 fn no_such(asked: &ResumeRequest, said: &str) -> Failure {
     let (Some(namespace), Some(name)) = (&asked.namespace, &asked.name) else {
         return Failure::new(Exit::No, said);

@@ -3,8 +3,8 @@
 //! ```text
 //! acts ─▶ embedded cluster ◀─▶ agent ◀─ gRPC ─▶ server ─▶ decisions
 //! ```
-//! `decree up` keeps it running, and `decree demo` is a script on it. Server and agent speak gRPC as two processes would, without a socket
-//! between them, unless the server is to be killed.
+//! `decree up` keeps it running, and `decree demo` is a script on it. Server and agent speak gRPC as two processes would. They
+//! use a socket only if the server must be killable.
 
 use std::{error::Error, net::SocketAddr, time::Duration};
 
@@ -46,21 +46,21 @@ pub(crate) use server::Threads;
 pub(crate) use settings::Settings;
 use task::Task;
 
-/// What the cluster is called.
+/// The name of the cluster.
 pub(crate) const CLUSTER: &str = "demo";
-/// How many threads server, agent and cluster share.
+/// The number of threads that server, agent and cluster share.
 const WORKERS: usize = 2;
-/// How often to look whether everything still runs.
+/// The interval of checks that everything still runs.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the address of a server that was killed may stay taken.
+/// How long the address of a killed server may stay in use.
 const RESTART_MAX: Duration = Duration::from_secs(5);
-/// How often it is tried again.
+/// The interval of attempts to start the server again.
 const RESTART_EVERY: Duration = Duration::from_millis(20);
 
-/// What is put into an embedded cluster before the agent sees it.
+/// Prepares an embedded cluster before the agent sees it.
 pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
 
-/// An embedded cluster, and what runs for it. Ended by [`Sandbox::close`].
+/// An embedded cluster, with its server and agent. Ended by [`Sandbox::close`].
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     pub(crate) cluster: FakeCluster,
@@ -68,17 +68,15 @@ pub(crate) struct Sandbox {
     settings: Settings,
 }
 
-/// A server and an agent that run. Ended by [`Running::close`].
+/// A running server and agent. Ended by [`Running::close`].
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) server: RunningServer,
-    /// The admin address of the agent, if it has one.
     pub(crate) agent_admin: Option<SocketAddr>,
     agent: Task<KubernetesError>,
     admin: Option<AdminServer>,
 }
 
-/// Runs server, agent and cluster.
 pub(crate) fn on_threads<T>(
     everything: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -91,13 +89,13 @@ pub(crate) fn on_threads<T>(
     runtime.block_on(everything)
 }
 
-/// Returns what a signal to end cancels.
+/// The token that a signal to end cancels.
 pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
     runtime::shutdown::on_signal(None)
         .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
 }
 
-/// Sets up the logs of server and agent, if they are wanted.
+/// Sets up the logs of server and agent, if there is a level.
 pub(crate) fn log(log_level: Option<&runtime::Filter>) {
     let Some(log_level) = log_level.cloned() else {
         return;
@@ -106,11 +104,11 @@ pub(crate) fn log(log_level: Option<&runtime::Filter>) {
         log_format: runtime::Format::Auto,
         log_level,
     };
-    // Where a process runs several sandboxes, the first has set the logs up.
+    // In a process with several sandboxes, the first sandbox has set up the logs.
     let _ = log.init();
 }
 
-/// Returns what an embedded cluster begins with, unless files say otherwise.
+/// The initial objects of an embedded cluster, unless files contain others.
 pub(crate) fn prepare(has_files: bool, beginning: Prepare) -> Prepare {
     if has_files {
         |_: &mut Cluster| Ok(())
@@ -122,7 +120,7 @@ pub(crate) fn prepare(has_files: bool, beginning: Prepare) -> Prepare {
 // === impl Sandbox ===
 
 impl Sandbox {
-    /// Starts everything. The cluster begins with `objects`, and with what `prepare` adds before the agent sees it.
+    /// Starts everything. The cluster begins with `objects` and the additions of `prepare`, before the agent sees it.
     pub(crate) async fn open(
         settings: Settings,
         mode: Mode,
@@ -168,12 +166,12 @@ impl Sandbox {
         })
     }
 
-    /// Kills the server: it drains nothing and says nothing to anybody, and what it knows is lost.
+    /// Kills the server: it does not drain, sends nothing, and loses its state.
     pub(crate) fn kill_server(&mut self) {
         self.running.server.kill();
     }
 
-    /// Starts another server at the addresses of the one that was killed.
+    /// Starts another server at the addresses of the killed one.
     pub(crate) async fn start_server(&mut self) -> Result<(), Failure> {
         let addresses = &self.running.server.addresses;
         let settings = Settings {
@@ -188,14 +186,13 @@ impl Sandbox {
             match RunningServer::start(&settings, routes(&settings, &self.cluster)).await {
                 Ok(server) => break server,
                 Err(failure) if Instant::now() >= end => return Err(failure),
-                // The threads of the other one end on their own, and with them its sockets.
+                // The threads of the killed server end later, and with them its sockets.
                 Err(_) => sleep(RESTART_EVERY).await,
             }
         };
         Ok(())
     }
 
-    /// Ends everything.
     pub(crate) async fn close(self) -> Result<(), Failure> {
         self.running.close().await
     }
@@ -236,7 +233,7 @@ impl Running {
         })
     }
 
-    /// Returns the next decision, or nothing after a moment.
+    /// The next decision, or `None` after a moment.
     ///
     /// # Errors
     /// If server or agent have ended.
@@ -245,7 +242,7 @@ impl Running {
         Ok(timeout(TICK, self.server.feed.next()).await.ok())
     }
 
-    /// Returns the session, once the server has seen all objects of the cluster.
+    /// The session, once the server has seen all objects of the cluster.
     pub(crate) async fn synced(&self) -> Result<Option<v1::SessionSummary>, Failure> {
         let sessions = self.server.client.sessions().await?.sessions;
         Ok(sessions.into_iter().find(|session| session.synced))
@@ -256,7 +253,7 @@ impl Running {
         self.server.task.check()
     }
 
-    /// Ends the agent, so that its calls and its session end in peace, and then the server.
+    /// Ends the agent first, so that its calls and its session end cleanly, and then the server.
     pub(crate) async fn close(self) -> Result<(), Failure> {
         let Self {
             server,
@@ -266,7 +263,7 @@ impl Running {
         } = self;
         let agent = agent.end().await;
         if let Some(admin) = admin {
-            // Everything ends: that the port failed before is no news.
+            // An earlier failure of the port does not matter at the end.
             let _ = admin.end().await;
         }
         let server = server.end().await;
@@ -274,7 +271,7 @@ impl Running {
     }
 }
 
-/// Returns the way of other processes to the embedded cluster, if they are of this machine.
+/// The routes of other processes to the embedded cluster, if the admin port is on the loopback interface.
 fn routes(settings: &Settings, cluster: &FakeCluster) -> axum::Router {
     if settings.admin.ip().is_loopback() {
         control::routes(cluster.clone())
@@ -283,7 +280,7 @@ fn routes(settings: &Settings, cluster: &FakeCluster) -> axum::Router {
     }
 }
 
-/// Returns the name of the cluster of a context: a kubeconfig may call it by characters that a cluster's name must not have.
+/// The name of the cluster of a context. A kubeconfig may use characters that the name of a cluster must not have.
 fn cluster_name(context: &str) -> String {
     let plain = context.chars().map(|c| if is_plain(c) { c } else { '-' });
     let plain: String = plain.take(128).collect();
@@ -291,7 +288,7 @@ fn cluster_name(context: &str) -> String {
     plain.trim_matches(is_end).to_owned()
 }
 
-/// Starts what makes the agent's spans. What that counts is in `registry` then, and that there is no TLS within the process.
+/// Starts the tracer of the agent. Adds its metrics to `registry`, and the metric that says that this process uses no TLS.
 fn agent_tracer(
     settings: &Settings,
     registry: &mut Registry,
@@ -320,7 +317,7 @@ async fn serve_admin(
     Ok(Some((address, admin.serve(listener))))
 }
 
-/// Returns a cluster in a hurry: what takes minutes elsewhere takes seconds here.
+/// A cluster with short delays: seconds instead of minutes.
 fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
     let millis = Duration::from_millis;
     agent_fake::ClusterConfig {
@@ -337,7 +334,7 @@ fn cluster_config(seed: u64) -> agent_fake::ClusterConfig {
             unknown_after: millis(300),
             // Time to see the cause that the server names.
             evict_after: Duration::from_secs(10),
-            // It comes back before anyone takes it out of the cluster.
+            // The node comes back before its removal from the cluster.
             remove_after: Duration::MAX,
         },
         ..agent_fake::ClusterConfig::default()

@@ -1,4 +1,4 @@
-//! The way to a running server, and what its refusals mean for a person at a prompt.
+//! Connections to a running server, and its refusals in words for a person at a prompt.
 
 use std::{error::Error as _, future::Future, path::Path, time::Duration};
 
@@ -25,7 +25,7 @@ mod args;
 
 pub(crate) use args::ServerArgs;
 
-/// The largest answer that is taken: a page of ReplicaSets or the decision on 5,000 pods fits many times.
+/// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// A connection to one server.
@@ -39,7 +39,7 @@ pub(crate) struct Server {
 /// A channel whose calls carry the token, if there is one.
 pub(crate) type Authorized = InterceptedService<Channel, Bearer>;
 
-/// Puts a token into each call.
+/// Adds a token to each call.
 #[derive(Clone, Debug)]
 pub(crate) struct Bearer(Option<Token>);
 
@@ -51,7 +51,7 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
-/// Makes the way to a server, and warns where others can listen on it.
+/// Makes the connector to a server, and warns if others can read the connection.
 fn connector(server: &transport::Endpoint, tls: &ClientArgs) -> Result<Connector, Failure> {
     let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
     let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
@@ -64,7 +64,6 @@ fn connector(server: &transport::Endpoint, tls: &ClientArgs) -> Result<Connector
 // === impl Server ===
 
 impl Server {
-    /// Connects.
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
         let ServerArgs {
             server,
@@ -77,7 +76,7 @@ impl Server {
         Self::connect_by(connector, bearer, *timeout).await
     }
 
-    /// Connects; `timeout` is that of the connection and of each call.
+    /// `timeout` applies to the connection and to each call.
     pub(crate) async fn connect_by(
         connector: Connector,
         bearer: Bearer,
@@ -110,7 +109,7 @@ impl Server {
         &self.url
     }
 
-    /// Returns the sessions that the server lets the caller see.
+    /// The sessions that the caller may see.
     pub(crate) async fn sessions(&self) -> Result<v1::ListSessionsResponse, Failure> {
         let mut client = self.inspection();
         let answer = client.list_sessions(v1::ListSessionsRequest {}).await;
@@ -118,7 +117,7 @@ impl Server {
         Ok(answer.into_inner())
     }
 
-    /// Fails where no agent is connected, or none of this cluster.
+    /// Fails if no agent is connected, or no agent of this cluster.
     pub(crate) async fn check_connected(&self, cluster: &str) -> Result<(), Failure> {
         let sessions = self.sessions().await?.sessions;
         let is_its = |session: &v1::SessionSummary| {
@@ -131,7 +130,7 @@ impl Server {
         Err(self.nothing_connected(cluster))
     }
 
-    /// Returns what to say where no agent is connected, or none of this cluster.
+    /// The failure if no agent is connected, or no agent of this cluster.
     pub(crate) fn nothing_connected(&self, cluster: &str) -> Failure {
         if cluster.is_empty() {
             let cause = format!(
@@ -148,7 +147,7 @@ impl Server {
         Failure::new(Exit::No, cause).hint("list those that are with: decree get sessions")
     }
 
-    /// Returns what a status means: the answer is no, the server is away, or it refused.
+    /// The meaning of a status: the answer is no, the server is away, or the server refused.
     pub(crate) fn failure(&self, status: &Status) -> Failure {
         let message = status.message();
         match status.code() {
@@ -156,7 +155,7 @@ impl Server {
             Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
                 unreachable(&self.url, &broken(status))
             }
-            // A broken connection shows as UNKNOWN with the transport's error as its source.
+            // A broken connection has the status UNKNOWN with the transport's error as its source.
             Code::Unknown | Code::Internal if status.source().is_some() => {
                 unreachable(&self.url, &broken(status))
             }
@@ -195,7 +194,7 @@ impl Server {
 // === impl Bearer ===
 
 impl Bearer {
-    /// Returns one that puts nothing into calls.
+    /// Adds nothing to calls.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
@@ -216,7 +215,7 @@ impl Interceptor for Bearer {
     }
 }
 
-/// Returns what broke a connection. That TLS did, such as for want of a certificate, is far down in the causes.
+/// The cause of a broken connection. A TLS failure, such as a missing certificate, is far down in the sources.
 fn broken(status: &Status) -> String {
     match status.source() {
         Some(source) => chain(source),
@@ -242,9 +241,9 @@ fn refused(code: Code, status: &Status) -> Failure {
     }
 }
 
-/// Returns what to say of a server that cannot be reached.
+/// The failure for a server that cannot be reached.
 fn unreachable(url: &str, detail: &str) -> Failure {
-    // With TLS 1.3 a server that wants a certificate may have closed the connection before its reason is read.
+    // With TLS 1.3, a server that requires a certificate may close the connection before the client reads the reason.
     let hint = if url.starts_with("https:") {
         "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"
     } else {

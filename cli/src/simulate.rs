@@ -1,4 +1,4 @@
-//! `decree simulate`: what a running server would do with another number of replicas, or after a change of the cluster.
+//! `decree simulate`: what a running server would do with a different number of replicas, or after a change of the cluster.
 
 use decree::v1::{self, simulate_cluster_request::Change};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// Returns the change of the cluster that is asked about, if it is one.
+/// The change of the cluster in the flags, if there is one.
 fn change(args: &SimulateArgs) -> Option<Change> {
     let drain = args.drain.clone().map(|node| v1::NodeDrain { node });
     let quota = args.quota.map(|pods| v1::PodQuota {
@@ -46,7 +46,7 @@ fn change(args: &SimulateArgs) -> Option<Change> {
         .or_else(|| quota.map(Change::PodQuota))
 }
 
-/// Asks what would be decided for a ReplicaSet.
+/// Requests the decision on a ReplicaSet.
 pub(crate) async fn ask(
     server: &Server,
     cluster: &str,

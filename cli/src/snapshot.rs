@@ -1,4 +1,4 @@
-//! A view of a cluster from objects of files: projected and converted exactly as an agent and a server would.
+//! A view of a cluster from objects of files, projected and converted exactly as an agent and a server would.
 
 mod scope;
 
@@ -15,12 +15,12 @@ use thiserror::Error;
 pub(crate) use self::scope::Scopes;
 use crate::exit::{Exit, Failure};
 
-/// The ReplicaSets and pods of the input, and what was left out.
+/// The ReplicaSets and pods of the input, and the ignored kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) replica_sets: Vec<ReplicaSet>,
     pub(crate) pods: Vec<Pod>,
-    /// How many objects of each other kind were ignored.
+    /// The number of ignored objects by kind.
     pub(crate) ignored: BTreeMap<String, usize>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum SnapshotError {
     },
 }
 
-/// The kinds that decisions are made from.
+/// The kinds that decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     ReplicaSet,
@@ -62,7 +62,7 @@ enum Kind {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Builds the view. What is there twice, word for word, counts once.
+    /// Builds the view. Identical duplicates count once.
     pub(crate) fn build(documents: Vec<Document>) -> Result<Self, SnapshotError> {
         let mut snapshot = Self::default();
         let mut seen = BTreeMap::new();
@@ -131,7 +131,7 @@ impl Snapshot {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns the kind, or the word for another one. Where it is not said, as in lists of API answers, the shape tells.
+    /// The kind, or the word for another kind. Objects of API lists do not state their kind, so the fields tell.
     fn of(document: &Document) -> Result<Result<Self, String>, SnapshotError> {
         let Document { place, object } = document;
         let wrong = |detail| SnapshotError::Kind {
@@ -183,7 +183,7 @@ fn bad_field(
     }
 }
 
-/// Returns where Kubernetes has the field of a projected object that the contract calls so.
+/// The path in Kubernetes for a field of a projected object of the contract.
 fn kubernetes_path(field: &str) -> String {
     let head_ends = field.find(['.', '[']).unwrap_or(field.len());
     let (head, rest) = field.split_at(head_ends);

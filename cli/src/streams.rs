@@ -1,4 +1,4 @@
-//! The streams of a process, as a command is given them.
+//! The streams of a process, as parameters of a command.
 
 use std::{
     io::{Read, Write},
@@ -11,21 +11,21 @@ use crate::paint::Paint;
 pub struct Io<'a> {
     /// Standard input; read where a file is `-`.
     pub stdin: &'a mut dyn Read,
-    /// The terminal that standard input is, whose keys can be read as they are pressed; `None` if it is none.
+    /// The terminal on standard input, for single key presses; `None` if it is not a terminal.
     pub keys: Option<OwnedFd>,
     /// Standard output.
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
-    /// Returns the terminal that standard output is; `None` if it is none, so that no person reads along.
+    /// Returns the terminal on standard output; `None` if it is not a terminal.
     pub terminal: fn() -> Option<Terminal>,
-    /// Whether who reads along can show more than ASCII.
+    /// Whether the reader's terminal can show more than ASCII.
     pub utf8: bool,
     /// Which streams show colors.
     pub colors: Colors,
 }
 
-/// Which streams show colors: those that are terminals, if nothing asks for plain text.
+/// The streams that show colors: terminals, unless something asks for plain text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Colors {
     /// Standard output.
@@ -34,21 +34,20 @@ pub struct Colors {
     pub stderr: bool,
 }
 
-/// A terminal, at a moment: its size may change.
+/// A terminal and its current size, which may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// How many characters a line has.
+    /// The number of characters in a line.
     pub columns: usize,
-    /// How many lines are shown.
+    /// The number of lines.
     pub lines: usize,
-    /// Whether text can be put where other text was.
+    /// Whether text can replace other text in its place.
     pub can_place: bool,
 }
 
 // === impl Io ===
 
 impl Io<'_> {
-    /// Returns how text on standard output is painted.
     pub(crate) const fn paint(&self) -> Paint {
         Paint::new(self.colors.stdout)
     }

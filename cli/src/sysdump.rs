@@ -1,8 +1,8 @@
-//! `decree sysdump`: one archive for a bug report, in which nothing is named.
+//! `decree sysdump`: one archive for a bug report, without names.
 //!
-//! **Invariant:** of what the server says, only numbers, and the words of the contract under keys that are listed here, go into the
-//! archive as they are. Every other text, known or not, becomes a digest, the same for the same text in one archive, and keyed by a
-//! secret of the process, so that no name can be tried against it.
+//! **Invariant:** the archive has only numbers, and words of the contract under the keys in this file, in plain text. Every other
+//! text, known or not, becomes a digest, the same for the same text in one archive. The digest is keyed by a secret of the
+//! process, so nobody can test names against it.
 
 use std::{
     collections::hash_map::RandomState,
@@ -28,7 +28,7 @@ use crate::{
     table::one_line,
 };
 
-/// How many ReplicaSets are explained, those that are not in sync first of all.
+/// The maximum number of explained ReplicaSets. The ReplicaSets that are not in sync come first.
 const EXPLAINED_MAX: usize = 50;
 /// Keys whose texts are words, numbers, times and versions of the contract.
 const KEPT: [&str; 25] = [
@@ -65,7 +65,7 @@ struct Entry {
     content: Value,
 }
 
-/// Replaces texts.
+/// Replaces texts by digests.
 struct Redactor {
     secret: RandomState,
     names: bool,
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &SysdumpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
-/// Asks for all that the server tells.
+/// Requests everything that the server tells.
 async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
     let server = Server::connect(&args.server).await?;
     let sessions = server.sessions().await?;
@@ -133,7 +133,7 @@ async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
         entry("differences.json", "ListDifferencesResponse", &differences)?,
     ];
     for (at, set) in suspects(sets).into_iter().enumerate() {
-        // One that is gone meanwhile is no loss.
+        // A ReplicaSet that was deleted meanwhile is no loss.
         if let Ok(explained) = client.get_replica_set(set).await {
             let name = format!("explain/{:02}.json", at + 1);
             entries.push(entry(name, "GetReplicaSetResponse", explained.get_ref())?);
@@ -142,7 +142,7 @@ async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
     Ok(entries)
 }
 
-/// Returns which ReplicaSets to explain.
+/// The ReplicaSets to explain.
 fn suspects(sets: v1::ListReplicaSetsResponse) -> Vec<v1::GetReplicaSetRequest> {
     let mut sets = sets.replica_sets;
     sets.sort_by_key(|set| set.state() == v1::ReplicaSetState::InSync);
@@ -183,7 +183,7 @@ fn archive(entries: impl Iterator<Item = Entry>) -> io::Result<Vec<u8>> {
 // === impl Redactor ===
 
 impl Redactor {
-    /// Returns what may be shown of the value under a key.
+    /// The redacted value under a key.
     fn redact(&self, key: &str, value: Value) -> Value {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => value,

@@ -14,9 +14,9 @@ mod narrow;
 
 use narrow::{CAUSE, Layout, column};
 
-/// The column of words that have a color.
+/// The column of colored words.
 const STATE: &str = "STATE";
-/// A cell that says nothing.
+/// An empty cell.
 const NOTHING: &str = "-";
 
 /// Rows under headers. Owned by the command that prints it.
@@ -24,11 +24,11 @@ const NOTHING: &str = "-";
 pub(crate) struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// How wide the terminal is that it is shortened for.
+    /// The width of the terminal to which names are shortened.
     columns: Option<usize>,
     paint: Paint,
     has_headers: bool,
-    /// Whether no line may be longer than the terminal.
+    /// Whether every line must fit the terminal.
     fits: bool,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct TableStream {
     widths: Vec<usize>,
-    /// Which column has the words that have a color.
+    /// The column of colored words.
     states: Option<usize>,
     paint: Paint,
 }
 
-/// Returns a text in one line, in which no character steers a terminal, turns the direction of writing or stays unseen: much of it
-/// comes from elsewhere.
+/// Puts text on one line, and escapes characters that steer a terminal, turn the direction of writing or are invisible: much of
+/// it comes from peers.
 pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.replace(['\n', '\r', '\t'], " "))
 }
@@ -61,8 +61,7 @@ impl Table {
         }
     }
 
-    /// Suits the table to standard output: on a terminal, states have colors, and names are shortened where lines would be too long for it and not
-    /// all that is known is wanted.
+    /// Adapts the table to standard output: on a terminal, states have colors, and without `is_wide`, names are shortened to fit.
     pub(crate) fn on(self, io: &Io<'_>, is_wide: bool) -> Self {
         let terminal = (io.terminal)().filter(|_| !is_wide);
         Self {
@@ -72,7 +71,7 @@ impl Table {
         }
     }
 
-    /// Makes every line fit so many columns of a terminal: columns are left out from the end, but no names and no causes.
+    /// Fits every line into `columns` of a terminal: leaves out columns from the end, but no names and no causes.
     pub(crate) fn fit(self, columns: usize) -> Self {
         Self {
             columns: Some(columns),
@@ -81,7 +80,7 @@ impl Table {
         }
     }
 
-    /// Returns which columns are shown, as the terminal wants them.
+    /// The columns to show on this terminal.
     fn layout(&self) -> Layout {
         let mut needed = TableStream::new(vec![0; self.headers.len()]);
         self.lines().iter().for_each(|cells| needed.widen(cells));
@@ -102,7 +101,7 @@ impl Table {
         headers.into_iter().chain(&self.rows).collect()
     }
 
-    /// Leaves out the line of headers where `no_headers` says so.
+    /// Leaves out the line of headers if `no_headers`.
     pub(crate) fn no_headers(self, no_headers: bool) -> Self {
         Self {
             has_headers: !no_headers,
@@ -155,7 +154,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns a cause in lines that fit.
+    /// A cause in lines that fit.
     fn below(&self, cause: &str) -> Vec<String> {
         page::wrap(&format!("  {cause}"), self.columns.unwrap_or(usize::MAX))
     }
@@ -164,7 +163,7 @@ impl Table {
 // === impl TableStream ===
 
 impl TableStream {
-    /// Returns a table whose columns are at least so wide.
+    /// `widths` are the minimum widths of the columns.
     pub(crate) fn new(widths: impl Into<Vec<usize>>) -> Self {
         Self {
             widths: widths.into(),
@@ -179,7 +178,7 @@ impl TableStream {
         writeln!(out, "{}", self.line(&cells))
     }
 
-    /// Makes the columns as wide as these cells.
+    /// Widens the columns to fit these cells.
     pub(crate) fn widen(&mut self, cells: &[String]) {
         for (width, cell) in self.widths.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
@@ -234,7 +233,7 @@ mod tests {
         .assert_eq(&text(|out| table.write(out, "")));
     }
 
-    /// Returns what `decree top` shows of three ReplicaSets on a terminal of so many columns, which it fits.
+    /// The output of `decree top` for three ReplicaSets on a terminal of `columns`, which it must fit.
     fn top(columns: usize) -> String {
         let headers = [
             "REPLICASET",

@@ -1,4 +1,4 @@
-//! The commands through the one door, as a shell would start them.
+//! The commands through [`run`](crate::run), as a shell would start them.
 
 use std::{
     ffi::OsString,
@@ -23,7 +23,7 @@ mod top;
 mod up;
 mod what_if;
 
-/// How a command ended and what it said.
+/// The exit code and output of a command.
 #[derive(Debug)]
 struct Ended {
     exit: Exit,
@@ -31,12 +31,11 @@ struct Ended {
     err: String,
 }
 
-/// Runs a command with nothing on standard input.
+/// Runs a command without standard input.
 fn decree(arguments: &[&str]) -> Ended {
     decree_reading("", arguments)
 }
 
-/// Runs a command with a text on standard input.
 fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
     let (exit, err) = decree_into(input, &mut out, no_terminal, arguments);
@@ -58,7 +57,7 @@ fn decree_on_terminal(terminal: fn() -> Option<Terminal>, arguments: &[&str]) ->
     }
 }
 
-/// Runs a command that writes its output elsewhere; returns what it says on standard error.
+/// Runs a command that writes its output to `out`; returns its standard error.
 fn decree_into(
     input: &str,
     out: &mut dyn Write,
@@ -78,7 +77,7 @@ fn decree_into(
     (run(words("decree", arguments), io), text(err))
 }
 
-/// Runs the program under another name, which must succeed; returns what it prints.
+/// Runs the program under another name. It must succeed; returns its output.
 fn printed_as(program: &str, arguments: &[&str]) -> String {
     let mut out = Vec::new();
     let io = Io {
@@ -94,7 +93,6 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
     text(out)
 }
 
-/// Standard output that is no terminal.
 const fn no_terminal() -> Option<Terminal> {
     None
 }
@@ -108,7 +106,6 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("commands write text")
 }
 
-/// Returns the root of the checkout.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -116,7 +113,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Returns the path of a file of the checkout.
+/// The absolute path of a file of the checkout.
 fn path(relative: &str) -> String {
     root().join(relative).display().to_string()
 }

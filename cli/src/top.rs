@@ -1,7 +1,7 @@
-//! `decree top`: the busiest ReplicaSets and sessions, by the decisions that the server makes meanwhile.
+//! `decree top`: the busiest ReplicaSets and sessions, by the decisions that the server makes in each interval.
 //!
-//! Decisions are counted as [`decree watch`](crate::watch) receives them. On a terminal the tables of the latest interval take the place of those
-//! before; elsewhere they are printed below them.
+//! Decisions are counted as [`decree watch`](crate::watch) receives them. On a terminal, the tables of the latest interval
+//! replace the older ones; elsewhere, the command prints them below the older ones.
 
 use std::io::Write;
 
@@ -28,21 +28,21 @@ mod view;
 use meter::Meter;
 use view::{Rows, View};
 
-/// Where the next table takes the place of that before: to the first line; clear the rest of a line, and of the terminal.
+/// Escape sequences that let a table replace the older one: to the first line; clear the rest of a line, and of the terminal.
 const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
 type Decisions = Streaming<v1::WatchDecisionsResponse>;
 
-/// What measures, and what it asks.
+/// The meter, and the requests to the server.
 struct Top<'a> {
     args: &'a TopArgs,
     scope: Scope,
     server: Server,
     decisions: Decisions,
     meter: Meter,
-    /// Since when it counts.
+    /// The start of the current count.
     since: Instant,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Top<'a> {
         })
     }
 
-    /// Prints one interval, or each below the one before.
+    /// Prints one interval, or each interval below the last.
     async fn print(&mut self, is_once: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let mut ticks = self.ticks();
         loop {
@@ -96,7 +96,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Prints each interval in the place of the one before, as much of it as fits the terminal.
+    /// Prints each interval in place of the last, cut to the terminal.
     async fn rewrite(&mut self, opened: Terminal, io: &mut Io<'_>) -> Result<Exit, Failure> {
         let mut ticks = self.ticks();
         loop {
@@ -112,7 +112,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Counts decisions for an interval, and returns what it has shown.
+    /// Counts decisions for an interval.
     async fn next(&mut self, ticks: &mut Interval) -> Result<View, Failure> {
         loop {
             select! {
@@ -143,7 +143,7 @@ impl<'a> Top<'a> {
         Ok(())
     }
 
-    /// Takes what was counted until now.
+    /// Takes the counts up to `now`.
     async fn look(&mut self, now: Instant) -> Result<View, Failure> {
         let rates = self.meter.take(now.duration_since(self.since));
         self.since = now;
@@ -161,7 +161,7 @@ impl<'a> Top<'a> {
         Ok(view)
     }
 
-    /// Returns what fits a terminal: a title, the sessions, and as many ReplicaSets as there are lines for.
+    /// The output that fits a terminal: a title, the sessions, and as many ReplicaSets as lines remain.
     fn page(&self, view: &View, terminal: Terminal) -> Result<String, Failure> {
         let is_wide = self.args.print.output.is_wide();
         let has_headers = !self.args.print.no_headers;

@@ -1,4 +1,4 @@
-//! `decree up`: a server and an agent in this process, with an embedded cluster that can be acted upon, or with a real one.
+//! `decree up`: a server and an agent in this process, with an embedded cluster that takes acts, or with a real cluster.
 
 use agent_fake::Kind;
 use decree_agent::Mode;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     sandbox::on_threads(run).map(|()| Exit::Done)
 }
 
-/// Runs with an embedded cluster. The signal is the way to end it.
+/// Runs with an embedded cluster until a signal.
 async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.files, io.stdin)?;
     sandbox::log(args.log_level.as_ref());
@@ -54,11 +54,11 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
     };
     let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
     let closed = sandbox.close().await;
-    // Where a part has failed, its end says why.
+    // If a part has failed, its end says why.
     closed.and(ended)
 }
 
-/// Says what can be done with a sandbox, and prints decisions, for ever.
+/// Prints the possible acts on a sandbox, and then decisions, forever.
 pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), Failure> {
     let set = sandbox.cluster.with(|cluster| {
         let set = cluster.objects(Kind::ReplicaSet).next()?;
@@ -82,7 +82,7 @@ pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), F
     }
 }
 
-/// Returns what can be tried while everything keeps running, with this ReplicaSet for an example.
+/// The commands to try while everything runs, with this ReplicaSet as an example.
 fn invitation(running: &Running, set: &str) -> String {
     let decree_server::Addresses { grpc, admin, .. } = &running.server.addresses;
     let mut lines = Vec::new();

@@ -17,10 +17,9 @@ use crate::{
 };
 
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
-/// The least widths of the columns: a row that comes later is rarely wider.
+/// The minimum widths of the columns, so that later rows are rarely wider.
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 
-/// Writes decisions.
 struct Printer<'a> {
     args: &'a PrintArgs,
     stream: TableStream,
@@ -74,7 +73,7 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// Fails where the cluster that was named is not connected. Where none was, an agent may still come: that is only said.
+/// Fails if the named cluster is not connected. Without a name, an agent may still connect, so this only prints a notice.
 async fn tell_what_is_connected(
     server: &Server,
     cluster: &str,
@@ -120,7 +119,7 @@ impl<'a> Printer<'a> {
         Ok(io.stdout.flush()?)
     }
 
-    /// Writes a row of what the cluster refused, below the decision to say so in the status.
+    /// Writes a row for the refusal of the cluster, below the decision to report it in the status.
     fn print_refusal(
         &mut self,
         record: &v1::DecisionRecord,

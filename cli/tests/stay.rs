@@ -1,4 +1,4 @@
-//! `decree demo` as a process: a signal ends it at any time, and with `--stay` it serves until one comes.
+//! `decree demo` as a process: a signal ends it at any time, and with `--stay` it serves until a signal.
 
 use std::{
     io::{BufRead, BufReader, Read as _},
@@ -7,14 +7,14 @@ use std::{
 
 const DECREE: &str = env!("CARGO_BIN_EXE_decree");
 
-/// A demonstration. It is killed if a test fails before it has ended.
+/// A running demo, killed if a test fails before its end.
 struct Demo {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Demo {
-    /// Starts one on free ports.
+    /// Starts a demo on free ports.
     fn start(flags: &[&str]) -> Self {
         let free = "127.0.0.1:0";
         let mut child = Command::new(DECREE)
@@ -31,14 +31,14 @@ impl Demo {
         }
     }
 
-    /// Returns what stands behind a text in the first line that begins with it.
+    /// The rest of the first line that begins with `text`.
     fn behind(&mut self, text: &str) -> String {
         let mut said = self.lines.by_ref().map(|line| line.expect("text"));
         let line = said.find_map(|line| line.strip_prefix(text).map(str::to_owned));
         line.expect("it says so")
     }
 
-    /// Ends it by a signal; returns its exit code, and what it says on standard error.
+    /// Ends the demo with a signal; returns its exit code and its standard error.
     fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill")
@@ -46,7 +46,7 @@ impl Demo {
             .status()
             .expect("kill is there");
         assert!(sent.success());
-        // What it still says must have room.
+        // Reads the remaining output, so that the demo can write it.
         self.lines.by_ref().for_each(drop);
         let mut said = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");
@@ -57,7 +57,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // It has ended, unless the test has failed.
+        // The demo has ended, unless the test has failed.
         let _ = self.child.kill();
     }
 }

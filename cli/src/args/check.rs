@@ -1,4 +1,4 @@
-//! What `decree check` is told.
+//! The flags of `decree check`.
 
 use std::{num::NonZeroU16, path::PathBuf};
 
@@ -60,7 +60,6 @@ pub(crate) struct CheckArgs {
 // === impl CheckArgs ===
 
 impl CheckArgs {
-    /// Returns whether checks of a section are asked for.
     pub(crate) fn asks_for(&self, section: Section) -> bool {
         self.only.is_empty() || self.only.contains(&section)
     }

@@ -1,7 +1,7 @@
-//! The examples of each command, which stand first in its help.
+//! The examples of each command, which its help shows first.
 
-/// The examples by command, whose name stands in brackets; the program itself has the empty name. An example is a command line without
-/// the name of the program, and what it does.
+/// The examples by command, whose name is in brackets; the program itself has the empty name. An example is a command line
+/// without the name of the program, and what it does.
 const EXAMPLES: &str = "\
 []
 demo # see it at work, without a cluster
@@ -89,7 +89,7 @@ get rs --server https://decree.example:50051 --tls-ca ca.crt
 get rs --server unix:/run/decree.sock
 get rs --token-file token # a server that asks for a token";
 
-/// Returns the commands, each with its examples: the command line, and what it does or nothing.
+/// The commands with their examples: the command line, and what it does or nothing.
 fn sections() -> impl Iterator<Item = (&'static str, Vec<(&'static str, &'static str)>)> {
     let sections = EXAMPLES.split('[').skip(1);
     sections.filter_map(|section| {
@@ -99,7 +99,7 @@ fn sections() -> impl Iterator<Item = (&'static str, Vec<(&'static str, &'static
     })
 }
 
-/// Returns the examples of a command under their heading, for a program of this name; `None` for one that has none.
+/// The examples of a command under their heading, for a program of this name; `None` for a command without examples.
 pub(super) fn text(path: &str, program: &str) -> Option<String> {
     let (_, examples) = sections().find(|(command, _)| *command == path)?;
     let explained = examples.iter().filter(|(_, said)| !said.is_empty());
@@ -124,7 +124,7 @@ mod tests {
         *,
     };
 
-    /// Returns the words that the program is given: what a shell does with the output is not among them.
+    /// The arguments of the program, without what a shell does with the output.
     fn words(line: &str) -> Vec<&str> {
         let is_own = |word: &&str| ![">", "|"].contains(word);
         line.split(' ').take_while(is_own).collect()

@@ -1,5 +1,5 @@
-//! The help of the commands: examples first, then the flags, and at the end the exit codes. The flags that lead to a server have a page of their
-//! own.
+//! The help of the commands: examples first, then the flags, and at the end the exit codes. The connection flags have a separate
+//! page.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use clap::{
 use super::examples;
 use crate::server::ServerArgs;
 
-/// The hidden command whose help describes the flags that lead to a server.
+/// The hidden command whose help describes the connection flags.
 pub(super) const CONNECTION: &str = "connection";
 
-/// The commands by what they are for, as the list of commands has them.
+/// The groups of the list of commands.
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask",
@@ -27,15 +27,15 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &["sysdump", "replay", "completion", "man", "version", "help"],
     ),
 ];
-/// What stands in that list for the command that clap adds.
+/// The help of the command `help`, which clap adds, in the list of commands.
 const HELP_ABOUT: &str = "Print the help of a command, or of `connection`";
-/// The width of names in that list, with the gap behind them.
+/// The width of names in the list of commands, with the gap after them.
 const NAME_WIDTH: usize = 13;
 
 const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-/// What the values of flags are called that are numbers.
+/// The names of numeric values of flags.
 const NUMBERS: [&str; 3] = ["NUMBER", "COUNT", "RATIO"];
 
 pub(super) const DECIDE_HELP: &str = "\
@@ -88,7 +88,7 @@ Exit codes:
   1  a check failed, or the output cannot be written
   2  invalid command line";
 
-/// Returns the commands with the help that a terminal shows, for a program of this name.
+/// Sets the help that a terminal shows, for a program of this name.
 pub(super) fn for_terminal(command: Command, program: &str) -> Command {
     let styles = command.get_styles().clone();
     let template = format!(
@@ -99,7 +99,7 @@ pub(super) fn for_terminal(command: Command, program: &str) -> Command {
     dress(command, program, "").help_template(template)
 }
 
-/// Returns the commands with all that their manual pages say.
+/// Sets the help of the manual pages.
 pub(super) fn for_manual(command: Command) -> Command {
     with_examples_below(command, "").mut_subcommand(CONNECTION, |it| it.hide(false))
 }
@@ -117,7 +117,7 @@ fn with_examples_below(command: Command, path: &str) -> Command {
         })
 }
 
-/// Sets the help of a command and of those below it. Long and short help are the same.
+/// Sets the help of a command and of its subcommands. Long and short help are the same.
 fn dress(command: Command, program: &str, path: &str) -> Command {
     let styles = command.get_styles().clone();
     let connection = connection();
@@ -155,8 +155,8 @@ fn dress(command: Command, program: &str, path: &str) -> Command {
         })
 }
 
-/// Returns the usage of a command that does not repeat which flags are given: where a server is named in the environment, that flag would be among
-/// them, as if it were required.
+/// The usage of a command, without the flags that are given: if the environment names a server, clap would show `--server` as if
+/// it were required.
 fn usage(command: &Command, path: &str, styles: &Styles) -> String {
     let usage = command.clone().render_usage().to_string();
     let arguments = usage.split_once(command.get_name());
@@ -165,7 +165,7 @@ fn usage(command: &Command, path: &str, styles: &Styles) -> String {
     format!("{literal}{path}{literal:#}{arguments}")
 }
 
-/// Returns the names of the flags that lead to a server.
+/// The names of the connection flags.
 fn connection() -> Vec<String> {
     let flags = ServerArgs::augment_args(Command::new(CONNECTION));
     let ids = flags.get_arguments().map(|arg| arg.get_id().to_string());
@@ -176,7 +176,7 @@ fn has(command: &Command, id: &str) -> bool {
     command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
-/// Returns a flag whose values stand in one line with its help, as the short help of clap has them.
+/// Puts the values of a flag on one line with its help, as the short help of clap does.
 fn with_short_help(arg: Arg) -> Arg {
     let arg = arg.long_help(None::<&'static str>);
     let values: Vec<_> = if arg.get_action().takes_values() {
@@ -194,14 +194,13 @@ fn with_short_help(arg: Arg) -> Arg {
         .hide_possible_values(true)
 }
 
-/// Lets a number reach the parser of its flag that refuses it, which says what is wrong with it, instead of being taken for a flag.
+/// Passes a negative number to the parser of its flag, whose error says what is wrong, instead of taking it for a flag.
 fn with_negative_numbers(arg: Arg) -> Arg {
     let mut names = arg.get_value_names().unwrap_or_default().iter();
     let is_number = names.any(|name| NUMBERS.contains(&name.as_str()));
     arg.allow_negative_numbers(is_number)
 }
 
-/// Returns the list of commands, by what they are for.
 fn groups(command: &Command, styles: &Styles) -> String {
     let literal = styles.get_literal();
     let mut list = String::new();
@@ -211,7 +210,7 @@ fn groups(command: &Command, styles: &Styles) -> String {
             let about = command.find_subcommand(name).map(Command::get_about);
             let about = about.map_or_else(|| Some(HELP_ABOUT.to_owned()), text);
             let about = about.unwrap_or_default();
-            // A string takes all that is written.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 list,
                 "  {literal}{name:<width$}{literal:#}{about}",
@@ -223,7 +222,7 @@ fn groups(command: &Command, styles: &Styles) -> String {
     list
 }
 
-/// Returns a text whose headings, lines of their own that end with a colon, look like those of clap.
+/// Styles headings as clap does. A heading is a line that ends with a colon.
 fn headed(text: &str, styles: &Styles) -> String {
     let header = styles.get_header();
     let lines = text.split('\n').map(|line| {

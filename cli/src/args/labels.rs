@@ -4,11 +4,10 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use server_core::{Labels, Parts, Selector};
 
-/// A selector of labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LabelFilter(Selector);
 
-/// One requirement: key, operator, values.
+/// Key, operator, values.
 type Requirement<'a> = (&'a str, &'static str, Vec<&'a str>);
 
 // === impl LabelFilter ===
@@ -37,7 +36,7 @@ impl FromStr for LabelFilter {
     }
 }
 
-/// Splits at the commas that are outside parentheses.
+/// Splits at the commas outside parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |letter| {

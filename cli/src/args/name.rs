@@ -6,7 +6,7 @@ use clap::Args as Group;
 
 use crate::exit::{Exit, Failure};
 
-/// The words for the one kind that has names here.
+/// The words for ReplicaSets, the only kind that has names here.
 pub(crate) const KINDS: [&str; 5] = [
     "replicasets",
     "replicaset",
@@ -14,17 +14,16 @@ pub(crate) const KINDS: [&str; 5] = [
     "replicaset.apps",
     "replicasets.apps",
 ];
-/// The namespace of a name that comes without one.
+/// The namespace of a name without one.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// A namespace and a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-/// A name as it was written: `NAME`, `rs/NAME`, or `NAMESPACE/NAME`.
+/// A name as written: `NAME`, `rs/NAME`, or `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameArg {
     namespace: Option<String>,
@@ -45,7 +44,7 @@ pub(crate) struct NamespaceArgs {
 // === impl Named ===
 
 impl Named {
-    /// Writes it as `NAMESPACE/NAME`.
+    /// Formats as `NAMESPACE/NAME`.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
@@ -76,18 +75,18 @@ impl FromStr for NameArg {
 // === impl NamespaceArgs ===
 
 impl NamespaceArgs {
-    /// Returns the namespace to ask for; empty for all.
+    /// The namespace to ask for; empty for all.
     pub(crate) fn filter(&self) -> String {
         self.namespace.clone().unwrap_or_default()
     }
 
-    /// Returns the namespace, which is `default` without -n.
+    /// The namespace; `default` without `-n`.
     pub(crate) fn or_default(&self) -> String {
         let namespace = self.namespace.as_deref();
         namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned()
     }
 
-    /// Returns which ReplicaSets are meant, each once, in the order in which they are written.
+    /// Resolves names to ReplicaSets, each once, in the written order.
     pub(crate) fn resolve(&self, names: &[NameArg]) -> Result<Vec<Named>, Failure> {
         let mut named = Vec::new();
         for written in names {
@@ -99,7 +98,6 @@ impl NamespaceArgs {
         Ok(named)
     }
 
-    /// Returns which ReplicaSet is meant.
     pub(crate) fn resolve_one(&self, written: &NameArg) -> Result<Named, Failure> {
         let NameArg { namespace, name } = written.clone();
         let named = |namespace| Named { namespace, name };

@@ -2,10 +2,9 @@
 
 use std::{num::NonZeroU16, ops::RangeInclusive};
 
-/// How many days a certificate may be valid.
+/// The validity of a certificate, in days.
 const DAYS: RangeInclusive<u16> = 1..=3650;
 
-/// Reads a whole number that is not less than this.
 pub(super) fn at_least<T: TryFrom<i128>, const LEAST: i64>(text: &str) -> Result<T, String> {
     let number: i128 = text
         .parse()
@@ -16,13 +15,11 @@ pub(super) fn at_least<T: TryFrom<i128>, const LEAST: i64>(text: &str) -> Result
     T::try_from(number).map_err(|_| "is too large".to_owned())
 }
 
-/// Reads how many shards there are.
 pub(super) fn shards(text: &str) -> Result<NonZeroU16, String> {
     let shards = at_least::<u16, 1>(text)?;
     NonZeroU16::new(shards).ok_or_else(|| "must be 1 or more".to_owned())
 }
 
-/// Reads how many days certificates are valid.
 pub(super) fn days(text: &str) -> Result<u16, String> {
     let days = text.parse().ok().filter(|days| DAYS.contains(days));
     days.ok_or_else(|| format!("must be from {} to {}", DAYS.start(), DAYS.end()))
@@ -50,7 +47,7 @@ mod tests {
         assert_eq!((days("365"), days("0").is_err()), (Ok(365), true));
     }
 
-    /// Returns a command line for each flag whose value is a number, with -1 for it.
+    /// A command line with -1 for each flag whose value is a number.
     fn negative(command: &Command, above: &[String]) -> Vec<Vec<String>> {
         let is_number = |arg: &&clap::Arg| {
             let mut names = arg.get_value_names().unwrap_or_default().iter();

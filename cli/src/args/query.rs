@@ -57,12 +57,11 @@ pub(crate) struct GetArgs {
     pub(crate) inspection: InspectionArgs,
 }
 
-/// What `get` is to list.
+/// What `get` lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// These ReplicaSets, or all.
+    /// Only these ReplicaSets; all if empty.
     ReplicaSets(Vec<Named>),
-    /// The sessions.
     Sessions,
 }
 
@@ -153,14 +152,14 @@ pub(crate) struct ScopeArgs {
     namespace: NamespaceArgs,
 }
 
-/// The ReplicaSets that something is asked of.
+/// The ReplicaSets that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// The namespace to ask for; empty for all.
     pub(crate) namespace: String,
     /// The name to ask for; empty for all.
     pub(crate) name: String,
-    /// The only ones to print of what is answered; empty for all.
+    /// The ReplicaSets of the answer to print; empty for all.
     only: Vec<Named>,
 }
 
@@ -192,7 +191,7 @@ pub(crate) enum Output {
 // === impl GetArgs ===
 
 impl GetArgs {
-    /// Returns what is to be listed: `rs`, `rs NAME…`, `rs/NAME…` or `sessions`.
+    /// Reads `rs`, `rs NAME…`, `rs/NAME…` or `sessions`.
     pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
         let (first, rest) = self.words.split_first().unwrap_or((&EMPTY, &[]));
         if KINDS.contains(&first.as_str()) {
@@ -222,7 +221,7 @@ impl GetArgs {
     }
 }
 
-/// Says of a word that it is no resource, and which there are.
+/// The error for an unknown resource, with the known resources.
 fn unknown(word: &str) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("unknown resource {word:?}"));
     let resources = KINDS.into_iter().chain(["sessions", "session"]);
@@ -264,7 +263,6 @@ const OF_KUBECTL: [&str; 14] = [
 // === impl ScopeArgs ===
 
 impl ScopeArgs {
-    /// Returns what to ask for.
     pub(crate) fn scope(&self) -> Result<Scope, Failure> {
         let only = self.namespace.resolve(&self.names)?;
         Ok(Scope::of(only, self.namespace.filter()))
@@ -274,7 +272,7 @@ impl ScopeArgs {
 // === impl Scope ===
 
 impl Scope {
-    /// Returns the narrowest question whose answer has these ReplicaSets, or all of a namespace where there are none.
+    /// The narrowest question whose answer has these ReplicaSets; if there are none, all of the namespace.
     pub(crate) fn of(only: Vec<Named>, namespace: String) -> Self {
         let shared = only.first().map(|first| first.namespace.clone());
         let is_shared = only
@@ -300,7 +298,7 @@ impl Scope {
         &self.only
     }
 
-    /// Returns whether something about a ReplicaSet is to be printed.
+    /// Whether to print something about a ReplicaSet.
     pub(crate) fn has(&self, object: Option<&decree::v1::ObjectRef>) -> bool {
         let is_it = |object: &decree::v1::ObjectRef| {
             let mut named = self.only.iter();

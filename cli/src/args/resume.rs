@@ -1,4 +1,4 @@
-//! What `decree resume` is told.
+//! The flags of `decree resume`.
 
 use std::{path::PathBuf, time::Duration};
 

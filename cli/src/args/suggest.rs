@@ -1,4 +1,4 @@
-//! What was meant by a command that does not exist.
+//! Suggestions for unknown commands.
 
 use clap::{
     Command, Error,
@@ -7,7 +7,7 @@ use clap::{
 
 use crate::near;
 
-/// Adds to the error of an unknown command the commands that were probably meant, with those above them.
+/// Adds the commands that the user probably meant to the error, with the commands above them.
 pub(super) fn command(mut error: Error, root: &Command) -> Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::format::PrintArgs;
 
-/// How often is often enough: more would cost the server more than it tells.
+/// A shorter interval costs the server more than it shows.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Group)]

@@ -1,4 +1,4 @@
-//! The flags of the commands that run everything in one process, and of those that act on what runs.
+//! The flags of the commands that run everything in one process, and of the commands that act on such a process.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -109,7 +109,8 @@ pub(crate) struct DemoArgs {
 // === impl UpArgs ===
 
 impl UpArgs {
-    /// Returns whether the cluster is a real one. Its mode is another then, so flags that contradict each other are refused.
+    /// Whether the cluster is a real one. A real cluster has a different default mode, so this refuses flags that contradict each
+    /// other.
     pub(crate) fn is_real(&self) -> Result<bool, Failure> {
         let named = self.kubeconfig.is_some() || self.context.is_some();
         let is_real = self

@@ -1,4 +1,4 @@
-//! The budget of the agent: does it hold anything?
+//! The budget of the agent: whether it holds anything.
 
 use decree_agent::{HOLDS_PATH, HeldScope, HoldsPage};
 use http::StatusCode;
@@ -7,12 +7,10 @@ use super::{finding::Finding, section::Section};
 use crate::{agent, args::CheckArgs, exit::Exit, table::one_line};
 
 const CHECK: &str = "budget";
-/// Where an agent says whether it does what it should.
 const READY_PATH: &str = "/readyz";
-/// How many holds have a line of their own.
+/// The maximum number of holds with a separate line.
 const LINES_MAX: usize = 10;
 
-/// Looks at what the agent holds.
 pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
     if url == "off" || !args.asks_for(Section::Agent) {
@@ -37,7 +35,8 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     }
 }
 
-/// Says of an agent without a session whether it should have one. An agent that stands by is ready, and one that cannot work is not.
+/// Reports whether an agent without a session should have one. An agent that stands by is ready, and an agent that cannot work is
+/// not.
 async fn without_session(args: &CheckArgs) -> Finding {
     let asked = agent::ask(&args.agent, READY_PATH, None, args.server.timeout).await;
     let not_ready = match asked {
@@ -107,14 +106,14 @@ mod tests {
         assert_eq!(last, "490 more ReplicaSets or namespaces are held");
     }
 
-    /// `decree check` as it is typed.
+    /// `decree check` as typed.
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
         args: CheckArgs,
     }
 
-    /// Returns what is found of an agent without a session that says this of whether it is ready.
+    /// The findings for an agent without a session that answers `/readyz` with this status.
     async fn found_without_session(ready: StatusCode) -> Vec<Finding> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");

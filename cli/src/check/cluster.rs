@@ -11,10 +11,10 @@ use server_core::wording::count;
 use super::{finding::Finding, permissions, section::Section};
 use crate::{age, args::CheckArgs};
 
-/// The minor version of Kubernetes 1 below which nothing was tried.
+/// The oldest tested minor version of Kubernetes 1.
 const MINOR_MIN: u32 = 30;
 
-/// Looks at the cluster; `sessions` are those of the server, if it told.
+/// Checks the cluster. `sessions` are the sessions of the server; `None` if the server did not list them.
 pub(super) async fn check(
     args: &CheckArgs,
     sessions: Option<&[v1::SessionSummary]>,
@@ -53,14 +53,14 @@ pub(super) async fn check(
         findings.extend(session(args, &cluster, sessions).await);
         findings.push(leader(&cluster, lease).await);
     }
-    // The built-in controller does not act on a custom resource, and the agent may not look at others.
+    // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
     if others_too && !args.resource.is_custom() {
         findings.push(built_in(args, &cluster).await);
     }
     findings
 }
 
-/// Returns the namespace of the Lease, as an agent finds it that is started here.
+/// The namespace of the Lease, as an agent finds it that starts here.
 fn lease_namespace<'a>(args: &'a CheckArgs, cluster: &'a KubeCluster) -> &'a str {
     let given = args.lease_namespace.as_deref();
     given
@@ -100,7 +100,7 @@ fn supported(version: &str) -> Finding {
     Finding::warn(CHECK, format!("answers, {version}"), hint)
 }
 
-/// Looks whether an agent of this cluster is in session.
+/// Checks whether an agent of this cluster is in session.
 async fn session(
     args: &CheckArgs,
     cluster: &KubeCluster,
@@ -155,7 +155,7 @@ async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Findi
     Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
 }
 
-/// Looks whether the built-in ReplicaSet controller writes statuses: that it should in shadow only.
+/// Checks whether the built-in ReplicaSet controller writes statuses, which it should do only in shadow mode.
 async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
     const CHECK: &str = "built-in controller";
     let acting = match cluster.built_in_write(Timestamp::now()).await {

@@ -1,6 +1,5 @@
-//! What a check came to.
+//! The result of a check.
 
-/// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grade {
     Ok,
@@ -8,7 +7,7 @@ pub(super) enum Grade {
     Fail,
 }
 
-/// One line of the answer.
+/// One line of the output.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) grade: Grade,
@@ -28,7 +27,7 @@ impl Grade {
         }
     }
 
-    /// Returns the mark of a line, in plain letters where the terminal has no others.
+    /// The mark of a line; ASCII on a terminal without UTF-8.
     pub(super) const fn mark(self, utf8: bool) -> &'static str {
         match (self, utf8) {
             (Self::Ok, true) => "√",

@@ -1,4 +1,4 @@
-//! The history of the cluster: did its versions go back a short while ago?
+//! The history of the cluster: whether its versions went back recently.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::{finding::Finding, section::Section};
 use crate::{age, agent, args::CheckArgs};
 
 const CHECK: &str = "history";
-/// For how long it is worth a line.
+/// The age up to which the check shows that versions went back.
 const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Looks at what the agent has seen. One that cannot be asked is a finding of the check of its budget.
+/// The check of the budget reports an agent that does not respond.
 pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
     if url == "off" || !args.asks_for(Section::History) {

@@ -1,5 +1,5 @@
-//! What an agent does, and whether the user of a kubeconfig may: it asks for each request as the agent makes it, with the name of the
-//! object where the agent knows that, since a role may be narrowed to it.
+//! The requests of an agent, and whether the user of a kubeconfig may make them. The check asks for each request with the name of
+//! the object if the agent knows it, since a role may be limited to that name.
 
 use agent_kube::{Access, KubeCluster, PROBE};
 use decree_agent::Mode;
@@ -10,7 +10,7 @@ use crate::args::CheckArgs;
 /// Every object of a resource, or no object yet.
 const ANY: &str = "";
 
-/// Asks for all that the agent does, with a Lease of this namespace and name.
+/// Checks all requests of the agent, with a Lease of this namespace and name.
 pub(super) async fn check(
     args: &CheckArgs,
     cluster: &KubeCluster,
@@ -28,7 +28,7 @@ pub(super) async fn check(
     findings
 }
 
-/// Returns what the agent does, and in which namespace if not in all.
+/// The requests of the agent, each with its namespace; `None` for all namespaces.
 fn needed<'a>(
     args: &'a CheckArgs,
     (lease_namespace, lease_name): (&'a str, &'a str),
@@ -68,13 +68,13 @@ fn needed<'a>(
             lease("get", lease_name),
             lease("update", lease_name),
         ],
-        // Each shard and each agent has one of its own.
+        // Each shard and each agent has its own Lease.
         Some(_) => ["get", "list", "create", "update", "delete"]
             .map(|verb| lease(verb, ANY))
             .to_vec(),
     };
     needed.extend(leading.into_iter().map(|it| (Some(lease_namespace), it)));
-    // By the probe the agent finds out whether the built-in controller is on.
+    // The agent probes whether the built-in controller is on.
     let probe = |verb, name| access(verb, "apps", "replicasets", name);
     if !args.resource.is_custom() {
         needed.push((Some(lease_namespace), probe("create", ANY)));
@@ -99,7 +99,7 @@ async fn permission(
     Some(Finding::fail(check, detail, hint))
 }
 
-/// Writes an access as kubectl auth can-i takes it.
+/// The format of `kubectl auth can-i`.
 fn words(access: Access<'_>) -> String {
     let Access {
         verb,

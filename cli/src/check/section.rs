@@ -1,4 +1,4 @@
-//! What a check is about, and where to read about it.
+//! The subject of a check, and the link to its documentation.
 
 use clap::ValueEnum;
 
@@ -33,7 +33,7 @@ impl Section {
         Self::Others,
     ];
 
-    /// Returns the section of a check by its name. What is new belongs to the agent, as most of it does.
+    /// The section of a check by its name. An unknown check belongs to the agent, as most checks do.
     pub(super) fn of(check: &str) -> Self {
         match check {
             "server" | "versions" => Self::Server,
@@ -57,7 +57,6 @@ impl Section {
         }
     }
 
-    /// Returns the address of the documentation.
     pub(super) fn link(self) -> String {
         let page = match self {
             Self::Server => "cli.md#querying-a-server",

@@ -1,11 +1,11 @@
-//! The decision server: is it there, and of this version?
+//! The decision server: whether it responds, and whether it has this version.
 
 use decree::v1;
 
 use super::{finding::Finding, section::Section};
 use crate::{args::CheckArgs, exit::Failure, server::Server};
 
-/// Looks at the server. Its sessions come back as far as it tells them, for the checks of the agent.
+/// Returns the sessions that the server lists as well, for the checks of the agent.
 pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
     let is_asked_for = args.asks_for(Section::Server);
     if !is_asked_for && !args.asks_for(Section::Agent) {
@@ -36,7 +36,7 @@ async fn sessions(args: &CheckArgs) -> Result<v1::ListSessionsResponse, Failure>
 
 fn version(server: &str) -> Finding {
     const CHECK: &str = "versions";
-    // Everything of a release has one version and one commit.
+    // All binaries of a release have one version and one commit.
     let own = build_info::text();
     if server == own {
         return Finding::ok(CHECK, format!("server and command are {own}"));

@@ -1,4 +1,4 @@
-//! What a half-written command says of where and what to ask, and the asking.
+//! The connection flags of a half-written command, and the request to its server.
 
 use std::{env, net::SocketAddr, time::Duration};
 
@@ -9,10 +9,10 @@ use crate::{
     server::{self, Server, ServerArgs},
 };
 
-/// How long each answer may take, and all of them.
+/// The timeout of each request, and of all requests together.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 const PATIENCE_FOR_ALL: Duration = Duration::from_secs(2);
-/// The flags of the half-written command that a question depends on; those of the second list take no value.
+/// The flags of the half-written command that affect a request. The flags of the second list take no value.
 pub(super) const FLAGS: [&str; 9] = [
     "--server",
     "--token-file",
@@ -25,7 +25,7 @@ pub(super) const FLAGS: [&str; 9] = [
     "--admin",
 ];
 const SWITCHES: [&str; 1] = ["--insecure"];
-/// What a half-written command says of where and what to ask.
+/// The connection flags of a half-written command.
 #[derive(Debug, Parser)]
 pub(super) struct ServerFlags {
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct ServerFlags {
     pub(super) admin: SocketAddr,
 }
 
-/// Asks the server of the half-written command. One that is away, slow or refuses has no answer.
+/// Asks the server of the half-written command. Empty if the server is away, slow or refuses.
 pub(super) fn ask(
     question: impl AsyncFnOnce(&Server, &ServerFlags) -> Result<Vec<String>, Failure>,
 ) -> Vec<String> {
@@ -58,7 +58,7 @@ pub(super) fn ask(
     asked.unwrap_or_default()
 }
 
-/// Returns a command line with those words of another that a question depends on. A flag whose value is not written yet is left out.
+/// The part of a command line that affects a request, without a flag whose value is not written yet.
 fn relevant(words: &[String]) -> Vec<&str> {
     let mut kept = vec!["decree"];
     let mut words = words.iter().map(String::as_str);
@@ -79,7 +79,7 @@ fn relevant(words: &[String]) -> Vec<&str> {
 // === impl ServerFlags ===
 
 impl ServerFlags {
-    /// Reads the words of a half-written command; `None` where what is written of them is wrong.
+    /// `None` if the words that affect the request are invalid.
     pub(super) fn of(words: &[String]) -> Option<Self> {
         Self::try_parse_from(relevant(words)).ok()
     }

@@ -1,4 +1,4 @@
-//! The parts of a demo: what is done, what must come of it, and the words for both.
+//! The parts of a demo: the actions, their expected effects, and the text for both.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -25,18 +25,17 @@ use crate::{
     simulate,
 };
 
-/// How many pods the newer ReplicaSet is scaled to.
+/// The replicas of the newer ReplicaSet after its scale-up.
 const PODS: i32 = 40;
-/// How many deletes of one ReplicaSet the agent allows in a minute.
+/// The number of deletes of one ReplicaSet that the agent allows in a minute.
 const DELETES_MAX: u32 = 10;
-/// How late the cluster answers a create while the server is killed, so that it is killed in the midst of them.
+/// The delay of creates in the cluster while the script kills the server, so that some creates are in flight.
 const ANSWER_LATE: Duration = Duration::from_millis(100);
-/// How many pods there are when the server is killed, at least.
+/// The minimum number of pods when the script kills the server.
 const KILLED_AT: usize = 7;
-/// How long the agent may take to answer.
+/// The timeout of a request to the agent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the budget of the demo's agent.
 pub(super) fn budget() -> BudgetConfig {
     let mut budget = BudgetConfig {
         action: budget::Action::Hold,
@@ -46,7 +45,6 @@ pub(super) fn budget() -> BudgetConfig {
     budget
 }
 
-/// Plays all parts.
 pub(super) async fn play(
     script: &mut Script<'_, '_>,
     seed: u64,
@@ -67,7 +65,7 @@ pub(super) async fn play(
     compare(script, shadowed).await
 }
 
-/// Brings what is in the cluster to its size.
+/// Brings the objects of the cluster to their size.
 pub(super) async fn bring_to_size(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.part("Bring everything to its size").await?;
     script.until(all_settled).await?;
@@ -78,7 +76,7 @@ pub(super) async fn bring_to_size(script: &mut Script<'_, '_>) -> Result<(), Fai
     Ok(())
 }
 
-/// The server says which pods a scale-down deletes and why; then exactly these go.
+/// The server names the victims of a scale-down and its reasons; then exactly these pods are deleted.
 async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     const REPLICAS: i32 = 2;
     script.part("Ask which pods would go").await?;
@@ -115,7 +113,7 @@ async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.check(is_same && !victims.is_empty(), &what).await
 }
 
-/// A server that starts with nothing, amid a scale-up, takes no pod for missing.
+/// A server that starts without state during a scale-up takes no pod for missing.
 async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.part("Kill the server during a scale-up").await?;
     let before = script.look(Writes::of);
@@ -143,7 +141,7 @@ async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.check(is_exact, &what).await
 }
 
-/// The agent refuses what no correct server asks for, and bounds the rest; a person lets it go on.
+/// The agent refuses what no correct server requests, and limits the rest; a person resumes it.
 async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.part("Stop a rogue server").await?;
     let before = script.look(|it| pods_of(it, NEW).len());
@@ -208,7 +206,7 @@ async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     recover(script, before).await
 }
 
-/// Asks the agent for something, and prints what it did of it.
+/// Requests an action of the agent, and prints its outcomes.
 async fn ask_rogue(
     script: &mut Script<'_, '_>,
     rogue: &mut Rogue,
@@ -230,7 +228,7 @@ async fn ask_rogue(
     script.line(&line).await
 }
 
-/// Starts the right server again, corrects the number, and lets the agent go on.
+/// Starts the right server again, corrects the number, and resumes the agent.
 async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failure> {
     let back = "The rogue server is gone, and the right one is back. It waits for the next list:";
     script.line(back).await?;
@@ -261,7 +259,7 @@ async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failu
     script.check(pods == before, &what).await
 }
 
-/// What the cluster refuses is explained in its words.
+/// A refusal of the cluster is explained in the words of the cluster.
 async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     const MORE: i32 = 4;
     script.part("Explain what a quota refuses").await?;
@@ -274,7 +272,7 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     let what = "the explanation has the words of the cluster";
     script.check(names_it, what).await?;
     script.quota(room + 100).await?;
-    // A change of the ReplicaSet ends its wait. Left alone it would try again too, but later and later.
+    // A change of the ReplicaSet ends its wait. Without the change, the server would retry too, but later and later.
     script.scale(NEW, PODS + MORE + 1).await?;
     script.until(all_settled).await?;
     script.decisions().await?;
@@ -285,7 +283,7 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
         .await
 }
 
-/// A shadow finds what another controller did wrong, and writes nothing.
+/// A shadow-mode agent finds what another controller did wrong, and writes nothing.
 async fn compare(script: &mut Script<'_, '_>, shadowed: Shadowed) -> Result<(), Failure> {
     script.part("Compare with another controller").await?;
     let intro = format!(

@@ -15,10 +15,10 @@ use rustix::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long the terminal waits for a key, in tenths of a second.
+/// The time for which the terminal waits for a key, in tenths of a second.
 const WAIT: u8 = 1;
 
-/// Reads keys until it is dropped. Then the terminal is as it was.
+/// Reads keys. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(super) struct Keys {
     ended: CancellationToken,
@@ -28,7 +28,7 @@ pub(super) struct Keys {
 // === impl Keys ===
 
 impl Keys {
-    /// Cancels `stop` when somebody presses `q`. Nothing is read where the terminal belongs to another program.
+    /// Cancels `stop` on the key `q`. `None` if the terminal belongs to another program.
     pub(super) fn listen(terminal: OwnedFd, stop: &CancellationToken) -> io::Result<Option<Self>> {
         if tcgetpgrp(&terminal) != Ok(getpgrp()) {
             return Ok(None);

@@ -16,7 +16,7 @@ use crate::{
     table::one_line,
 };
 
-/// How long an act may take: objects of a large cluster take seconds.
+/// The timeout of an act: the objects of a large cluster take seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn run(command: &DemoCommand, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -108,7 +108,7 @@ async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
     }
 }
 
-/// Returns the names that begin with this of what the embedded cluster of another process has.
+/// The names in the embedded cluster of another process that begin with `prefix`.
 pub(crate) async fn names(
     address: SocketAddr,
     prefix: &str,

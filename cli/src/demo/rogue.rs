@@ -1,6 +1,7 @@
-//! A rogue server at the address of the right one: it asks the agent for what no correct server asks for, and reads what the agent answers.
+//! A rogue server at the address of the right one. It requests what no correct server requests, and reads the answers of the
+//! agent.
 //!
-//! **Invariant:** it is admitted as any server, so that nothing but the agent's own rules and budget are in its way.
+//! **Invariant:** the agent admits it as any server, so only the rules and the budget of the agent protect the cluster.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -29,14 +30,14 @@ use crate::{
     sandbox::Threads,
 };
 
-/// How often an address is tried again that the killed server may still have.
+/// The interval of attempts to bind an address that the killed server may still hold.
 const BIND_EVERY: Duration = Duration::from_millis(20);
-/// How many frames wait for the agent.
+/// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
-/// Longer than the part takes: the server sends no sign of life.
+/// Longer than the part takes, so the server sends no heartbeats.
 const HEARTBEAT_SECONDS: i64 = 30;
 const SESSION: &str = "rogue";
-/// The letters of the ends of pod names.
+/// The letters of pod name suffixes.
 const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// The lists of a session: ReplicaSets and pods.
 const LISTS: usize = 2;
@@ -50,27 +51,25 @@ pub(super) struct Rogue {
     _threads: Threads,
 }
 
-/// What became of the operations of a batch.
+/// The outcomes of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) done: usize,
     pub(super) refused: usize,
-    /// Why the last one was refused.
+    /// The reason of the last refusal.
     pub(super) words: String,
 }
 
-/// Both sides of a session.
 struct Session {
     outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
     incoming: Streaming<v1::ReconcileRequest>,
 }
 
-/// Hands over each session that is opened.
+/// Hands over each new session.
 struct Service(mpsc::Sender<Session>);
 
 type Reply<T> = Result<Response<T>, Status>;
 
-/// Returns the deletion of pods.
 pub(super) fn delete(pods: &[v1::ObjectRef]) -> Action {
     let victims = pods.iter().map(|pod| v1::Victim {
         pod: Some(pod.clone()),
@@ -80,7 +79,7 @@ pub(super) fn delete(pods: &[v1::ObjectRef]) -> Action {
     Action::Delete(v1::Delete { victims })
 }
 
-/// Returns the creation of so many pods of a ReplicaSet, under names that its pods may have.
+/// Creates `count` pods, with valid names for pods of the ReplicaSet.
 pub(super) fn create(set: &str, count: usize) -> Action {
     let letter = |index: usize| LETTERS.chars().nth(index % LETTERS.len());
     let generate_name = format!("{set}-");
@@ -99,7 +98,7 @@ pub(super) fn create(set: &str, count: usize) -> Action {
 // === impl Rogue ===
 
 impl Rogue {
-    /// Starts it, and waits until the agent has come and shown its cluster.
+    /// Starts the server, and waits until the agent has sent its lists.
     pub(super) async fn start(address: SocketAddr, deadline: Duration) -> Result<Self, Failure> {
         let until = Instant::now() + deadline;
         let threads = Threads::start().map_err(|error| cannot_start(&error.to_string()))?;
@@ -135,7 +134,7 @@ impl Rogue {
         Ok(rogue)
     }
 
-    /// Waits until the agent has sent a change for which this is so.
+    /// Waits until the agent has sent an event for which `is_it` holds.
     pub(super) async fn sees(&mut self, is_it: impl Fn(&Event) -> bool) -> Result<(), Failure> {
         let until = Instant::now() + self.deadline;
         loop {
@@ -148,7 +147,7 @@ impl Rogue {
         }
     }
 
-    /// Asks for an action on a ReplicaSet, and waits for the outcomes of so many operations.
+    /// Requests an action on a ReplicaSet, and waits for the outcomes of `operations` operations.
     pub(super) async fn ask(
         &mut self,
         set: &v1::ReplicaSet,

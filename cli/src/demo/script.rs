@@ -1,4 +1,4 @@
-//! How the demo is told: what is printed, what is done to the cluster, and what is waited for.
+//! The script of the demo: its output, its acts on the cluster, and its waits.
 
 use std::time::Duration;
 
@@ -19,28 +19,25 @@ use crate::{
     table::one_line,
 };
 
-/// How often the server is asked for what no decision announces.
+/// The interval of requests to the server for what no decision announces.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The lines of `decree explain` that the demo shows.
 const EXPLAINED: [&str; 4] = ["Cause:", "State:", "Refused:", "Held back:"];
 
-/// How long the text rests, so that a person can follow it. It never rests while something is waited for.
+/// The pauses of the text, so that a person can follow it. The script never pauses while it waits for something.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    /// After each line.
     line: Duration,
-    /// Before each part.
     part: Duration,
 }
 
-/// Owns everything that is printed and happens.
+/// Owns everything that the demo prints and runs.
 pub(super) struct Script<'a, 'io> {
     pub(super) sandbox: Sandbox,
     io: &'a mut Io<'io>,
     pace: Pace,
     deadline: Duration,
     log: DecisionLog,
-    /// The parts that were begun.
     parts: Vec<String>,
     begun: Instant,
 }
@@ -75,12 +72,10 @@ impl<'a, 'io> Script<'a, 'io> {
         }
     }
 
-    /// Prints text.
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
         Ok(page::say(text, self.io)?)
     }
 
-    /// Begins a part.
     pub(super) async fn part(&mut self, title: &str) -> Result<(), Failure> {
         if !self.parts.is_empty() {
             sleep(self.pace.part).await;
@@ -90,19 +85,19 @@ impl<'a, 'io> Script<'a, 'io> {
         self.say(&format!("\n{number}. {title}"))
     }
 
-    /// Prints a line of a part, and lets it be read.
+    /// Prints a line of a part, and pauses.
     pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.say(format!("  {text}").trim_end())?;
         sleep(self.pace.line).await;
         Ok(())
     }
 
-    /// Prints a command as one would type it. What it does is done after that.
+    /// Prints a command as typed, before the script runs it.
     pub(super) async fn command(&mut self, words: &str) -> Result<(), Failure> {
         self.line(&format!("$ decree {words}")).await
     }
 
-    /// Says what is so, or ends the demo where it is not.
+    /// Prints `what` if `is_so`, and otherwise ends the demo.
     pub(super) async fn check(&mut self, is_so: bool, what: &str) -> Result<(), Failure> {
         if is_so {
             return self.line(&format!("ok: {what}")).await;
@@ -116,7 +111,7 @@ impl<'a, 'io> Script<'a, 'io> {
         self.sandbox.cluster.with(|cluster| look(cluster))
     }
 
-    /// Scales a ReplicaSet, as `decree demo scale` does.
+    /// As `decree demo scale` does.
     pub(super) async fn scale(&mut self, set: &str, replicas: i32) -> Result<(), Failure> {
         let act = Act::Scale {
             namespace: NAMESPACE.to_owned(),
@@ -127,7 +122,7 @@ impl<'a, 'io> Script<'a, 'io> {
             .await
     }
 
-    /// Sets a quota, as `decree demo quota` does.
+    /// As `decree demo quota` does.
     pub(super) async fn quota(&mut self, pods: u32) -> Result<(), Failure> {
         let namespace = NAMESPACE.to_owned();
         let act = Act::Quota { namespace, pods };
@@ -140,11 +135,10 @@ impl<'a, 'io> Script<'a, 'io> {
         done.map(drop).map_err(|error| self.failed(&error))
     }
 
-    /// Waits until something is so in the cluster.
     pub(super) async fn until(&mut self, is_so: impl Fn(&Cluster) -> bool) -> Result<(), Failure> {
         let end = Instant::now() + self.deadline;
         loop {
-            // Who asks for the next change before looking misses none.
+            // To miss no change, ask for the next change before the check.
             let changed = self.sandbox.cluster.changed();
             if self.look(&is_so) {
                 return Ok(());
@@ -176,7 +170,7 @@ impl<'a, 'io> Script<'a, 'io> {
         Ok(())
     }
 
-    /// Prints what was decided meanwhile.
+    /// Prints the decisions since the last call.
     pub(super) async fn decisions(&mut self) -> Result<(), Failure> {
         while let Some(decided) = self.sandbox.running.server.feed.try_next() {
             self.log.note(&decided.decision);
@@ -188,7 +182,7 @@ impl<'a, 'io> Script<'a, 'io> {
         Ok(())
     }
 
-    /// Asks the server how a ReplicaSet stands until the answer has a line of this label, and prints why it stands so.
+    /// Asks the server for the state of a ReplicaSet until the answer has a line with this label, and prints the explanation.
     pub(super) async fn explain(&mut self, set: &str, label: &str) -> Result<String, Failure> {
         let end = Instant::now() + self.deadline;
         let lines = loop {
@@ -213,7 +207,7 @@ impl<'a, 'io> Script<'a, 'io> {
         Ok(said.map(|(_, text)| text).unwrap_or_default())
     }
 
-    /// Says that all went as told, and what can be done next.
+    /// Prints the result, and what the user can do next.
     pub(super) fn sum_up(&mut self) -> Result<(), Failure> {
         let took = self.begun.elapsed().as_secs_f64();
         let parts = match self.parts.len() {
@@ -227,23 +221,23 @@ impl<'a, 'io> Script<'a, 'io> {
         )
     }
 
-    /// Keeps everything running, for ever.
+    /// Keeps everything running, forever.
     pub(super) async fn stay(&mut self) -> Result<(), Failure> {
         crate::up::stay(&mut self.sandbox, self.io).await
     }
 
-    /// Returns how wide a line of a part may be.
+    /// The maximum width of a line of a part.
     pub(super) fn columns(&self) -> usize {
         page::columns(self.io).saturating_sub(2)
     }
 
-    /// Returns a failure within this part.
+    /// A failure within this part.
     pub(super) fn failed(&self, cause: &str) -> Failure {
         let part = self.parts.last().map_or("", String::as_str);
         Failure::new(Exit::No, format!("part \"{part}\": {cause}"))
     }
 
-    /// Returns the failure that something is not so in time.
+    /// The failure of a wait at the deadline.
     pub(super) fn too_late(&self) -> Failure {
         let limit = self.deadline.as_secs_f64();
         let open = self.look(standing::unsettled);
@@ -257,7 +251,6 @@ impl<'a, 'io> Script<'a, 'io> {
     }
 }
 
-/// Asks how a ReplicaSet stands.
 async fn ask(server: &Server, set: &str) -> Result<v1::GetReplicaSetResponse, Failure> {
     let request = v1::GetReplicaSetRequest {
         cluster: CLUSTER.to_owned(),

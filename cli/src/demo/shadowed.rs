@@ -1,4 +1,4 @@
-//! A second cluster, whose controller is another one, and a server and an agent in shadow mode that watch it.
+//! A second cluster with another controller, and a server and an agent in shadow mode that watch it.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -24,20 +24,19 @@ use crate::{
     server::Server,
 };
 
-/// How often the server is asked.
+/// The interval of requests to the server.
 const ASK_EVERY: Duration = Duration::from_millis(50);
-/// How long the agent may take to show the cluster to its server.
+/// The deadline for the sync of the agent with its server.
 const SYNCED_WITHIN: Duration = Duration::from_secs(30);
-/// How many pods the other controller makes, where one is wanted.
+/// The number of pods that the other controller creates instead of one.
 const MADE: u64 = 2;
 
-/// What runs, and the question that its server is asked.
+/// The running parts, and the request to their server.
 pub(super) struct Shadowed {
     sandbox: Sandbox,
     asking: JoinHandle<Result<v1::ListDifferencesResponse, Failure>>,
 }
 
-/// What came of it.
 pub(super) struct Found {
     pub(super) answer: v1::ListDifferencesResponse,
     pub(super) has_written_nothing: bool,
@@ -46,8 +45,8 @@ pub(super) struct Found {
 // === impl Shadowed ===
 
 impl Shadowed {
-    /// Starts all of it, and lets the other controller make a pod twice. It takes ten seconds until that counts as a difference: a view that
-    /// explains it may come late.
+    /// Starts everything, and lets the other controller create a pod twice. A difference counts after ten seconds, because a view
+    /// that explains it may come late.
     pub(super) async fn open(seed: u64) -> Result<Self, Failure> {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let settings = Settings {
@@ -74,7 +73,7 @@ impl Shadowed {
         Ok(Self { sandbox, asking })
     }
 
-    /// Returns the report with the first difference; nothing if there is none in time. Ends all of it.
+    /// The report with the first difference; `None` if there is none in time. Ends everything.
     pub(super) async fn found(self, within: Duration) -> Option<Result<Found, Failure>> {
         let answer = timeout(within, self.asking).await.ok()?.ok()?;
         let writes = self.sandbox.cluster.with(|cluster| Writes::of(cluster));
@@ -93,7 +92,7 @@ impl Shadowed {
     }
 }
 
-/// Asks for differences until there is one.
+/// Asks until there is a difference.
 async fn ask(server: Server) -> Result<v1::ListDifferencesResponse, Failure> {
     loop {
         let request = v1::ListDifferencesRequest::default();
@@ -107,7 +106,7 @@ async fn ask(server: Server) -> Result<v1::ListDifferencesResponse, Failure> {
     }
 }
 
-/// Does what a controller does that forgets what it has asked for.
+/// Acts as a controller that forgets its own requests.
 fn make_twice(cluster: &mut Cluster) -> Result<(), ApiError> {
     cluster.scale(NAMESPACE, OLD, 8)?;
     for suffix in ["3pvwd", "3pvwe"] {

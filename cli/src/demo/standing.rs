@@ -1,4 +1,4 @@
-//! What there is to see in an embedded cluster: pure looks at its objects.
+//! Pure queries of the objects of an embedded cluster.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,30 @@ use decree::v1;
 use serde_json::Value;
 use server_core::wording::count;
 
-/// How often the cluster did what it was asked for.
+/// The number of writes that the cluster executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Writes {
-    /// Pods were created.
+    /// Created pods.
     pub(super) creates: u64,
-    /// The deletion of a pod was asked for, in vain or not.
+    /// Requests to delete a pod, including repeated ones.
     pub(super) deletes: u64,
-    /// Something was changed.
+    /// Changes of objects.
     pub(super) changes: u64,
 }
 
-/// Returns whether the status of every ReplicaSet says what is wanted now.
+/// Whether the status of every ReplicaSet is of its current generation.
 pub(super) fn all_observed(cluster: &Cluster) -> bool {
     cluster
         .objects(Kind::ReplicaSet)
         .all(|set| number(set, "/status/observedGeneration") == number(set, "/metadata/generation"))
 }
 
-/// Returns whether every ReplicaSet has what it wants, ready, no pod that should go, and its status says so.
+/// Whether every ReplicaSet has its desired pods, all ready, no surplus pod, and a status that says so.
 pub(super) fn all_settled(cluster: &Cluster) -> bool {
     all_observed(cluster) && cluster.objects(Kind::ReplicaSet).all(|set| is_settled(set))
 }
 
-/// Says how every ReplicaSet stands, by namespace and name.
+/// The state of every ReplicaSet, by namespace and name.
 pub(super) fn standings(cluster: &Cluster) -> Vec<String> {
     cluster
         .objects(Kind::ReplicaSet)
@@ -38,21 +38,21 @@ pub(super) fn standings(cluster: &Cluster) -> Vec<String> {
         .collect()
 }
 
-/// Says how the first ReplicaSet stands that has not settled.
+/// The state of the first ReplicaSet that has not settled.
 pub(super) fn unsettled(cluster: &Cluster) -> Option<String> {
     let mut sets = cluster.objects(Kind::ReplicaSet);
     let set = sets.find(|set| !is_settled(set))?;
     Some(standing(set))
 }
 
-/// Returns the names of the active pods of a ReplicaSet.
+/// The names of the active pods of a ReplicaSet.
 pub(super) fn pods_of(cluster: &Cluster, set: &str) -> BTreeSet<String> {
     let pods = active_pods(cluster, set);
     pods.map(|pod| text(pod, "/metadata/name").to_owned())
         .collect()
 }
 
-/// Returns the active pods of a ReplicaSet as a server names them.
+/// The active pods of a ReplicaSet as a server refers to them.
 pub(super) fn references(cluster: &Cluster, set: &str) -> Vec<v1::ObjectRef> {
     let pods = active_pods(cluster, set);
     let reference = |pod: &Value| v1::ObjectRef {
@@ -63,7 +63,7 @@ pub(super) fn references(cluster: &Cluster, set: &str) -> Vec<v1::ObjectRef> {
     pods.map(reference).collect()
 }
 
-/// Returns what a server names a ReplicaSet by.
+/// The reference of a server to a ReplicaSet.
 pub(super) fn replica_set(cluster: &Cluster, name: &str) -> v1::ReplicaSet {
     let mut sets = cluster.objects(Kind::ReplicaSet);
     let set = sets.find(|set| text(set, "/metadata/name") == name);

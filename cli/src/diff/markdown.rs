@@ -1,4 +1,4 @@
-//! The report as Markdown, to be sent to others.
+//! The report as Markdown, for others to read.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,6 @@ use decree::v1::{self, Difference};
 use super::words;
 use crate::{age, decision, table::one_line};
 
-/// Writes the whole report.
 pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
     let total = words::total(&answer.agreements);
     writeln!(out, "# Decree beside the controller of the cluster\n")?;
@@ -77,7 +76,7 @@ fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// Returns a text that ends no cell of a table and is no markup: much of it comes from elsewhere.
+/// Escapes text so that it ends no cell and has no markup: much of it comes from peers.
 fn cell(text: &str) -> String {
     let mut cell = String::new();
     for letter in one_line(text).chars() {

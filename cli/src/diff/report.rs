@@ -1,4 +1,4 @@
-//! What was compared and what differs, for people.
+//! The comparison and its differences, for people.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ use crate::{
     table::{Table, one_line},
 };
 
-/// How many columns the table of agreement takes.
+/// The width of the table of agreement.
 const TABLE_COLUMNS: usize = 60;
 
-/// Writes what was compared, and each difference with why, the unexplained ones first, in lines of so many columns. Where these are few, the
-/// agreement is told without its subjects.
+/// Writes the comparison, and each difference with its reason, the unexplained ones first, in lines of `columns`. If `columns` is
+/// small, the agreement is without its subjects.
 pub(crate) fn report(
     answer: &v1::ListDifferencesResponse,
     columns: usize,
@@ -45,7 +45,7 @@ pub(crate) fn report(
     Ok(())
 }
 
-/// Says how much was compared and what came of it.
+/// The number of comparisons and their result.
 fn compared(answer: &v1::ListDifferencesResponse) -> String {
     let v1::ListDifferencesResponse {
         differences,
@@ -102,7 +102,7 @@ fn write_difference(
     side_by_side(difference, out)
 }
 
-/// Writes the pods of both sides next to each other.
+/// Writes the pods of both sides in two columns.
 fn side_by_side(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
     let (decided, done) = (&difference.decided_pods, &difference.done_pods);
     let rows = decided.len().max(done.len());
@@ -117,7 +117,7 @@ fn side_by_side(difference: &Difference, out: &mut dyn Write) -> io::Result<()> 
     table.write(out, "    ")
 }
 
-/// Says how often what was done agrees with what was decided, by subject.
+/// Writes the share of agreement by subject.
 fn agreement(
     answer: &v1::ListDifferencesResponse,
     columns: usize,

@@ -7,7 +7,7 @@ use server_core::wording::count;
 
 use crate::age;
 
-/// Says why a difference is there.
+/// The reason of a difference.
 pub(super) const fn why(departure: Departure) -> &'static str {
     match departure {
         Departure::Unspecified => {
@@ -48,12 +48,12 @@ pub(super) const fn departure(departure: Departure) -> &'static str {
     }
 }
 
-/// Returns whether nothing explains a difference.
+/// Whether nothing explains a difference.
 pub(super) fn is_unexplained(difference: &Difference) -> bool {
     difference.departure() == Departure::Unspecified
 }
 
-/// Returns the share of comparisons that found no difference, in per cent, rounded down: `100 %` is said only where all agree.
+/// The share of comparisons without a difference, in percent, rounded down: `100 %` only if all agree.
 pub(super) fn share(agreement: &v1::Agreement) -> String {
     let v1::Agreement {
         compared,
@@ -79,7 +79,7 @@ pub(super) fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
     }
 }
 
-/// Says of how many ReplicaSets, and for how long.
+/// The number of compared ReplicaSets, and the duration of the comparison.
 pub(super) fn extent(answer: &v1::ListDifferencesResponse) -> String {
     let sets = count(answer.replica_sets, "ReplicaSet");
     let since = answer.since.as_ref().and_then(age::wire_time);

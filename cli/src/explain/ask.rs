@@ -1,4 +1,4 @@
-//! The question that all explanations begin with.
+//! The first request of all explanations.
 
 use decree::v1;
 

@@ -1,4 +1,4 @@
-//! The decisions on one ReplicaSet as a table, in which what repeats is one line.
+//! The decisions on one ReplicaSet as a table, with one line for repeated decisions.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,9 @@ use prost_types::Timestamp as Time;
 use super::status;
 use crate::{age, args::ExplainArgs, decision, record, table::Table};
 
-/// The action of a status write.
 const STATUS: &str = "status";
 
-/// A decision, and how often the same was decided before it with nothing but status writes between. Of attempts that came to the same, the server
+/// A decision, and the number of equal decisions before it with only status writes between them. Of equal attempts, the server
 /// keeps the last decision and their number.
 struct Repeated<'a> {
     newest: &'a v1::DecisionRecord,
@@ -21,8 +20,8 @@ struct Repeated<'a> {
     times: usize,
 }
 
-/// Writes decisions, the newest first. Status writes are many and say little, so they are only counted unless all are wanted; so are
-/// attempts that come again and again.
+/// Writes decisions, the newest first. Status writes are many and say little, so only `--all` shows them and repeated attempts;
+/// otherwise they are counted.
 pub(super) fn write(
     args: &ExplainArgs,
     answer: &v1::GetReplicaSetResponse,
@@ -74,7 +73,7 @@ impl<'a> Repeated<'a> {
         }
     }
 
-    /// Returns whether as many operations of the same kind were decided, for the same reason.
+    /// Whether the decision has the same number of operations of the same kind, for the same reason.
     fn is_the_same_as(&self, record: &v1::DecisionRecord) -> bool {
         let what = |it: &v1::DecisionRecord| (it.action.clone(), it.operations);
         what(self.newest) == what(record) && self.newest.reasons.first() == record.reasons.first()
@@ -107,7 +106,7 @@ impl<'a> Repeated<'a> {
     }
 }
 
-/// Returns how many attempts came to the same as that of a decision, and when the first of them was.
+/// The number of attempts with the same result as a decision, and the time of the first.
 fn attempts<'a>(
     timeline: &'a [v1::TimelineEntry],
     record: &'a v1::DecisionRecord,
@@ -121,7 +120,7 @@ fn attempts<'a>(
     repeated.unwrap_or((1, record.time.as_ref()))
 }
 
-/// Says why a decision was made; `older` are those before it, the newest first.
+/// The reason of a decision. `older` are the decisions before it, the newest first.
 fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
     if let Some(status) = &record.status {
         let before = older.iter().find_map(|record| record.status.as_ref());

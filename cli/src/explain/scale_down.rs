@@ -1,4 +1,4 @@
-//! The last deletion of surplus pods: the pods on both sides of the cut, with what each rule compares of them.
+//! The last deletion of surplus pods: the pods on both sides of the cut, with the values that each rule compares.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::{
     table::{Table, one_line},
 };
 
-/// Writes when how many pods were chosen, and why these.
+/// Writes the time, the number of victims, and the rules that chose them.
 pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", one_line(&title(last)))?;
     if last.pods.is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) ->
     table(last, "", is_wide).write(out, "  ")
 }
 
-/// Returns the pods as a table; the row of the pod that is asked about has a mark.
+/// The pods as a table, with a mark on the row of the pod `asked`.
 pub(super) fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool) -> Table {
     let rules = rules(last, is_wide);
     let mut headers = vec!["POD", "CHOSEN", "BEFORE-NEXT-BY"];
@@ -58,7 +58,7 @@ fn title(last: &v1::ScaleDown) -> String {
     format!("Last scale-down: {from} → {to} at {time} ({ago}), {pods}")
 }
 
-/// Returns the rules that tell these pods apart, or all.
+/// The rules that distinguish these pods; all rules if `is_wide`.
 fn rules(last: &v1::ScaleDown, is_wide: bool) -> Vec<Rule> {
     let Some(first) = last.pods.first() else {
         return Vec::new();

@@ -2,7 +2,7 @@
 
 use decree::v1;
 
-/// Says what differs from the status that was written before, or all of it where none is known.
+/// The differences from the last written status; the whole status if none is known.
 pub(super) fn changes(
     before: Option<&v1::ReplicaSetStatus>,
     status: &v1::ReplicaSetStatus,

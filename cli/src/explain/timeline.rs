@@ -1,4 +1,4 @@
-//! What led a ReplicaSet to where it is: how many pods were wanted, and each attempt with what became of it.
+//! The history of a ReplicaSet: its desired replicas, and each attempt with its outcome.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,8 @@ use jiff::Timestamp;
 
 use crate::{age, record, refusal, table::Table};
 
-/// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one, and so are attempts that came to the same.
+/// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one entry, and so are attempts
+/// with the same result.
 pub(super) fn write(
     timeline: &[v1::TimelineEntry],
     now: Timestamp,
@@ -75,7 +76,7 @@ fn decided(decided: &v1::Decided) -> String {
     }
 }
 
-/// Returns in a word what became of an attempt.
+/// The outcome of an attempt in a word.
 const fn event(answered: &v1::Answered) -> &'static str {
     match (answered.done, answered.failed, answered.not_started) {
         (_, 0, 0) => "done",

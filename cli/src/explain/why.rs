@@ -1,7 +1,7 @@
-//! `decree explain --why POD`: why a pod went, or where it stands in the order of deletion.
+//! `decree explain --why POD`: why a pod was deleted, or its place in the order of deletion.
 //!
-//! The order is asked for as `decree simulate` asks: scaled to 0 all pods go, scaled to 1 all but the last of the order, and at the place
-//! of the pod the rules are those that set the pods before it apart from it.
+//! The order comes from the request of `decree simulate`. Scaled to 0, all pods are victims; scaled to 1, all but the last of the
+//! order. At the place of the pod, the rules distinguish it from the pods before it.
 
 use std::collections::BTreeSet;
 
@@ -21,19 +21,19 @@ use crate::{
     table::one_line,
 };
 
-/// The pods of a ReplicaSet in the order in which they would go, and where one of them stands.
+/// The pods of a ReplicaSet in the order of deletion, and the place of one of them.
 struct Ladder<'a> {
     set: String,
     pod: &'a str,
     /// The place of the pod, from 1.
     place: usize,
-    /// How many pods go, and to how many replicas.
+    /// The number of victims, and the replicas after their deletion.
     cut: usize,
     replicas: i32,
     pods: Vec<String>,
-    /// Why each of the first goes before the pod that is the first to stay, or before the one that is asked about.
+    /// Why each of the first pods precedes the first pod that stays, or the pod that is asked about.
     reasons: Vec<v1::Reason>,
-    /// How many pods are beyond those that one decision deletes, in no order.
+    /// The number of pods beyond the maximum of one decision, in no order.
     beyond: usize,
 }
 
@@ -79,14 +79,14 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Returns the pods in the order of deletion; scaled to 1, the last of them stays.
+/// The pods in the order of deletion. Scaled to 1, the last of them stays.
 fn order(all: &v1::Decision, all_but_one: &v1::Decision, active: usize) -> Vec<String> {
     let mut order: Vec<_> = victims(all_but_one).map(|(name, _)| name).collect();
     let known: BTreeSet<_> = order.iter().cloned().collect();
     let mut rest = victims(all)
         .map(|(name, _)| name)
         .filter(|name| !known.contains(name));
-    // Where more pods go than one decision deletes, the others are in no order.
+    // If there are more victims than one decision deletes, the other victims have no order.
     if order.len() + 1 >= active {
         order.extend(rest.next());
     }
@@ -145,7 +145,7 @@ impl Ladder<'_> {
         Ok(())
     }
 
-    /// Returns the answer in a sentence or two.
+    /// The answer in one or two sentences.
     fn answer(&self) -> String {
         let Self {
             set,
@@ -194,7 +194,7 @@ fn why(reason: &v1::Reason, is_wide: bool) -> String {
     format!("{}: {detail}", word(reason.rule()))
 }
 
-/// Tells of a pod that is not there any more what the decisions say of it that the server knows.
+/// Writes what the decisions that the server knows say about a pod that does not exist now.
 fn write_past(
     args: &ExplainArgs,
     named: &Named,
@@ -232,7 +232,7 @@ fn write_past(
     Ok(Exit::Done)
 }
 
-/// Writes why a pod of the last deletion was chosen, of which no decision is known that names it.
+/// Writes why a pod of the last deletion was chosen, if no known decision names the pod.
 fn write_scale_down(
     set: &str,
     pod: &str,
@@ -312,13 +312,11 @@ fn deletion_to_json(set: &str, pod: &str, record: &v1::DecisionRecord) -> Value 
     past_to_json((set, pod), pods, record::unnamed(record), decision)
 }
 
-/// Returns a pod of an order of deletion.
 fn pod_to_json(at: usize, name: &str, goes: bool, reason: Option<&v1::Reason>) -> Value {
     let reason = reason.map(|it| json!({"rule": word(it.rule()), "detail": it.detail}));
     json!({"order": at + 1, "name": name, "goes": goes, "reason": reason})
 }
 
-/// Returns the answer for a pod that a decision deleted.
 fn past_to_json(
     (set, pod): (&str, &str),
     pods: impl Iterator<Item = Value>,
@@ -336,7 +334,7 @@ fn past_to_json(
     })
 }
 
-/// Returns how wide a column of names is.
+/// The width of a column of names.
 fn width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
     let width = names.map(|name| name.chars().count()).max();
     width.unwrap_or(0).max("POD".len())

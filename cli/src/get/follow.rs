@@ -1,7 +1,7 @@
 //! `decree get -w`: ReplicaSets again when they change.
 //!
-//! The server streams decisions, not states, and a state changes without a decision as well, such as when a batch ends. So the list is
-//! asked for again once a second, and what is new in it is printed.
+//! The server streams decisions, not states, and a state also changes without a decision, such as at the end of a batch. So the
+//! command requests the list once a second, and prints the changes.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,10 +18,9 @@ use crate::{
     table::TableStream,
 };
 
-/// How often the list is asked for.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What was printed last of each ReplicaSet, by cluster and uid.
+/// The last printed state of each ReplicaSet, by cluster and uid.
 type Known = BTreeMap<(String, String), v1::ReplicaSetSummary>;
 
 pub(super) async fn run(
@@ -62,7 +61,7 @@ pub(super) async fn run(
     }
 }
 
-/// Returns what is not as it was printed last. One that is gone and comes back is printed again.
+/// The ReplicaSets that differ from the last printed state. A ReplicaSet that disappears and comes back is printed again.
 fn changed(known: &mut Known, sets: Vec<v1::ReplicaSetSummary>) -> Vec<v1::ReplicaSetSummary> {
     let key = |set: &v1::ReplicaSetSummary| {
         let uid = set.replica_set.as_ref().map(|object| object.uid.clone());

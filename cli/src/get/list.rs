@@ -8,7 +8,7 @@ use crate::{
     server::Server,
 };
 
-/// Asks for all pages, joined as one answer, and keeps what is wanted of it.
+/// Requests all pages, joined as one answer, and filters them by the flags.
 pub(super) async fn list(
     server: &Server,
     args: &GetArgs,
@@ -24,7 +24,7 @@ pub(super) async fn list(
     Ok(all)
 }
 
-/// Asks for all pages, joined as one answer, of the ReplicaSets of a scope.
+/// Requests all pages of the ReplicaSets of a scope, joined as one answer.
 pub(crate) async fn pages(
     server: &Server,
     cluster: &str,

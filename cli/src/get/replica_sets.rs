@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use crate::cause;
 
-/// Which columns there are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     has_clusters: bool,
@@ -27,7 +26,7 @@ const HEADERS: [&str; 7] = [
 // === impl Layout ===
 
 impl Layout {
-    /// Returns the columns that these ReplicaSets need. The cause is the last, as nothing cuts it off there.
+    /// The columns that these ReplicaSets need. The cause is the last column, because nothing cuts it off there.
     pub(super) fn of(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Self {
         let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
         Self {

@@ -19,7 +19,7 @@ const HEADERS: [&str; 10] = [
     "EPOCH",
     "AGE",
 ];
-/// What `-o wide` has besides.
+/// The additional columns of `-o wide`.
 const WIDE: [&str; 3] = ["CLUSTER-UID", "AGENT", "VIEW-AGE"];
 
 pub(super) fn print(
@@ -76,7 +76,7 @@ fn wide_cells(session: &v1::SessionSummary) -> [String; 3] {
     ]
 }
 
-/// Returns the word for how far an agent goes.
+/// The word for a mode.
 pub(crate) const fn mode(mode: v1::Mode) -> &'static str {
     match mode {
         v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",

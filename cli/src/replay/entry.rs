@@ -1,16 +1,16 @@
-//! Frames side by side: which of their decisions differ, in words.
+//! Frames side by side: the decisions that differ, in words.
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use server_core::wording::count;
 
 use crate::decision;
 
-/// How many names are told of one decision.
+/// The maximum number of names of one decision.
 const NAMES_MAX: usize = 2;
-/// What is said of a decision that only one side has.
+/// The text for the side without a decision.
 const NOTHING: &str = "nothing";
 
-/// What was recorded of a subject, and what is decided.
+/// The recorded decision on a subject, and the new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     /// The ReplicaSet as namespace and name, or the kind of frame.
@@ -19,7 +19,7 @@ pub(super) struct Pair {
     pub(super) decided: String,
 }
 
-/// Returns what differs between two frames, which are not equal.
+/// The differences between two frames, which are not equal.
 pub(super) fn pairs(
     recorded: Option<&v1::ReconcileResponse>,
     decided: Option<&v1::ReconcileResponse>,
@@ -57,7 +57,7 @@ pub(super) fn pairs(
     pairs
 }
 
-/// Returns the batches of a frame, or another frame as it is. No frame is no batches.
+/// The batches of a frame, or another frame unchanged. No frame counts as no batches.
 fn batches(frame: Option<&v1::ReconcileResponse>) -> Result<Vec<&v1::Batch>, &Frame> {
     match frame.and_then(|frame| frame.frame.as_ref()) {
         None => Ok(Vec::new()),
@@ -66,7 +66,7 @@ fn batches(frame: Option<&v1::ReconcileResponse>) -> Result<Vec<&v1::Batch>, &Fr
     }
 }
 
-/// Returns a batch without its number and without texts for people, which do not count.
+/// A batch without its number and texts for people, which the comparison ignores.
 fn compared(batch: &v1::Batch) -> v1::Batch {
     let mut batch = v1::Batch {
         id: 0,
@@ -95,7 +95,7 @@ fn pair(recorded: Option<&v1::Batch>, decided: Option<&v1::Batch>) -> Pair {
     pair
 }
 
-/// Returns the names of the fields that differ, as the contract has them.
+/// The names in the contract of the fields that differ.
 fn fields(one: &v1::Batch, other: &v1::Batch) -> Vec<&'static str> {
     let v1::Batch {
         id: _,

@@ -1,4 +1,4 @@
-//! What came before a difference: the agent's frames with the objects that they changed.
+//! The input before a difference: the agent's frames with the objects that they changed.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use server_session::Now;
 
 use crate::{decision, table::one_line};
 
-/// How many lines are told of one difference. JSON has all.
+/// The maximum number of lines for one difference. JSON has all lines.
 const LINES_MAX: usize = 20;
 
-/// Writes them, a line for each object.
+/// Writes a line for each object.
 pub(super) fn write(now: Now, inputs: &[Input], out: &mut dyn Write) -> io::Result<()> {
     let lines: Vec<_> = inputs.iter().flat_map(|input| lines(now, input)).collect();
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! What programs read: an object on a line of its own for each difference and, behind them, for each file.
+//! The output for programs: an object on a line for each difference, and then one for each file.
 
 use serde_json::{Value, json};
 use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
@@ -106,7 +106,7 @@ fn counts(decisions: &Decisions) -> Value {
     })
 }
 
-/// Returns how a recording ends, and the byte where it is torn.
+/// How a recording ends, and the offset at which it is torn.
 fn word(ending: &Ending) -> (&'static str, Option<u64>) {
     match ending {
         Ending::Marked(EndReason::Session) => ("SESSION", None),
@@ -118,7 +118,7 @@ fn word(ending: &Ending) -> (&'static str, Option<u64>) {
     }
 }
 
-/// Returns how a session ends, null where it goes on.
+/// How a session ends; null if it continues.
 fn end(end: &str) -> Value {
     match end {
         "" => Value::Null,

@@ -1,4 +1,4 @@
-//! What a person can do to an embedded cluster, and how it is done.
+//! The acts of a person on an embedded cluster.
 
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
 use manifest::{self, Document};
@@ -23,11 +23,11 @@ pub(crate) enum Act {
     },
     /// Delete a pod.
     Delete { namespace: String, name: String },
-    /// Let a node stop answering.
+    /// The node stops responding.
     Fail { node: String },
-    /// Let a node answer again.
+    /// The node responds again.
     Restore { node: String },
-    /// Allow so many pods.
+    /// Limit the number of pods.
     Quota { namespace: String, pods: u32 },
     /// Set the deletion cost of a pod.
     Cost {
@@ -42,7 +42,7 @@ pub(crate) enum Act {
 // === impl Act ===
 
 impl Act {
-    /// Does it, and says what was done, a line for each object.
+    /// Executes the act, and returns a line for each object.
     pub(crate) fn perform(&self, cluster: &mut Cluster) -> Result<String, String> {
         let done = match self {
             Self::Scale {
@@ -84,7 +84,7 @@ impl Act {
     }
 }
 
-/// Returns how many pods of a node have neither ended nor been asked to go.
+/// The number of pods of a node that have neither ended nor a deletion request.
 fn active_on(cluster: &Cluster, node: &str) -> usize {
     let is_active = |pod: &Value| {
         let phase = pod.pointer("/status/phase").and_then(Value::as_str);
@@ -116,8 +116,8 @@ fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, Ap
     ))
 }
 
-/// Creates what is not there, and changes what is. Nothing is done if one of the objects is of no kind that a cluster here can hold, and
-/// nothing more behind one that the cluster refuses.
+/// Creates missing objects, and changes existing ones. Does nothing if the cluster cannot hold the kind of an object, and stops
+/// at the first object that the cluster refuses.
 fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, String> {
     manifest::check_all(&documents).map_err(|error| error.to_string())?;
     let (known, new): (Vec<_>, Vec<_>) = documents
@@ -148,7 +148,7 @@ fn change(cluster: &mut Cluster, object: &Value) -> Result<String, String> {
             .collect();
         patch.insert("metadata".to_owned(), kept.into());
     }
-    // The spec of a pod cannot be changed, and a node's is its own.
+    // The spec of a pod is immutable, and a node keeps its spec.
     if matches!(kind, Kind::ReplicaSet | Kind::ResourceQuota) {
         patch.extend(
             object
@@ -179,7 +179,7 @@ fn place(object: &Value) -> Option<(Kind, &str, &str)> {
     ))
 }
 
-/// Names an object as kubectl does.
+/// The name of an object as kubectl prints it.
 fn word(object: &Value) -> String {
     let text = |pointer| {
         object

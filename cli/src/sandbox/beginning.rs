@@ -1,13 +1,14 @@
-//! What an embedded cluster begins with unless files say otherwise: two ReplicaSets of one Deployment, and seven pods that have been there for hours.
+//! The initial objects of an embedded cluster unless files contain others: two ReplicaSets of one Deployment, and seven pods that
+//! are hours old.
 //!
-//! Names, uids, nodes and ages are written down here and not left to the run, so the same pods go every time.
+//! Names, uids, nodes and ages are constants here and not random, so the victims are the same every time.
 
 use agent_fake::{ApiError, Cluster};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 pub(crate) const NAMESPACE: &str = "default";
-/// The ReplicaSets of one Deployment: siblings, whose pods count as neighbours when victims are chosen.
+/// The ReplicaSets of one Deployment: siblings, whose pods count as neighbors in the choice of victims.
 pub(crate) const OLD: &str = "web-old";
 pub(crate) const NEW: &str = "web-new";
 
@@ -15,7 +16,7 @@ const OLD_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c01";
 const NEW_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c02";
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// A pod of the older ReplicaSet, with what tells it from the others.
+/// A pod of the older ReplicaSet, with its differences from the other pods.
 struct Pod {
     suffix: &'static str,
     node: &'static str,
@@ -35,7 +36,7 @@ const ORDINARY: Pod = Pod {
     restarts: 0,
 };
 
-/// One pod for each of five rules, and two that no rule prefers.
+/// One pod for each of five rules, and two pods that no rule prefers.
 const PODS: [Pod; 7] = [
     Pod {
         suffix: "2xk7d",
@@ -75,12 +76,12 @@ const PODS: [Pod; 7] = [
     },
 ];
 
-/// Puts it into a cluster, in which one pod is not ready.
+/// Adds the objects to a cluster; one pod is not ready.
 pub(crate) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
     put(cluster, false)
 }
 
-/// Puts it into a cluster, in which every pod is ready.
+/// Adds the objects to a cluster; every pod is ready.
 pub(crate) fn install_converged(cluster: &mut Cluster) -> Result<(), ApiError> {
     put(cluster, true)
 }
@@ -99,7 +100,7 @@ fn put(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns a further pod of the older ReplicaSet, as its controller creates it.
+/// A further pod of the older ReplicaSet, as its controller creates it.
 pub(crate) fn new_pod(suffix: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -114,7 +115,7 @@ pub(crate) fn new_pod(suffix: &str) -> Value {
     })
 }
 
-/// Returns the reference from a pod to the older ReplicaSet.
+/// The reference from a pod to the older ReplicaSet.
 fn owner() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OLD, "uid": OLD_UID,

@@ -1,7 +1,7 @@
-//! The way of other processes to the embedded cluster of this one: one route on its admin port.
+//! The access of other processes to the embedded cluster of this one: one route on its admin port.
 //!
-//! **Invariant:** only a program of this machine acts: the port must be on the loopback interface, the request must name it by its
-//! address or as `localhost`, and must be of JSON, which no page of a browser can send elsewhere without asking.
+//! **Invariant:** only a program of this machine acts. The port must be on the loopback interface, and the request must name the
+//! port by its address or as `localhost`. The request must be JSON, which no page of a browser can send elsewhere without asking.
 
 use std::net::SocketAddr;
 
@@ -19,16 +19,16 @@ use super::{
     missing::{self, ActRefusal, Names, missing},
 };
 
-/// Where acts are posted.
+/// The path for acts.
 pub(crate) const PATH: &str = "/demo/act";
 
-/// Where the names of what can be acted on are.
+/// The path of the names of objects for acts.
 pub(crate) const NAMES_PATH: &str = "/demo/names";
 
-/// The largest act: objects of a large cluster, as kubectl prints them.
+/// The maximum size of an act: objects of a large cluster, as kubectl prints them.
 const ACT_BYTES_MAX: usize = 256 << 20;
 
-/// Says that a request was made for this machine. It is taken from the head alone: of other requests no body is read.
+/// Proves that a request was made for this machine. The check reads only the head: the server reads no body of other requests.
 struct Local;
 
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
@@ -56,7 +56,7 @@ async fn act(
     }
 }
 
-/// Answers with the names that begin with the prefix of the query, which has no letters that need an escape.
+/// Answers with the names that begin with the prefix in the query. The prefix has no letters that need an escape.
 async fn names(
     _: Local,
     State(cluster): State<FakeCluster>,
@@ -81,7 +81,8 @@ impl<S: Sync> FromRequestParts<S> for Local {
     }
 }
 
-/// Returns whether a request was made for this machine by name or address: a name that somebody else let point here is no such.
+/// Whether a request names this machine by address or as `localhost`. Another name is no proof, because anyone can let a name
+/// point here.
 fn is_local(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)

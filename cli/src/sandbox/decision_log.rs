@@ -1,4 +1,4 @@
-//! Decisions as lines of text: each once, and those that repeat counted.
+//! Decisions as lines of text, with a count of repeated decisions.
 
 use decree::v1;
 use server_core::wording::count;
@@ -6,11 +6,11 @@ use server_core::wording::count;
 use super::feed::Decided;
 use crate::{decision, record, table::one_line};
 
-/// Decisions that wait to be printed.
+/// The lines to print.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionLog {
     lines: Vec<String>,
-    /// The latest decision, and how often it was made again.
+    /// The latest decision, and the number of its repetitions.
     latest: String,
     repeats: usize,
 }
@@ -18,7 +18,7 @@ pub(crate) struct DecisionLog {
 // === impl DecisionLog ===
 
 impl DecisionLog {
-    /// Notes a decision. Status writes go without saying.
+    /// Notes a decision, but not a status write.
     pub(crate) fn note(&mut self, record: &v1::DecisionRecord) {
         if record.action == "status" {
             return;
@@ -33,7 +33,7 @@ impl DecisionLog {
         self.lines.push(line);
     }
 
-    /// Notes a decision, and what the cluster refused before it.
+    /// Notes a decision, and the refusal of the cluster before it.
     pub(crate) fn note_with_refusal(&mut self, Decided { decision, refused }: &Decided) {
         self.note(decision);
         if let Some(said) = refused {
@@ -41,7 +41,7 @@ impl DecisionLog {
         }
     }
 
-    /// Notes what the cluster refused, in its words.
+    /// Notes a refusal in the words of the cluster.
     fn note_refusal(&mut self, set: Option<&v1::ObjectRef>, said: &str) {
         self.end_repeats();
         self.latest.clear();
@@ -50,7 +50,7 @@ impl DecisionLog {
             .push(format!("{set}: refused: {}", one_line(said)));
     }
 
-    /// Adds how often the latest decision was made again.
+    /// Adds the number of repetitions of the latest decision.
     pub(crate) fn end_repeats(&mut self) {
         let times = match std::mem::take(&mut self.repeats) {
             0 => return,
@@ -66,10 +66,10 @@ impl DecisionLog {
     }
 }
 
-/// How many pods that go are named.
+/// The maximum number of named victims.
 const NAMED_MAX: usize = 5;
 
-/// Returns what is decided, with the rule; where pods go, the first with their own.
+/// The decision with its rule; for deletions, the first victims with their rules.
 fn line(record: &v1::DecisionRecord) -> String {
     let set = decision::path(record.replica_set.as_ref());
     let (action, pods) = (&record.action, count(record.operations, "pod"));

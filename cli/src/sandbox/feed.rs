@@ -6,10 +6,10 @@ use tonic::Streaming;
 
 use crate::{exit::Failure, refusal, server::Server};
 
-/// How many decisions wait to be shown. A feed that is full waits, and the server counts what it misses.
+/// The capacity of the feed. A full feed waits, and the server counts the decisions that it misses.
 const DECISIONS_MAX: usize = 1_024;
 
-/// A decision, and what the cluster refused before it, if the decision says so in a status.
+/// A decision, and the refusal of the cluster before it, if the decision reports it in a status.
 #[derive(Debug)]
 pub(crate) struct Decided {
     pub(crate) decision: v1::DecisionRecord,
@@ -39,12 +39,12 @@ impl Feed {
         Ok(Self { decisions, task })
     }
 
-    /// Returns the next decision that has come.
+    /// The next decision, if one has arrived.
     pub(crate) fn try_next(&mut self) -> Option<Decided> {
         self.decisions.try_recv().ok()
     }
 
-    /// Waits until a decision has come; for ever if the server has ended the feed.
+    /// Waits for the next decision, forever if the server has ended the feed.
     pub(crate) async fn next(&mut self) -> Decided {
         match self.decisions.recv().await {
             Some(decision) => decision,

@@ -1,4 +1,4 @@
-//! What an embedded cluster lacks that is to be acted on, and what is there instead.
+//! Missing targets of acts on an embedded cluster, and the existing objects.
 
 use agent_fake::{Cluster, Kind, Object};
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::act::Act;
 use crate::{args::Named, near, not_found};
 
-/// How many names of a kind are told at a time.
+/// The maximum number of names of a kind in an answer.
 const TOLD_MAX: usize = 500;
-/// How many names are said of those that are there.
+/// The maximum number of existing names in a message.
 const NAMED_MAX: usize = 5;
 
-/// Why an act was not done, and what can be done about it.
+/// Why an act failed, and the remedy.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct ActRefusal {
     pub(crate) error: String,
@@ -28,7 +28,7 @@ pub(crate) struct Names {
     pub(crate) nodes: Vec<String>,
 }
 
-/// Returns what is said of an act whose object is not there.
+/// The refusal of an act whose object is missing.
 pub(crate) fn missing(act: &Act, cluster: &Cluster) -> Option<ActRefusal> {
     match act {
         Act::Scale {
@@ -81,7 +81,7 @@ fn missing_node(cluster: &Cluster, node: &str) -> Option<ActRefusal> {
     })
 }
 
-/// Returns the names that begin with this, as `NAMESPACE/NAME` or without the namespace, of what a cluster has.
+/// The names in a cluster that begin with `prefix`, as `NAMESPACE/NAME` or without the namespace.
 pub(crate) fn names(cluster: &Cluster, prefix: &str) -> Names {
     let paths = |kind| {
         let all = cluster.objects(kind).map(named);

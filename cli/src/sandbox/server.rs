@@ -1,4 +1,4 @@
-//! The server of a sandbox, and the ways to it.
+//! The server of a sandbox, and its clients.
 
 use std::{io, time::Duration};
 
@@ -13,34 +13,30 @@ use crate::{
     server::{Bearer, Server},
 };
 
-/// How long calls in flight and the session have to end: they are all in this process.
+/// The timeout for calls in flight and the session at the end: all are in this process.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A server that runs.
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     pub(crate) addresses: Addresses,
-    /// A client of the server.
     pub(crate) client: Server,
-    /// Its decisions.
     pub(crate) feed: Feed,
-    /// The way to it for an agent.
+    /// The connector of an agent to the server.
     pub(super) connector: Connector,
     pub(super) task: Task<ServeError>,
-    /// Its own, if it can be killed.
+    /// The threads of the server, if it can be killed.
     threads: Option<Threads>,
 }
 
-/// Threads on which everything ends at once when this is dropped, as when a process is killed.
+/// Threads whose work ends at once when this is dropped, as in a killed process.
 #[derive(Debug)]
 pub(crate) struct Threads(Option<Runtime>);
 
 // === impl RunningServer ===
 
 impl RunningServer {
-    /// Starts a server that has these routes on its admin port as well.
+    /// Starts a server with additional routes on its admin port.
     pub(super) async fn start(settings: &Settings, routes: axum::Router) -> Result<Self, Failure> {
         let threads = settings.is_killable.then(Threads::start).transpose();
         let threads = threads.map_err(|error| cannot_start(&error.to_string()))?;
@@ -63,7 +59,7 @@ impl RunningServer {
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
         let addresses = server.addresses().clone();
-        // What is in memory goes with the server; a socket is there again when the server is.
+        // An in-memory transport ends with the server; a socket is there again when the server is.
         let connector = match threads {
             Some(_) => Connector::local(&addresses.grpc),
             None => server.connector(),
@@ -82,12 +78,12 @@ impl RunningServer {
         })
     }
 
-    /// Ends it as SIGKILL ends a process, if it has threads of its own.
+    /// Ends the server as SIGKILL ends a process, if it has its own threads.
     pub(super) fn kill(&mut self) {
         self.threads = None;
     }
 
-    /// Drains and ends it.
+    /// Drains and ends the server.
     pub(super) async fn end(self) -> Result<(), Failure> {
         drop((self.client, self.feed));
         self.task.end().await
@@ -105,7 +101,7 @@ impl Threads {
         Ok(Self(Some(runtime)))
     }
 
-    /// Runs something until it ends, or all of it is ended.
+    /// Runs a task until it ends, or the threads are dropped.
     pub(crate) fn spawn<F>(&self, work: F)
     where
         F: Future<Output: Send> + Send + 'static,

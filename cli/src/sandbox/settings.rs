@@ -1,20 +1,20 @@
-//! What a sandbox is started with.
+//! The settings of a sandbox.
 
 use std::net::SocketAddr;
 
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-/// Where server and agent listen, what the embedded cluster draws from, and what the agent allows in it.
+/// The addresses of server and agent, the seed of the embedded cluster, and the budget of the agent in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) agent_admin: ListenAddr,
     pub(crate) seed: u64,
-    /// Where traces of both go.
+    /// The target of the traces of server and agent.
     pub(crate) otlp: OtlpArgs,
     pub(crate) budget: agent_core::budget::BudgetConfig,
-    /// Whether the server can be killed, and started again.
+    /// Whether the server can be killed and started again.
     pub(crate) is_killable: bool,
 }

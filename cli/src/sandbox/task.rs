@@ -38,7 +38,7 @@ impl<E: Error + Send + 'static> Task<E> {
         }
     }
 
-    /// Fails if it has ended.
+    /// Fails if the task has ended.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.task.is_finished() {
             let cause = format!("the {} stopped unexpectedly", self.name);
@@ -48,7 +48,7 @@ impl<E: Error + Send + 'static> Task<E> {
         Ok(())
     }
 
-    /// Tells it to stop, and waits until it has ended.
+    /// Tells the task to stop, and waits for its end.
     pub(super) async fn end(self) -> Result<(), Failure> {
         self.stop.cancel();
         let ended: Result<Result<(), E>, JoinError> = self.task.await;
@@ -59,7 +59,7 @@ impl<E: Error + Send + 'static> Task<E> {
         match ended {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(failed(&error)),
-            // It was killed.
+            // The task was killed.
             Err(error) if error.is_cancelled() => Ok(()),
             Err(error) => Err(failed(&error)),
         }

@@ -1,4 +1,4 @@
-//! The flags that lead to a server.
+//! The connection flags.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `decree simulate --drain` and `--quota`: what a change of the cluster would do to its ReplicaSets.
+//! `decree simulate --drain` and `--quota`: the effect of a change of the cluster on its ReplicaSets.
 
 use decree::v1::{self, simulate_cluster_request::Change};
 use server_core::wording::count;
@@ -13,14 +13,14 @@ use crate::{
     table::{Table, one_line},
 };
 
-/// How many ReplicaSets are asked for at a time.
+/// The number of ReplicaSets in a request.
 const PAGE_SIZE: i32 = 1_000;
-/// How many pages are taken of one answer.
+/// The maximum number of pages of one answer.
 const PAGES_MAX: usize = 10_000;
-/// How many names a table has in a cell; `-o wide` has all.
+/// The maximum number of names in a cell; `-o wide` has all.
 const NAMES_MAX: usize = 3;
 
-/// Prints what a change would do.
+/// Prints the effect of a change.
 pub(super) async fn run(
     server: &Server,
     args: &SimulateArgs,
@@ -54,7 +54,7 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Asks for all pages, joined as one answer.
+/// Requests all pages, joined as one answer.
 async fn ask(
     server: &Server,
     cluster: &str,
@@ -83,7 +83,7 @@ async fn ask(
     Err(Failure::new(Exit::Refused, cause).hint("check that it is a server of Decree"))
 }
 
-/// Says what it all comes to.
+/// The summary of all effects.
 fn lines(change: &Change, answer: &v1::SimulateClusterResponse) -> Vec<String> {
     let sets = &answer.replica_sets;
     match change {
@@ -186,7 +186,7 @@ fn quota_table(answer: &v1::SimulateClusterResponse) -> Table {
     table
 }
 
-/// Returns the deleted pods, of many the first.
+/// The deleted pods; the first ones if there are many.
 fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
     let shown = if is_wide {
         set.deleted_pods.len()

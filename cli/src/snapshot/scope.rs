@@ -1,4 +1,4 @@
-//! What a decision on one ReplicaSet reads, found without a look at all that the input has.
+//! The objects that a decision on one ReplicaSet reads, found without a scan of the whole input.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,17 +10,16 @@ use server_core::{Pod, ReplicaSet, Selector, Test, Uid};
 use super::Snapshot;
 use crate::args::Named;
 
-/// How many bytes a ReplicaSet's name and the names of its new pods have in common at least: longer names are cut for it.
+/// The minimum common length of the name of a ReplicaSet and the names of its new pods, in bytes: longer names are truncated.
 const COMMON_LENGTH: usize = 57;
 
-/// Namespace and name.
 type SetKey<'a> = (&'a str, &'a str);
 
-/// The objects of a snapshot, by what a decision looks for. A decision on each of many ReplicaSets takes time for all objects once.
+/// The objects of a snapshot, indexed for decisions. Decisions on many ReplicaSets scan all objects once.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
     sets: BTreeMap<SetKey<'a>, &'a ReplicaSet>,
-    /// ReplicaSets by their uid, and by that of their controller.
+    /// ReplicaSets by their uid, and by the uid of their controller.
     by_uid: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     siblings: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     pods: BTreeMap<SetKey<'a>, &'a Pod>,
@@ -54,8 +53,8 @@ impl<'a> Scopes<'a> {
         scopes
     }
 
-    /// Returns what a decision on a ReplicaSet reads: itself, its siblings, the pods that one of these owns or selects (spec 5.3 and 7.3),
-    /// and the pods whose names a new one might have.
+    /// The objects that a decision on a ReplicaSet reads. They are the ReplicaSet, its siblings, the pods that these own or select
+    /// (spec 5.3 and 7.3), and the pods whose names a new pod might have.
     pub(crate) fn around(&self, named: &Named) -> (Vec<ReplicaSet>, Vec<Pod>) {
         let Some(set) = self.sets.get(&(&*named.namespace, &*named.name)) else {
             return (Vec::new(), Vec::new());
@@ -77,7 +76,7 @@ impl<'a> Scopes<'a> {
         )
     }
 
-    /// Returns the pods that a ReplicaSet selects, among those with the label that it demands, or those of its namespace where it demands none.
+    /// The pods that a ReplicaSet selects, among the pods with a label that it requires, or else among all pods of its namespace.
     fn selected(&self, set: &ReplicaSet) -> Vec<&'a Pod> {
         let Ok(selector) = &set.selector else {
             return Vec::new();
@@ -95,14 +94,14 @@ impl<'a> Scopes<'a> {
         among.into_iter().filter(selects).collect()
     }
 
-    /// Returns the pods whose names begin as those of new pods of a ReplicaSet do.
+    /// The pods whose names begin like the names of new pods of a ReplicaSet.
     fn alike_in_name<'b>(&'b self, set: &'b ReplicaSet) -> impl Iterator<Item = &'a Pod> + 'b {
         let name = &*set.key.name;
         let begin = &name[..name.floor_char_boundary(COMMON_LENGTH)];
         self.named(&set.key.namespace, begin)
     }
 
-    /// Returns the pods of a namespace whose names begin so.
+    /// The pods of a namespace whose names begin with `begin`.
     fn named<'b>(
         &'b self,
         namespace: &'b str,
@@ -114,7 +113,7 @@ impl<'a> Scopes<'a> {
     }
 }
 
-/// Returns the key of a label that a selector demands, and its values; `None` if it demands none.
+/// The key and the values of a label that a selector requires; `None` if it requires no label.
 fn demanded(selector: &Selector) -> Option<(&str, &[Arc<str>])> {
     let Selector::All(requirements) = selector else {
         return None;
@@ -139,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns numbers below a bound, the same for the same seed.
+    /// Numbers below a bound, the same for the same seed.
     fn draw(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |bound| {

@@ -1,14 +1,13 @@
-//! Tables on narrow terminals: names are shortened in the middle, and where a line must not be longer than the terminal, columns are left out.
+//! Tables on narrow terminals: names are shortened in the middle, and if lines must fit the terminal, columns are left out.
 //!
 //! **Invariant:** no column of names is left out, and no cause is cut off.
 
-/// The column of sentences that say why a row stands as it does.
+/// The column of sentences that explain the state of a row.
 pub(super) const CAUSE: &str = "CAUSE";
-/// What separates columns.
+/// The number of spaces between columns.
 const GAP: usize = 3;
-/// The least width of a column with its gap, as kubectl has it.
+/// The minimum width of a column with its gap, as in kubectl.
 const COLUMN_MIN: usize = 6;
-/// The columns of names.
 const NAMES: [&str; 6] = [
     "CLUSTER",
     "NAMESPACE",
@@ -17,32 +16,33 @@ const NAMES: [&str; 6] = [
     "REPLICASET",
     "SESSION",
 ];
-/// How short names become for other columns.
+/// The minimum length of shortened names with other columns beside them.
 pub(super) const SHORTEST: usize = 20;
-/// How short they become where nothing else is left.
+/// The minimum length of shortened names with no other columns left.
 const SHORTEST_ALONE: usize = 8;
-/// How many characters of the last column, which may hold a sentence, count for the length of a line that a terminal may break.
+/// The maximum number of characters of the last column that count for the length of a line. The last column may have a sentence,
+/// which a terminal may break.
 const LAST_MAX: usize = 40;
 
-/// Which columns are shown, and how.
+/// The columns to show, and their widths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The columns, each with how long its names may be; `None` for a column that is shown whole.
+    /// The columns, each with the maximum length of its names; `None` for a column that is shown whole.
     pub(super) columns: Vec<(usize, Option<usize>)>,
-    /// Whether the cause has lines of its own, below its row.
+    /// Whether the cause has separate lines, below its row.
     pub(super) is_below: bool,
 }
 
-/// What is laid out, and for how many columns of a terminal.
+/// The table to lay out, and the columns of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<'a> {
     pub(super) headers: &'a [String],
-    /// The widths that nothing is cut with.
+    /// The widths at which nothing is cut off.
     pub(super) needed: &'a [usize],
     pub(super) room: usize,
 }
 
-/// Returns the width of a column with its gap.
+/// The width of a column with its gap.
 pub(super) fn column(width: usize) -> usize {
     (width + GAP).max(COLUMN_MIN)
 }
@@ -50,7 +50,7 @@ pub(super) fn column(width: usize) -> usize {
 // === impl Table ===
 
 impl Table<'_> {
-    /// Shows all columns, with names that are short enough for lines that fit, if they can.
+    /// Shows all columns, with names short enough for the lines to fit, if possible.
     pub(super) fn shortened(self) -> Layout {
         let all: Vec<_> = (0..self.headers.len()).collect();
         let (columns, _) = self.shorten(&all, SHORTEST, LAST_MAX);
@@ -58,8 +58,8 @@ impl Table<'_> {
         Layout { columns, is_below }
     }
 
-    /// Leaves out columns from the end until lines fit, but neither names nor the cause. Where not even these fit, the cause has lines of its own, and
-    /// there is room for other columns again.
+    /// Leaves out columns from the end until lines fit, but neither names nor the cause. If names and the cause alone do not fit,
+    /// the cause gets separate lines, which leaves room for other columns.
     pub(super) fn fitted(self) -> Layout {
         let all: Vec<_> = (0..self.headers.len()).collect();
         let without_cause: Vec<_> = all
@@ -81,7 +81,7 @@ impl Table<'_> {
         Layout { columns, is_below }
     }
 
-    /// Returns which columns are left where lines fit; those that always stay if they are too long even then.
+    /// The remaining columns with which lines fit. `Err` has the columns that always stay, if they are too long.
     fn leave_out(
         self,
         mut shown: Vec<usize>,
@@ -100,7 +100,7 @@ impl Table<'_> {
         }
     }
 
-    /// Shortens the longest names until a line of these columns fits, and says whether it does.
+    /// Shortens the longest names until a line of these columns fits. The `bool` says whether it does.
     fn shorten(
         self,
         shown: &[usize],
@@ -132,7 +132,7 @@ impl Table<'_> {
     }
 }
 
-/// Returns a text of at most so many characters: where it has more, an ellipsis stands for those in the middle.
+/// Truncates text to `width` characters, with an ellipsis in the middle.
 pub(super) fn middle(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {

@@ -52,7 +52,7 @@ pub(super) fn decide(input: &str, more: &[&str]) -> Ended {
     decree_reading(input, &[&arguments, more].concat())
 }
 
-/// Decides and returns the one JSON object that was printed.
+/// Decides, and returns the one JSON object in the output.
 pub(super) fn decide_json(input: &str) -> Value {
     let ended = decide(input, &["-o", "json"]);
     assert_eq!((ended.exit, ended.err.as_str()), (Exit::Done, ""));

@@ -39,7 +39,7 @@ const fn terminal(columns: usize) -> Option<Terminal> {
     })
 }
 
-/// Runs the demo, which must go as told.
+/// Runs the demo, which must succeed.
 fn told(terminal: fn() -> Option<Terminal>) -> String {
     let ended = decree_on_terminal(terminal, &["demo", "--fast"]);
     let (exit, err) = (ended.exit, ended.err.as_str());
@@ -85,7 +85,7 @@ fn each_part_goes_as_told() {
 fn text_fits_the_terminal_from_40_columns_on_and_is_no_wider_than_80() {
     for (terminal, columns) in [(NARROW, 40), (WIDE, 80)] {
         let out = told(terminal);
-        // A word alone is not broken, such as the name of a pod in the words of the cluster.
+        // A single word is not broken, such as the name of a pod in a message of the cluster.
         let is_broken_off = |line: &&str| line.trim_start().contains(' ');
         let wide = out.lines().filter(|line| line.chars().count() > columns);
         let wide: Vec<_> = wide.filter(is_broken_off).collect();

@@ -1,4 +1,4 @@
-//! The documents do not lie: their commands are run, and say what stands there. `…` stands for anything.
+//! The commands of the documents print the documented output. `…` stands for anything.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::{
 
 #[test]
 fn commands_of_the_manual_say_what_it_says() {
-    // That of the commands comes last: one of its examples scales.
+    // `docs/cli.md` comes last: one of its examples scales.
     let pages = ["docs/cli-operators.md", "docs/cli.md"];
     let pages = pages.map(|page| fs::read_to_string(root().join(page)).expect("it is there"));
     let names_the_cluster = pages[1].contains("decree up -f docs/examples/web.yaml");
@@ -37,7 +37,7 @@ fn commands_of_the_manual_say_what_it_says() {
     }
 }
 
-/// Returns the commands in blocks marked `console`, and what is printed below each.
+/// The commands in blocks marked `console`, each with its output below it.
 fn examples(manual: &str) -> Vec<(String, String)> {
     let blocks = manual
         .split("```console\n")
@@ -50,7 +50,7 @@ fn examples(manual: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the words of a command as a shell has them; text in single quotes is one.
+/// Splits a command into words as a shell does; text in single quotes is one word.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in command.split('\'').enumerate() {
@@ -62,7 +62,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Returns a word with the path of a file of the checkout made whole.
+/// Makes the path of a file of the checkout absolute.
 fn from_root(word: &str) -> String {
     let file = root().join(word);
     if file.is_file() {

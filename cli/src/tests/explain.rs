@@ -1,4 +1,4 @@
-//! What a person wants to know of a ReplicaSet, of one of its pods, and for a bug report.
+//! What a person wants to know about a ReplicaSet, about one of its pods, and for a bug report.
 
 use std::io;
 
@@ -234,7 +234,7 @@ fn what_the_cluster_refuses_is_told_in_its_words() {
     let get = |more: &[&str]| system.decree(&[&["get", "rs"], more].concat()).out;
     system.wait_until(|| get(&[]).contains(CAUSE));
     system.wait_until(|| get(&["-o", "wide"]).contains(WORDS));
-    // What needs a person comes first.
+    // ReplicaSets that need a person come first.
     let first = get(&["--no-headers"]);
     assert!(first.starts_with("default   web-5f6a8b "), "{first}");
     system.wait_until(|| explain().contains(&format!("\nCause:       {CAUSE}, retry ")));

@@ -1,4 +1,4 @@
-//! The recorded syncs of upstream through the command: what is exact in the core must be exact in its JSON.
+//! The recorded syncs of upstream through the command: the JSON of the command must be as exact as the core.
 
 use std::{fs::File, io::read_to_string};
 
@@ -16,15 +16,15 @@ fn recorded_syncs_are_decided_as_upstream_did() {
     let cases = recorded
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    // Faults of the API are not the command's to know: it takes all operations to succeed.
+    // The command assumes that all operations succeed, so it cannot know faults of the API.
     let cases = cases.filter(|case| case["fault"] == json!({}));
-    // Nor does it decide for what no API server admits, which upstream's controller does.
+    // The command does not decide for objects that no API server admits, but upstream's controller does.
     let cases: Vec<_> = cases.filter(has_requirements).collect();
     assert!(cases.len() > 100, "only {} cases are left", cases.len());
     cases.iter().for_each(check);
 }
 
-/// Returns whether the selector of the ReplicaSet has any.
+/// Whether the selector of the ReplicaSet has requirements.
 fn has_requirements(case: &Value) -> bool {
     let sets = list(&case["replicaSets"]);
     let path = |set: &Value| {

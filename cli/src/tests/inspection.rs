@@ -131,7 +131,7 @@ fn watch_tells_what_the_cluster_refuses() {
         let full = Fault::refuse(ApiError::new(403, "Forbidden", "exceeded quota: pods"));
         it.faults_mut().add(full.on(Verb::Create).of(Kind::Pod));
     });
-    // The decision to create, and the one to say in the status that it was refused.
+    // The decision to create, and the decision to report the refusal in the status.
     let watch = ["watch", "default/web-5f6a8b", "--count", "2"];
     let watched = system.decree_scaling("web-5f6a8b", 4, &watch);
     let refused = watched.out.lines().find(|line| line.contains(" refused "));

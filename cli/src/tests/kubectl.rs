@@ -1,4 +1,4 @@
-//! What people know from kubectl works here as well: names, formats, `-w`, `-l`.
+//! The habits of kubectl users work here as well: names, formats, `-w`, `-l`.
 
 use std::io::{self, Write};
 
@@ -119,7 +119,7 @@ fn changed_replica_sets_are_printed_again() {
     );
 }
 
-/// A reader that has had enough after some lines.
+/// A reader that closes the stream after some lines.
 pub(super) struct Lines {
     text: Vec<u8>,
     left: usize,

@@ -1,4 +1,5 @@
-//! Recordings through the command. The one of docs/examples is of the session that is typed by hand there, with another decision in it.
+//! Recordings through the command. The recording of docs/examples is of the session in session.ndjson, with one different
+//! decision.
 
 use std::{env, fs, time::Duration};
 
@@ -15,7 +16,7 @@ use crate::Exit;
 
 const EXAMPLE: &str = "docs/examples/session.recording";
 
-/// Returns the time after so many tenths of a second.
+/// The time after `tenths` tenths of a second.
 fn at(tenths: u32) -> Now {
     let passed = Duration::from_secs(1) / 10 * tenths;
     let nanos = i64::try_from(passed.as_nanos()).expect("it is short");
@@ -39,7 +40,7 @@ fn config() -> Config {
     }
 }
 
-/// Returns the frames of docs/examples/session.ndjson.
+/// The frames of docs/examples/session.ndjson.
 fn requests() -> Vec<v1::ReconcileRequest> {
     let pool = DescriptorPool::decode(decree::FILE_DESCRIPTOR_SET).expect("the contract");
     let request = pool.get_message_by_name("decree.v1.ReconcileRequest");
@@ -53,7 +54,7 @@ fn requests() -> Vec<v1::ReconcileRequest> {
     text.lines().map(read).collect()
 }
 
-/// Records that session as a version would have that decides as `change` says.
+/// Records the session as a version would that decides as `change` says.
 fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
     let mut out = Vec::new();
     let mut requests = requests().into_iter();
@@ -86,7 +87,7 @@ fn recording(change: impl Fn(&mut v1::Batch)) -> Vec<u8> {
     out
 }
 
-/// Lets the running pod go where the pending one would.
+/// Replaces the pending victim by the running pod.
 fn other_victim(batch: &mut v1::Batch) {
     if let Some(Action::Delete(delete)) = &mut batch.action {
         let victim = delete.victims[0].pod.as_mut().expect("named");
@@ -95,7 +96,7 @@ fn other_victim(batch: &mut v1::Batch) {
     }
 }
 
-/// Replays these bytes as the file `session.recording`, and returns the lines that are printed with its path left out.
+/// Replays these bytes as the file `session.recording`, and returns the output lines without its path.
 fn replay(bytes: &[u8], flags: &[&str]) -> (Ended, Vec<Value>) {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("session.recording");

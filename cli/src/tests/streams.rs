@@ -1,4 +1,4 @@
-//! What a shell sees whatever the command: help, usage, and streams that close early.
+//! The behavior of all commands in a shell: help, usage, and streams that close early.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! A server with agents and clusters of its own, for the commands that talk to one.
+//! A server with its own agents and clusters, for the commands that talk to a server.
 
 use std::{
     io::{self, Write},
@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ended, decree, decree_into, no_terminal, path, text};
 
-/// How long anything may take that is waited for.
+/// The maximum duration of a wait.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How soon is looked again for what no change announces.
+/// The interval of checks for what no change announces.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Everything that runs; it ends when dropped.
+/// All running parts; dropping it ends them.
 pub(super) struct System {
     pub(super) url: String,
     connector: transport::Connector,
@@ -31,7 +31,7 @@ pub(super) struct System {
     runtime: Runtime,
 }
 
-/// A stream that says when something was written to its end.
+/// A stream that announces its first write.
 struct Announcing {
     text: Vec<u8>,
     begun: SyncSender<()>,
@@ -44,14 +44,15 @@ impl Write for Announcing {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Only the first word counts; the reader may be gone.
+        // Only the first announcement counts, and the receiver may be gone.
         let _ = self.begun.try_send(());
         Ok(())
     }
 }
 
 impl System {
-    /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent; returns once all is at rest.
+    /// Starts a server and, for each name, a cluster of docs/examples/web.yaml with an agent. Returns after everything has
+    /// settled.
     pub(super) fn start(names: &[&str]) -> Self {
         Self::start_within(agent_core::budget::BudgetConfig::default(), names)
     }
@@ -109,7 +110,7 @@ impl System {
         decree(&[arguments, &["--server", &self.url]].concat())
     }
 
-    /// Runs a command that waits for decisions, and scales a ReplicaSet once it waits.
+    /// Runs a command that waits for decisions, and scales a ReplicaSet once the command waits.
     pub(super) fn decree_scaling(&self, set: &str, replicas: i32, arguments: &[&str]) -> Ended {
         self.decree_while(arguments, || {
             let scaled = self.clusters[0].with(|it| it.scale("default", set, replicas));
@@ -117,7 +118,7 @@ impl System {
         })
     }
 
-    /// Runs a command that waits for decisions, and ends the server once it waits.
+    /// Runs a command that waits for decisions, and ends the server once the command waits.
     pub(super) fn decree_stopping(&self, arguments: &[&str]) -> Ended {
         self.decree_while(arguments, || self.stop.cancel())
     }
@@ -146,7 +147,7 @@ impl System {
         })
     }
 
-    /// Waits until all pods that are wanted are ready and the server has nothing left to do.
+    /// Waits until all desired pods are ready and the server has nothing left to do.
     pub(super) fn settle(&self) {
         let is_full = |cluster: &FakeCluster| {
             cluster.with(|model| model.objects(Kind::ReplicaSet).all(|set| is_full(set)))
@@ -167,7 +168,7 @@ impl System {
         let deadline = Instant::now() + DEADLINE;
         while !is_so() {
             assert!(Instant::now() < deadline, "nothing came to rest");
-            // What is waited for is looked at again in any case.
+            // The loop checks again in any case.
             let _ = self
                 .runtime
                 .block_on(async { timeout(AGAIN, self.clusters[0].changed()).await });
@@ -188,7 +189,7 @@ fn is_full(set: &Value) -> bool {
         && set["status"]["terminatingReplicas"] == 0
 }
 
-/// Returns whether `line` says what `pattern` says, in which `…` stands for anything.
+/// Whether `line` matches `pattern`, in which `…` stands for anything.
 pub(super) fn says(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('…');
     let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else {
@@ -207,13 +208,13 @@ pub(super) fn says(pattern: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Checks what a command said, line by line, against a text in which `…` stands for anything.
+/// Checks the output of a command, line by line, against a text in which `…` stands for anything.
 pub(super) fn assert_says(pattern: &str, said: &str) {
     let mut lines = said.lines();
     let mut patterns = pattern.lines().peekable();
     let mut same = true;
     while let Some(each) = patterns.next() {
-        // A lone gap at the end stands for all further lines.
+        // A `…` alone at the end stands for all further lines.
         if each == "…" && patterns.peek().is_none() {
             lines.by_ref().for_each(drop)
         } else {

@@ -40,7 +40,7 @@ fn one_interval_is_printed_with_sessions_and_replica_sets() {
 #[test]
 fn busiest_is_printed_first_while_it_works() {
     let system = System::start(&["demo"]);
-    // Two tables of six lines and a gap: what is scaled is in one of them, and the next is not awaited.
+    // Two tables of six lines and a gap: the scaled ReplicaSet is in one of them, and the test does not wait for the next.
     let mut out = Lines::new(40);
     let top = [
         "top",

@@ -1,4 +1,4 @@
-//! `decree up`, and what people do to the cluster in it from other terminals.
+//! `decree up`, and the acts of people on its cluster from other terminals.
 
 use std::{
     io::{self, Read as _, Write},
@@ -11,20 +11,19 @@ use std::{
 use super::{Ended, decree, decree_into, decree_reading, no_terminal};
 use crate::Exit;
 
-/// How long anything may take that is waited for.
+/// The maximum duration of a wait.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What was written, and whether the reader has had enough.
+/// The written text, and whether the reader has closed the stream.
 #[derive(Default)]
 struct Screen {
     text: Mutex<(String, bool)>,
     changed: Condvar,
 }
 
-/// The end of a screen that is written to.
+/// The writing end of a [`Screen`].
 struct Pen(Arc<Screen>);
 
-/// A running `decree up`.
 struct Up {
     screen: Arc<Screen>,
     thread: JoinHandle<(Exit, String)>,
@@ -80,7 +79,7 @@ impl Up {
         }
     }
 
-    /// Waits until a text was written; returns all that was.
+    /// Waits for a text in the output; returns the whole output.
     fn wait_for(&self, part: &str) -> String {
         let text = self.screen.text.lock().expect("no writer panics");
         let is_missing = |text: &mut (String, bool)| !text.0.contains(part);
@@ -93,12 +92,11 @@ impl Up {
         text.0.clone()
     }
 
-    /// Acts on the cluster.
     fn demo(&self, words: &[&str]) -> Ended {
         decree(&[&["demo"], words, &["--admin", &self.admin]].concat())
     }
 
-    /// Acts on the cluster, and returns what was done.
+    /// Acts on the cluster, and returns the output.
     fn does(&self, words: &[&str]) -> String {
         let ended = self.demo(words);
         assert_eq!(
@@ -114,12 +112,12 @@ impl Up {
         decree(&[words, &["--server", &self.server]].concat()).out
     }
 
-    /// Ends it as a reader does that goes away: the next line that it writes is its last.
+    /// Ends the process like a reader that closes the stream: the next line that the process writes is its last.
     fn end(self) -> Exit {
         self.screen.text.lock().expect("no writer panics").1 = true;
         let mut replicas = ["8", "7"].iter().cycle();
         until("it writes nothing", || {
-            // One that is scaled to as many as there are writes nothing, and one that has ended refuses.
+            // A ReplicaSet that is scaled to its current size writes nothing, and a process that has ended refuses.
             let replicas = replicas.next().expect("they come again");
             drop(self.demo(&["scale", "web-old", replicas]));
             self.thread.is_finished()
@@ -128,7 +126,7 @@ impl Up {
     }
 }
 
-/// Asks until something is so.
+/// Repeats until `is_so` holds.
 fn until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -289,7 +287,7 @@ fn request_for_another_host_is_refused_before_its_body() {
         Content-Length: 1000000\r\nConnection: close\r\n\r\n";
     connection.write_all(head.as_bytes()).expect("it is read");
     let mut answer = Vec::new();
-    // No body comes: who waits for it says nothing.
+    // No body follows, so a server that waits for one does not respond.
     let _ = connection.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");

@@ -1,4 +1,4 @@
-//! `decree simulate --drain` and `--quota`: what a change of the cluster would do.
+//! `decree simulate --drain` and `--quota`: the effect of a change of the cluster.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::Exit;
 #[test]
 fn drain_names_who_loses_what_and_changes_nothing() {
     let system = System::start(&["demo"]);
-    // The names of the ReplicaSets with pods there, a name for each pod.
+    // The names of the ReplicaSets with pods on the node, a name for each pod.
     let there: Vec<String> = system.clusters[0].with(|it| {
         let pods = it.objects(Kind::Pod);
         let there = pods.filter(|pod| pod["spec"]["nodeName"] == "node-b");

@@ -1,17 +1,17 @@
-//! Counts decisions as they are made, and makes rates of them.
+//! Counts decisions as they are made, and computes rates.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use decree::v1;
 
-/// How often something happened per second.
+/// Events per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub(super) decisions: f64,
     pub(super) operations: f64,
 }
 
-/// What was counted since it was last taken.
+/// The counts since the last [`take`](Self::take).
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     /// By cluster and uid: decisions, and operations in them.
@@ -24,7 +24,7 @@ pub(super) struct Meter {
 pub(super) struct Rates {
     sets: BTreeMap<(String, String), Rate>,
     clusters: BTreeMap<String, Rate>,
-    /// How many decisions were not counted, because the server made more than were read.
+    /// The number of decisions that were not counted, because the server made more than the client read.
     pub(super) missed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Meter {
         *operations = operations.saturating_add(more);
     }
 
-    /// Returns the rates of what was counted in this time, and begins anew.
+    /// The rates of the counts in `time`. Restarts the count.
     pub(super) fn take(&mut self, time: Duration) -> Rates {
         let Self { counts, missed } = std::mem::take(self);
         let seconds = time.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -72,13 +72,13 @@ impl Meter {
 // === impl Rates ===
 
 impl Rates {
-    /// Returns how busy a ReplicaSet was.
+    /// The rates of a ReplicaSet.
     pub(super) fn of_set(&self, cluster: &str, uid: &str) -> Rate {
         let key = (cluster.to_owned(), uid.to_owned());
         self.sets.get(&key).copied().unwrap_or_default()
     }
 
-    /// Returns how busy all ReplicaSets of a cluster were together.
+    /// The rates of all ReplicaSets of a cluster together.
     pub(super) fn of_cluster(&self, cluster: &str) -> Rate {
         self.clusters.get(cluster).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What one interval has shown, as rows.
+//! The rows of one interval.
 
 use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
 
@@ -22,18 +22,18 @@ pub(super) struct View {
     pub(super) at: Timestamp,
     sessions: Vec<Busy<v1::SessionSummary>>,
     sets: Vec<Busy<v1::ReplicaSetSummary>>,
-    /// How many decisions the rates leave out.
+    /// The number of decisions that the rates leave out.
     pub(super) missed: u64,
 }
 
-/// Something, and how busy it was.
+/// An object with its rates.
 #[derive(Debug)]
 struct Busy<T> {
     what: T,
     rate: Rate,
 }
 
-/// Headers, and a row of cells for each thing.
+/// Headers, and a row of cells for each object.
 #[derive(Debug)]
 pub(super) struct Rows {
     pub(super) headers: Vec<&'static str>,
@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    /// Puts the ReplicaSets that are asked for to the front.
+    /// Puts the ReplicaSets first that `order` asks for.
     pub(super) fn sort(&mut self, order: Order) {
         let at = self.at;
         self.sets.sort_by(|left, right| {
@@ -89,7 +89,7 @@ impl View {
         });
     }
 
-    /// Returns the sessions; of several shards of a cluster the rates are those of all together.
+    /// The sessions. Several shards of a cluster share the rates of the cluster.
     pub(super) fn sessions(&self, is_wide: bool) -> Rows {
         let mut headers = vec![
             "CLUSTER",
@@ -135,7 +135,6 @@ impl View {
         }
     }
 
-    /// Returns the first `most` of the ReplicaSets.
     pub(super) fn replica_sets(&self, most: usize) -> Rows {
         let clusters: BTreeSet<_> = self.sets.iter().map(|it| &it.what.cluster).collect();
         let has_clusters = clusters.len() > 1;
@@ -174,7 +173,7 @@ impl View {
         }
     }
 
-    /// Returns the first `most` ReplicaSets and all sessions for programs, and the names of these ReplicaSets.
+    /// The first `most` ReplicaSets and all sessions for programs, and the names of these ReplicaSets.
     pub(super) fn json(&self, most: usize) -> (Value, Vec<&str>) {
         let sessions = self.sessions.iter().map(|Busy { what, rate }| {
             json!({
@@ -223,7 +222,7 @@ fn compare(
     }
 }
 
-/// Returns for how long a ReplicaSet has not converged, if it has not.
+/// The time since a ReplicaSet has not converged; `None` if it has.
 fn unconverged(set: &v1::ReplicaSetSummary, at: Timestamp) -> Option<Duration> {
     let since = age::wire_time(set.unconverged_since.as_ref()?)?;
     Some(Duration::try_from(at.duration_since(since)).unwrap_or_default())
@@ -251,7 +250,7 @@ fn mebibytes(bytes: i64) -> String {
 
 fn percent(part: i64, whole: i64) -> String {
     match u64::try_from(whole) {
-        // A server that does not tell its limits.
+        // The server does not report its limits.
         Err(_) | Ok(0) => "<unknown>".to_owned(),
         Ok(whole) => {
             let part = u64::try_from(part).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A real cluster: the agent writes nothing to it unless it is told to, and in mode shadow the end is a report.
+//! A real cluster: the agent writes nothing to it unless told to, and in shadow mode the command ends with a report.
 
 use agent_kube::KubeCluster;
 use clap::Parser as _;
@@ -17,12 +17,12 @@ use crate::{
     streams::Io,
 };
 
-/// How long the API server may take to say which cluster it is for.
+/// The timeout of the request for the uid of the cluster.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs until a signal.
 pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
-    // What the agent cannot read, and what another controller does otherwise, is said at once.
+    // Shows at once what the agent cannot read, and what another controller does differently.
     let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
     sandbox::log(log_level.as_ref());
     let stop = sandbox::on_signal()?;
@@ -36,11 +36,11 @@ pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> R
         (ended, Mode::Enforce | Mode::DryRun | Mode::Shadow) => ended,
     };
     let closed = running.close().await;
-    // Where a part has failed, its end says why.
+    // If a part has failed, its end says why.
     closed.and(reported)
 }
 
-/// Returns the flags of the agent: those of this command, its own environment, and its defaults.
+/// The flags of the agent: the flags of this command, the environment of the agent, and its defaults.
 fn agent(args: &UpArgs) -> Result<AgentArgs, Failure> {
     let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
     let mut agent = flags.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
@@ -48,7 +48,7 @@ fn agent(args: &UpArgs) -> Result<AgentArgs, Failure> {
     agent.kube.kubeconfig.clone_from(&args.kubeconfig);
     agent.kube.context.clone_from(&args.context);
     agent.namespaces.clone_from(&args.namespaces);
-    // The lease is written, so it is for those that act.
+    // The Lease is a write, so only agents in enforce mode use it.
     agent.kube.leader_elect = agent.mode == Mode::Enforce;
     Ok(agent)
 }
@@ -70,7 +70,7 @@ async fn connect(agent: &AgentArgs) -> Result<KubeCluster, Failure> {
     Err(failure.hint("see what is missing with: decree check --mode shadow"))
 }
 
-/// Prints decisions, for ever.
+/// Prints decisions, forever.
 async fn follow(
     running: &mut Running,
     mode: Mode,
@@ -146,7 +146,7 @@ fn introduce(
     Ok(say(&text, io)?)
 }
 
-/// Prints what was compared, and what differed.
+/// Prints the comparison and its differences.
 async fn report(running: &Running, io: &mut Io<'_>) -> Result<(), Failure> {
     let request = v1::ListDifferencesRequest::default();
     let client = &running.server.client;
