@@ -1,6 +1,6 @@
 //! The console in Chromium with 5,003 ReplicaSets, of which 500 change each second. The table is in docs/performance.md.
 //!
-//! Server, agents and browser share the machine, as they do for somebody who tries it. The browser has no GPU.
+//! Server, agents and browser share the machine, as for a person who tries Decree. The browser has no GPU.
 
 #[path = "../tests/console/browser.rs"]
 #[expect(dead_code, reason = "the stories make pictures, too")]
@@ -18,9 +18,9 @@ use tokio::runtime::Builder;
 
 use self::{crowd::Crowd, stage::Stage};
 
-/// How often all is measured. Each round has a browser and a server of its own.
+/// The number of rounds. Each round has a new browser and a new server.
 const ROUNDS: usize = 5;
-/// What is measured: its name, its place among the figures, and how many decimals it has.
+/// The name of each figure, its path in the results, and its number of decimals.
 const FIGURES: [(&str, &str, usize); 8] = [
     ("time to the first row, ms", "/content", 0),
     ("bytes of the first load", "/bytes", 0),

@@ -1,4 +1,4 @@
-//! What a decision costs in the core, in time. The table is in docs/performance.md.
+//! The time of a decision in the core. The table is in docs/performance.md.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use server_core::Action;
 use tests::load::{Ages, Load};
 
-/// How many pods the ReplicaSets have whose syncs are compared.
+/// The numbers of pods of the compared ReplicaSets.
 const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
 
-/// The pods of the ReplicaSet of which some are chosen.
+/// The number of pods of the ReplicaSet in the benchmark of victims.
 const MANY: u32 = 10_000;
 
 criterion_group!(benches, steady, replacing, choosing);
@@ -38,7 +38,7 @@ fn steady_event(load: &mut Load) -> Duration {
     spent
 }
 
-/// From the news that a pod is gone to the batch that replaces it.
+/// From the event of a lost pod to the batch that replaces it.
 fn replacing(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("replacing");
     for pods in SIZES {
@@ -63,7 +63,7 @@ fn replacement(load: &mut Load) -> Duration {
     spent
 }
 
-/// From the sync of a ReplicaSet that has too many pods to the batch that names the victims and the reason of each.
+/// From the sync of a ReplicaSet with surplus pods to the batch with the victims and their reasons.
 fn choosing(criterion: &mut Criterion) {
     for (name, ages) in [
         ("choosing", Ages::Spread),
@@ -82,7 +82,7 @@ fn choosing(criterion: &mut Criterion) {
     }
 }
 
-/// Wants `count` pods less, takes the time of the choice, and fills up again.
+/// Reduces the desired replicas by `count`, measures the choice of victims, and restores them.
 fn choice(load: &mut Load, count: u32) -> Duration {
     load.scale(replicas(MANY - count));
     let start = Instant::now();

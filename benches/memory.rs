@@ -1,4 +1,4 @@
-//! What a pod costs in the core, in bytes, counted by the allocator. The table is in docs/performance.md.
+//! The memory of a pod in the core, in bytes, counted by the allocator. The table is in docs/performance.md.
 
 use std::alloc::System;
 
@@ -8,9 +8,9 @@ use tests::load::{Ages, Load};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How many ReplicaSets without pods the bytes of one are the mean of.
+/// The number of ReplicaSets without pods in the mean size of a ReplicaSet.
 const REPLICA_SETS: u32 = 1_000;
-/// How many events the allocations per event are the mean of.
+/// The number of events in the mean allocations per event.
 const EVENTS: usize = 10_000;
 
 #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
@@ -27,7 +27,7 @@ fn main() {
     println!("\nA ReplicaSet without pods takes {alone} bytes.");
 }
 
-/// Returns how many bytes the controller of a load holds: what is freed with it. What the load itself holds is not counted.
+/// The bytes that the controller of a load holds, which its drop frees. The memory of the load itself does not count.
 fn held_by(load: Load) -> usize {
     let controller = load.into_controller();
     let region = Region::new(ALLOCATOR);
@@ -36,7 +36,7 @@ fn held_by(load: Load) -> usize {
     stats.bytes_deallocated - stats.bytes_allocated
 }
 
-/// Returns the mean number of allocations from a steady event in to the end of its sync; the event itself is not counted.
+/// The mean number of allocations from a steady event to the end of its sync, without the allocations of the event itself.
 fn allocations_per_event(load: &mut Load) -> f64 {
     let events: Vec<_> = (0..EVENTS).map(|_| load.steady_event()).collect();
     let region = Region::new(ALLOCATOR);

@@ -1,7 +1,7 @@
-//! What a session costs in process, from the bytes of a frame to the bytes of the answer, beside prost that reads and writes the same
-//! messages and does nothing else. The table is in docs/performance.md.
+//! The cost of a session in process, from the bytes of a frame to the bytes of the answer. The baseline is prost, which only
+//! reads and writes the same messages. The table is in docs/performance.md.
 //!
-//! Allocations are counted by the allocator and do not vary. `DECREE_ROUNDS` is how often each load is gone through; for
+//! Allocations are counted by the allocator and do not vary. `DECREE_ROUNDS` is the number of repetitions of each load; for
 //! `valgrind --tool=callgrind --toggle-collect='*Server*serve*'`, 1 is enough.
 
 #[path = "loopback/cluster.rs"]
@@ -33,18 +33,18 @@ const PODS: i32 = 500;
 const EVENTS: usize = 200_000;
 const EVENTS_PER_FRAME: usize = 500;
 
-/// What one side of a load took.
+/// The cost of one side of a load.
 #[derive(Clone, Copy, Default)]
 struct Took {
     time: Duration,
     allocations: usize,
 }
 
-/// A session with the counts of what its calls took.
+/// A session, with the cost of its calls.
 struct Server {
     session: Session,
     took: Took,
-    /// What came and what left, with the calls that it took.
+    /// The input and output of each call.
     log: Vec<(Vec<Bytes>, Vec<Bytes>)>,
     sequence: u64,
 }
@@ -76,7 +76,7 @@ fn compare(load: &str, rounds: usize, run: impl Fn() -> (usize, Took, Took)) {
     }
 }
 
-/// Tells of pods that change in nothing that matters.
+/// Sends pod changes that need no action.
 fn changes() -> (usize, Took, Took) {
     let sets = sets(PODS);
     let pods = cluster::pods(&sets, PODS);
@@ -90,7 +90,7 @@ fn changes() -> (usize, Took, Took) {
     (EVENTS, server.took, without(&server.log))
 }
 
-/// Brings all ReplicaSets up and down again.
+/// Scales all ReplicaSets up and down again.
 fn up_and_down() -> (usize, Took, Took) {
     let sets = sets(0);
     let mut server = Server::open(&sets, &[]);
@@ -117,7 +117,7 @@ fn up_and_down() -> (usize, Took, Took) {
     (done, server.took, without(&server.log))
 }
 
-/// Returns what prost takes for the same messages.
+/// The cost of prost for the same messages.
 fn without(log: &[(Vec<Bytes>, Vec<Bytes>)]) -> Took {
     let mut took = Took::default();
     for (came, left) in log {
@@ -190,7 +190,7 @@ impl Server {
         self.give(frames);
     }
 
-    /// Gives frames to the session, and returns the batches that it answers with.
+    /// Gives frames to the session, and returns the batches in its answer.
     fn give(&mut self, frames: Vec<Frame>) -> Vec<v1::Batch> {
         let came: Vec<_> = frames
             .into_iter()

@@ -1,4 +1,4 @@
-//! What the API server bears from a client that decides nothing: creates, one after the other on each of many lines.
+//! The capacity of the API server for a client that decides nothing: creates, one after the other on each of many connections.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const LINES: usize = 64;
 
-/// Returns what it costs to create so many pods on a fresh API server.
+/// The cost of creating `pods` pods on a fresh API server.
 pub(crate) async fn creates(pods: usize) -> Cost {
     let server = ApiServer::start().await.expect("there is an API server");
     let namespace = Namespace::create(server.admin().await, "bench").await;
@@ -42,7 +42,7 @@ pub(crate) async fn creates(pods: usize) -> Cost {
     let spent = meter::processor_time(&cluster) - before;
     Cost {
         seconds,
-        // The client's own is that of the benchmark, which does more than this.
+        // The client is the benchmark, which does more than create pods.
         processor: f64::NAN,
         cluster: spent.as_secs_f64(),
     }

@@ -1,4 +1,4 @@
-//! Many small ReplicaSets scale while a large one does: how long a small one takes, alone and beside it.
+//! Many small ReplicaSets scale while a large one scales: the duration for a small one, alone and beside the large one.
 
 use std::{
     collections::HashMap,
@@ -19,13 +19,12 @@ use crate::{
     watching,
 };
 
-/// Everyone has so many turns.
+/// The number of rounds for each contender.
 const ROUNDS: usize = 3;
 const SMALL: usize = 500;
 const LARGE: usize = 5_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Prints the table.
 pub(crate) async fn run(guest: Guest) {
     let columns = ["controller", "", "p50 ms", "p99 ms"];
     head(
@@ -61,7 +60,7 @@ fn print(contender: Contender, what: &str, mut times: Vec<f64>) {
     row(&[contender.name().to_owned(), what.to_owned(), p50, p99]);
 }
 
-/// Scales each small ReplicaSet to `replicas`, and returns how long each took until its pod was seen.
+/// Scales each small ReplicaSet to `replicas`, and returns the time until each pod was seen.
 async fn measure(arena: &Arena, replicas: usize) -> Vec<f64> {
     let mut events = watching::pods(arena.api(), &arena.namespace.pod(""), "app%21%3Dlarge").await;
     let mut begun = HashMap::new();
@@ -73,7 +72,7 @@ async fn measure(arena: &Arena, replicas: usize) -> Vec<f64> {
         let patched = arena.api().patch(&path, Patch::Merge, &patch).await;
         patched.expect("it is there");
         begun.insert(name, Instant::now());
-        // What has come meanwhile is taken now, so that it is not late by our doing.
+        // Takes the events that have arrived, so that the benchmark does not delay them.
         while let Ok(event) = events.try_recv() {
             note(&event, &mut begun, &mut times);
         }

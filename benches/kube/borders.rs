@@ -1,7 +1,7 @@
-//! Where the time of a replacement goes: a stamp at each border that a loss passes on its way to the new pod.
+//! The parts of the time of a replacement: a stamp at each border that a loss passes on its way to the new pod.
 //!
-//! The API server's stamps are those of its audit log, which both contenders have; those within Decree are the spans that it
-//! sends to a collector of the benchmark's own. Neither is there when Decree runs without.
+//! The stamps of the API server come from its audit log, which both contenders have. The stamps within Decree are the spans that
+//! Decree sends to a collector of the benchmark. The runs without borders have neither.
 
 use std::{
     fs,
@@ -22,9 +22,9 @@ use crate::{
     replacing::{Replaced, SIZES, Subject},
 };
 
-/// How many pods each contender loses, unless the command line says.
+/// The number of lost pods of each contender, unless the command line names one.
 const LOSSES: usize = 400;
-/// How long everything rests between two losses.
+/// The pause between two losses.
 const REST: Duration = Duration::from_millis(20);
 /// The borders, in the order in which a loss passes them.
 const BORDERS: [&str; 9] = [
@@ -38,13 +38,12 @@ const BORDERS: [&str; 9] = [
     "the API server answers it",
     "the replacement is on a watch",
 ];
-/// The place of the first border that is the API server's.
+/// The index of the first border of the API server.
 const POSTED: usize = 6;
 
-/// The times at the borders of one loss, in microseconds from the answer to its deletion. Below zero is before it.
+/// The times at the borders of one loss, in microseconds since the answer to its deletion. Negative times are before the answer.
 type Passage = [f64; BORDERS.len()];
 
-/// Prints the tables.
 pub(crate) async fn run(collector: &Collector, losses: Option<usize>) {
     let losses = losses.unwrap_or(LOSSES);
     let columns = [
@@ -118,7 +117,7 @@ fn print(size: usize, decree: &[Passage], peer: &[Passage]) {
     }
 }
 
-/// Returns all spans once the last loss is through, by their start.
+/// All spans after the end of the last loss, by their start.
 fn spans_of(collector: &Collector, losses: &[Replaced]) -> Vec<Span> {
     let last = losses.last().expect("there are some");
     collector.wait_for("spans of the last loss", |spans| {
@@ -131,13 +130,13 @@ fn spans_of(collector: &Collector, losses: &[Replaced]) -> Vec<Span> {
     spans
 }
 
-/// Returns whether a span is of a change of a pod.
+/// Whether a span is of a change of a pod.
 fn is_of(span: &Span, pod: &str) -> bool {
     let name = span.attributes.get("k8s.pod.name");
     span.name == "watch" && name.is_some_and(|it| it == pod)
 }
 
-/// Returns when a loss passed the borders; `None` where a stamp is missing, as that of a span that was dropped.
+/// The times of a loss at the borders; `None` if a stamp is missing, for example because its span was dropped.
 fn passage(replaced: &Replaced, posts: &[(f64, f64)], spans: Option<&[Span]>) -> Option<Passage> {
     let answered = replaced.answered.duration_since(UNIX_EPOCH).ok()?;
     let answered = answered.as_secs_f64() * 1e6;
@@ -157,8 +156,8 @@ fn passage(replaced: &Replaced, posts: &[(f64, f64)], spans: Option<&[Span]>) ->
     ])
 }
 
-/// Returns when a loss passed the borders within Decree, in microseconds since 1970. A pod that is being deleted is lost, so the first
-/// change that shows it comes before the answer to its deletion.
+/// The times of a loss at the borders within Decree, in microseconds since 1970. A pod in deletion counts as lost, so the first
+/// change that shows the deletion precedes the answer to it.
 fn stamps(spans: &[Span], pod: &str, answered: f64) -> Option<[f64; POSTED]> {
     let earliest = answered - REST.as_secs_f64() * 1e6;
     let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -178,13 +177,13 @@ fn stamps(spans: &[Span], pod: &str, answered: f64) -> Option<[f64; POSTED]> {
     ])
 }
 
-/// Returns a log of the creations of pods.
+/// An audit log of the creations of pods.
 fn creations() -> AuditLog {
     let creations = json!({"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods"]}]});
     AuditLog::of(&json!([creations, {"level": "None"}]))
 }
 
-/// Returns when the API server received and had answered each creation of a pod, in microseconds since 1970.
+/// The times at which the API server received and answered each creation of a pod, in microseconds since 1970.
 fn posts(log: &AuditLog) -> Vec<(f64, f64)> {
     let log = fs::read_to_string(log.path()).expect("it was written");
     let posts = log.lines().filter_map(|line| {

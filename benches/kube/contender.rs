@@ -1,4 +1,4 @@
-//! Who is compared: a running controller, and the API server that it has for itself.
+//! The contenders: a running controller, and its own API server.
 
 use std::{
     env,
@@ -14,15 +14,14 @@ use tests::{
 
 use crate::{meter, objects::replica_set};
 
-/// Flags by which the limiter of kube-controller-manager never holds a call back.
+/// Flags with which the limiter of kube-controller-manager never delays a call.
 const LIMITS_RAISED: [&str; 2] = ["--kube-api-qps=10000", "--kube-api-burst=10000"];
 
-/// A kind of controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
-    /// kube-controller-manager with its ReplicaSet controller alone, and its limiter raised out of the way.
+    /// kube-controller-manager with only its ReplicaSet controller, without an effective limiter.
     Peer,
-    /// The same with the limits that it has by default.
+    /// The same with its default limits.
     PeerByDefault,
     /// decree-server and decree-agent, over loopback TCP.
     Decree,
@@ -30,31 +29,32 @@ pub(crate) enum Contender {
     Unix,
     /// Both in one process, as `decree up` runs them.
     Up,
-    /// decree-server and decree-agent of another build, in the folder that `DECREE_BEFORE` names.
+    /// decree-server and decree-agent of another build, in the folder in `DECREE_BEFORE`.
     Before,
 }
 
-/// What a contender is started with.
+/// The settings of a contender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms<'a> {
     pub(crate) guest: Guest,
-    /// Flags of the API server beside the usual ones.
+    /// Additional flags of the API server.
     pub(crate) api_server: &'a [&'a str],
-    /// Where the programs of Decree send their spans.
+    /// The collector of the spans of Decree.
     pub(crate) collector: Option<&'a str>,
 }
 
-/// Who the API server takes the contenders for.
+/// The identity of the contenders at the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// A member of `system:masters`, whom API Priority and Fairness lets pass: what a controller can do at most.
+    /// A member of `system:masters`, which is exempt from API Priority and Fairness: the upper bound of a controller.
     #[default]
     Exempt,
-    /// A service account of kube-system, as controllers are in a cluster: above some 400 requests at a time it is told to wait a second.
+    /// A service account of kube-system, as controllers have in a cluster. Above some 400 concurrent requests, the API server
+    /// makes it wait for a second.
     ServiceAccount,
 }
 
-/// A controller that acts.
+/// A running controller, and its API server.
 pub(crate) struct Arena {
     pub(crate) namespace: Namespace,
     pub(crate) pids: Vec<u32>,
@@ -94,7 +94,7 @@ impl Contender {
         }
     }
 
-    /// Reads a contender beside [`BOTH`](Self::BOTH), as the command line names it.
+    /// Reads the name of a contender that is not in [`BOTH`](Self::BOTH).
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "unix" => Some(Self::Unix),
@@ -104,7 +104,7 @@ impl Contender {
         }
     }
 
-    /// Starts an API server and the controller, and returns when the controller has made a pod.
+    /// Starts an API server and the controller, and returns after the controller has created a pod.
     pub(crate) async fn start(self, guest: Guest) -> Arena {
         let terms = Terms {
             guest,
@@ -160,7 +160,7 @@ impl Contender {
             .flat_map(|url| ["--otlp-endpoint", url, "--otlp-sample-ratio", "1"])
             .collect();
         let server = DecisionServer::start_in(&programs, &listen, &traces);
-        // The level at which a controller that is measured logs what it logs anyway.
+        // The level at which a controller in production logs.
         let mut flags = vec!["--leader-elect=false", "--log-level", "info"];
         flags.extend(&traces);
         let agent = Agent::start_in(&programs, &server, kubeconfig, &flags);
@@ -190,7 +190,7 @@ impl Arena {
         self.namespace.api()
     }
 
-    /// Returns the processes of the API server and of etcd.
+    /// The processes of the API server and of etcd.
     pub(crate) fn cluster(&self) -> Vec<u32> {
         self.server.pids()
     }
@@ -223,7 +223,7 @@ impl Arena {
     }
 }
 
-/// Makes a service account of kube-system that may do all.
+/// Creates a service account of kube-system with all permissions.
 async fn account(server: &ApiServer) -> PathBuf {
     let (namespace, name) = ("kube-system", "contender");
     let admin = server.admin().await;

@@ -1,4 +1,4 @@
-//! Both as they are without any flags of limits: 0 → 1,000 pods of one ReplicaSet.
+//! Both with their default limits: 0 → 1,000 pods of one ReplicaSet.
 
 use tests::table::{head, row};
 
@@ -9,7 +9,6 @@ use crate::{
 
 const PODS: usize = 1_000;
 
-/// Prints the table.
 pub(crate) async fn run(guest: Guest) {
     head(
         &format!("0 → {PODS} pods, everyone with its defaults, once"),

@@ -3,19 +3,19 @@
 //!
 //! ```text
 //! cargo bench -p tests --bench kube                        # everything
-//! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000      # and what the API servers were asked for meanwhile
-//! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and how many pods each loses
+//! cargo bench -p tests --bench kube -- scaling 1x1000 20x1000      # also counts the requests to the API servers
+//! cargo bench -p tests --bench kube -- replacing           # further words: unix, up, before, and the number of losses
 //! cargo bench -p tests --bench kube -- borders
 //! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
-//! cargo bench -p tests --bench kube -- sharing             # one agent beside several that share the cluster out
+//! cargo bench -p tests --bench kube -- sharing             # one agent beside several agents with shards
 //! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
 //! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
 //! ```
-//! Each contender gets an API server and an etcd of its own, freshly started, and everything shares the processors of this machine:
-//! who leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deleted one is gone at once.
-//! `DECREE_BENCH_ROUNDS` sets how often everyone has a turn in `scaling`.
-//! `replacing before` compares with the programs of another build as well, in the folder that `DECREE_BEFORE` names.
+//! Each contender gets its own API server and etcd, freshly started. All processes share the processors of this machine, so a
+//! contender that leaves more of them to the API server is faster. No kubelet runs, so pods stay Pending and a deletion ends at
+//! once. `DECREE_BENCH_ROUNDS` sets the number of rounds of `scaling`. `replacing before` also compares with the programs of
+//! another build, in the folder in `DECREE_BEFORE`.
 
 mod bare;
 mod beside;
@@ -55,7 +55,7 @@ fn main() {
     let runtime = runtime.expect("a runtime");
     runtime.block_on(run(&words, guest));
     if is_wanted(&words, "borders") {
-        // It has a runtime of its own.
+        // The collector has its own runtime.
         let collector = Collector::start(Manner::Attentive);
         runtime.block_on(borders::run(&collector, losses(&words)));
     }
@@ -90,12 +90,12 @@ async fn run(words: &[String], guest: Guest) {
     }
 }
 
-/// Returns whether a part is to run: those that are named, or all.
+/// The named parts run; without names, all parts run.
 fn is_wanted(words: &[String], part: &str) -> bool {
     words.is_empty() || words.iter().any(|word| word == part)
 }
 
-/// Returns how many pods each contender is to lose, if the command line says.
+/// The number of losses on the command line.
 fn losses(words: &[String]) -> Option<usize> {
     words.iter().find_map(|word| word.parse().ok())
 }

@@ -1,26 +1,26 @@
-//! What processes cost, as Linux counts it.
+//! The cost of processes, as Linux counts it.
 
 use std::{fs, time::Duration};
 
 use tokio::time;
 
-/// What `sysconf(_SC_CLK_TCK)` is on every Linux that there is.
+/// `sysconf(_SC_CLK_TCK)`, the same on every Linux.
 const TICKS_A_SECOND: u64 = 100;
 
-/// For how long processes must be quiet, and how much of a processor they may use meanwhile.
+/// The duration for which processes must be idle, and the processor time that an idle process may use.
 const QUIET_FOR: Duration = Duration::from_millis(500);
 const QUIET: f64 = 0.1;
 
-/// What one way cost.
+/// The cost of one direction.
 pub(crate) struct Cost {
     pub(crate) seconds: f64,
-    /// The controller's, in seconds.
+    /// Of the controller, in seconds.
     pub(crate) processor: f64,
-    /// The API server's and etcd's, in seconds.
+    /// Of the API server and etcd, in seconds.
     pub(crate) cluster: f64,
 }
 
-/// Waits until processes have nothing to do: an API server that has just become ready still has.
+/// Waits until processes are idle: an API server that has just become ready still works.
 pub(crate) async fn until_quiet(pids: &[u32]) {
     let mut looks = time::interval(QUIET_FOR);
     looks.tick().await;
@@ -33,11 +33,11 @@ pub(crate) async fn until_quiet(pids: &[u32]) {
     }
 }
 
-/// The time that processes have been on a processor.
+/// The processor time of processes.
 pub(crate) fn processor_time(pids: &[u32]) -> Duration {
     let ticks = pids.iter().map(|pid| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything; utime and stime are the 14th and 15th field of all.
+        // The name in parentheses may contain anything; utime and stime are the 14th and 15th field of the line.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let fields = fields.split_whitespace().skip(11).take(2);
         fields
@@ -47,7 +47,7 @@ pub(crate) fn processor_time(pids: &[u32]) -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 1_000 / TICKS_A_SECOND)
 }
 
-/// The most memory that processes have had resident, in megabytes, each at its own time.
+/// The sum of the peak resident memory of each process, in megabytes. The peaks may be at different times.
 pub(crate) fn peak_megabytes(pids: &[u32]) -> f64 {
     let peaks = pids.iter().map(|pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The objects that are created.
+//! The objects that the benchmarks create.
 
 use serde_json::{Value, json};
 

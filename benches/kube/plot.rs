@@ -4,7 +4,6 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use crate::contender::Contender;
 
-/// One row of the table.
 pub(crate) struct Bar {
     pub(crate) group: String,
     pub(crate) contender: Contender,
@@ -19,7 +18,7 @@ const PANEL: f64 = 220.0;
 const HEIGHT: f64 = 14.0;
 const LEFT: f64 = 90.0;
 
-/// Writes docs/scaling.svg: a panel for each figure, in it a group for each shape, the length to scale within its panel.
+/// Writes docs/scaling.svg: a panel for each figure, and in it a group for each shape. The lengths are to scale within a panel.
 pub(crate) fn write(bars: &[Bar]) {
     let height = 60.0 + bars.len() as f64 * (HEIGHT + 4.0);
     let width = LEFT + 4.0 * (PANEL + 20.0);

@@ -1,4 +1,4 @@
-//! A quota refuses every pod: how many writes that costs, and how long it takes until there is one after the quota was raised.
+//! A quota refuses every pod: the number of writes meanwhile, and the time from the raised quota to the first pod.
 
 use std::{
     env,
@@ -15,18 +15,17 @@ use crate::{
     watching,
 };
 
-/// For how many minutes the quota refuses, where `DECREE_BENCH_MINUTES` names none.
+/// The minutes of refusal, unless `DECREE_BENCH_MINUTES` sets them.
 const MINUTES: u32 = 5;
 const REPLICAS: usize = 10;
 /// Longer than the longest backoff of the peer, which is 1,000 s.
 const PATIENCE: Duration = Duration::from_secs(1_100);
-/// What was measured of a controller.
 struct Measured {
     minutes: Vec<Writes>,
     after_the_raise: Duration,
 }
 
-/// Prints the table. Both controllers wait at the same time, each at an API server of its own.
+/// Prints the table. Both controllers wait at the same time, each with its own API server.
 pub(crate) async fn run(guest: Guest) {
     let minutes = env::var("DECREE_BENCH_MINUTES").ok();
     let minutes = minutes.map_or(MINUTES, |text| text.parse().expect("a number of minutes"));
@@ -84,7 +83,7 @@ async fn measure(contender: Contender, minutes: u32, guest: Guest) -> Measured {
     }
 }
 
-/// Raises the quota, and returns how long it takes until there is a pod.
+/// Raises the quota, and returns the time until the first pod.
 async fn raise(arena: &Arena) -> Duration {
     let mut events = watching::pods(arena.api(), &arena.namespace.pod(""), "app%3Dweb").await;
     arena.namespace.raise_quota(100).await;

@@ -1,4 +1,4 @@
-//! A pod is deleted: from the API server's answer until the replacement is seen on a watch.
+//! The time from the API server's answer to the deletion of a pod until the replacement is seen on a watch.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,40 +18,39 @@ use crate::{
 };
 
 pub(crate) const SIZES: [usize; 2] = [10, 2_000];
-/// Everyone is started so often anew: which processes share a processor is settled then.
+/// The number of starts of each contender: which processes share a processor depends on the start.
 const ROUNDS: usize = 2;
-/// How many pods each loses in all, unless the command line says.
+/// The number of losses of each contender, unless the command line names one.
 const LOSSES: usize = 1_000;
-/// How long everything rests between two losses, so that the status writes and events of one are not in the time of the next.
+/// The pause between two losses, so that the status writes and events of one do not affect the next.
 const REST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A ReplicaSet that is full, and a watch on its pods.
+/// A ReplicaSet with all its pods, and a watch on them.
 pub(crate) struct Subject {
     pub(crate) arena: Arena,
     pods: Vec<Value>,
     events: mpsc::Receiver<Value>,
 }
 
-/// What became of one loss.
 pub(crate) struct Replaced {
-    /// The pod that was deleted.
+    /// The deleted pod.
     pub(crate) lost: String,
-    /// When the API server had answered the deletion.
+    /// The time of the API server's answer to the deletion.
     pub(crate) answered: SystemTime,
-    /// From that answer until the replacement was seen.
+    /// The time from that answer until the replacement was seen.
     pub(crate) took: Duration,
 }
 
-/// What a contender has done in all rounds.
+/// The results of a contender in all rounds.
 struct Record {
     contender: Contender,
     times: Vec<f64>,
-    /// Processor time of the controller, its work between losses included.
+    /// Processor time of the controller, including its work between losses.
     processor: Duration,
 }
 
-/// Prints the table: every contender loses a pod in turn, so that all of them have the machine at its best and at its worst.
+/// Prints the table. The contenders lose pods in turn, so that all of them have the machine at its best and at its worst.
 pub(crate) async fn run(guest: Guest, others: &[Contender], losses: Option<usize>) {
     let contenders = [&Contender::BOTH, others].concat();
     let each = losses.unwrap_or(LOSSES).div_ceil(ROUNDS);
@@ -76,7 +75,7 @@ async fn round(records: &mut [Record], size: usize, guest: Guest, losses: usize)
     let spent = |subject: &Subject| meter::processor_time(&subject.arena.pids);
     let before: Vec<_> = subjects.iter().map(spent).collect();
     for at in 0..losses {
-        // Whoever comes after whom may matter.
+        // The order of the contenders may matter.
         for place in 0..subjects.len() {
             let turn = (at + place) % subjects.len();
             sleep(REST).await;
@@ -127,7 +126,7 @@ impl Record {
 // === impl Subject ===
 
 impl Subject {
-    /// Creates a ReplicaSet, and returns when it has all its pods.
+    /// Creates a ReplicaSet, and returns after it has all its pods.
     pub(crate) async fn new(arena: Arena, size: usize) -> Self {
         let path = arena.namespace.replica_set("");
         let created = arena.api().create(&path, &replica_set("web", size)).await;
@@ -142,12 +141,12 @@ impl Subject {
         }
     }
 
-    /// Deletes the pod that has been there for longest, and waits for another.
+    /// Deletes the oldest pod, and waits for its replacement.
     pub(crate) async fn lose_one(&mut self) -> Replaced {
         let pod = self.pods.pop().expect("each is replaced");
         let lost = pod["metadata"]["name"].as_str().expect("it has one");
         let path = self.arena.namespace.pod(lost);
-        // The time of the deletion itself is the API server's; the replacement counts from when it is done.
+        // The deletion itself is the API server's work, so the replacement counts from the end of the deletion.
         let deleted = self.arena.api().delete(&path, &json!({})).await;
         let (start, answered) = (Instant::now(), SystemTime::now());
         deleted.expect("it is there");

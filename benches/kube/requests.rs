@@ -1,4 +1,4 @@
-//! What an API server was asked for, as it counts itself.
+//! The requests to an API server, as it counts them.
 
 use std::ops::Sub;
 
@@ -8,25 +8,24 @@ use tests::real::Api;
 const WRITTEN: [(&str, &str); 3] = [("pods", ""), ("replicasets", "status"), ("events", "")];
 const WRITES: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
-/// How many writes there were.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Writes {
-    /// Pods that were created or changed, whether the API server did so or refused.
+    /// Creates and changes of pods, successful or refused.
     pub(crate) pods: u64,
-    /// Deletions of pods, likewise.
+    /// Deletions of pods, successful or refused.
     pub(crate) deletions: u64,
     pub(crate) statuses: u64,
     pub(crate) events: u64,
-    /// Of all these, what was answered 403.
+    /// All these writes with answer 403.
     pub(crate) forbidden: u64,
-    /// Of all these, what was answered otherwise than with a success.
+    /// All these writes without success.
     pub(crate) failed: u64,
 }
 
 // === impl Writes ===
 
 impl Writes {
-    /// Reads what an API server has counted since it started.
+    /// Reads the counts of an API server since its start.
     pub(crate) async fn read(api: &Api) -> Self {
         let text = api.text("/metrics").await;
         Self::of(&text.expect("the API server has metrics"))
@@ -67,7 +66,6 @@ impl Writes {
         }
     }
 
-    /// Returns how many there were in all.
     pub(crate) const fn all(self) -> u64 {
         self.pods + self.deletions + self.statuses + self.events
     }

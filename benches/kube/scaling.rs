@@ -21,22 +21,22 @@ use crate::{
     requests::Writes,
 };
 
-/// How many ReplicaSets there are, and of how many pods each.
+/// The number of ReplicaSets, and of pods of each.
 pub(crate) type Shape = (usize, usize);
 
 const SHAPES: [Shape; 4] = [(1, 1_000), (10, 500), (20, 1_000), (100, 500)];
-/// The shortest time between two looks at the number of pods, which is how exactly the end is known.
+/// The minimum time between two looks at the number of pods, which is the precision of the end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Medians of so many rounds, in each of which everyone has a turn, every other time in the other order: the machine is faster in
-/// one minute than in the next, and who comes after whom matters.
+/// The number of rounds, of which the table has the medians. In each round, every contender has a turn, and every other round
+/// reverses the order: the speed of the machine varies, and the order of the contenders matters.
 const ROUNDS: usize = 4;
-/// The variable that sets another number of rounds.
+/// The variable that sets the number of rounds.
 const ROUNDS_VARIABLE: &str = "DECREE_BENCH_ROUNDS";
 
-/// What everyone did, shortly one after the other.
+/// The results of all contenders, measured shortly one after the other.
 struct Round {
     bare: Cost,
     /// Of each contender.
@@ -48,11 +48,11 @@ struct ThereAndBack {
     down: Cost,
     /// In megabytes.
     peak: f64,
-    /// What the API server was asked for on the way up, and on the way down.
+    /// The requests to the API server on the way up, and on the way down.
     writes: [Writes; 2],
 }
 
-/// Reads a shape as `20x1000`.
+/// Reads a shape such as `20x1000`.
 pub(crate) fn shape(word: &str) -> Option<Shape> {
     let (sets, pods) = word.split_once('x')?;
     Some((sets.parse().ok()?, pods.parse().ok()?))
@@ -91,7 +91,7 @@ pub(crate) async fn run(shapes: &[Shape], guest: Guest) {
     print_writes(&asked);
 }
 
-/// Prints what the API servers were asked for in the last round of each shape.
+/// Prints the requests to the API servers in the last round of each shape.
 fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
     let columns = [
         "ReplicaSets × pods",
@@ -118,7 +118,7 @@ fn print_writes(asked: &[(Shape, [ThereAndBack; 2])]) {
     }
 }
 
-/// Gives everyone a turn, the contenders in the order of [`Contender::BOTH`] or the other way round.
+/// Measures all contenders, in the order of [`Contender::BOTH`] or in reverse order.
 async fn round(shape: Shape, guest: Guest, reversed: bool) -> Round {
     let bare = bare::creates(shape.0 * shape.1).await;
     let [first, second] = Contender::BOTH;
@@ -150,7 +150,6 @@ async fn there_and_back(contender: Contender, (sets, pods): Shape, guest: Guest)
     }
 }
 
-/// Prints medians of the rounds.
 fn print((sets, pods): Shape, rounds: &[Round]) {
     let shape = format!("{sets} × {pods}");
     let figure = |of: &dyn Fn(&Round) -> f64| format!("{:.2}", median(rounds, of));
@@ -205,7 +204,7 @@ fn median<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {
     quantile_of(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5)
 }
 
-/// Creates ReplicaSets, and waits until all pods are there.
+/// Creates ReplicaSets, and waits until all pods exist.
 pub(crate) async fn up(arena: &Arena, sets: usize, pods: usize) -> Cost {
     scale(arena, sets, pods, true).await
 }
@@ -238,14 +237,15 @@ async fn scale(arena: &Arena, sets: usize, pods: usize, up: bool) -> Cost {
     }
 }
 
-/// Waits until there are so many pods in the namespace of an arena.
+/// Waits until the namespace of an arena has `wanted` pods.
 pub(crate) async fn until_there_are(arena: &Arena, wanted: usize) {
     let first = format!("{}?limit=1", arena.namespace.pod(""));
     until_there_are_at(arena.api(), &first, wanted).await;
 }
 
-/// Waits until a list, of which `first` is the path of the first object, has so many. A look costs the API server a walk over all of them, so the next look is when a quarter of what is
-/// missing has come at the rate so far, though never later than twice the time that has passed: some thirty looks in all.
+/// Waits until a list has `wanted` objects; `first` is the path of a list of the first object. For each look, the API server
+/// walks over all objects. So the next look is when a quarter of the missing objects has come at the current rate, but never
+/// later than twice the elapsed time: some thirty looks in all.
 pub(crate) async fn until_there_are_at(api: &Api, first: &str, wanted: usize) {
     let start = Instant::now();
     let mut at_start = None;
@@ -267,7 +267,7 @@ pub(crate) async fn until_there_are_at(api: &Api, first: &str, wanted: usize) {
     }
 }
 
-/// Returns how many objects there are, of which the list shows the first.
+/// The number of all objects of a list that contains only the first.
 fn count(list: &Value) -> Option<usize> {
     let shown = list["items"].as_array()?.len();
     let more = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);

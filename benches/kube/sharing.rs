@@ -1,4 +1,4 @@
-//! One agent and one server beside agents that share the cluster out, on servers behind one address.
+//! One agent and one server beside several agents with shards, on servers behind one address.
 
 use std::time::Instant;
 
@@ -16,18 +16,18 @@ use crate::{
 };
 
 const NAMESPACES: usize = 40;
-/// How many pods the ReplicaSet of each namespace has.
+/// The number of pods of the ReplicaSet of each namespace.
 const PODS: usize = 125;
-/// Each way has a turn in each, every other time in the other order.
+/// Each way has a turn in each round, and every other round reverses the order.
 const ROUNDS: usize = 3;
 
-/// How a cluster is served.
+/// The agents and servers of a cluster.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     name: &'static str,
     agents: usize,
     servers: usize,
-    /// `None` for a cluster that is not shared out.
+    /// `None` for a cluster without shards.
     shards: Option<usize>,
 }
 
@@ -68,7 +68,6 @@ struct Served {
     api: Api,
 }
 
-/// From no pods to all, and back.
 struct ThereAndBack {
     up: Cost,
     down: Cost,
@@ -76,7 +75,6 @@ struct ThereAndBack {
     peak: f64,
 }
 
-/// Prints the table.
 pub(crate) async fn run() {
     let mut rounds: Vec<Vec<ThereAndBack>> = Vec::new();
     for at in 0..ROUNDS {

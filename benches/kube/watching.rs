@@ -1,4 +1,4 @@
-//! A plain watch of the benchmark's own.
+//! A plain watch by the benchmark.
 
 use http::Request;
 use http_body_util::BodyExt as _;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use tests::real::Api;
 use tokio::sync::mpsc;
 
-/// More events than any benchmark lets wait: what waits here is late.
+/// More events than any benchmark leaves in the queue: an event that waits is measured late.
 const WAITING_MAX: usize = 100_000;
 
-/// The events from now on of the pods of a namespace that have a label, as they come.
+/// The future events of the pods of a namespace with this label.
 pub(crate) async fn pods(api: &Api, path: &str, label: &str) -> mpsc::Receiver<Value> {
     let path = format!("{path}?labelSelector={label}");
     let list = api
@@ -25,7 +25,8 @@ pub(crate) async fn pods(api: &Api, path: &str, label: &str) -> mpsc::Receiver<V
     events
 }
 
-/// Passes events on while somebody takes them. The API server ends a watch that is slow on a busy machine; it goes on where it was.
+/// Passes events on until the receiver is gone. The API server ends a watch that is slow on a busy machine; the watch then
+/// continues at its last version.
 async fn watch(api: Api, path: String, mut version: String, sender: mpsc::Sender<Value>) {
     while !sender.is_closed() {
         let path = format!("{path}&watch=true&resourceVersion={version}");

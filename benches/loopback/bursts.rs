@@ -1,4 +1,4 @@
-//! One ReplicaSet from 0 to 600: when the first burst of 500 is at the agent, and when the rest is.
+//! One ReplicaSet from 0 to 600: the time until the first burst of 500 reaches the agent, and the time until the rest does.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,10 +15,9 @@ use crate::{
 const ROUNDS: usize = 200;
 const REPLICAS: i32 = 600;
 
-/// When the first and the last burst were there, in milliseconds.
+/// The times of the first and the last burst, in milliseconds.
 type Times = [f64; 2];
 
-/// Prints the table.
 pub(crate) fn run(runtime: &Runtime) {
     head(
         "0 → 600 replicas, one ReplicaSet",
@@ -54,7 +53,7 @@ async fn record() -> (Arc<Vec<Step>>, [usize; 3]) {
     (Arc::new(log), marks)
 }
 
-/// Scales up once. Returns the times, and, if it is recorded, the steps, with the places of the beginning and both ends.
+/// Scales up once. Returns the times and, if recorded, the steps, with the positions of the beginning and both ends.
 async fn live(host: &Host, recorded: bool) -> (Times, Vec<Step>, [usize; 3]) {
     let sets = [cluster::replica_set("web", 0)];
     let mut link = if recorded {
@@ -88,7 +87,7 @@ async fn live(host: &Host, recorded: bool) -> (Times, Vec<Step>, [usize; 3]) {
     (times, link.close(), marks)
 }
 
-/// Goes through the same steps with the bare service.
+/// Repeats the same steps with the bare service.
 async fn replay(log: &Arc<Vec<Step>>, [begin, first, last]: &[usize; 3]) -> Times {
     let host = Host::bare(Bare::Replay {
         log: Arc::clone(log),

@@ -1,4 +1,4 @@
-//! A cluster in which all succeeds at once: what an agent would report of each batch, and see on its watches.
+//! A cluster in which all writes succeed at once: the outcomes and watch events that an agent would report for each batch.
 
 use std::{
     collections::HashMap,
@@ -14,16 +14,16 @@ pub(crate) struct Cluster {
     version: u64,
 }
 
-/// What follows from a batch.
+/// The effects of a batch.
 pub(crate) struct Followed {
     pub(crate) outcomes: Frame,
-    /// What the watches show; `None` where it is the outcome itself that the server goes by.
+    /// The events of the watches; `None` if the server relies on the outcome itself.
     pub(crate) events: Option<Frame>,
-    /// How many pods were created or deleted.
+    /// The number of created or deleted pods.
     pub(crate) pods: usize,
 }
 
-/// Returns a ReplicaSet that wants `replicas` and has them, ready.
+/// A ReplicaSet with all its `replicas` pods ready.
 pub(crate) fn replica_set(name: &str, replicas: i32) -> v1::ReplicaSet {
     let mut set = objects::replica_set(name).replicas(replicas).build();
     if let Some(status) = &mut set.status {
@@ -35,7 +35,7 @@ pub(crate) fn replica_set(name: &str, replicas: i32) -> v1::ReplicaSet {
     set
 }
 
-/// Returns a typical pod: two labels, a node, an owner, ready.
+/// A typical pod: two labels, a node, an owner, ready.
 pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
     let mut pod = objects::pod(name, owner).version(version).build();
     pod.labels
@@ -44,7 +44,7 @@ pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
     pod
 }
 
-/// Returns a uid such as an API server gives, the same for the same name.
+/// A uid in the format of an API server, the same for the same name.
 fn uuid(name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -53,7 +53,7 @@ fn uuid(name: &str) -> String {
     format!("0b5ae02a-{high:04x}-4d6e-b7d6-{low:012x}")
 }
 
-/// Returns so many pods of each ReplicaSet.
+/// Creates `each` pods of each ReplicaSet.
 pub(crate) fn pods(replica_sets: &[v1::ReplicaSet], each: i32) -> Vec<v1::Pod> {
     let names = replica_sets
         .iter()
@@ -85,13 +85,12 @@ impl Cluster {
         }
     }
 
-    /// Returns the next version.
     pub(crate) fn version(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
 
-    /// Returns so many changes of these pods, in turn, that need nothing.
+    /// Makes `count` changes of these pods, in turn, that need no action.
     pub(crate) fn changes(&mut self, pods: &[v1::Pod], count: usize) -> Vec<Event> {
         let changed = |pod: &v1::Pod| {
             let mut pod = pod.clone();
@@ -101,7 +100,7 @@ impl Cluster {
         pods.iter().cycle().take(count).map(changed).collect()
     }
 
-    /// Wants another number of replicas.
+    /// Sets the desired replicas.
     pub(crate) fn scale(&mut self, name: &str, replicas: i32) -> Event {
         let version = self.version();
         let set = self.replica_sets.get_mut(name).expect("it is there");
@@ -111,7 +110,7 @@ impl Cluster {
         Event::ReplicaSetApplied(set.clone())
     }
 
-    /// Returns whether every ReplicaSet's status says that it has so many pods, ready, of its newest generation.
+    /// Whether the status of every ReplicaSet reports `replicas` ready pods at its newest generation.
     pub(crate) fn is_settled(&self, replicas: i32) -> bool {
         self.replica_sets.values().all(|set| {
             set.status.as_ref().is_some_and(|status| {
@@ -122,7 +121,7 @@ impl Cluster {
         })
     }
 
-    /// Does what a batch asks for.
+    /// Executes a batch.
     pub(crate) fn follow(&mut self, batch: v1::Batch) -> Followed {
         let owner = batch
             .replica_set

@@ -1,4 +1,4 @@
-//! A pod of the embedded cluster is deleted: until its replacement is there, by the ways on which both halves may be connected.
+//! The time from the deletion of a pod of the embedded cluster to its replacement, for each connection of server and agent.
 
 use std::time::{Duration, Instant};
 
@@ -17,18 +17,18 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use transport::{Connector, ListenEndpoint};
 
-/// How many pods are lost on each way, one on every way in turn.
+/// The number of lost pods for each connection, one for each connection in turn.
 const LOSSES: usize = 1_000;
-/// How many of them are not counted.
+/// The number of first losses that do not count.
 const WARM_UP: usize = 100;
 const REPLICAS: usize = 10;
-/// How long everything rests between two losses.
+/// The pause between two losses.
 const REST: Duration = Duration::from_millis(1);
 
-/// How both halves are connected.
+/// The connection of server and agent.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// As `decree up` does: in one process, without a socket.
+    /// In one process, without a socket, as in `decree up`.
     InProcess,
     /// In one process, over TCP.
     OwnTcp,
@@ -38,17 +38,16 @@ enum Way {
     Tcp,
 }
 
-/// A server, an agent and an embedded cluster, until it is dropped.
+/// A server, an agent and an embedded cluster, which end when this is dropped.
 struct Site {
     way: Way,
     times: Vec<f64>,
     cluster: FakeCluster,
     runtime: Runtime,
-    // After the agent.
+    // Dropped after the agent.
     _process: Option<(DecisionServer, TempDir)>,
 }
 
-/// Prints the table.
 pub(crate) fn run() {
     let mut sites = [Way::InProcess, Way::OwnTcp, Way::Unix, Way::Tcp].map(Site::open);
     for at in 0..WARM_UP + LOSSES {
@@ -72,7 +71,7 @@ pub(crate) fn run() {
     }
 }
 
-/// Returns how long it takes until there is another pod.
+/// The time until the replacement of a pod exists.
 async fn lose_one(cluster: &FakeCluster) -> Duration {
     tokio::time::sleep(REST).await;
     cluster.with(|model| {
@@ -112,7 +111,7 @@ impl Way {
         }
     }
 
-    /// Returns a runtime like that of `decree up`, or like that of `decree-agent`.
+    /// A runtime like that of `decree up`, or like that of `decree-agent`.
     fn runtime(self) -> Runtime {
         let mut builder = match self {
             Self::InProcess | Self::OwnTcp => Builder::new_multi_thread(),
@@ -173,7 +172,7 @@ fn start(way: Way) -> (Connector, DecisionServer, TempDir) {
     (Connector::local(&endpoint), server, folder)
 }
 
-/// Starts a cluster and an agent, and returns when the ReplicaSet has its pods.
+/// Starts a cluster and an agent, and returns after the ReplicaSet has its pods.
 async fn attend(connector: Connector) -> FakeCluster {
     let config = agent_fake::ClusterConfig {
         kubelet: Kubelet::idle(),

@@ -1,4 +1,4 @@
-//! Both servers, each on one worker thread of its own, and the time that this thread has spent.
+//! Both servers, each on a separate worker thread, and the processor time of this thread.
 
 use std::{
     collections::VecDeque,
@@ -29,12 +29,12 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::link::Step;
 
-/// How many hosts there were: each names its thread by its number, and finds the thread's time by the name.
+/// The number of hosts so far. The thread of a host has this number in its name, by which the host finds the time of the thread.
 static HOSTS: AtomicUsize = AtomicUsize::new(0);
-/// The frames that wait to be written: as many as the decision server lets wait.
+/// The capacity of the queue of frames to write, the same as in the decision server.
 pub(crate) const QUEUE: usize = 16;
 
-/// A server that runs until it is dropped.
+/// A server that runs until this is dropped.
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     thread: String,
@@ -43,11 +43,12 @@ pub(crate) struct Host {
     runtime: Option<Runtime>,
 }
 
-/// A tonic service that says what it is told to, and knows nothing.
+/// A tonic service that sends prepared answers, and has no state.
 #[derive(Clone)]
 pub(crate) enum Bare {
-    /// Writes what a session's server wrote, each frame when it has read what the client had sent before it read the frame so
-    /// many places `ahead`: the client was that far behind at most, for so many frames wait on their way.
+    /// Sends the recorded frames of a session's server. The service sends each frame after it has read what the client had sent
+    /// before it read the frame `ahead` positions earlier. The client was at most that far behind, because the queue holds that
+    /// many frames.
     Replay { log: Arc<Vec<Step>>, ahead: usize },
     /// Answers each frame of events with one pod to create.
     Answer,
@@ -58,12 +59,11 @@ type Answers = mpsc::Sender<Result<v1::ReconcileResponse, Status>>;
 // === impl Host ===
 
 impl Host {
-    /// Starts the decision server.
     pub(crate) fn decree() -> Self {
         Self::decree_with(Config::embedded())
     }
 
-    /// Starts the decision server, which records into a folder.
+    /// Starts the decision server with recordings in a folder.
     pub(crate) fn recording(folder: &Path) -> Self {
         let mut config = Config::embedded();
         config.recording.record = Some(folder.to_owned());
@@ -74,7 +74,7 @@ impl Host {
         host
     }
 
-    /// Starts the decision server, which sends spans to a collector.
+    /// Starts the decision server with spans to a collector.
     pub(crate) fn tracing(collector: &str) -> Self {
         let mut config = Config::embedded();
         config.otlp.otlp_endpoint = Some(collector.parse().expect("a URL"));
@@ -90,7 +90,6 @@ impl Host {
         })
     }
 
-    /// Starts the bare service.
     pub(crate) fn bare(bare: Bare) -> Self {
         Self::start(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -122,7 +121,7 @@ impl Host {
         }
     }
 
-    /// Returns how long the server's threads have been on a processor; `None` where the system does not tell.
+    /// The processor time of the threads of the server; `None` if the system does not report it.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         let mut serving = threads(&self.thread).into_iter();
         let serving = time_of(&serving.next()?)?;
@@ -131,12 +130,12 @@ impl Host {
     }
 }
 
-/// Returns the threads that write recordings, those of earlier hosts that have not ended included.
+/// The threads that write recordings, including threads of earlier hosts that have not ended.
 fn recorders() -> Vec<PathBuf> {
     threads("recorder")
 }
 
-/// Returns the threads of a name.
+/// The threads with this name.
 fn threads(name: &str) -> Vec<PathBuf> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     let paths = threads.filter_map(|thread| Some(thread.ok()?.path()));
@@ -147,7 +146,7 @@ fn threads(name: &str) -> Vec<PathBuf> {
     paths.filter(is_named).collect()
 }
 
-/// Returns how long a thread has been on a processor.
+/// The processor time of a thread.
 fn time_of(thread: &Path) -> Option<Duration> {
     let times = fs::read_to_string(thread.join("schedstat")).ok()?;
     let nanoseconds = times.split(' ').next()?.parse().ok()?;
@@ -156,7 +155,7 @@ fn time_of(thread: &Path) -> Option<Duration> {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // A client drops its host where it may not wait.
+        // A client drops its host where it must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -230,7 +229,7 @@ async fn replay(
             return;
         }
     }
-    // The last answers are on their way until the client closes.
+    // The last answers are in flight until the client closes.
     while let Ok(Some(_)) = frames.message().await {}
 }
 
@@ -257,7 +256,7 @@ async fn answer(mut frames: Streaming<v1::ReconcileRequest>, answers: Answers) {
     }
 }
 
-/// Returns a batch like the decision server's for a pod that is gone.
+/// A batch like the one that the decision server sends for a deleted pod.
 fn creation(event: v1::Event) -> Option<v1::Batch> {
     let Some(v1::event::Event::Deleted(deleted)) = event.event else {
         return None;

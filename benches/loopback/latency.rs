@@ -1,4 +1,4 @@
-//! From the news that a pod is gone to the batch that replaces it, at a steady rate.
+//! The time from the event of a lost pod to the batch that replaces it, at a steady rate.
 
 use std::{
     collections::VecDeque,
@@ -17,19 +17,18 @@ use crate::{
 
 const REPLICA_SETS: usize = 1_000;
 const PODS: i32 = 10;
-/// How long a round lasts. Its first second does not count: the server still takes the list.
+/// The duration of a round. Its first second does not count, because the server still processes the list.
 const SECONDS: u32 = 4;
-/// A round in which the machine itself stands still for some milliseconds says nothing: the figures are medians of rounds.
+/// The figures are medians of rounds, because a round during a pause of the machine says nothing.
 const ROUNDS: usize = 7;
 const RATES: [u32; 3] = [1_000, 5_000, 10_000];
 
-/// A ReplicaSet's pods, and when the losses were told that no batch has answered.
+/// The pods of a ReplicaSet, and the times of the losses without an answer.
 struct Waiting {
     pods: VecDeque<(String, String)>,
     told: VecDeque<Instant>,
 }
 
-/// Prints the table.
 pub(crate) fn run(runtime: &Runtime) {
     let columns = [
         "events/s",
@@ -67,7 +66,7 @@ fn print(rate: u32, name: &str, rounds: &[[f64; 4]]) {
     ]);
 }
 
-/// Returns the quantiles 0.5, 0.99 and 0.999 in microseconds, and how much of one core the server took, in percent.
+/// The quantiles 0.5, 0.99 and 0.999 in microseconds, and the server's share of one core, in percent.
 pub(crate) async fn round(rate: u32, host: Host) -> [f64; 4] {
     let (mut latencies, busy) = measure(rate, host).await;
     latencies.sort_by(f64::total_cmp);
@@ -75,7 +74,7 @@ pub(crate) async fn round(rate: u32, host: Host) -> [f64; 4] {
     [at(0.5), at(0.99), at(0.999), busy * 100.0]
 }
 
-/// Returns the latencies in microseconds, and the share of one core that the server took.
+/// The latencies in microseconds, and the server's share of one core.
 async fn measure(rate: u32, host: Host) -> (Vec<f64>, f64) {
     let sets: Vec<_> = (0..REPLICA_SETS)
         .map(|at| cluster::replica_set(&format!("set-{at}"), PODS))
@@ -113,7 +112,7 @@ async fn measure(rate: u32, host: Host) -> (Vec<f64>, f64) {
     (latencies, share)
 }
 
-/// Says when the next event is due, and spins meanwhile: a timer is too coarse.
+/// Sends the time of each event when it is due, and spins between events: a timer is too coarse.
 async fn pace(rate: u32, due: mpsc::Sender<(usize, Instant)>) {
     let start = Instant::now();
     for number in 0..(rate * SECONDS) as usize {
@@ -121,7 +120,7 @@ async fn pace(rate: u32, due: mpsc::Sender<(usize, Instant)>) {
         while Instant::now() < at {
             yield_now().await;
         }
-        // What is late counts as late: the latency runs from when it was due.
+        // The latency starts at the due time, so a late event counts as late.
         if due.send((number, at)).await.is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! A client's end of one stream: frame by frame, written down on demand.
+//! The client's end of one stream, frame by frame, with an optional log.
 
 use std::net::SocketAddr;
 
@@ -10,14 +10,14 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Streaming, transport::Channel};
 
-/// What happened on a stream, seen from the client.
+/// A step of a stream, as the client sees it.
 #[derive(Clone)]
 pub(crate) enum Step {
     Sent(v1::ReconcileRequest),
     Received(v1::ReconcileResponse),
 }
 
-/// An open stream. Frames wait without bound, so that nobody who sends forgets to read.
+/// An open stream. Its queue has no bound, so a sender never blocks and can always read.
 pub(crate) struct Link {
     frames: mpsc::UnboundedSender<v1::ReconcileRequest>,
     answers: Streaming<v1::ReconcileResponse>,
@@ -25,14 +25,14 @@ pub(crate) struct Link {
     log: Option<Vec<Step>>,
 }
 
-/// Where frames go, apart from where answers come from.
+/// The sending half of a stream.
 #[derive(Clone)]
 pub(crate) struct Frames(pub(crate) mpsc::UnboundedSender<v1::ReconcileRequest>);
 
 // === impl Link ===
 
 impl Link {
-    /// Opens a stream and says nothing.
+    /// Opens a stream without sending anything.
     #[expect(
         clippy::disallowed_methods,
         reason = "who measures sends no more than was measured, and must not wait where it has to read"
@@ -53,7 +53,7 @@ impl Link {
         }
     }
 
-    /// Opens a session of a cluster that has these ReplicaSets and pods.
+    /// Opens a session of a cluster with these ReplicaSets and pods.
     pub(crate) async fn open(
         server: SocketAddr,
         replica_sets: &[v1::ReplicaSet],
@@ -64,7 +64,7 @@ impl Link {
         link
     }
 
-    /// As [`Self::open`], and writes down what is sent and received.
+    /// Like [`Self::open`], with a log of the sent and received frames.
     pub(crate) async fn open_recorded(
         server: SocketAddr,
         replica_sets: &[v1::ReplicaSet],
@@ -117,7 +117,6 @@ impl Link {
         }));
     }
 
-    /// Sends a frame with the next number.
     pub(crate) fn send(&mut self, frame: Frame) {
         self.sequence += 1;
         let request = v1::ReconcileRequest {
@@ -130,12 +129,12 @@ impl Link {
         self.send_as_it_is(request);
     }
 
-    /// Sends a frame that has its number.
+    /// Sends a frame with its own number.
     pub(crate) fn send_as_it_is(&self, request: v1::ReconcileRequest) {
         self.frames.send(request).expect("the stream is open");
     }
 
-    /// Returns the next frame that is no heartbeat.
+    /// The next frame that is not a heartbeat.
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
             let answer = self.answers.message().await.expect("the session lives");
@@ -150,7 +149,7 @@ impl Link {
         }
     }
 
-    /// Returns the batches that come next.
+    /// The next batches.
     pub(crate) async fn batches(&mut self) -> Vec<v1::Batch> {
         let frame = self.next().await;
         let Answer::Batches(batches) = frame else {
@@ -159,17 +158,17 @@ impl Link {
         batches.batches
     }
 
-    /// Returns how much is written down.
+    /// The length of the log.
     pub(crate) fn written(&self) -> usize {
         self.log.as_ref().map_or(0, Vec::len)
     }
 
-    /// Ends the session and returns what was written down.
+    /// Ends the session and returns the log.
     pub(crate) fn close(self) -> Vec<Step> {
         self.log.unwrap_or_default()
     }
 
-    /// Takes the two directions apart; frames are not numbered then.
+    /// Splits the two directions. The frames have no number then.
     pub(crate) fn split(self) -> (Frames, Streaming<v1::ReconcileResponse>) {
         (Frames(self.frames), self.answers)
     }

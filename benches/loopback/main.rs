@@ -1,10 +1,10 @@
-//! What a session costs over loopback gRPC, beside a bare tonic stream of the very same messages. The tables are in
+//! The cost of a session over loopback gRPC, beside a bare tonic stream of the same messages. The tables are in
 //! docs/performance.md.
 //!
-//! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`], a tonic service that reads and
-//! writes the messages that the decision server read and wrote, and does nothing else. The server runs on one worker thread, so
-//! that wall time and the time of that thread say what one core does. Words after `--` name the parts to run: latency, bursts, throughput,
-//! recording, traces, whole, healing. A number is the rate at which `recording` is measured instead of 10,000 events a second.
+//! Each measurement is made twice in a row: against the decision server, and against [`host::Bare`]. The bare tonic service only
+//! reads and writes the messages that the decision server read and wrote. The server runs on one worker thread, so wall time and
+//! the time of that thread show the capacity of one core. Words after `--` name the parts to run: latency, bursts, throughput,
+//! recording, traces, whole, healing. A number is the rate of `recording`, instead of 10,000 events a second.
 
 mod bursts;
 mod cluster;

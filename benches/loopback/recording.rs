@@ -1,4 +1,4 @@
-//! What a session costs that is recorded, beside one that is not.
+//! The cost of a recorded session, beside a session without a recording.
 
 use tempfile::TempDir;
 use tests::table::{head, quantile_of, row};
@@ -6,15 +6,14 @@ use tokio::runtime::Runtime;
 
 use crate::{host::Host, latency};
 
-/// Events a second, where no other rate is given.
+/// Events a second, if the command line names no rate.
 const RATE: u32 = 10_000;
-/// How often each is measured, in turns that begin with the one and with the other.
+/// The number of rounds with and without a recording. Rounds alternate which one is first.
 const ROUNDS: usize = 12;
 
 /// p50, p99 and p99.9 in microseconds, and the share of one core in percent.
 type Figures = [f64; 4];
 
-/// Prints the table.
 pub(crate) fn run(runtime: &Runtime, rate: Option<u32>) {
     let rate = rate.unwrap_or(RATE);
     let columns = [
@@ -41,7 +40,7 @@ pub(crate) fn run(runtime: &Runtime, rate: Option<u32>) {
         measure(first);
         measure(!first);
     }
-    // Two rounds of a turn share what the machine does meanwhile, so each is compared with its neighbour.
+    // Two rounds of a turn share the load of the machine, so each round is compared with its neighbor.
     let pairs = with.iter().zip(&without);
     let mut shares: Vec<_> = pairs.map(|(with, without)| with[3] / without[3]).collect();
     print("without recording", rate, &without, 1.0);

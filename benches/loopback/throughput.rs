@@ -1,4 +1,4 @@
-//! How much one core of a server takes: changes that need nothing, and pods created and deleted.
+//! The throughput of one core of a server: changes without an action, and created and deleted pods.
 
 use std::{
     sync::Arc,
@@ -18,30 +18,29 @@ use crate::{
 const ROUNDS: usize = 5;
 const REPLICA_SETS: usize = 100;
 const PODS: i32 = 500;
-/// How many changes are told, and how many of them share a frame.
+/// The number of changes, and the number of changes in a frame.
 const EVENTS: usize = 200_000;
 const EVENTS_PER_FRAME: usize = 500;
 
-/// What a run took.
+/// The duration of a run.
 pub(crate) struct Took {
     wall: Duration,
     pub(crate) processor: Option<Duration>,
 }
 
-/// Begins to take time.
+/// Starts a measurement.
 struct Clock<'host>(&'host Host, Instant, Option<Duration>);
 
-/// A session that was: its steps, and from which on time is taken.
+/// The log of a session, and the index of the first measured step.
 pub(crate) struct Recorded {
     log: Arc<Vec<Step>>,
     from: usize,
-    /// How far the server may have been ahead of its client.
+    /// How many frames the server may have been ahead of its client.
     ahead: usize,
-    /// What is counted, such as changes.
+    /// The number of counted units, such as changes.
     pub(crate) units: usize,
 }
 
-/// Prints the tables.
 pub(crate) fn run(runtime: &Runtime) {
     let columns = [
         "server",
@@ -89,7 +88,7 @@ fn print(name: &str, [wall, processor]: [f64; 2], bare: [f64; 2]) {
     ]);
 }
 
-/// Returns the median rates by the wall and by the server's core.
+/// The median rates by wall time and by processor time of the server.
 fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
     let rate = |time: Duration| units as f64 / time.as_secs_f64();
     let mut walls: Vec<_> = runs.iter().map(|took| rate(took.wall)).collect();
@@ -103,8 +102,7 @@ fn rates(units: usize, runs: &[Took]) -> [f64; 2] {
     ]
 }
 
-/// Tells of pods that change in nothing that matters, of which one in so many is traced; the end is known by the answer to a scale-up
-/// behind them.
+/// Sends pod changes that need no action, and traces one in `traced` of them. The answer to a final scale-up shows the end.
 pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -> (Took, Recorded) {
     let sets = sets(PODS);
     let pods = cluster::pods(&sets, PODS);
@@ -130,7 +128,7 @@ pub(crate) async fn steady(host: &Host, recorded: bool, traced: Option<usize>) -
     (took, Recorded::new(link, from, 0, EVENTS))
 }
 
-/// Gives one in so many events a place in a trace of its own, which is sampled.
+/// Adds a sampled trace to one in `one_in` events.
 fn trace(frames: &mut [Frame], one_in: usize) {
     let events = frames.iter_mut().filter_map(|frame| {
         if let Frame::Events(events) = frame {
@@ -143,7 +141,7 @@ fn trace(frames: &mut [Frame], one_in: usize) {
     }
 }
 
-/// Brings all ReplicaSets up and down again.
+/// Scales all ReplicaSets up and down again.
 async fn up_and_down(host: &Host, recorded: bool) -> (Took, Recorded) {
     let sets = sets(0);
     let mut link = open(host, &sets, &[], recorded).await;
@@ -173,7 +171,7 @@ async fn up_and_down(host: &Host, recorded: bool) -> (Took, Recorded) {
     (took, Recorded::new(link, from, host::QUEUE, done))
 }
 
-/// Goes through the same steps with the bare service.
+/// Repeats the same steps with the bare service.
 async fn replay(recorded: &Recorded) -> Took {
     let host = Host::bare(Bare::Replay {
         log: Arc::clone(&recorded.log),

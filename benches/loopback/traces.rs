@@ -1,4 +1,5 @@
-//! What traces cost a server that sends none, one to which nothing that is traced comes, and one to which a share of what comes is.
+//! The cost of traces: for a server without a collector, for a server with a collector and no traced events, and for a server
+//! with a share of traced events.
 
 use tests::{
     collector::{Collector, Manner},
@@ -8,10 +9,10 @@ use tokio::runtime::Runtime;
 
 use crate::{host::Host, throughput};
 
-/// How often all are measured, in turns.
+/// The number of rounds of all modes, in turns.
 const ROUNDS: usize = 9;
 
-/// Whether there is a collector, and one in how many changes is traced.
+/// The name, whether there is a collector, and one in how many changes is traced.
 const MODES: [(&str, bool, Option<usize>); 4] = [
     ("no collector", false, None),
     ("a collector, nothing traced", true, None),
@@ -19,7 +20,6 @@ const MODES: [(&str, bool, Option<usize>); 4] = [
     ("no collector, 1 % traced by the agent", false, Some(100)),
 ];
 
-/// Prints the table.
 pub(crate) fn run(runtime: &Runtime) {
     let columns = [
         "server",
@@ -52,7 +52,7 @@ pub(crate) fn run(runtime: &Runtime) {
     });
 }
 
-/// Prints what is in the middle of the rounds, each beside its neighbour without a collector.
+/// Prints the median of the rounds, each compared with the round without a collector next to it.
 fn print(name: &str, costs: &[f64], without: &[f64]) {
     let pairs = costs.iter().zip(without);
     let mut shares: Vec<_> = pairs

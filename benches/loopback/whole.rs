@@ -1,4 +1,4 @@
-//! Server, agent and embedded cluster together, as `decree demo` runs them: from a scale-up to the pods in the cluster.
+//! Server, agent and embedded cluster together, as in `decree demo`: from a scale-up to the pods in the cluster.
 
 use std::time::Instant;
 
@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 30;
 const SIZES: [usize; 3] = [10, 500, 600];
 
-/// Prints the table.
 pub(crate) fn run() {
     head(
         "0 → N pods in the embedded cluster, with the agent",
@@ -36,7 +35,7 @@ pub(crate) fn run() {
     }
 }
 
-/// Returns the milliseconds that a scale-up takes.
+/// The duration of a scale-up in milliseconds.
 async fn scale_up(size: usize) -> f64 {
     let server = Server::bind(Config::embedded()).await.expect("free ports");
     let connector = transport::Connector::local(&server.addresses().grpc);

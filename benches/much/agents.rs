@@ -18,16 +18,16 @@ use crate::{
     sizes::{number, share},
 };
 
-/// What each cluster has.
+/// The objects of each cluster.
 const SHAPE: Shape = Shape {
     replica_sets: 100,
     pods: 10,
 };
-/// The longest and the shortest wait between two tries of an agent.
+/// The longest and the shortest wait between two attempts of an agent.
 const RETRY: [u64; 2] = [100, 2_000];
-/// How long the agents try.
+/// The time for which the agents try to connect.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long they try where the server refuses some in any case: by then it is known how many.
+/// The shorter time for a server that refuses some agents in any case.
 const PATIENCE_OF_DEFAULTS: Duration = Duration::from_secs(15);
 const COLUMNS: [&str; 8] = [
     "agents",
@@ -40,10 +40,9 @@ const COLUMNS: [&str; 8] = [
     "refused tries",
 ];
 
-/// How often each reason kept a try from its session.
+/// The number of failed attempts by reason.
 type Reasons = Arc<Mutex<BTreeMap<String, usize>>>;
 
-/// Prints the table.
 pub(crate) async fn run() {
     let agents = number("DECREE_MUCH_AGENTS", share(1_000));
     head("Many agents of 1,000 pods each", &COLUMNS);
@@ -61,7 +60,7 @@ pub(crate) async fn run() {
     print_row("back after its end", agents, &server, connected).await;
 }
 
-/// Returns the flags of a server of so many agents, all of which come from one address.
+/// The flags of a server of `agents` agents, which all come from one address.
 fn flags(agents: usize) -> Vec<String> {
     let room = |flag: &str, count: usize| format!("{flag}={count}");
     vec![
@@ -73,14 +72,14 @@ fn flags(agents: usize) -> Vec<String> {
     ]
 }
 
-/// What became of the agents.
+/// The results of the agents.
 struct Connected {
     clients: Vec<Client>,
     took: Duration,
     reasons: BTreeMap<String, usize>,
 }
 
-/// Connects all agents at once, each of which tries again until it has its session.
+/// Connects all agents at once. Each agent retries until it has its session.
 async fn connect(server: &Server, agents: usize, patience: Duration) -> Connected {
     let start = Instant::now();
     let reasons = Reasons::default();
@@ -103,7 +102,7 @@ async fn connect(server: &Server, agents: usize, patience: Duration) -> Connecte
     }
 }
 
-/// Opens the session of an agent, which has synced once its first decision is here.
+/// Opens the session of an agent. The agent has synced when its first decision arrives.
 async fn open(address: &str, number: usize, reasons: &Reasons) -> Client {
     let mut rng = Rng::new(number as u64);
     let [mut wait, longest] = RETRY;
@@ -126,7 +125,7 @@ async fn try_open(address: &str, number: usize) -> Result<Client, Ended> {
     Ok(client)
 }
 
-/// Returns the innermost cause.
+/// The innermost cause.
 fn root_of(error: &(dyn std::error::Error + 'static)) -> String {
     let mut root = error;
     while let Some(source) = root.source() {
@@ -136,7 +135,7 @@ fn root_of(error: &(dyn std::error::Error + 'static)) -> String {
     text.chars().take(80).collect()
 }
 
-/// Lets the agents that have synced lose pods in turn, and prints what became of all.
+/// Lets the agents that have synced lose pods in turn, and prints the results of all agents.
 async fn print_row(name: &str, agents: usize, server: &Server, connected: Connected) {
     let synced = connected.clients.len();
     let rate = number("DECREE_MUCH_RATE", 1_000);

@@ -1,4 +1,4 @@
-//! What an agent needs of an API server, over plain HTTP: lists in pages, watches in which nothing happens, and one create.
+//! The parts of an API server that an agent needs, over plain HTTP: lists in pages, watches without events, and one create.
 
 use std::{
     io,
@@ -18,9 +18,9 @@ use tokio::{
 
 use crate::objects::{self, Shape};
 
-/// How many objects a page has: as many as the agent asks for.
+/// The number of objects in a page, the same as in the requests of the agent.
 const PAGE: usize = 500;
-/// What pads a pod to the size of one with two containers, volumes and managed fields.
+/// Pads a pod to the size of a pod with two containers, volumes and managed fields.
 const IMAGE: &str = "registry.example/shop/web@sha256:4b1c0a7f8c2f6a5dbd4f0f1f3f0c9e8d7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d";
 
 /// A server that runs until the process ends.
@@ -37,10 +37,9 @@ struct Served {
     creates: mpsc::Sender<Instant>,
 }
 
-/// What is answered.
 enum Answer {
     Whole(u16, Value),
-    /// Nothing is said until the client hangs up.
+    /// No event is sent until the client disconnects.
     Watch,
 }
 
@@ -62,7 +61,7 @@ impl ApiServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let served = served.clone();
-                // A client that hangs up is no fault.
+                // A client that disconnects is no fault.
                 tokio::spawn(async move { served.serve(stream).await.ok() });
             }
         });
@@ -73,7 +72,6 @@ impl ApiServer {
         }
     }
 
-    /// Returns the kubeconfig of a client.
     pub(crate) fn kubeconfig(&self) -> String {
         format!(
             "{{apiVersion: v1, kind: Config, current-context: much, users: [{{name: me, user: {{}}}}], contexts: [{{name: much, context: \
@@ -82,12 +80,12 @@ impl ApiServer {
         )
     }
 
-    /// Returns when the first pod was to be created.
+    /// The time of the request to create the first pod.
     pub(crate) async fn first_create(&mut self) -> Option<Instant> {
         self.creates.recv().await
     }
 
-    /// Returns how many bytes of lists were sent.
+    /// The number of sent bytes of lists.
     pub(crate) fn listed_bytes(&self) -> u64 {
         self.listed_bytes.load(Ordering::Relaxed)
     }
@@ -142,7 +140,7 @@ impl Served {
                 Answer::Watch
             }
             ("GET", "/api/v1/pods") => {
-                // The first pod of the first ReplicaSet is the one that is missing.
+                // The first pod of the first ReplicaSet is missing.
                 let pod = |at: usize| pod(shape, (at + 1) / shape.pods, (at + 1) % shape.pods);
                 Answer::Whole(200, page("v1", "PodList", query, shape.total(), pod))
             }
@@ -156,7 +154,7 @@ impl Served {
                 Answer::Whole(200, replica_set(shape, objects::number_of(name)))
             }
             ("POST", path) if path.ends_with("/pods") => {
-                // Who is full has heard enough of them.
+                // A full queue has enough of the creates.
                 let _ = self.creates.try_send(Instant::now());
                 refusal()
             }
@@ -188,7 +186,7 @@ async fn skip_rest(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the page that a query asks for; its token is the number of its first object.
+/// The page for a query; its token is the number of its first object.
 fn page(
     api: &str,
     kind: &str,
@@ -251,7 +249,7 @@ fn pod(shape: Shape, set: usize, at: usize) -> Value {
     })
 }
 
-/// The managed fields are those of the controller and of a kubelet, which most of an object's size comes from.
+/// The managed fields are those of the controller and of a kubelet, which are most of the size of an object.
 fn metadata(name: &str, uid: &str, labels: &Value, owners: &Value) -> Value {
     let since = "2026-05-01T12:00:00Z";
     let fields = [

@@ -1,7 +1,7 @@
-//! Ten times as much, without processes and sockets: what breaks first, memory, a list or a step of a turn.
+//! Ten times the usual load, without processes and sockets, to find what breaks first: memory, a list or a step of a turn.
 //!
-//! The limits are those of a server by default; what exceeds them is measured without them. What there is not memory enough for is
-//! extrapolated from the row before it, and says so.
+//! The limits are the defaults of a server. A load that exceeds the limits is measured without them. If memory is too small for a
+//! load, its row is extrapolated from the row before, and says so.
 
 use std::{
     alloc::System,
@@ -28,7 +28,7 @@ use crate::{
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How much of the memory that is free may be taken.
+/// The share of the free memory that a load may use.
 const FREE_SHARE: f64 = 0.6;
 const COLUMNS: [&str; 8] = [
     "sessions",
@@ -41,7 +41,7 @@ const COLUMNS: [&str; 8] = [
     "limits of a server by default that refuse it",
 ];
 
-/// What so many sessions took.
+/// The resources that the sessions of a load took.
 struct Took {
     sessions: usize,
     shape: Shape,
@@ -51,7 +51,7 @@ struct Took {
     memory: f64,
 }
 
-/// A session and the steps of its turns.
+/// A session and the durations of its steps.
 struct Stepped {
     session: Session,
     sequence: u64,
@@ -59,7 +59,6 @@ struct Stepped {
     longest: Duration,
 }
 
-/// Prints the table.
 pub(crate) fn run() {
     head("Ten times as much, in process", &COLUMNS);
     let cases = [
@@ -120,7 +119,7 @@ fn measure(sessions: usize, shape: Shape) -> Took {
     }
 }
 
-/// Returns how many megabytes the system has left.
+/// The free memory of the system in megabytes.
 fn free() -> f64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let mut lines = text
@@ -189,7 +188,6 @@ impl Stepped {
         }
     }
 
-    /// Gives a frame to the session.
     fn give(&mut self, frame: Frame) {
         self.sequence += 1;
         let request = v1::ReconcileRequest {
@@ -202,7 +200,7 @@ impl Stepped {
         self.note(begun);
     }
 
-    /// Lets the session decide all that there is to decide.
+    /// Lets the session make all its decisions.
     fn settle(&mut self) {
         loop {
             let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! A session of a cluster in which all succeeds at once, and which loses pods when it is told to.
+//! A session of a cluster in which all writes succeed at once, and which loses pods on request.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,30 +20,29 @@ use crate::{
     pace::Due,
 };
 
-/// How many frames wait to be written: so many that who sends them never waits for who would read the answers.
+/// The capacity of the queue of frames, so large that a sender never blocks while nobody reads the answers.
 const FRAMES: usize = 1_024;
-/// How often a session says that it lives.
+/// The interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(5);
-/// The version of the first change: above that of the lists.
+/// The version of the first change, above the versions of the lists.
 const VERSION: u64 = 1_000;
 
 /// Why a session could not be opened, or ended.
 pub(crate) type Ended = Box<dyn Error + Send + Sync>;
 
-/// An open session.
 pub(crate) struct Client {
     shape: Shape,
     frames: mpsc::Sender<v1::ReconcileRequest>,
     answers: Streaming<v1::ReconcileResponse>,
     sequence: u64,
     version: u64,
-    /// How many pods were created.
+    /// The number of created pods.
     created: usize,
     /// The pods of the ReplicaSets that have lost some.
     touched: HashMap<usize, Touched>,
 }
 
-/// The pods of a ReplicaSet, and since when no batch has answered a loss.
+/// The pods of a ReplicaSet, and the times of the losses without an answer.
 struct Touched {
     pods: VecDeque<(String, String)>,
     told: VecDeque<Instant>,
@@ -52,7 +51,6 @@ struct Touched {
 // === impl Client ===
 
 impl Client {
-    /// Opens a session of a cluster of this name.
     pub(crate) async fn open(address: &str, cluster: &str, shape: Shape) -> Result<Self, Ended> {
         let endpoint = Channel::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
         let mut service = DecisionServiceClient::new(endpoint.connect().await?);
@@ -88,13 +86,12 @@ impl Client {
         Err(format!("{first:?} came instead of a Welcome").into())
     }
 
-    /// Sends both lists, and returns when the decision that they lead to is here and done.
+    /// Sends both lists, and returns the time of the first decision after its execution.
     pub(crate) async fn list(&mut self) -> Result<Instant, Ended> {
         self.send_list(self.shape.frames()).await?;
         self.first_decision().await
     }
 
-    /// Sends the frames of both lists.
     pub(crate) async fn send_list(
         &mut self,
         frames: impl Iterator<Item = Frame>,
@@ -105,7 +102,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns when the first decision came, which is done.
+    /// Executes the first decision, and returns the time at which it arrived.
     pub(crate) async fn first_decision(&mut self) -> Result<Instant, Ended> {
         let mut waits = Waits::default();
         loop {
@@ -119,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Loses a pod each time one is due, and returns how long each waited for its replacement once no more are due and all are replaced.
+    /// Loses a pod each time one is due. Returns the waits for the replacements after the end of `due` and the last replacement.
     pub(crate) async fn lose(&mut self, mut due: mpsc::Receiver<Due>) -> Result<Waits, Ended> {
         let mut waits = Waits::default();
         let (mut lost, mut is_open) = (0, true);
@@ -170,7 +167,6 @@ impl Client {
         self.send(Frame::Events(v1::Events { events })).await
     }
 
-    /// Does what a batch asks for.
     async fn follow(&mut self, batch: v1::Batch, waits: &mut Waits) -> Result<(), Ended> {
         let owner = batch.replica_set.ok_or("a batch names no ReplicaSet")?.name;
         let set = objects::number_of(&owner);
@@ -239,7 +235,7 @@ impl Client {
         if self.frames.send(request).await.is_ok() {
             return Ok(());
         }
-        // Only the answers say why nothing more is read.
+        // Only the answers tell why nothing more is read.
         while self.answers.message().await?.is_some() {}
         Err("the session ended".into())
     }
@@ -255,7 +251,7 @@ impl Client {
     }
 }
 
-/// Sends heartbeats, as an agent does that has nothing else to say, for as long as the session is open.
+/// Sends heartbeats while the session is open, as an idle agent does.
 async fn beat(frames: mpsc::WeakSender<v1::ReconcileRequest>) {
     loop {
         time::sleep(BEAT).await;
@@ -276,7 +272,7 @@ async fn beat(frames: mpsc::WeakSender<v1::ReconcileRequest>) {
 
 impl Touched {
     fn of(shape: Shape, set: usize) -> Self {
-        // That of the first ReplicaSet which is missing was never there.
+        // The missing pod of the first ReplicaSet never existed.
         let first = usize::from(set == 0);
         let pods = (first..shape.pods).map(|at| shape.pod(set, at));
         Self {

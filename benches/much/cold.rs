@@ -1,4 +1,4 @@
-//! From nothing to the first decision: of a server to which a list comes, and of an agent in front of an API server.
+//! From the start to the first decision: of a server that receives a list, and of an agent in front of an API server.
 
 use std::{
     fs,
@@ -40,7 +40,7 @@ pub(crate) async fn run() {
     agent(shape).await;
 }
 
-/// The list is made before it is sent, so that the server waits for nothing but its encoding.
+/// The list is made before it is sent, so the server waits only for the encoding of the list.
 async fn server(shape: Shape) {
     let frames: Vec<_> = shape.frames().collect();
     let server = Server::start(&[]);
@@ -62,7 +62,7 @@ async fn server(shape: Shape) {
     ]);
 }
 
-/// The agent lists in pages of 500 pods, each of the size that the API server tells.
+/// The agent lists in pages of 500 pods. The API server determines the size of a pod.
 async fn agent(shape: Shape) {
     let mut api = ApiServer::start(shape).await;
     let server = Server::start(&[]);
@@ -73,7 +73,8 @@ async fn agent(shape: Shape) {
     command
         .args(["--server", &format!("http://{}", server.address)])
         .args(["--leader-elect=false", "--admin=off"])
-        // It begins at once: this API server has no built-in controller to wait for, nor ReplicaSets that can be made.
+        // The agent starts at once, because this API server has no built-in controller to wait for, and cannot create
+        // ReplicaSets.
         .args(["--built-in-controller=ignore", "--kubeconfig"])
         .arg(&kubeconfig);
     let start = Instant::now();

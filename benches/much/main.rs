@@ -1,8 +1,8 @@
-//! Much of everything on one server: pods, clusters, events, time. The tables are in docs/performance.md.
+//! Load tests of one server: pods, clusters, events, time. The tables are in docs/performance.md.
 //!
-//! Server and agent are processes of their own, as they are shipped; this process is their clusters. Words after `--` name the parts to
-//! run: cold, million, agents, steady, breaking. The environment says how much: `DECREE_MUCH_PART=100` makes a hundredth of each size,
-//! `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
+//! Server and agent are separate processes, as shipped; this process is their clusters. Words after `--` name the parts to run:
+//! cold, million, agents, steady, breaking. The environment sets the sizes: `DECREE_MUCH_PART=100` makes a hundredth of each
+//! size, and `DECREE_MUCH_MINUTES`, `DECREE_MUCH_RATE` and `DECREE_MUCH_AGENTS` set one figure each.
 
 mod agents;
 mod api_server;

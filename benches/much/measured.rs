@@ -1,4 +1,4 @@
-//! What a process takes, as the system counts it, and how long events wait.
+//! The resources of a process, as the system counts them, and the waits of events.
 
 use std::{
     fs,
@@ -10,28 +10,28 @@ use tests::table::quantile;
 /// The ticks a second in which Linux counts processor time.
 const TICKS: f64 = 100.0;
 
-/// A process.
+/// A process, by its id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured(pub(crate) u32);
 
-/// How long events waited, in milliseconds.
+/// The waits of events, in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits(Vec<f64>);
 
 // === impl Measured ===
 
 impl Measured {
-    /// Returns the memory that it has, in MB.
+    /// The resident memory, in MB.
     pub(crate) fn memory(self) -> f64 {
         self.status("VmRSS:")
     }
 
-    /// Returns the most memory that it has had, in MB.
+    /// The peak of the resident memory, in MB.
     pub(crate) fn peak(self) -> f64 {
         self.status("VmHWM:")
     }
 
-    /// Returns how many seconds it has been on a processor.
+    /// The processor time, in seconds.
     pub(crate) fn processor(self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
         let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
@@ -54,44 +54,41 @@ impl Measured {
 // === impl Waits ===
 
 impl Waits {
-    /// Notes that something which was due then is done now.
+    /// Notes that something due at `due` is done now.
     pub(crate) fn note(&mut self, due: Instant) {
         self.0.push(due.elapsed().as_secs_f64() * 1e3);
     }
 
-    /// Takes in what others noted.
     pub(crate) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// Returns how many there are.
     pub(crate) const fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns them in parts of so many, in the order in which they were noted.
+    /// Splits the waits into parts of `length`, in the order of their notes.
     pub(crate) fn parts(&self, length: usize) -> impl Iterator<Item = Self> {
         self.0.chunks(length).map(|part| Self(part.to_vec()))
     }
 
-    /// Returns quantiles as the cells of a table.
+    /// The quantiles as the cells of a table.
     pub(crate) fn cells<const N: usize>(mut self, shares: [f64; N]) -> [String; N] {
         self.0.sort_by(f64::total_cmp);
         shares.map(|share| format!("{:.1} ms", quantile(&self.0, share)))
     }
 }
 
-/// Returns seconds as a cell of a table.
+/// Formats seconds as a cell of a table.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-/// Returns megabytes as a cell of a table.
+/// Formats megabytes as a cell of a table.
 pub(crate) fn megabytes(memory: f64) -> String {
     format!("{memory:.0} MB")
 }
 
-/// Returns a row whose cells are these.
 pub(crate) fn print(cells: &[&str]) {
     let cells: Vec<_> = cells.iter().map(|&cell| cell.to_owned()).collect();
     tests::table::row(&cells);

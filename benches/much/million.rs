@@ -12,7 +12,7 @@ use crate::{
     sizes::{number, shape},
 };
 
-/// What one session of so many pods needs that the defaults refuse.
+/// The limits that one session of a million pods needs, above the defaults.
 const ROOM: [&str; 3] = [
     "--objects-max=2000000",
     "--session-memory-max=4294967296",
@@ -29,7 +29,6 @@ const COLUMNS: [&str; 8] = [
     "events/s",
 ];
 
-/// Prints the table.
 pub(crate) async fn run() {
     let shape = shape(20_000, 50);
     head("A million pods on one server", &COLUMNS);

@@ -1,14 +1,14 @@
-//! ReplicaSets of typical pods at rest, of which the first lacks one: so its list is followed by one decision.
+//! ReplicaSets of typical pods at rest, of which the first lacks one pod, so one decision follows its list.
 
 use decree::v1::{self, reconcile_request::Frame};
 use tests::objects;
 
-/// How many objects a frame of a list has.
+/// The number of objects in a frame of a list.
 const PAGE: usize = 500;
-/// How many nodes the pods are spread over.
+/// The number of nodes of the pods.
 const NODES: usize = 1_000;
 
-/// So many ReplicaSets of so many pods each.
+/// The number of ReplicaSets, and of pods of each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) replica_sets: usize,
@@ -18,12 +18,12 @@ pub(crate) struct Shape {
 // === impl Shape ===
 
 impl Shape {
-    /// Returns how many pods there are: one less than is wanted.
+    /// The number of pods: one fewer than desired.
     pub(crate) const fn total(self) -> usize {
         self.replica_sets * self.pods - 1
     }
 
-    /// Returns a ReplicaSet that has the status of one at rest.
+    /// A ReplicaSet with a status at rest.
     pub(crate) fn replica_set(self, number: usize) -> v1::ReplicaSet {
         let wanted = i32::try_from(self.pods).expect("ReplicaSets are small");
         let mut set = objects::replica_set(&name_of(number))
@@ -40,7 +40,7 @@ impl Shape {
         set
     }
 
-    /// Returns a pod of a ReplicaSet, ready: two labels, a node, an owner.
+    /// A pod of a ReplicaSet, ready: two labels, a node, an owner.
     pub(crate) fn pod(self, set: usize, at: usize) -> v1::Pod {
         let number = set * self.pods + at;
         let pod = format!(
@@ -51,7 +51,7 @@ impl Shape {
         named_pod(&pod, set, number, 50)
     }
 
-    /// Returns the frames of both lists, from the first begin to the last end.
+    /// The frames of both lists, from the first begin to the last end.
     pub(crate) fn frames(self) -> impl Iterator<Item = Frame> {
         let begin = |kind: v1::Kind| Frame::SnapshotBegin(v1::SnapshotBegin { kind: kind.into() });
         let end = |kind: v1::Kind, count: usize| {
@@ -67,7 +67,7 @@ impl Shape {
                 pods: Vec::new(),
             })
         });
-        // The first pod of the first ReplicaSet is the one that is missing.
+        // The first pod of the first ReplicaSet is missing.
         let pods = pages(self.total()).map(move |page| {
             let pods = page.map(|at| self.pod((at + 1) / self.pods, (at + 1) % self.pods));
             Frame::SnapshotObjects(v1::SnapshotObjects {
@@ -86,7 +86,7 @@ impl Shape {
     }
 }
 
-/// Returns a pod of a name that was decided.
+/// A pod with a name from a decision.
 pub(crate) fn named_pod(name: &str, set: usize, number: usize, version: u64) -> v1::Pod {
     let owner = name_of(set);
     let mut pod = objects::pod(name, &owner).version(version).build();
@@ -100,13 +100,12 @@ pub(crate) fn named_pod(name: &str, set: usize, number: usize, version: u64) -> 
     pod
 }
 
-/// Returns the number of the ReplicaSet of this name.
+/// The number of the ReplicaSet of this name.
 pub(crate) fn number_of(name: &str) -> usize {
     let number = name.strip_prefix("web-").and_then(|it| it.parse().ok());
     number.expect("it was named here")
 }
 
-/// Returns the name of a ReplicaSet.
 pub(crate) fn name_of(number: usize) -> String {
     format!("web-{number}")
 }
@@ -115,7 +114,7 @@ fn uid(kind: usize, number: usize) -> String {
     format!("0b5ae02a-3fd9-4d6e-b7d{kind}-{number:012x}")
 }
 
-/// Cuts so many objects into pages.
+/// Cuts `count` objects into pages.
 fn pages(count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..count)
         .step_by(PAGE)

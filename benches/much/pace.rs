@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use tokio::{sync::mpsc, time};
 
-/// How often the clock is looked at.
+/// The interval of looks at the clock.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The number of an event among those of its taker, and when it is due.
+/// The number of an event among the events of its taker, and its due time.
 pub(crate) type Due = (usize, Instant);
 
-/// Tells the takers in turn that an event is due, with the time at which it was: what is late counts as late.
+/// Tells the takers in turn that an event is due, with its due time, so a late event counts as late.
 pub(crate) async fn pace(rate: usize, length: Duration, takers: Vec<mpsc::Sender<Due>>) {
     let start = Instant::now();
     let total = (rate as f64 * length.as_secs_f64()) as usize;
@@ -24,7 +24,7 @@ pub(crate) async fn pace(rate: usize, length: Duration, takers: Vec<mpsc::Sender
                 break;
             }
             let taker = &takers[told % takers.len()];
-            // One that has ended says why itself.
+            // A taker that has ended says why itself.
             if taker.send((told / takers.len(), due)).await.is_err() {
                 return;
             }
@@ -33,7 +33,7 @@ pub(crate) async fn pace(rate: usize, length: Duration, takers: Vec<mpsc::Sender
     }
 }
 
-/// Returns both ends of a queue of events that are due.
+/// Both ends of a queue of events that are due.
 pub(crate) fn queue() -> (mpsc::Sender<Due>, mpsc::Receiver<Due>) {
     mpsc::channel(1_024)
 }

@@ -1,4 +1,4 @@
-//! The server as a process of its own.
+//! The server as a separate process.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use tests::{
 
 use crate::measured::Measured;
 
-/// A server; it is killed when this is dropped.
+/// A server process, killed on drop.
 pub(crate) struct Server {
     running: Running,
-    /// Where sessions are opened.
+    /// The address for sessions.
     pub(crate) address: String,
 }
 
@@ -34,12 +34,11 @@ impl Server {
         Self { running, address }
     }
 
-    /// Returns the process.
     pub(crate) fn measured(&self) -> Measured {
         Measured(self.running.id())
     }
 
-    /// Ends the server without asking it, and waits until it is gone. Returns where it was.
+    /// Kills the server without a drain, and waits for its end. Returns its address.
     pub(crate) fn kill(self) -> String {
         self.running.kill();
         self.address

@@ -1,10 +1,10 @@
-//! How much of everything there is, from the environment.
+//! The sizes of the load, from the environment.
 
 use std::{env, str::FromStr};
 
 use crate::objects::Shape;
 
-/// Returns a shape of so many ReplicaSets of so many pods each, or the part of it that is asked for.
+/// The shape of `replica_sets` ReplicaSets with `pods` pods each, or the part of it in `DECREE_MUCH_PART`.
 pub(crate) fn shape(replica_sets: usize, pods: usize) -> Shape {
     Shape {
         replica_sets: share(replica_sets),
@@ -12,12 +12,12 @@ pub(crate) fn shape(replica_sets: usize, pods: usize) -> Shape {
     }
 }
 
-/// Returns this number, or the part of it that `DECREE_MUCH_PART` asks for; 1 at least.
+/// The part of this number in `DECREE_MUCH_PART`, at least 1.
 pub(crate) fn share(whole: usize) -> usize {
     (whole / number("DECREE_MUCH_PART", 1)).max(1)
 }
 
-/// Returns the number that a variable has, or the default.
+/// The number in a variable, or the default.
 pub(crate) fn number<T: FromStr>(variable: &str, default: T) -> T {
     let Ok(text) = env::var(variable) else {
         return default;

@@ -1,4 +1,4 @@
-//! Thousands of events a second for minutes: what a server holds must not grow.
+//! Thousands of events a second for minutes: the memory of a server must not grow.
 
 use std::time::{Duration, Instant};
 
@@ -21,13 +21,12 @@ const COLUMNS: [&str; 5] = [
     "p99 of an event",
 ];
 
-/// What the server had at the end of a minute.
+/// The state of the server at the end of a minute.
 struct Sample {
     memory: f64,
     processor: f64,
 }
 
-/// Prints the table.
 pub(crate) async fn run() {
     let shape = shape(10_000, 15);
     let rate: usize = number("DECREE_MUCH_RATE", 5_000);
@@ -49,7 +48,7 @@ pub(crate) async fn run() {
     let measured = server.measured();
     let mut before = measured.processor();
     let mut samples = Vec::new();
-    // The last minute may be a part of one.
+    // The last minute may be shorter.
     while start.elapsed() < length {
         let left = length.saturating_sub(start.elapsed());
         time::sleep(left.min(Duration::from_secs(60))).await;
@@ -76,7 +75,7 @@ pub(crate) async fn run() {
     print(&["slope from minute 2 on", &slope, "", "", ""]);
 }
 
-/// Returns by how many megabytes a minute the memory grows from the second minute on, by the least squares; 0 of too few minutes.
+/// The growth of the memory in megabytes a minute from the second minute on, by least squares; 0 for too few minutes.
 fn slope(samples: &[Sample]) -> f64 {
     let points = samples.iter().enumerate().skip(1);
     let points: Vec<_> = points.map(|(at, it)| (at as f64, it.memory)).collect();
