@@ -1,4 +1,4 @@
-//! Who may do what: every method is checked, nobody sees what is not theirs, and a cluster belongs to its owner.
+//! Permissions: the server checks every method, nobody sees the clusters of others, and a cluster belongs to its owner.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
@@ -22,10 +22,10 @@ use crate::{
     running::{Running, soon, unhurried},
 };
 
-/// Who may do what in these tests.
+/// The permissions in these tests.
 const POLICY: &str = include_str!("policy.toml");
 
-/// A server with a policy, and an issuer whose tokens it takes.
+/// A server with a policy, and an issuer whose tokens it accepts.
 pub(crate) struct Guarded {
     pub(crate) server: Running,
     pub(crate) issuer: Issuer,
@@ -42,7 +42,7 @@ impl Guarded {
         Self::start_of(unhurried(), change).await
     }
 
-    /// Starts one of this config, but for who may do what.
+    /// Starts a server with this config and changed access settings.
     pub(crate) async fn start_of(config: Config, change: impl FnOnce(&mut AccessArgs)) -> Self {
         let folder = TempDir::new().expect("a folder");
         let issuer = Issuer::new(folder.path());
@@ -89,7 +89,7 @@ impl Guarded {
     }
 }
 
-/// Returns the path of each method that a server of ours describes.
+/// The path of each method that a server of this project describes.
 fn described() -> BTreeSet<String> {
     let sets = [
         decree::FILE_DESCRIPTOR_SET,
@@ -122,7 +122,7 @@ fn every_method_that_is_served_says_what_it_needs() {
 #[tokio::test]
 async fn peer_without_a_credential_reaches_no_method_but_health() {
     let guarded = Guarded::start().await;
-    // A watch of health never ends.
+    // A health watch never ends.
     let ending = |(path, _): &&(&str, Need)| !path.ends_with("Health/Watch");
     for (path, need) in NEEDS.iter().filter(ending) {
         let answer = Call::new(path, crate::raw::message(0, None, &[]))
@@ -271,7 +271,7 @@ async fn viewer_sees_its_clusters_and_calls_nothing_else() {
         agent
             .snapshot(vec![replica_set("web").build()], vec![])
             .await;
-        // A session whose agent is dropped ends: it stays for as long as the test.
+        // A session ends when its agent is dropped, so this session stays for the whole test.
         std::mem::forget(agent);
     }
     let viewer = guarded.issuer.token("viewer-a");

@@ -1,4 +1,4 @@
-//! An agent by hand: it sends what it is told and reads frame by frame.
+//! A manual agent: it sends the given frames and reads frame by frame.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,14 @@ use tonic::{Request, Status, Streaming, transport::Channel};
 
 use crate::running::{Running, soon};
 
-/// One open stream.
 pub(crate) struct Agent {
     frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
     answers: Streaming<v1::ReconcileResponse>,
     sequence: u64,
-    /// What the last rejection says of further objects of its frame.
+    /// The rejections of further objects in the last rejection frame.
     rejections: VecDeque<v1::Rejection>,
 }
 
-/// Returns a request with a token, or without.
 pub(crate) fn bearing<T>(message: T, token: Option<&str>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(token) = token {
@@ -31,7 +29,7 @@ pub(crate) fn bearing<T>(message: T, token: Option<&str>) -> Request<T> {
     request
 }
 
-/// Returns a hello of a cluster that nobody else has.
+/// A hello of a cluster that no other test has.
 pub(crate) fn hello(cluster: &str) -> v1::Hello {
     v1::Hello {
         protocol_min: 1,
@@ -45,23 +43,23 @@ pub(crate) fn hello(cluster: &str) -> v1::Hello {
 // === impl Agent ===
 
 impl Agent {
-    /// Opens a stream and says nothing yet.
+    /// Opens a stream and sends nothing yet.
     pub(crate) async fn connect(server: &Running) -> Self {
         Self::connect_by(server.decisions().await).await
     }
 
-    /// Opens a stream on a connection and says nothing yet.
+    /// Opens a stream on a connection and sends nothing yet.
     pub(crate) async fn connect_by(client: DecisionServiceClient<Channel>) -> Self {
         let opened = Self::stream(client, None).await;
         opened.expect("the stream opens")
     }
 
-    /// Opens a stream with a token, or without, and says nothing yet.
+    /// Opens a stream with an optional token, and sends nothing yet.
     pub(crate) async fn connect_as(server: &Running, token: Option<&str>) -> Result<Self, Status> {
         Self::stream(server.decisions().await, token).await
     }
 
-    /// Opens a stream on a connection, with a token or without, and says nothing yet.
+    /// Opens a stream on a connection, with an optional token, and sends nothing yet.
     pub(crate) async fn stream(
         mut client: DecisionServiceClient<Channel>,
         token: Option<&str>,
@@ -96,17 +94,16 @@ impl Agent {
         Self::open_with(server, hello(cluster)).await
     }
 
-    /// Opens a session.
     pub(crate) async fn open_with(server: &Running, hello: v1::Hello) -> (Self, v1::Welcome) {
         Self::connect(server).await.greet(hello).await
     }
 
-    /// Says hello and waits for no answer.
+    /// Sends a Hello and waits for no answer.
     pub(crate) async fn say_hello(&mut self, cluster: &str) {
         self.send(Frame::Hello(hello(cluster))).await;
     }
 
-    /// Says hello.
+    /// Sends a Hello, and waits for the Welcome.
     pub(crate) async fn greet(self, hello: v1::Hello) -> (Self, v1::Welcome) {
         let mut agent = self;
         agent.send(Frame::Hello(hello)).await;
@@ -116,7 +113,7 @@ impl Agent {
         (agent, welcome)
     }
 
-    /// Opens a session for a cluster and shows it all there is.
+    /// Opens a session for a cluster and sends both lists.
     pub(crate) async fn open_on(
         server: &Running,
         cluster: &str,
@@ -128,13 +125,12 @@ impl Agent {
         agent
     }
 
-    /// Sends a frame with the next number.
     pub(crate) async fn send(&mut self, frame: Frame) {
         self.sequence += 1;
         self.send_as(self.sequence, Some(frame)).await;
     }
 
-    /// Sends a frame with a number of one's own; a stream that has ended takes it as well.
+    /// Sends a frame with a given number. No error if the stream has ended.
     pub(crate) async fn send_as(&self, sequence: u64, frame: Option<Frame>) {
         let frames = self
             .frames
@@ -196,7 +192,6 @@ impl Agent {
         .await;
     }
 
-    /// Sends one event.
     pub(crate) async fn event(&mut self, event: v1::event::Event) {
         let event = v1::Event {
             event: Some(event),
@@ -208,7 +203,7 @@ impl Agent {
         .await;
     }
 
-    /// Reports that every operation of a batch that creates pods is done.
+    /// Reports success for every operation of a batch that creates pods.
     pub(crate) async fn created(&mut self, batch: &v1::Batch, pods: Vec<v1::Pod>) {
         let outcomes = pods
             .into_iter()
@@ -235,7 +230,7 @@ impl Agent {
         self.frames = None;
     }
 
-    /// Returns the next frame that is no heartbeat.
+    /// The next frame that is not a heartbeat.
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
             let frame = self.next_or_heartbeat().await;
@@ -245,7 +240,7 @@ impl Agent {
         }
     }
 
-    /// Returns the next frame.
+    /// The next frame.
     pub(crate) async fn next_or_heartbeat(&mut self) -> Answer {
         let answer = soon(self.answers.message())
             .await
@@ -253,14 +248,14 @@ impl Agent {
         answer.expect("the stream is open").frame.expect("a frame")
     }
 
-    /// Returns the next frame, or how the session ended.
+    /// The next frame, or the end of the session.
     pub(crate) async fn next_message(&mut self) -> Result<Option<Answer>, Status> {
         Ok(soon(self.answers.message())
             .await?
             .and_then(|answer| answer.frame))
     }
 
-    /// Returns the next batches, which must be the next that is said.
+    /// The next batches, which must be the next frame.
     pub(crate) async fn batches(&mut self) -> Vec<v1::Batch> {
         match self.next().await {
             Answer::Batches(batches) => batches.batches,
@@ -268,14 +263,14 @@ impl Agent {
         }
     }
 
-    /// Returns the next batch, which must be the only one in its frame.
+    /// The next batch, which must be the only one in its frame.
     pub(crate) async fn batch(&mut self) -> v1::Batch {
         let mut batches = self.batches().await;
         assert_eq!(batches.len(), 1, "{batches:?}");
         batches.remove(0)
     }
 
-    /// Returns the rejection of the next object, which must be the next that is said.
+    /// The rejection of the next object, which must be the next frame.
     pub(crate) async fn rejection(&mut self) -> v1::Rejection {
         if let Some(rejection) = self.rejections.pop_front() {
             return rejection;
@@ -289,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// Reads on until the session ends, and returns how.
+    /// Reads until the end of the session, and returns it.
     pub(crate) async fn end(&mut self) -> Result<(), Status> {
         loop {
             match soon(self.answers.message()).await {
@@ -300,7 +295,7 @@ impl Agent {
         }
     }
 
-    /// Reads on until the session is refused, and returns the refusal.
+    /// Reads until the server refuses the session, and returns the refusal.
     pub(crate) async fn refusal(&mut self) -> Status {
         self.end().await.expect_err("the session is refused")
     }
@@ -310,7 +305,7 @@ impl Agent {
         self.prove_alive_by("proof-of-life").await;
     }
 
-    /// Proves it with a ReplicaSet of this name, which is new.
+    /// Proves it with a new ReplicaSet of this name.
     pub(crate) async fn prove_alive_by(&mut self, name: &str) {
         let set = tests::objects::replica_set(name).replicas(1).build();
         self.event(v1::event::Event::ReplicaSetApplied(set)).await;

@@ -1,4 +1,4 @@
-//! What is wrong with one object: the object is refused or quarantined by the path of its field, and its session goes on.
+//! Faults of one object: the server rejects or quarantines the object by the path of its field, and its session continues.
 
 use decree::v1::{self, event, reconcile_request::Frame, reconcile_response::Frame as Answer};
 use prost_types::Timestamp;
@@ -9,7 +9,7 @@ use tests::{
 
 use crate::{agent::Agent, running::Running};
 
-/// Opens a session on an empty cluster.
+/// Opens a session of an empty cluster.
 async fn session(server: &Running) -> Agent {
     Agent::open_on(server, "c1", vec![], vec![]).await
 }

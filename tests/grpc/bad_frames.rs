@@ -1,4 +1,4 @@
-//! What is wrong with a frame itself: its session ends, and says which field it was.
+//! Faults of a frame: its session ends, and the status names the field.
 
 use decree::v1::{self, event, reconcile_request::Frame};
 use tonic::Code;
@@ -9,7 +9,7 @@ use crate::{
     running::Running,
 };
 
-/// A frame, and which of its fields is named with which reason.
+/// A frame, its named field, and the reason.
 type Row = (Option<Frame>, &'static str, &'static str);
 
 fn event(event: Option<event::Event>) -> Option<Frame> {
@@ -28,7 +28,7 @@ fn deletion(kind: i32) -> Option<Frame> {
     })))
 }
 
-/// Returns the rows, each about a frame in a session in which a list of pods is open.
+/// The rows, each with a frame in a session with an open list of pods.
 fn rows() -> [Row; 11] {
     let kind = v1::Kind::Pod.into();
     let bookmark = event::Event::Bookmark(v1::Bookmark {

@@ -1,4 +1,4 @@
-//! What is wrong below the fields: methods, content types, framing, sizes.
+//! Faults below the fields: methods, content types, framing, sizes.
 
 use decree::v1;
 use http::Method;
@@ -13,7 +13,7 @@ use crate::{
 
 const DECIDE: &str = "/decree.v1.DecisionService/Decide";
 
-/// A `Decide` that is answered.
+/// A valid `Decide`.
 fn good() -> Vec<u8> {
     let replica_set = Some(tests::objects::replica_set("web").build());
     v1::DecideRequest {

@@ -1,4 +1,4 @@
-//! The rules of the conformance kit, against the server in this process: what docs/protocol.md demands of every server.
+//! The rules of the conformance kit, against the server in this process: the requirements of docs/protocol.md for every server.
 
 use std::{convert::Infallible, path::Path, time::Duration};
 
@@ -10,10 +10,10 @@ use tonic::transport::Endpoint;
 
 use crate::running::{Running, unhurried};
 
-/// How soon to look again whether the kit wants the server stopped.
+/// The interval of checks whether the kit wants the server stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Stops the server once there is such a file.
+/// Stops the server once the file exists.
 async fn stop_once_there_is(file: &Path, server: &Running) -> Infallible {
     let mut looks = interval(LOOK_EVERY);
     while !file.exists() {
@@ -25,14 +25,14 @@ async fn stop_once_there_is(file: &Path, server: &Running) -> Infallible {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_server_keeps_each_rule() {
-    // The rules about silence take as long as the server waits; an agent that is slow because the machine is has time enough.
+    // The rules about silence take as long as the server waits, which is long enough for an agent on a slow machine.
     let mut config = Config {
         heartbeat_interval: Duration::from_secs(2),
         hello_deadline: Duration::from_secs(3),
         drain_deadline: Duration::from_secs(5),
         ..unhurried()
     };
-    // As many as the kit asks for where there is no such limit.
+    // The kit asks for this many if there is no such limit.
     config.limits.operations_in_flight_max = 3_000;
     let mut server = Running::start_with(config).await;
     let folder = TempDir::new().expect("a folder");

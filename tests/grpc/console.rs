@@ -1,4 +1,4 @@
-//! The console over HTTP: who gets what of it, and that it takes nothing from the rest of the admin port.
+//! The console over HTTP: its permissions, and its limits towards the rest of the admin port.
 
 use decree::v1;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ async fn request(server: &Running, line: &str, headers: &str) -> Answer {
     }
 }
 
-/// Returns whether nothing of the labels of a ReplicaSet's template is shown.
+/// Whether the output has no labels of a ReplicaSet's template.
 fn shows_no_labels(summary: &Value) -> bool {
     let labels = summary["templateLabels"].as_object();
     labels.is_none_or(serde_json::Map::is_empty)
@@ -71,7 +71,7 @@ fn bearer(token: &str) -> String {
 }
 
 impl Answer {
-    /// Returns the data of the next event of this name; `None` at the end of the stream.
+    /// The data of the next event of this name; `None` at the end of the stream.
     async fn event(&mut self, name: &str) -> Option<Value> {
         let wanted = format!("event: {name}\n");
         let mut line = String::new();
@@ -88,7 +88,7 @@ impl Answer {
         }
     }
 
-    /// Returns the names of the ReplicaSets of the first rows.
+    /// The names of the ReplicaSets of the first rows.
     async fn first_rows(&mut self) -> Vec<String> {
         let rows = self.event("rows").await.expect("there are rows");
         let names = rows.as_array().expect("a list").iter().map(|row| {
@@ -103,7 +103,7 @@ impl Answer {
         names.collect()
     }
 
-    /// Returns a body of known length.
+    /// A body of known length.
     async fn text(mut self) -> String {
         let length = self.head.to_ascii_lowercase();
         let length = length.split("content-length: ").nth(1).expect("a length");
@@ -335,7 +335,7 @@ async fn streams_give_way_to_newer_ones_and_never_keep_metrics_out() {
         assert_eq!(server.admin("/metrics").await.0, 200);
         assert_eq!(server.admin("/readyz").await.0, 200);
     }
-    // Those that were scraped did not displace the streams.
+    // The scrapes did not displace the streams.
     for stream in &mut streams[1..] {
         stream.event("board").await.expect("it goes on");
     }

@@ -279,7 +279,7 @@ async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
         ..hello(uid)
     };
     let mut agents = Vec::new();
-    // Two have one name, and a third one the uid of the first as its name.
+    // Two have one name, and the name of a third is the uid of the first.
     for hello in [
         called("c1", "north"),
         called("c2", "north"),

@@ -1,4 +1,4 @@
-//! SIGTERM: everyone is told, what is in flight may finish, and what is left is cut off.
+//! SIGTERM: all peers are told, work in flight may finish, and the rest is cut off.
 
 use decree::v1::{self, reconcile_response::Frame as Answer};
 use tests::objects::{pod, replica_set};

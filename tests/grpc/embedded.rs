@@ -1,4 +1,4 @@
-//! What is told of an embedded cluster with its nodes and kubelets, while an agent acts on it.
+//! The inspection of an embedded cluster with its nodes and kubelets, while an agent acts on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use transport::Connector;
 
 use crate::running::{Running, soon};
 
-/// An embedded cluster, the agent that acts on it, and the server that decides.
+/// An embedded cluster, its agent, and the server.
 struct World {
     server: Running,
     cluster: FakeCluster,
@@ -27,10 +27,10 @@ struct World {
 // === impl World ===
 
 impl World {
-    /// Starts all with ReplicaSets of so many pods, and waits until they have converged.
+    /// Starts everything with ReplicaSets of these sizes, and waits until they have converged.
     async fn start(sets: &[(&str, i32)]) -> Self {
         let config = ClusterConfig {
-            // What follows a loss is noticed at once, and nothing follows that.
+            // The effects of a loss are noticed at once, and the loss has no further effects.
             node_loss: NodeLoss {
                 unknown_after: Duration::from_millis(20),
                 evict_after: Duration::MAX,
@@ -62,7 +62,7 @@ impl World {
         world
     }
 
-    /// Waits until the server tells this of the ReplicaSets, and returns them by name.
+    /// Waits until `is_it` holds for the server's ReplicaSets, and returns them by name.
     async fn until(
         &self,
         is_it: impl AsyncFn(&BTreeMap<String, v1::ReplicaSetSummary>) -> bool,
@@ -129,7 +129,7 @@ async fn lost_node_is_the_cause_of_the_replica_sets_with_pods_on_it() {
         .await;
 }
 
-/// Returns the whole answer to a question about a change.
+/// The whole answer to a question about a change.
 async fn simulate(world: &World, change: Change) -> v1::SimulateClusterResponse {
     let request = v1::SimulateClusterRequest {
         change: Some(change),
@@ -142,7 +142,7 @@ async fn simulate(world: &World, change: Change) -> v1::SimulateClusterResponse 
     answer
 }
 
-/// Returns the names of the pods by ReplicaSet, those that are asked to go left out.
+/// The names of the pods by ReplicaSet, without pods in deletion.
 fn pods(world: &World, is_it: impl Fn(&Value) -> bool) -> BTreeMap<String, BTreeSet<String>> {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     world.cluster.with(|cluster| {

@@ -1,4 +1,4 @@
-//! Certificates, users of a Unix socket and tokens as identities: what each may do under one policy.
+//! Certificates, users of a Unix socket and tokens as identities: their permissions under one policy.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -30,7 +30,7 @@ role = "agent"
 clusters = ["b"]
 "#;
 
-/// A server with certificates and a policy, and who issues them.
+/// A server with certificates and a policy, and their issuer.
 struct Stand {
     server: Running,
     authority: Authority,
@@ -84,7 +84,7 @@ impl Stand {
         connect(connector.expect("the files are right")).await
     }
 
-    /// Says Hello for a cluster with a certificate of these names.
+    /// Sends a Hello for a cluster with a certificate of these names.
     async fn open(&self, uris: &[&str], names: &[&str], cluster: &str) -> Result<Agent, Status> {
         open(self.channel(uris, names).await, None, cluster).await
     }

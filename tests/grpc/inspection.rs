@@ -1,4 +1,4 @@
-//! What the server shows: ReplicaSets page by page, one in detail, and the sessions.
+//! The inspection of a server: ReplicaSets in pages, one in detail, and the sessions.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 
 type Client = v1::inspection_service_client::InspectionServiceClient<tonic::transport::Channel>;
 
-/// Returns `cluster/namespace/name` of everything that a request lists, page by page.
+/// `cluster/namespace/name` of all pages of a list.
 async fn list(client: &mut Client, mut request: v1::ListReplicaSetsRequest) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     loop {
@@ -51,7 +51,7 @@ fn about_web() -> v1::GetReplicaSetRequest {
     }
 }
 
-/// Opens sessions of two clusters, one of them in two shards, whose ReplicaSets want nothing.
+/// Opens sessions of two clusters, one of them in two shards, whose ReplicaSets need no action.
 async fn three_sessions(server: &Running) -> [Agent; 3] {
     let sets = |names: &[(&str, &str)]| {
         let build =
@@ -70,7 +70,7 @@ async fn three_sessions(server: &Running) -> [Agent; 3] {
     two.snapshot(sets(&[("blue", "c"), ("azure", "z")]), vec![])
         .await;
     let mut three = Agent::open_on(server, "east", sets(&[("blue", "a")]), vec![]).await;
-    // What a session was told last is known once it has answered.
+    // A session has processed its input once it has answered.
     for agent in [&mut one, &mut two, &mut three] {
         agent.prove_alive().await;
     }
@@ -183,7 +183,7 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
 }
 
-/// Returns what became of an operation that the agent did not start.
+/// The outcome of an operation that the agent did not start.
 fn refused(batch: &v1::Batch, message: &str) -> v1::reconcile_request::Frame {
     let not_started = v1::NotStarted {
         cause: v1::NotStartedCause::Guard.into(),
@@ -297,7 +297,7 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert!(north.synced && north.started.is_some());
 }
 
-/// The deletion of a pod, as an agent tells it.
+/// The deletion event of a pod.
 fn deleted(pod: v1::Pod) -> v1::event::Event {
     v1::event::Event::Deleted(v1::Deleted {
         kind: v1::Kind::Pod.into(),
@@ -333,7 +333,7 @@ async fn differences_of_a_shadow_are_listed() {
     shadow
         .snapshot(vec![replica_set("web").build()], vec![])
         .await;
-    // The other controller makes a pod that nobody wants, and takes it back.
+    // The other controller creates a surplus pod, and deletes it again.
     let extra = pod("web-extra", "web").version(101).build();
     shadow
         .event(v1::event::Event::PodApplied(extra.clone()))

@@ -1,4 +1,4 @@
-//! The keys of tokens over HTTPS: fetched, kept, rotated, and what a server may do that has them.
+//! The keys of tokens over HTTPS: fetched, cached, rotated, and the faults of their server.
 
 use std::{
     fs,
@@ -31,21 +31,21 @@ use crate::{
     running::{StoppedTime, soon},
 };
 
-/// More than any answer that is read to its end.
+/// Larger than any answer that is read to its end.
 const HUGE: usize = 4 << 20;
 
-/// What is answered to a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 enum Answer {
-    /// What the issuer publishes.
+    /// The published keys of the issuer.
     Keys,
     Status(u16),
-    /// Another place, which is this server's own.
+    /// A redirect to this server itself.
     Redirect,
     Text(&'static str),
-    /// Blanks, of which there are more than anybody reads.
+    /// Blanks, more than any reader accepts.
     Huge,
-    /// Nothing.
+    /// No answer.
     Silence,
 }
 
@@ -60,7 +60,7 @@ struct KeyServer {
 // === impl KeyServer ===
 
 impl KeyServer {
-    /// Starts one with a right certificate. The keys are in the file that is set later.
+    /// Starts a server with a valid certificate. The keys are in the file that the test sets later.
     async fn start() -> (Self, Arc<Mutex<PathBuf>>) {
         let authority = Authority::new("CA of the keys");
         let pair = authority.issue(&Request::server());
@@ -114,7 +114,8 @@ impl KeyServer {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// Waits until a decision server has asked for the keys by itself, which it does once at its start, and before it answers about a token.
+    /// Waits until a decision server has requested the keys by itself, which it does once at its start, before it answers about a
+    /// token.
     async fn until_asked(&self) {
         soon(async {
             while self.requests() == 0 {
@@ -124,7 +125,7 @@ impl KeyServer {
         .await;
     }
 
-    /// Starts a decision server that reads its keys here, and looks at them by itself this often.
+    /// Starts a decision server that reads its keys here, at this interval.
     async fn guarded(&self, file: &Mutex<PathBuf>, interval: Duration) -> Guarded {
         let (url, ca) = (self.url(), self.ca());
         Guarded::start_with(|access| {
@@ -141,7 +142,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers one request and closes the connection. Who asked may have left.
+/// Answers one request and closes the connection. The client may have left.
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     answer: &Answer,
@@ -173,7 +174,7 @@ async fn serve(
     }
 }
 
-/// Opens a session of cluster a by a token; returns whether it counts.
+/// Opens a session of cluster a with a token; returns whether the token is valid.
 async fn counts(guarded: &Guarded, token: &str) -> bool {
     match Agent::open_as(&guarded.server, token, hello("a")).await {
         Ok(_) => true,
@@ -184,16 +185,16 @@ async fn counts(guarded: &Guarded, token: &str) -> bool {
     }
 }
 
-/// Waits until a token counts.
+/// Waits until a token is valid.
 async fn until_it_counts(guarded: &Guarded, token: &str) {
     soon(async { while !counts(guarded, token).await {} }).await;
 }
 
 const NEVER: Duration = Duration::from_hours(1);
 const OFTEN: Duration = Duration::from_millis(20);
-/// How soon after a look for a token's key the next one may follow.
+/// The minimum interval between two look-ups of a token's key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a server of keys may take.
+/// The timeout of a key server.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -206,14 +207,14 @@ async fn keys_of_a_url_are_fetched_once_and_again_for_a_key_that_is_new() {
     for _ in 0..20 {
         assert!(counts(&guarded, &old).await);
     }
-    // Tokens that came before the keys may have them looked for once more.
+    // Tokens from before the keys may cause one more look-up.
     assert!(
         keys.requests() <= fetched + 1,
         "what is known is not asked for"
     );
     guarded.issuer.rotate();
     let new = guarded.issuer.token("agent-a");
-    // A token is looked for at most once a second.
+    // The server looks up the key of a token at most once a second.
     until_it_counts(&guarded, &new).await;
     assert!(
         !counts(&guarded, &old).await,
@@ -293,7 +294,7 @@ async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
             }
         };
         soon(asked).await;
-        // The other waits for as long as time does not pass.
+        // The other token waits while time stands still.
         assert!(counts(&guarded, &known).await);
         time.pass(ANSWER_MAX).await;
     };
@@ -302,7 +303,7 @@ async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
 
 #[tokio::test]
 async fn server_of_keys_may_come_later() {
-    // It keeps the port, and refuses who comes, until it listens.
+    // The test keeps the port, and refuses connections, until it listens.
     let socket = TcpSocket::new_v4().expect("a socket");
     let free = "127.0.0.1:0".parse().expect("an address");
     socket.bind(free).expect("a free port");
@@ -351,7 +352,7 @@ async fn server_of_keys_with_a_wrong_certificate_is_not_asked() {
     refused("of another CA", &authority(), &stranger).await;
 }
 
-/// Checks that a server with this certificate is not asked for keys, and that no token counts.
+/// Checks that the server requests no keys from a server with this certificate, and that no token is valid.
 async fn refused(case: &str, authority: &Authority, pair: &Pair) {
     let (keys, file) = KeyServer::start_with(authority, pair).await;
     let guarded = keys.guarded(&file, OFTEN).await;

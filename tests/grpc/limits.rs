@@ -1,4 +1,4 @@
-//! What a peer could make grow, and where it stops.
+//! The resources that a peer could exhaust, and their limits.
 
 use decree::v1::{self, event, reconcile_request::Frame};
 use decree_server::Config;
@@ -59,7 +59,7 @@ async fn identity_with_many_sessions_keeps_no_other_out() {
     }
 }
 
-/// Watches decisions, by a connection of its own.
+/// Watches decisions, on a separate connection.
 async fn watch(
     guarded: &Guarded,
     subject: &str,
@@ -148,7 +148,7 @@ async fn objects_of_an_open_list_count() {
     );
 }
 
-/// Returns so many pods, each with a node of its own.
+/// Pods with a separate node each.
 fn crowd(pods: std::ops::Range<usize>) -> Vec<v1::Pod> {
     let pod = |number| v1::Pod {
         node_name: format!("{number}-{}", "n".repeat(200)),
@@ -157,7 +157,7 @@ fn crowd(pods: std::ops::Range<usize>) -> Vec<v1::Pod> {
     pods.map(pod).collect()
 }
 
-/// Shows pods until the server has enough.
+/// Sends pods until the server refuses.
 async fn fill(agent: &mut Agent) -> Status {
     let kind = v1::Kind::Pod.into();
     agent
@@ -195,7 +195,7 @@ async fn session_that_holds_too_many_bytes_is_ended_and_others_go_on() {
 #[tokio::test]
 async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_end() {
     let mut config = unhurried();
-    // Some 2,700 of these pods fit, and neither session alone exceeds it.
+    // Some 2,700 of these pods fit, and neither session alone exceeds the limit.
     config.limits.memory_max = 2_000_000;
     let server = Running::start_with(config).await;
     let mut large = Agent::open_on(&server, "large", vec![], crowd(0..2_000)).await;
@@ -211,7 +211,7 @@ async fn connection_that_never_speaks_is_closed() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
     let mut stream = server.socket().await;
-    // The server greets first, and waits from then on.
+    // The server sends its settings first, and waits from then on.
     soon(stream.read_u8()).await.expect("a greeting");
     time.pass(Config::embedded().hello_deadline).await;
     soon(stream.read_to_end(&mut Vec::new()))

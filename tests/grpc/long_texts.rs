@@ -1,5 +1,6 @@
-//! A text of a megabyte in each field of the contract that an agent fills: what has it is refused and the session goes on, or the
-//! session ends with few words. The fields are read from the descriptors, so that none is forgotten.
+//! A text of a megabyte in each field of the contract that an agent fills: the server refuses its object and the session
+//! continues, or the session ends with a short status. The test reads the fields from the descriptors, so that it covers all
+//! fields.
 
 use std::time::Duration;
 
@@ -12,25 +13,25 @@ use server_core::Timestamp;
 use server_session::{Config, End, Now, Session};
 use tests::objects::{pod, replica_set};
 
-/// What all frames that answer one text may take together, in bytes.
+/// The maximum size of all frames that answer one text, in bytes.
 const ANSWER_MAX: usize = 4 << 10;
 const NOW: Now = Now {
     wall: Timestamp::from_seconds(1_700_000_000),
     monotonic: Duration::from_secs(1),
 };
 
-/// What becomes of a text of a megabyte.
+/// The fate of a text of a megabyte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// The object that it is part of is not accepted.
+    /// The server rejects its object.
     Rejected,
-    /// It is cut, or not kept at all.
+    /// The server truncates the text, or does not keep it.
     Dropped,
     /// The session ends for this reason.
     Ends(&'static str),
 }
 
-/// Says which texts do not make their object one that is not accepted.
+/// The exceptions: texts whose object is not rejected.
 fn fate(path: &str) -> Fate {
     match path {
         "hello.capabilities" => Fate::Ends("CAPABILITY_UNSUPPORTED"),
@@ -42,7 +43,7 @@ fn fate(path: &str) -> Fate {
         | "outcomes.outcomes.done.uid"
         | "outcomes.outcomes.failed.message"
         | "outcomes.outcomes.not_started.message" => Fate::Dropped,
-        // A quarantined ReplicaSet in an outcome is one all the same; what is wrong with it is not kept.
+        // An outcome may contain a quarantined ReplicaSet; the server does not keep its fault.
         _ if path.starts_with("outcomes.outcomes.done.replica_set.") && !is_identity(path) => {
             Fate::Dropped
         }
@@ -60,7 +61,7 @@ fn is_identity(path: &str) -> bool {
     ends.iter().any(|end| path.ends_with(end))
 }
 
-/// The way from a frame to a text.
+/// The path from a frame to a text.
 type Path = Vec<FieldDescriptor>;
 
 fn name(path: &Path) -> String {
@@ -68,7 +69,7 @@ fn name(path: &Path) -> String {
     names.join(".")
 }
 
-/// Adds the ways to all texts below a message.
+/// Adds the paths to all texts below a message.
 fn texts(message: &MessageDescriptor, path: &Path, found: &mut Vec<Path>) {
     for field in message.fields() {
         let here: Path = path.iter().chain([&field]).cloned().collect();
@@ -80,7 +81,7 @@ fn texts(message: &MessageDescriptor, path: &Path, found: &mut Vec<Path>) {
     }
 }
 
-/// Puts a text where the way leads; a list and a map get one entry more.
+/// Sets a text at a path; a list and a map get one more entry.
 fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], text: &str) {
     let Some((field, below)) = path.split_first() else {
         return;
@@ -119,7 +120,7 @@ fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], text: &str) {
     message.set_field(field, value);
 }
 
-/// Returns sound frames, one for each place where a text may stand.
+/// Valid frames, one for each place of a text.
 fn sound() -> Vec<Frame> {
     let (set, pod) = (replica_set("web").build(), pod("a", "web").build());
     let event = |event| {
@@ -218,7 +219,7 @@ fn open(first: v1::ReconcileRequest) -> Result<Session, server_session::Refusal>
     Ok(session)
 }
 
-/// Gives a frame to a session of its own; returns what became of it, and how many bytes were said.
+/// Gives a frame to a separate session; returns its fate, and the number of bytes in the answers.
 fn give(frame: v1::ReconcileRequest) -> (Fate, usize) {
     let ended = |refusal: server_session::Refusal| {
         (Fate::Ends(refusal.reason()), refusal.to_string().len())
@@ -253,7 +254,7 @@ fn text_of_a_megabyte_in_any_field_harms_its_object_alone_and_has_a_small_answer
     let long = "a".repeat(1 << 20);
     for path in paths {
         let shape = name(&path);
-        // The sound frame that has the most of the way is the one that is spoilt.
+        // The valid frame that has the longest part of the path gets the text.
         let frames = sound().into_iter().map(|frame| {
             let bytes = request(frame).encode_to_vec();
             DynamicMessage::decode(descriptor.clone(), bytes.as_slice()).expect("a frame")
@@ -269,7 +270,7 @@ fn text_of_a_megabyte_in_any_field_harms_its_object_alone_and_has_a_small_answer
     }
 }
 
-/// Returns how much of a way a message has.
+/// The length of the part of a path that a message has.
 fn shared(message: &DynamicMessage, path: &[FieldDescriptor]) -> usize {
     let Some((field, below)) = path.split_first() else {
         return 0;

@@ -1,4 +1,4 @@
-//! Places: whoever holds them and does nothing keeps no honest agent out.
+//! Places: an idle holder of places keeps no honest agent out.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn connections_that_do_nothing_give_way_to_an_agent_and_its_session_to_non
     agent.snapshot(vec![], vec![]).await;
     agent.prove_alive().await;
     let mut first = Vec::new();
-    // How it ends depends on what was on its way.
+    // The end depends on the messages in flight.
     let _ = soon(idle[0].read_to_end(&mut first)).await;
 }
 
@@ -144,7 +144,7 @@ async fn server_ends_in_time_beside_a_peer_that_pings_and_never_reads() {
     let mut stream = server.socket().await;
     stream.write_all(PREFACE).await.expect("it is open");
     let pings = PING.repeat(4096);
-    // Once writing stalls, the server's own writes do as well.
+    // When the client's writes stall, the server's writes stall as well.
     let mut sent = 0;
     let mut write = async || {
         let written = stream.write(&pings[sent..]).await;
@@ -217,7 +217,7 @@ async fn connections_of_the_admin_port_that_do_nothing_keep_no_probe_out() {
     }
     assert_eq!(server.admin("/readyz").await.0, 200);
     let mut rest = Vec::new();
-    // How it ends does not matter.
+    // The end does not matter.
     let _ = soon(idle[0].read_to_end(&mut rest)).await;
 }
 

@@ -10,7 +10,7 @@ use tonic::{Status, body::Body};
 
 use crate::running::{Running, soon};
 
-/// What is sent: one gRPC message or whatever else.
+/// A request: one gRPC message or any other bytes.
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -20,7 +20,7 @@ pub(crate) struct Call {
     pub(crate) ends: bool,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) http: u16,
@@ -38,7 +38,7 @@ pub(crate) fn message(flag: u8, length: Option<u32>, bytes: &[u8]) -> Vec<u8> {
 // === impl Call ===
 
 impl Call {
-    /// Begins a call that is right.
+    /// Starts a valid call.
     pub(crate) fn new(path: &'static str, body: Vec<u8>) -> Self {
         let headers = vec![
             ("content-type", "application/grpc".to_owned()),
@@ -53,20 +53,18 @@ impl Call {
         }
     }
 
-    /// Sets a header.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(have, _)| *have != name);
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    /// Leaves the body without an end.
+    /// Leaves the body open.
     pub(crate) fn endless(mut self) -> Self {
         self.ends = false;
         self
     }
 
-    /// Makes the call.
     pub(crate) async fn send(self, server: &Running) -> Answer {
         let uri = format!("http://{}{}", server.addresses.grpc, self.path);
         let mut request = Request::builder().method(self.method).uri(uri);
@@ -74,7 +72,7 @@ impl Call {
             request = request.header(name, value);
         }
         let body = in_pieces([self.body.into()], self.ends);
-        // tonic's own client would keep the deadline by itself.
+        // tonic's own client would enforce the deadline by itself.
         let client = Client::builder(TokioExecutor::new())
             .http2_only(true)
             .build_http();

@@ -1,29 +1,29 @@
-//! Reads what a status carries.
+//! Reads the details of a status.
 
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// Asserts the code and the reason of a refusal, and that its details are whole.
+/// Asserts the code and the reason of a refusal, and that its details are complete.
 #[track_caller]
 pub(crate) fn assert_refusal(status: &Status, code: Code, reason: &str) {
     assert_eq!(status.code(), code, "{status:?}");
     assert_eq!(self::reason(status), reason, "{status:?}");
 }
 
-/// Asserts that a limit of the server is the reason of a refusal, and which.
+/// Asserts that a refusal names this limit of the server as its reason.
 #[track_caller]
 pub(crate) fn assert_limit(status: &Status, limit: &str) {
     assert_refusal(status, Code::ResourceExhausted, "LIMIT_REACHED");
     assert_eq!(fact(status, "limit").as_deref(), Some(limit));
 }
 
-/// Asserts that a refusal names this field alone.
+/// Asserts that a refusal names only this field.
 #[track_caller]
 pub(crate) fn assert_field(status: &Status, field: &str, reason: &str) {
     assert_eq!(fields(status), [(field.to_owned(), reason.to_owned())]);
 }
 
-/// Asserts that a refusal reaches clients that take 8 KiB of headers, the others among them included.
+/// Asserts that a refusal reaches clients that accept 8 KiB of headers, including the other headers.
 #[track_caller]
 pub(crate) fn assert_fits_headers(status: &Status) {
     let encoded = |byte: u8| if byte.is_ascii_graphic() { 1 } else { 3 };
@@ -32,7 +32,6 @@ pub(crate) fn assert_fits_headers(status: &Status) {
     assert!(bytes < 7 << 10, "{bytes} bytes of headers");
 }
 
-/// Returns the reason of a refusal.
 #[track_caller]
 pub(crate) fn reason(status: &Status) -> String {
     let info = status
@@ -42,12 +41,12 @@ pub(crate) fn reason(status: &Status) -> String {
     info.reason
 }
 
-/// Returns a fact of a refusal.
+/// A value in the metadata of a refusal.
 pub(crate) fn fact(status: &Status, key: &str) -> Option<String> {
     status.get_details_error_info()?.metadata.get(key).cloned()
 }
 
-/// Returns the paths and reasons of the fields that a refusal names, sorted.
+/// The paths and reasons of the fields that a refusal names, sorted.
 pub(crate) fn fields(status: &Status) -> Vec<(String, String)> {
     let bad = status
         .get_details_bad_request()
@@ -61,7 +60,7 @@ pub(crate) fn fields(status: &Status) -> Vec<(String, String)> {
     named
 }
 
-/// Returns the subjects of the preconditions that a refusal names.
+/// The subjects of the preconditions that a refusal names.
 pub(crate) fn preconditions(status: &Status) -> Vec<String> {
     let failed = status
         .get_details_precondition_failure()
@@ -73,7 +72,7 @@ pub(crate) fn preconditions(status: &Status) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a refusal says when to try again.
+/// Whether a refusal says when to retry.
 pub(crate) fn has_retry(status: &Status) -> bool {
     status
         .get_details_retry_info()

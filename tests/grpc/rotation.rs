@@ -1,7 +1,7 @@
-//! Certificates that are renewed again and again, on both sides, under sessions that stay open.
+//! Certificates that are renewed repeatedly, on both sides, under sessions that stay open.
 //!
-//! `DECREE_ROTATIONS=600` renews once a second for ten minutes and prints the figures of docs/performance.md; by default it is done a few
-//! times, as fast as the files are read.
+//! `DECREE_ROTATIONS=600` renews once a second for ten minutes and prints the figures of docs/performance.md. By default, the
+//! test renews a few times, as fast as the files are read.
 
 use std::{
     env,
@@ -19,9 +19,9 @@ use crate::{
     running::{Running, soon, unhurried},
 };
 
-/// How many sessions stay open all the time.
+/// The number of sessions that stay open.
 const SESSIONS: u8 = 4;
-/// How often it is done where nobody says.
+/// The default number of renewals.
 const ROTATIONS: u32 = 5;
 const RELOADS: &str = "decree_tls_reloads_total";
 
@@ -32,7 +32,7 @@ struct Rotation {
     files: Files,
     clients: Files,
     connector: Connector,
-    /// When the revocation lists are outdated.
+    /// The expiry of the revocation lists.
     later: SystemTime,
 }
 
@@ -112,7 +112,7 @@ async fn renewals_each_second_drop_no_session() {
             seconds.tick().await;
         }
         rotation.renew().await;
-        // Whoever comes meanwhile gets in, and who is there is answered.
+        // New peers get in meanwhile, and open sessions are served.
         rotation.session("newcomer").await.prove_alive().await;
         for session in &mut sessions {
             session.prove_alive_by(&format!("round-{round}")).await;

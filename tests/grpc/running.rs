@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
-/// A server that serves until it is stopped or dropped.
+/// A server that runs until it is stopped or dropped.
 pub(crate) struct Running {
     pub(crate) addresses: Addresses,
     shutdown: CancellationToken,
@@ -35,8 +35,8 @@ pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("it comes within the test's patience")
 }
 
-/// Returns a server's defaults, but for its limits of time: no peer meets them because the machine is slow, and what ends within [`PATIENCE`] has
-/// been ended by something else.
+/// A server's defaults, except for its time limits: no peer exceeds them because of a slow machine, and the cause of an end
+/// within [`PATIENCE`] is something else.
 pub(crate) fn unhurried() -> Config {
     let never = 6 * PATIENCE;
     Config {
@@ -49,13 +49,14 @@ pub(crate) fn unhurried() -> Config {
     }
 }
 
-/// The time of a test and of the server in it, which passes as the test says, while sockets and files go on. Wall clocks are as ever.
+/// The time of a test and of its server, which the test advances, while sockets and files work in real time. Wall clocks are
+/// unaffected.
 pub(crate) struct StoppedTime {
     _held: mpsc::SyncSender<()>,
 }
 
-/// Has something done that must be through before a time, which is near as it is waited for afterwards. Where the machine took longer, all
-/// is done again for a time that is further off. Returns the time too.
+/// Runs something that must finish before a near expiry, for which the test waits afterwards. If the machine is too slow, repeats
+/// everything with a later expiry. Also returns the expiry.
 pub(crate) async fn before_expiry<T, E: Debug>(
     mut what: impl AsyncFnMut(SystemTime) -> Result<T, E>,
 ) -> (T, SystemTime) {
@@ -76,20 +77,19 @@ pub(crate) async fn before_expiry<T, E: Debug>(
 // === impl StoppedTime ===
 
 impl StoppedTime {
-    /// Stops time.
     pub(crate) fn stop() -> Self {
         time::pause();
         let (held, dropped) = mpsc::sync_channel(0);
-        // As long as such a task runs, tokio lets no time pass by itself. Where a test hangs it ends, and `soon` gives up.
+        // While such a task runs, tokio does not advance time by itself. If a test hangs, the task ends, and `soon` gives up.
         spawn_blocking(move || {
             let _: Result<(), _> = dropped.recv_timeout(PATIENCE);
         });
         Self { _held: held }
     }
 
-    /// Lets time pass, at one go.
+    /// Advances time in one step.
     pub(crate) async fn pass(&self, span: Duration) {
-        // Timers end by the millisecond.
+        // Timers have a resolution of a millisecond.
         time::advance(span + Duration::from_millis(1)).await;
     }
 }
@@ -97,19 +97,18 @@ impl StoppedTime {
 // === impl Running ===
 
 impl Running {
-    /// Starts a server that is not in a hurry, on free ports.
+    /// Starts a server with long time limits, on free ports.
     pub(crate) async fn start() -> Self {
         Self::start_with(unhurried()).await
     }
 
-    /// Starts a server that is not in a hurry, with other limits.
+    /// Starts a server with long time limits, and other limits.
     pub(crate) async fn start_within(change: impl FnOnce(&mut Limits)) -> Self {
         let mut config = unhurried();
         change(&mut config.limits);
         Self::start_with(config).await
     }
 
-    /// Starts a server.
     pub(crate) async fn start_with(config: Config) -> Self {
         let server = Server::bind(config).await.expect("free ports");
         let addresses = server.addresses().clone();
@@ -123,18 +122,18 @@ impl Running {
         }
     }
 
-    /// Returns where the server listens for gRPC.
+    /// The address for gRPC.
     pub(crate) fn tcp(&self) -> std::net::SocketAddr {
         self.addresses.grpc.tcp().expect("it listens on TCP")
     }
 
-    /// Returns a connection on which nothing was said yet.
+    /// A connection without any bytes sent.
     pub(crate) async fn socket(&self) -> TcpStream {
         let stream = TcpStream::connect(self.tcp()).await;
         stream.expect("it listens")
     }
 
-    /// Returns a connection of its own.
+    /// A separate connection.
     pub(crate) async fn channel(&self) -> Channel {
         let endpoint = Channel::from_shared(format!("http://{}", self.addresses.grpc));
         soon(endpoint.expect("a valid URL").connect())
@@ -150,22 +149,22 @@ impl Running {
         InspectionServiceClient::new(self.channel().await)
     }
 
-    /// Begins to stop the server, as SIGTERM does.
+    /// Starts to stop the server, as SIGTERM does.
     pub(crate) fn begin_stop(&self) {
         self.shutdown.cancel();
     }
 
-    /// Waits until the server has ended.
+    /// Waits for the end of the server.
     pub(crate) async fn ended(&mut self) {
         soon(&mut self.task).await.expect("it did not panic");
     }
 
-    /// Returns the page of metrics.
+    /// The page of metrics.
     pub(crate) async fn metrics(&self) -> String {
         self.admin("/metrics").await.1
     }
 
-    /// Returns the status and the body of a page of the admin port.
+    /// The status and the body of a page of the admin port.
     pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let address = self.addresses.admin.expect("the admin port is on");
@@ -191,12 +190,12 @@ impl Running {
         (status, body.to_owned())
     }
 
-    /// Waits until a series of the metrics is as it should be.
+    /// Waits until `is_so` holds for a series of the metrics.
     pub(crate) async fn until(&self, series: &str, is_so: impl Fn(f64) -> bool) {
         soon(async { while !is_so(self.metric(series).await) {} }).await;
     }
 
-    /// Returns the value of a series of the metrics, 0 if it is not there.
+    /// The value of a series of the metrics, 0 if it does not exist.
     pub(crate) async fn metric(&self, series: &str) -> f64 {
         let page = self.metrics().await;
         let line = page

@@ -1,4 +1,4 @@
-//! What a session does beside what docs/protocol.md demands of every server ([`conformance`](crate::conformance)).
+//! The behavior of a session beside the requirements of docs/protocol.md for every server ([`conformance`](crate::conformance)).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     running::{Running, StoppedTime, soon},
 };
 
-/// Says hello and returns how it is refused.
+/// Sends a Hello and returns its refusal.
 async fn refused(change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
     refused_by(&Running::start().await, change).await
 }
@@ -89,7 +89,7 @@ async fn batches_of_many_replica_sets_share_frames() {
     assert_eq!(ids, (1..=40).collect::<Vec<_>>());
 }
 
-/// The client's own timer stops with the headers; what follows is the server's.
+/// The client's own timer stops with the headers; the later timeout is the server's.
 #[tokio::test]
 async fn deadline_of_the_caller_ends_a_stream_that_never_pauses() {
     let time = StoppedTime::stop();

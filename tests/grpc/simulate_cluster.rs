@@ -1,4 +1,4 @@
-//! `SimulateCluster`: what a drain and a quota would do, page by page and across shards.
+//! `SimulateCluster`: the effect of a drain and a quota, in pages and across shards.
 
 use decree::v1::{self, simulate_cluster_request::Change};
 use decree_server::Config;
@@ -36,7 +36,7 @@ async fn ask(
     Ok(answer?.into_inner())
 }
 
-/// Returns the names, creates and refused creates of all pages, which have so many ReplicaSets.
+/// The names, creates and refused creates of all pages; 0 asks for pages of the default size.
 async fn pages(server: &Running, change: Option<Change>, page_size: i32) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut request = v1::SimulateClusterRequest {
@@ -100,7 +100,7 @@ async fn shards(server: &Running) -> [Agent; 2] {
         all.collect(),
     )
     .await;
-    // What is decided shows that the lists have come. Nobody does it, so that the views stay as they are.
+    // The decisions show that the lists have arrived. Nobody executes them, so that the views stay unchanged.
     for agent in [&mut one, &mut two] {
         agent.batches().await;
     }
@@ -179,7 +179,7 @@ async fn quota_counts_all_shards_of_its_namespace() {
             "{limit}"
         );
     }
-    // Of web, two pods are surplus; once they are gone there is room for two.
+    // Web has two surplus pods; after their deletion, there is room for two.
     let answer = ask(&server, of(quota("red", 0))).await.expect("valid");
     let sums = answer.quota.expect("the sums of the namespace");
     assert_eq!((sums.pods, sums.creates, sums.refused), (3, 0, 0));

@@ -1,4 +1,4 @@
-//! TLS: who gets in, who does not, and what ends a stay. Each certificate has one fault.
+//! TLS: the peers that get in, the peers that do not, and the end of a connection. Each certificate has one fault.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,11 +20,11 @@ mod handshake;
 const HOUR: Duration = Duration::from_hours(1);
 const AGENT: &str = "spiffe://decree.test/agent";
 
-/// A server with certificates, and who issues them.
+/// A server with certificates, and their issuer.
 struct Stand {
     server: Running,
     authority: Authority,
-    /// The server's.
+    /// The files of the server.
     files: Files,
 }
 
@@ -57,7 +57,7 @@ impl Stand {
         url.parse().expect("a URL")
     }
 
-    /// Returns the files of a client with this certificate.
+    /// The files of a client with this certificate.
     fn client(&self, pair: &Pair) -> Files {
         Files::new(pair, &self.authority.pem)
     }
@@ -67,13 +67,13 @@ impl Stand {
         call(self.endpoint(), args).await
     }
 
-    /// Connects with a certificate of our own CA.
+    /// Connects with a certificate of the server's CA.
     async fn enter(&self, pair: &Pair) -> HealthClient<Channel> {
         let entered = self.call(&self.client(pair).client()).await;
         entered.expect("the certificate is right")
     }
 
-    /// Asserts that a client is refused in its handshake, for a reason that is counted, and that no call reached the server.
+    /// Asserts that the server refuses a client in its handshake, counts the reason, and gets no call.
     async fn refuses(&self, args: &ClientArgs, reason: &str) {
         let error = self.call(args).await.expect_err("it must not come in");
         self.counted(reason, &error).await;
@@ -92,13 +92,13 @@ impl Stand {
         assert!(!error.is_empty());
     }
 
-    /// Waits until this many changes of the server's files were refused.
+    /// Waits until the server has refused this many changes of its files.
     async fn until_refused(&self, times: f64) {
         let series = "decree_tls_reload_errors_total";
         self.server.until(series, |count| count >= times).await;
     }
 
-    /// Waits until this many changes of the server's files were taken over.
+    /// Waits until the server has loaded this many changes of its files.
     async fn until_reloaded(&self, times: f64) {
         let series = "decree_tls_reloads_total";
         self.server.until(series, |count| count >= times).await;
@@ -123,13 +123,13 @@ async fn call(endpoint: Endpoint, args: &ClientArgs) -> Result<HealthClient<Chan
     }
 }
 
-/// Asserts that a client may go on.
+/// Asserts that a client may continue.
 async fn may_stay(client: &mut HealthClient<Channel>, why: &str) {
     let answer = soon(client.check(HealthCheckRequest::default())).await;
     answer.expect(why);
 }
 
-/// Opens a stream that lives for as long as the peer may stay.
+/// Opens a stream that lasts as long as the peer may stay.
 async fn open(
     client: &mut HealthClient<Channel>,
 ) -> Result<Streaming<HealthCheckResponse>, Status> {
@@ -278,7 +278,7 @@ async fn expiry_ends_open_streams() {
     let ((mut client, mut stream), expiry) = entered.await;
     let status = end(&mut stream).await;
     assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_EXPIRED");
-    // A certificate has whole seconds.
+    // A certificate has a resolution of a second.
     let is_over = SystemTime::now() + Duration::from_secs(1) >= expiry;
     assert!(is_over, "not before its time");
     let again = soon(client.check(HealthCheckRequest::default())).await;
@@ -325,7 +325,7 @@ async fn renewed_certificate_is_used_for_new_handshakes_and_drops_no_stream() {
     let mut client = stand.takes(&files, "it is right").await;
     let mut stream = open(&mut client).await.expect("it opens");
     let now = SystemTime::now();
-    // Whoever meets the new one can tell: its time ends sooner.
+    // The shorter lifetime of the new certificate identifies it.
     let expires = now + HOUR / 2;
     let renewed = stand
         .authority

@@ -1,4 +1,4 @@
-//! Tokens: which count, what happens when one expires, and how a session outlives it.
+//! Tokens: the valid ones, the expiry of a token, and a session that outlives its token.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -123,7 +123,7 @@ async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
 #[tokio::test]
 async fn token_of_a_new_key_counts_as_soon_as_it_is_used() {
     let mut guarded = Guarded::start_with(|access| {
-        // Nothing but the token makes the server look.
+        // Only the token makes the server check.
         access.access_interval = std::time::Duration::from_mins(10);
     })
     .await;

@@ -1,4 +1,4 @@
-//! `WatchDecisions`: decisions as they are made, and how many a slow reader missed.
+//! `WatchDecisions`: decisions as they are made, and the number that a slow reader missed.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn watch(server: &Running, request: v1::WatchDecisionsRequest) -> Watch {
     watch.expect("open").into_inner()
 }
 
-/// Returns what is said next.
+/// The next message.
 async fn next(watch: &mut Watch) -> v1::WatchDecisionsResponse {
     let said = soon(watch.message()).await.expect("open");
     said.expect("a decision or a notice")
@@ -78,7 +78,7 @@ async fn watch_can_be_narrowed() {
 async fn slow_reader_learns_exactly_how_many_it_missed() {
     const SETS: usize = 2_000;
     let server = Running::start_within(|limits| limits.watch_buffer = 8).await;
-    // A small window, so that HTTP/2 itself holds little for a client that does not read.
+    // A small window, so that HTTP/2 itself buffers little for a client that does not read.
     let endpoint = Channel::from_shared(format!("http://{}", server.addresses.grpc));
     let endpoint = endpoint.expect("a URL").initial_stream_window_size(4 << 10);
     let channel = soon(endpoint.connect()).await.expect("it listens");
@@ -132,7 +132,7 @@ async fn deadline_of_the_caller_ends_a_watch() {
     let time = StoppedTime::stop();
     let server = Running::start_with(Config::embedded()).await;
     let mut request = Request::new(all());
-    // The client's own timer stops with the headers; what follows is the server's.
+    // The client's own timer stops with the headers; the later timeout is the server's.
     let timeout = "100m".parse().expect("a header");
     request.metadata_mut().insert("grpc-timeout", timeout);
     let watch = server.inspection().await.watch_decisions(request).await;

@@ -1,11 +1,12 @@
-//! Servers that turned bad, against the agent as it is shipped: `agents/*.toml`, a [`Cell`] for each way.
+//! Malicious servers against the shipped agent: `agents/*.toml`, a [`Cell`] for each way.
 //!
 //! ```text
-//! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for so many seconds ─▶ /livez ─▶ what there is ─▶ SIGTERM
+//! malicious server ─▶ start agent on an embedded cluster ─▶ speech or bytes, for some seconds ─▶ /livez ─▶ objects ─▶ SIGTERM
 //! ```
-//! The agent must live and say so, keep its pace, stay within its bounds of memory and log, wait whenever it has nothing to do, and end with 0.
-//! Nothing that it logs may steer a terminal. What it streams of its cluster shows what it has done there ([`Witness`]): nothing but what a ReplicaSet wants. Or a stranger on the machine
-//! asks its admin port. What it may take of a processor, and how soon it must end, are goals.
+//! The agent must live, keep its pace, stay within its limits of memory and log, wait whenever it is idle, and end with 0. Nothing
+//! in its log may steer a terminal. Its stream shows its effects on its cluster ([`Witness`]): only the desired
+//! pods of ReplicaSets. In some cells, a stranger on the machine sends requests to its admin port. Its processor time, and the
+//! time to its end, are goals.
 
 mod liar;
 mod speech;
@@ -42,52 +43,52 @@ use crate::{
     sockets::Sockets,
 };
 
-/// How long anything awaited may take: only what hangs takes as long.
+/// The maximum duration of a wait, which only a hanging process reaches.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// How often it is looked whether something has come.
+/// The interval of checks whether something has come.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often sessions may begin beyond the first three, in seconds.
+/// The interval of sessions beyond the first three, in seconds.
 const SESSIONS_EVERY: u64 = 1;
-/// How often lists of a kind may begin beyond the first, in seconds.
+/// The interval of lists of a kind beyond the first, in seconds.
 const LISTS_EVERY: u64 = 10;
-/// How long a text in a line of the log may be.
+/// The maximum length of a text in a line of the log.
 const LINE_MAX: usize = 12 * 1024;
 /// Pods and ReplicaSets.
 const KINDS: u64 = 2;
 
-/// One way of a server to be bad, and what must come of it.
+/// One kind of malicious server, and the required result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cell {
-    /// Unique; what the server does, in a few words.
+    /// A unique, short description of the server's acts.
     pub(crate) name: String,
-    /// What it says in sessions.
+    /// The frames of its sessions.
     speech: Option<Speech>,
-    /// Or what it sends below them.
+    /// Or its bytes below sessions.
     wire: Option<Wire>,
-    /// What the agent's admin port is asked meanwhile.
+    /// The requests to the agent's admin port meanwhile.
     #[serde(default)]
     asked: Vec<Sockets>,
-    /// How those connections may end.
+    /// The allowed ends of those connections.
     #[serde(default)]
     answers: BTreeSet<String>,
-    /// For how many seconds at least.
+    /// The minimum duration, in seconds.
     #[serde(default = "seconds")]
     pub(crate) seconds: u64,
-    /// How the agent may take it: it `stays` in its session, `returns` in others, or has `none`.
+    /// The allowed reactions of the agent: it `stays` in its session, `returns` in others, or has `none`.
     ends: Vec<String>,
-    /// The rule by which operations are refused, where they are.
+    /// The rule that refuses operations, if one does.
     rule: Option<String>,
-    /// How many writes to the cluster it may lead to.
+    /// The maximum number of writes to the cluster.
     #[serde(default)]
     writes: u64,
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_max")]
     memory_mb: u64,
-    /// The goal for what the process takes of a processor, in seconds.
+    /// The goal for the processor time of the process, in seconds.
     #[serde(default = "processor_max")]
     processor_s: f64,
-    /// What the process may log, in KB.
+    /// The maximum size of the process's log, in KB.
     #[serde(default = "log_max")]
     log_kb: u64,
     /// The goal for the time from SIGTERM to the end of the process, in seconds.
@@ -95,7 +96,7 @@ pub(crate) struct Cell {
     stop_s: f64,
 }
 
-/// What was found of a cell.
+/// The result of a cell.
 pub(crate) struct Found {
     end: &'static str,
     sessions: u64,
@@ -106,13 +107,12 @@ pub(crate) struct Found {
     log_kb: u64,
     pub(crate) stop_s: f64,
     took: Duration,
-    /// What is not as it must be.
+    /// The violated requirements.
     pub(crate) faults: Vec<String>,
-    /// The goals that are missed.
+    /// The missed goals.
     pub(crate) missed: Vec<String>,
 }
 
-/// The server of a cell.
 enum Server {
     Speaks(MaliciousServer),
     Sends(WireServer),
@@ -143,7 +143,7 @@ fn stop_max() -> f64 {
     5.0
 }
 
-/// Returns all cells, by the names of their files.
+/// All cells, by the names of their files.
 pub(crate) fn all() -> BTreeMap<String, Vec<Cell>> {
     let folder = binaries::checkout().join("tests/hostile/agents");
     let entries = fs::read_dir(folder).expect("the cells are in the checkout");
@@ -164,7 +164,6 @@ fn read(path: &Path) -> Vec<Cell> {
         .cell
 }
 
-/// Runs a cell.
 pub(crate) fn run(cell: &Cell) -> Found {
     let start = Instant::now();
     let folder = TempDir::new().expect("a folder");
@@ -185,7 +184,7 @@ pub(crate) fn run(cell: &Cell) -> Found {
     faults.extend(server.lacks(cell, &admin));
     let witness = server.witness();
     let sessions = server.sessions(&witness);
-    // From before the first session: what began is counted before the time in which it did.
+    // From before the first session, so that every session counted falls into the measured time.
     let lasted = start.elapsed().as_secs() + 1;
     faults.extend(
         admin::get(&admin, "/livez")
@@ -224,13 +223,13 @@ pub(crate) fn run(cell: &Cell) -> Found {
     found
 }
 
-/// Returns how often the agent has refused an operation by a rule.
+/// The number of operations that the agent has refused by a rule.
 fn refused(admin: &str, rule: &str) -> u64 {
     let metric = format!("decree_agent_operations_refused_total{{rule=\"{rule}\"}}");
     admin::metric(admin, &metric)
 }
 
-/// Asks the admin port, one thing after the other; what is held is held until what was seen is dropped.
+/// Sends the requests to the admin port in order. Held connections stay open until the result is dropped.
 fn ask(asked: &[Sockets], admin: &str) -> Seen {
     let mut seen = Seen::default();
     if !asked.is_empty() {
@@ -242,7 +241,7 @@ fn ask(asked: &[Sockets], admin: &str) -> Seen {
     seen
 }
 
-/// Returns what is wrong with what the agent did within so many seconds.
+/// The faults in the agent's acts within `lasted` seconds.
 fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<String> {
     let mut faults = witness.violations.clone();
     faults.dedup();
@@ -251,7 +250,7 @@ fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<
             faults.push(format!("{found} {what} in {lasted} s, at most {max}"));
         }
     };
-    // Where a connection breaks before the call on it, the library makes another for the same try.
+    // If a connection breaks before its call, the library opens another for the same attempt.
     let each = match server {
         Server::Speaks(_) => 1,
         Server::Sends(_) => 2,
@@ -263,7 +262,7 @@ fn judge(server: &Server, witness: &Witness, sessions: u64, lasted: u64) -> Vec<
     faults
 }
 
-/// Returns what the agent has logged that could steer a terminal, or is longer than a line of it may be.
+/// The parts of the agent's log that could steer a terminal, or exceed the maximum length.
 fn steering(agent: &Running) -> Vec<String> {
     let steers = |it: char| it.is_control() || ('\u{202a}'..='\u{2069}').contains(&it);
     let lines = agent.wait_for("its lines", |lines| Some(lines.to_vec()));
@@ -280,7 +279,7 @@ fn steering(agent: &Running) -> Vec<String> {
     faults
 }
 
-/// Returns how many writes to the cluster the agent has made.
+/// The number of writes of the agent to the cluster.
 fn writes(admin: &str) -> u64 {
     let page = admin::get(admin, "/metrics").expect("it serves its metrics");
     let is_write = |line: &&str| {
@@ -332,7 +331,7 @@ impl Server {
         }
     }
 
-    /// Waits until the server turns bad: at the first session, or once pods are there if it begins honestly.
+    /// Waits until the server turns malicious: at the first session, or after the first pods if it starts honestly.
     fn has_begun(&self, cell: &Cell) -> bool {
         let honest = cell.speech.as_ref().is_some_and(Speech::settles);
         match self {
@@ -351,7 +350,7 @@ impl Server {
         }
     }
 
-    /// Lets the server be bad for so long, or until it has led to what must not be.
+    /// Waits for this time, or until a violation.
     fn watch(&self, time: Duration) {
         match self {
             Self::Speaks(server) => {
@@ -362,10 +361,10 @@ impl Server {
         }
     }
 
-    /// Waits for what must come of a cell, however late on a slow machine. Returns what has not come.
+    /// Waits for the required results of a cell, which may be late on a slow machine. Returns the missing results.
     fn lacks(&self, cell: &Cell, admin: &str) -> Vec<String> {
         let mut lacks = Vec::new();
-        // Whoever is refused is known by trying again, too.
+        // A refused agent also proves itself by another attempt.
         let must_return = cell.ends.iter().all(|end| end != "stays");
         if must_return && !self.wait_for_sessions(2) {
             lacks.push("it has not returned".to_owned());
@@ -382,7 +381,7 @@ impl Server {
         self.wait_until(|| self.sessions(&self.witness()) >= count)
     }
 
-    /// Waits until a condition holds that is not the server's own. Returns whether it does.
+    /// Waits for a condition outside the server. Returns whether it holds.
     fn wait_until(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let until = Instant::now() + PATIENCE;
         while !is_so() {
@@ -420,7 +419,7 @@ impl Server {
 // === impl Found ===
 
 impl Found {
-    /// Notes which bounds of the cell are exceeded, and which goals are missed.
+    /// Notes the exceeded limits of the cell, and the missed goals.
     fn bound(&mut self, cell: &Cell) {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
         let bounds = [
@@ -463,7 +462,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Returns the table of the cells of a file.
+/// The table of the cells of a file.
 pub(crate) fn table(group: &str, cells: &[Cell]) -> String {
     let mut text = format!("\n### agent, `{group}`: {} cells\n\n", cells.len());
     text += "| what the server does | what the agent does | refused by rule | memory | processor | log |\n";

@@ -14,26 +14,26 @@ use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
 
 use crate::{guard::Who, script::hex, seen::Seen, stream::ending, target::Target};
 
-/// How long a call may take: only one that hangs takes as long.
+/// The timeout of a call, which only a hanging call reaches.
 const PATIENCE: Duration = Duration::from_mins(4);
-/// How large the pieces of a body are.
+/// The size of the pieces of a body.
 const PIECE: usize = 64 << 10;
 
-/// Calls that are made at the same time.
+/// Concurrent calls.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Calls {
     /// The method, without the package: `DecisionService/Decide`.
     method: String,
-    /// What is sent, in a few words: see [`Calls::message`].
+    /// A short description of the message: see [`Calls::message`].
     #[serde(default)]
     message: String,
-    /// How many calls are made on each connection.
+    /// The number of calls on each connection.
     #[serde(default = "one")]
     calls: u64,
     #[serde(default = "one")]
     connections: u64,
-    /// Headers that are set, or taken away if they are empty.
+    /// Headers to set, or to remove if they are empty.
     #[serde(default)]
     headers: Vec<(String, String)>,
     /// The method of HTTP.
@@ -42,20 +42,20 @@ pub(crate) struct Calls {
     /// The flag before the message.
     #[serde(default)]
     flag: u8,
-    /// The length before the message, if it is another than the message's.
+    /// The length before the message, if it differs from the message's.
     length: Option<u32>,
-    /// How many messages there are.
+    /// The number of messages.
     #[serde(default = "one")]
     messages: u64,
     /// Whether the body does not end.
     #[serde(default)]
     endless: bool,
-    /// What each call proves.
+    /// The credentials of each call.
     #[serde(default, rename = "as")]
     who: Who,
-    /// How many messages are read of a stream that does not end by itself; then the call is dropped.
+    /// The number of messages to read from an endless stream; then the call is dropped.
     read: Option<usize>,
-    /// Whether a stream that has begun is held and not read.
+    /// Whether an open stream is held and not read.
     #[serde(default)]
     hold: bool,
 }
@@ -71,7 +71,7 @@ fn post() -> String {
 // === impl Calls ===
 
 impl Calls {
-    /// Returns the same calls by somebody else.
+    /// The same calls with other credentials.
     pub(crate) fn by(self, who: Who) -> Self {
         Self { who, ..self }
     }
@@ -177,8 +177,8 @@ impl Calls {
         one.repeat(times).into()
     }
 
-    /// Returns the message of these words: `decide sets N pods N [template of all]`, `simulate|get|list|watch|differences key=value…`, `hex 0a03…`,
-    /// `text TEXT*N`, `nothing`.
+    /// The message of these words: `decide sets N pods N [template of all]`, `simulate|get|list|watch|differences key=value…`,
+    /// `hex 0a03…`, `text TEXT*N`, `nothing`.
     fn message(&self) -> Vec<u8> {
         let words: Vec<_> = self.message.split_whitespace().collect();
         match words[..] {
@@ -231,7 +231,7 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
     }
 }
 
-/// Writes out `x*300`.
+/// Expands `x*300`.
 fn repeated(value: &str) -> String {
     let parts = value.rsplit_once('*');
     let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));

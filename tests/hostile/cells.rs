@@ -10,61 +10,61 @@ use crate::{
     sockets::Sockets,
 };
 
-/// What a process may use at most, in MB: what the manifests grant it.
+/// The maximum memory of a process, in MB: the limit in the manifests.
 const MEMORY_MB: u64 = 512;
-/// What a process may log in answer to a cell, in KB.
+/// The maximum log of a process during a cell, in KB.
 const LOG_KB: u64 = 1024;
 
-/// One way to harm a program, and what must come of it.
+/// One attack on a program, and the required result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cell {
-    /// Unique; what is tried, in a few words.
+    /// A unique, short description of the attack.
     pub(crate) name: String,
     /// Flags of the server beside those of every cell.
     #[serde(default)]
     pub(crate) flags: Vec<String>,
-    /// How the server's peers prove who they are; absent where it asks for no proof and speaks plain text.
+    /// The required proof of identity; absent for a server in plain text without proofs.
     pub(crate) proof: Option<Proof>,
-    /// What is sent, one after the other; what is held is held meanwhile.
+    /// The attacks, in order; held connections stay open meanwhile.
     pub(crate) attacks: Vec<Attack>,
-    /// What somebody else does meanwhile and afterwards, by its name in `others.toml`, and must not be kept from.
+    /// The concurrent and later acts of another peer, by their name in `others.toml`, which must succeed.
     #[serde(default)]
     pub(crate) keeps: Vec<String>,
-    /// How each stream, call or connection of the attack may end.
+    /// The allowed ends of each stream, call or connection of the attack.
     pub(crate) ends: BTreeSet<String>,
-    /// What the attack may receive in all, in KB.
+    /// The maximum size of all answers to the attack, in KB.
     #[serde(default = "answer_kb")]
     pub(crate) answer_kb: u64,
     /// The peak of the process's memory, in MB.
     #[serde(default = "memory_mb")]
     pub(crate) memory_mb: u64,
-    /// What the process may log, in KB.
+    /// The maximum log of the process, in KB.
     #[serde(default = "log_kb")]
     pub(crate) log_kb: u64,
-    /// The goal for the 99th percentile of the neighbour's time from event to batch, in ms; absent where it is not measured. Three times
-    /// what the neighbour takes alone meets it in any case.
+    /// The goal for the 99th percentile of the neighbor's time from event to batch, in ms; absent without a measurement. Three
+    /// times the neighbor's time alone is always good enough.
     pub(crate) p99_ms: Option<f64>,
     /// The goal for the time from SIGTERM to the end of the process, in seconds.
     #[serde(default = "stop_s")]
     pub(crate) stop_s: f64,
-    /// Whether a deadline of the server ends what is tried: its deadlines are those of every server then. Elsewhere they are so long that
-    /// a slow attacker is no other attacker.
+    /// Whether a deadline of the server ends the attack: then the server has its default deadlines. In other cells, deadlines are
+    /// so long that a slow attacker is not another attack.
     #[serde(default)]
     pub(crate) deadlines: bool,
-    /// What does not hold yet. Such a cell runs only if it is named, and the document says so.
+    /// The requirement that does not hold yet. Such a cell runs only by its name, and the document says so.
     pub(crate) fails: Option<String>,
 }
 
-/// How a cell harms.
+/// A kind of attack.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Attack {
     /// Sessions that follow a script.
     Session(Script),
-    /// Calls, each with one message or whatever else.
+    /// Calls, each with one message or any other body.
     Calls(Calls),
-    /// Connections that speak no HTTP/2, or not only.
+    /// Connections that do not speak HTTP/2, or not only.
     Sockets(Sockets),
     /// Connections that speak HTTP/2 frame by frame.
     Http2(Http2),
@@ -77,7 +77,7 @@ struct File {
     cell: Vec<Cell>,
 }
 
-/// Deadlines of the server that a slow attacker meets: minutes, for which a peer that does nothing is waited for.
+/// Long deadlines of the server for idle peers, so that a slow attacker does not reach them.
 const LONG: [(&str, &str); 3] = [
     ("--hello-deadline", "300s"),
     ("--deadline", "300s"),
@@ -87,7 +87,7 @@ const LONG: [(&str, &str); 3] = [
 // === impl Cell ===
 
 impl Cell {
-    /// Returns the flags of its server. Where the attacker is measured, the deadlines are those of every server.
+    /// The flags of its server. If the attack is measured, the deadlines are the defaults.
     pub(crate) fn flags(&self, measured: bool) -> Vec<String> {
         let mut flags = self.flags.clone();
         if measured || self.deadlines {
@@ -102,7 +102,7 @@ impl Cell {
     }
 }
 
-/// Returns all cells of the files of this name, or of all.
+/// All cells of the files of this name, or of all files.
 pub(crate) fn all() -> Vec<(String, Cell)> {
     let folder = binaries::checkout().join("tests/hostile/cells");
     let entries = fs::read_dir(folder).expect("the cells are in the checkout");

@@ -1,4 +1,4 @@
-//! The table of docs/security-tests.md: every cell, and what must come of it.
+//! The table of docs/security-tests.md: every cell, and its required result.
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -31,7 +31,7 @@ fn write(path: PathBuf, text: &str) {
     fs::write(path, text).expect("the document can be written");
 }
 
-/// Returns a table for each file of cells.
+/// A table for each file of cells.
 fn table() -> String {
     let mut groups: BTreeMap<String, Vec<Cell>> = BTreeMap::new();
     for (group, cell) in cells::all() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use decree::v1::{self, event::Event, reconcile_request::Frame};
 use tests::{bad_fields::BadFields, template::Template};
 
-/// Returns a Hello of the session of this number.
+/// A Hello of the session of this number.
 pub(crate) fn hello(template: &Template, number: u64) -> Frame {
     let text = |key: &str, other: &str| {
         let given = template.text(key, number);
@@ -31,7 +31,7 @@ pub(crate) fn hello(template: &Template, number: u64) -> Frame {
     })
 }
 
-/// Returns a frame with the objects, changes or outcomes of these numbers.
+/// A frame with the objects, changes or outcomes of these numbers.
 pub(crate) fn frame(
     verb: &str,
     of: &str,
@@ -81,7 +81,7 @@ fn event(verb: &str, of: &str, template: &Template, at: u64, first: u64) -> Opti
     })
 }
 
-/// Returns a change for each object with a bad field.
+/// A change for each object with a bad field.
 pub(crate) fn bad_fields() -> Vec<Event> {
     let table = BadFields::read();
     let pods = table.pods.iter().map(|it| Event::PodApplied(it.pod()));
@@ -112,7 +112,6 @@ fn outcome(template: &Template, number: u64) -> v1::Outcome {
     }
 }
 
-/// Returns the number of a kind.
 pub(crate) fn kind(word: &str) -> i32 {
     match word {
         "pod" => v1::Kind::Pod.into(),

@@ -1,4 +1,4 @@
-//! A server that asks who its peers are: its certificates, keys and policy, and what its peers have to show, right or wrong.
+//! A server with authentication: its certificates, keys and policy, and the valid and invalid credentials of its peers.
 
 use std::{
     collections::HashMap,
@@ -19,50 +19,50 @@ use tests::{
 use transport::{Connector, Metrics};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// How long a certificate or a token lasts that ends a stream: longer than a slow attacker takes to open one.
+/// The lifetime of a certificate or a token that ends a stream: longer than a slow attacker takes to open one.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// Who may do what: everybody has a certificate or a token of this name.
+/// The permissions: every identity is the name in a certificate or a token.
 const POLICY: &str = include_str!("policy.toml");
 
-/// How the peers of a cell prove who they are.
+/// The proof of identity that peers of a cell need.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Proof {
-    /// By certificates, and by tokens beside them.
+    /// Certificates, and tokens in addition.
     Certificates,
-    /// By tokens alone: the server asks for no certificate.
+    /// Only tokens: the server requires no certificate.
     Tokens,
 }
 
-/// What a peer proves.
+/// The credentials of a peer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Who {
-    /// The certificate, by its name in [`Guard::connector`]; none is shown where none is named.
+    /// The certificate, by its name in [`Guard::connector`]; `None` for no certificate.
     pub(crate) certificate: Option<String>,
     /// The token, by its name in [`Guard::token`].
     pub(crate) token: Option<String>,
 }
 
-/// What a server that asks is started with, and what its peers show.
+/// The files of a server with authentication, and the credentials of its peers.
 pub(crate) struct Guard {
     proof: Proof,
     authority: Authority,
     /// A CA that the server does not know.
     stranger: Authority,
     issuer: Issuer,
-    /// The server's own files.
+    /// The files of the server.
     files: Files,
     folder: TempDir,
-    /// What was made for peers so far, by the name of the certificate.
+    /// The credentials of peers so far, by the name of the certificate.
     peers: Mutex<HashMap<String, (Arc<Files>, Pair)>>,
 }
 
 // === impl Who ===
 
 impl Who {
-    /// Returns one who shows a certificate.
+    /// With this certificate.
     pub(crate) fn certified(name: &str) -> Self {
         Self {
             certificate: Some(name.to_owned()),
@@ -70,7 +70,7 @@ impl Who {
         }
     }
 
-    /// Returns one who sends a token.
+    /// With this token.
     pub(crate) fn bearing(name: &str) -> Self {
         Self {
             certificate: None,
@@ -82,7 +82,6 @@ impl Who {
 // === impl Guard ===
 
 impl Guard {
-    /// Writes all files of a server.
     pub(crate) fn new(proof: Proof) -> Self {
         let folder = TempDir::new().expect("a folder");
         let authority = Authority::new("CA of the cells");
@@ -103,7 +102,6 @@ impl Guard {
         guard
     }
 
-    /// Returns the flags of the server.
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = self.files.flags();
         match self.proof {
@@ -123,7 +121,7 @@ impl Guard {
         flags
     }
 
-    /// Returns who of this name is right: the certificate or the token that the cell's server asks for.
+    /// Valid credentials of this name: the certificate or the token that the cell's server requires.
     pub(crate) fn who(&self, name: &str) -> Who {
         match self.proof {
             Proof::Certificates => Who::certified(name),
@@ -131,20 +129,20 @@ impl Guard {
         }
     }
 
-    /// Returns what makes connections with this certificate, or with none.
+    /// A connector with this certificate, or without one.
     pub(crate) fn connector(&self, address: &str, certificate: Option<&str>) -> Connector {
         let (files, _) = self.peer(certificate.unwrap_or("none"));
         let mut args = files.client();
         if certificate.is_none() {
             (args.files.tls_cert, args.files.tls_key) = (None, None);
         }
-        // The certificate is known before; nobody turns the files of a peer.
+        // The certificate exists before, and the files of a peer never change.
         args.files.tls_reload_interval = HOUR;
         let url = format!("https://{address}").parse().expect("an address");
         Connector::new(url, &args, Metrics::default()).expect("the files are right")
     }
 
-    /// Returns the certificate of a peer by its name, as files and as it is; it is made where it is not yet.
+    /// The certificate of a peer by its name, as files and in memory; made on the first call.
     fn peer(&self, name: &str) -> (Arc<Files>, Pair) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let made = || {
@@ -154,12 +152,12 @@ impl Guard {
         peers.entry(name.to_owned()).or_insert_with(made).clone()
     }
 
-    /// Returns the certificate of this name, and the CA of the server, for a client that makes its own handshakes.
+    /// The certificate of this name, and the CA of the server, for a client with its own handshakes.
     pub(crate) fn pems(&self, name: &str) -> (Pair, &str) {
         (self.peer(name).1, &self.authority.pem)
     }
 
-    /// Returns a certificate by what is wrong with it, else one of that name.
+    /// A certificate with the fault of this name, or a valid one of this name.
     fn pair(&self, name: &str) -> Pair {
         let (now, own) = (SystemTime::now(), Request::client(&uri(name)));
         let issue = |request: &Request| self.authority.issue(request);
@@ -198,12 +196,12 @@ impl Guard {
         }
     }
 
-    /// Returns the file of the CA that the certificates of peers and servers are of.
+    /// The file of the CA of peers and servers.
     pub(crate) fn ca(&self) -> PathBuf {
         self.peer("none").0.path("ca.crt")
     }
 
-    /// Returns a certificate for a server by what is wrong with it.
+    /// A certificate for a server with the fault of this name.
     pub(crate) fn server_pair(&self, name: &str) -> Pair {
         let (now, own) = (SystemTime::now(), Request::server());
         let issue = |request: &Request| self.authority.issue(request);
@@ -223,7 +221,7 @@ impl Guard {
         }
     }
 
-    /// Returns a token by what is wrong with it, else one for a subject of that name.
+    /// A token with the fault of this name, or a valid one for a subject of this name.
     pub(crate) fn token(&self, name: &str, number: u64) -> String {
         let issuer = &self.issuer;
         let claims = |seconds| Issuer::claims("agent-a", seconds);
@@ -267,7 +265,7 @@ impl Guard {
         }
     }
 
-    /// Does what a step of a script wants: `revoke NAME`, `trust another`, `policy …`, `keys …`, `certificate …`.
+    /// Executes a step of a script: `revoke NAME`, `trust another`, `policy …`, `keys …`, `certificate …`.
     pub(crate) fn turn(&self, words: &[&str]) {
         match words {
             ["revoke", name] => self.revoke(name),
@@ -317,13 +315,13 @@ impl Guard {
     }
 }
 
-/// Returns a token whose claims are lists inside each other.
+/// A token whose claims are nested lists.
 fn deep(issuer: &Issuer, depth: usize) -> String {
     let claims = (0..depth).fold(json!(0), |inner, _| json!([inner]));
     issuer.sign(&claims)
 }
 
-/// Reads the names that a certificate has beside each other: `URI spiffe://a.test/b DNS c.test`.
+/// Reads the alternative names of a certificate: `URI spiffe://a.test/b DNS c.test`.
 fn alternative_names(text: &str) -> (Vec<String>, Vec<String>) {
     let words: Vec<_> = text.split(' ').collect();
     let of = |kind: &str| {

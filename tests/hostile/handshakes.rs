@@ -1,4 +1,4 @@
-//! Handshakes of TLS, right or wrong, whole or cut off, and what may be said after them.
+//! Handshakes of TLS, valid or invalid, complete or cut off, and the data after them.
 
 use std::{
     io,
@@ -22,40 +22,40 @@ use tokio_rustls::TlsConnector;
 
 use crate::{guard::Guard, script::hex, seen::Seen, target::Target};
 
-/// How long a connection may be kept that should be closed.
+/// The maximum time for which a server keeps a connection that it should close.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How many bytes of an answer are read at a time.
+/// The number of bytes in one read of an answer.
 const PIECE: usize = 16 << 10;
-/// What a server says first that speaks HTTP/2: a frame of settings.
+/// The type of the first frame of an HTTP/2 server: settings.
 const SETTINGS: u8 = 4;
 
-/// Connections that do the same.
+/// Connections with the same acts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Handshakes {
     #[serde(default = "one")]
     connections: u64,
-    /// The certificate that is shown, if any.
+    /// The certificate of the client, if any.
     certificate: Option<String>,
-    /// The protocols that are asked for.
+    /// The requested protocols.
     #[serde(default = "http2")]
     alpn: Vec<String>,
-    /// After how many bytes the client falls silent.
+    /// The number of bytes after which the client falls silent.
     cut: Option<usize>,
-    /// What is said after the handshake, as text and as bytes.
+    /// The data after the handshake, as text and as bytes.
     #[serde(default)]
     text: String,
     #[serde(default)]
     hex: String,
-    /// How often keys are changed after the handshake.
+    /// The number of key updates after the handshake.
     #[serde(default)]
     key_updates: u64,
-    /// Whether the connections are left open instead of being read to their end.
+    /// Whether the connections stay open and are not read to their end.
     #[serde(default)]
     hold: bool,
 }
 
-/// A connection that takes so many bytes, and then none.
+/// A connection that passes this number of bytes, and then none.
 struct Cut {
     stream: TcpStream,
     left: usize,
@@ -104,7 +104,7 @@ impl Handshakes {
             }
         }
         let said = [self.text.clone().into_bytes(), hex(&self.hex)].concat();
-        // How it ends is read.
+        // The test reads how the connection ends.
         let _ = stream.write_all(&said).await;
         let _ = stream.flush().await;
         if self.hold {
@@ -138,7 +138,7 @@ impl Handshakes {
     }
 }
 
-/// Reads to the end. What answers in HTTP is told apart.
+/// Reads to the end. Distinguishes answers in HTTP.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Seen {
     let (mut answer, mut piece) = (Vec::new(), vec![0; PIECE]);
     let whole = async {
@@ -163,7 +163,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Seen {
     seen
 }
 
-/// Returns how a connection ended: by an alert, or without one.
+/// The end of a connection: by an alert, or without one.
 fn end_of(error: &io::Error) -> String {
     let inner = error
         .get_ref()
@@ -175,7 +175,7 @@ fn end_of(error: &io::Error) -> String {
     }
 }
 
-/// Returns how a connection ended that was ended by an alert.
+/// The end of a connection by an alert.
 pub(crate) fn alerted(alert: AlertDescription) -> String {
     format!("alert {alert:?}")
 }
@@ -198,7 +198,7 @@ impl AsyncWrite for Cut {
     ) -> Poll<io::Result<usize>> {
         let now = from.len().min(self.left);
         if now == 0 && !from.is_empty() {
-            // As if it had been sent: who is cut off learns nothing of it.
+            // As if it had been sent: a client that is cut off does not notice.
             return Poll::Ready(Ok(from.len()));
         }
         let written = Pin::new(&mut self.stream).poll_write(cx, &from[..now]);

@@ -1,4 +1,4 @@
-//! Connections that speak HTTP/2 frame by frame, as no client does, and no server.
+//! Connections that speak HTTP/2 frame by frame, in ways in which no client and no server does.
 //!
 //! ```text
 //! preface               the client's preface and empty settings
@@ -18,8 +18,8 @@
 //! unread                reads nothing from here on: what is sent piles up
 //! hold                  keeps the connection until the server has ended
 //! ```
-//! A connection ends as `closed`; as `goaway`, if the server said so before; or as `open`, if neither happened for as long as a server may take. With
-//! `probe` at the end, one that answers a ping is `open` at once.
+//! A connection ends as `closed`, or as `goaway` if the server sent one before. It ends as `open` if neither happened within the
+//! maximum time of a server. With `probe` at the end, a connection that answers a ping is `open` at once.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ use tokio::{
 use crate::{script::hex, seen::Seen};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a connection may be kept that should be closed.
+/// The maximum time for which a server keeps a connection that it should close.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How long the steps of one connection may take.
+/// The maximum duration of the steps of one connection.
 const COURSE_MAX: Duration = Duration::from_mins(4);
-/// How many bytes are read at a time.
+/// The number of bytes in one read.
 const PIECE: usize = 1 << 10;
 /// The opaque data of the ping that proves a connection.
 const PROOF: [u8; 8] = *b"are you?";
@@ -58,7 +58,7 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Connections that do the same.
+/// Connections with the same acts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Http2 {
@@ -74,7 +74,7 @@ struct Course {
     /// The number of the next stream.
     stream: u32,
     open: Vec<u32>,
-    /// What was received and not looked at yet.
+    /// The received bytes that are not parsed yet.
     received: Vec<u8>,
     went_away: bool,
     proved: bool,
@@ -89,7 +89,7 @@ fn one() -> u64 {
 // === impl Http2 ===
 
 impl Http2 {
-    /// Returns one connection with these steps.
+    /// One connection with these steps.
     pub(crate) fn new(steps: Vec<String>) -> Self {
         Self {
             steps,
@@ -113,7 +113,7 @@ impl Http2 {
         }
     }
 
-    /// Does all steps on a connection, of a client or of a server.
+    /// Executes all steps on a connection, of a client or of a server.
     pub(crate) async fn run_on(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -325,7 +325,7 @@ impl Course {
         }
     }
 
-    /// Takes what was read, frame by frame.
+    /// Parses the bytes of a read, frame by frame.
     fn take(&mut self, read: std::io::Result<&[u8]>) {
         let Ok(piece @ [_, ..]) = read else {
             return self.close();
@@ -372,7 +372,7 @@ impl Course {
     /// Waits until the server closes the connection.
     async fn finish(mut self) -> Seen {
         if self.end.is_none() {
-            // Who does not read learns of the end only by reading.
+            // Only a read shows the end.
             self.reads = true;
             self.quiet(PATIENCE).await;
         }
@@ -385,7 +385,6 @@ impl Course {
     }
 }
 
-/// Writes a frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("frames are short");
     let head = [
@@ -396,7 +395,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head.concat()[..], payload].concat()
 }
 
-/// Writes the headers of a call, with one of so many bytes.
+/// Writes the headers of a call, one of them of `bytes` bytes.
 fn request(method: &str, bytes: u32) -> Vec<u8> {
     let path = match method {
         "Reconcile" | "Decide" | "Simulate" => format!("/decree.v1.DecisionService/{method}"),
@@ -418,7 +417,7 @@ fn request(method: &str, bytes: u32) -> Vec<u8> {
     block
 }
 
-/// Writes a header as a literal that no table keeps.
+/// Writes a header as a literal without indexing.
 fn header(name: &str, value: &str) -> Vec<u8> {
     let mut written = vec![0];
     for text in [name, value] {

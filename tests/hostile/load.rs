@@ -1,13 +1,13 @@
-//! Load that is held: many clusters on one server with a hostile one among them, and many agents that come at once.
+//! Sustained load: many clusters on one server with a malicious one among them, and many concurrent agents.
 //!
-//! The figures are those of docs/performance.md, the environment says how much of both there is:
+//! The figures are in docs/performance.md. The environment sets the numbers of clusters and agents:
 //!
 //! ```sh
 //! DECREE_LOAD_CLUSTERS=19 cargo test --release -p tests --test hostile load -- --nocapture    # DECREE_HOSTILE_CELL='hello|pings' chooses
 //! DECREE_LOAD_AGENTS=1000 cargo test --release -p tests --test hostile load -- --nocapture
 //! ```
-//! Attacker, clusters and server share the processor of one machine. What of a delay is the machine's shows where the clusters have a server
-//! of their own while the same attack runs against another: the last column, for cells in which the clusters wait for long.
+//! Attacker, clusters and server share the processor of one machine. To find the machine's part of a delay, the clusters get a
+//! separate server while the same attack runs against another: the last column, for cells with long waits of the clusters.
 
 use std::{env, time::Instant};
 
@@ -25,21 +25,21 @@ use crate::{
     script::Script,
 };
 
-/// How many clusters there are beside the hostile one where nothing is asked for.
+/// The default number of clusters beside the malicious one.
 const CLUSTERS: u32 = 3;
-/// How many agents come at once where nothing is asked for.
+/// The default number of concurrent agents.
 const AGENTS: u64 = 20;
-/// The goal for the 99th percentile, in ms. Where it is missed, the machine's part of the delay is measured.
+/// The goal for the 99th percentile, in ms. If it is missed, the machine's part of the delay is measured.
 const GOAL_MS: f64 = 5.0;
 
-/// Where the clusters are served.
+/// The server of the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     ByTheAttacked,
     Elsewhere,
 }
 
-/// What the clusters beside an attack have noticed.
+/// The waits of the clusters beside an attack.
 struct Noticed {
     p50_ms: f64,
     p99_ms: f64,
@@ -87,7 +87,7 @@ fn agents_that_come_at_once_are_all_served() {
         "--connections-max",
     ];
     let room = room.map(|flag| format!("{flag}={}", agents + 64));
-    // However long a slow machine takes to open them all, none is given up.
+    // The deadline is so long that a slow machine can open all sessions.
     let others = ["--peer-share=100", "--hello-deadline=300s"].map(str::to_owned);
     let flags = [&room[..], &others].concat();
     let process = Process::start(&flags);
@@ -108,7 +108,7 @@ fn agents_that_come_at_once_are_all_served() {
     process.stop().expect("it ends in order");
 }
 
-/// Runs a cell beside so many clusters; without one, for as long as is measured.
+/// Runs a cell beside `count` clusters; without a cell, for the time of a measurement.
 fn beside(cell: Option<&Cell>, count: u32, served: Served) -> Noticed {
     let flags = cell.map(|cell| cell.flags.clone()).unwrap_or_default();
     let process = Process::start(&flags);

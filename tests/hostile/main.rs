@@ -1,27 +1,29 @@
-//! Tier: whoever wants to do harm, against the programs as they are shipped.
+//! Tier: harmful peers against the shipped programs.
 //!
 //! # Theory of operation
-//! The matrix is data: `cells/*.toml`, a [`cells::Cell`] for each way to harm. Each cell has a server process of its own, with a
-//! session beside the attack that does no harm ([`neighbour`]).
+//! The matrix is data: `cells/*.toml`, a [`cells::Cell`] for each attack. Each cell has a separate server process, with a harmless
+//! session beside the attack ([`neighbour`]).
 //!
 //! ```text
 //! start server ─▶ neighbour is served ─▶ attack ─▶ a newcomer is served, /readyz says so ─▶ memory, log ─▶ SIGTERM
 //!                        └── again and again: a pod is lost, a batch replaces it ──┘
 //! ```
-//! A cell says how its streams, calls or connections may end, and bounds: what they may receive, the peak of the process's memory, what it
-//! logs. In every cell the process must live, come to rest, and end with 0 at SIGTERM; the neighbour's session must live too, and is served
-//! in its turn: the server works little for others between an event and its batch. An attack is one of five kinds, each a small language:
-//! [`script`] (sessions by their frames), [`calls`] (unary calls and watches), [`sockets`] (whatever speaks no HTTP/2), [`http2`] (whatever speaks it badly),
-//! [`handshakes`] (TLS). A cell with a `proof` has a server that asks its peers who they are ([`guard`]); its neighbour and newcomers have what it asks for.
-//! In one that says what others `keeps`, somebody else does that again and again while the attack lasts, and once more while what it holds is held ([`others`]).
-//! To add a cell, write it into a file; the table in docs/security-tests.md is made of the same data.
+//! A cell has the allowed ends of its streams, calls or connections, and limits: the size of the answers, the peak of the
+//! process's memory, the size of its log. In every cell, the process must live, become idle, and end with 0 on SIGTERM. The
+//! neighbor's session must live too, and is served in its turn: the server works little for others between an event and its batch.
 //!
-//! No cell fails because the machine is slow. Cells run several at a time, and the server's deadlines are long unless the cell is about
-//! them; what is waited for has a limit of minutes. How long the neighbour waits, how much of a processor is used and how soon the
-//! process ends is [reported](report), and compared with the cell's goals, where `DECREE_HOSTILE_MEASURED` is set: then cells with a goal for the p99
-//! run alone, the others two at a time.
+//! An attack is one of five kinds, each with a small language: [`script`] (sessions by their frames), [`calls`] (unary calls and
+//! watches), [`sockets`] (other protocols than HTTP/2), [`http2`] (invalid HTTP/2), [`handshakes`] (TLS). A cell with a `proof` has
+//! a server with authentication ([`guard`]), for which its neighbor and newcomers have credentials. In a cell with `keeps`,
+//! another peer acts repeatedly during the attack, and once more while the attack's connections are held ([`others`]). To add a
+//! cell, write it into a file; the table in docs/security-tests.md comes from the same data.
 //!
-//! A second matrix is about servers that turned bad, against the agent: [`agents`].
+//! No cell fails because of a slow machine. Several cells run at a time, and the server's deadlines are long unless they are the
+//! subject of the cell; waits have a limit of minutes. The waits of the neighbor, the processor time and the time to the end of
+//! the process are [reported](report). With `DECREE_HOSTILE_MEASURED`, they are compared with the cell's goals: then cells with a
+//! goal for the p99 run alone, and the other cells two at a time.
+//!
+//! A second matrix has malicious servers against the agent: [`agents`].
 //!
 //! ```sh
 //! cargo test -p tests --test hostile
@@ -64,16 +66,16 @@ use std::{
 use cells::Cell;
 use run::{Found, Watch};
 
-/// How many cells run at a time: many of them wait for a deadline.
+/// The number of concurrent cells: many of them wait for a deadline.
 const LANES: usize = 6;
-/// How many run at a time beside nothing that is measured, where others are.
+/// The number of concurrent cells without measurements, in a run with measurements.
 const LANES_MEASURED: usize = 2;
-/// How many agents are lied to at a time: most of them wait most of the time.
+/// The number of concurrent agents with malicious servers: most of them wait most of the time.
 const AGENT_LANES: usize = 12;
-/// As many where they are measured.
+/// The number of concurrent measured agents.
 const AGENT_LANES_MEASURED: usize = 4;
 
-/// Held where something is measured, so that nothing disturbs it.
+/// Held during measurements, so that nothing disturbs them.
 static QUIET: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -85,7 +87,7 @@ fn no_cell_harms() {
         is_named && (cell.fails.is_none() || !wanted.is_empty())
     });
     let mut chosen: Vec<_> = chosen.map(|(_, cell)| cell).collect();
-    // Those that wait longest come first, so that no lane waits alone at the end.
+    // The cells with the longest waits come first, so that no lane waits alone at the end.
     chosen.sort_by_key(|cell| !cell.deadlines);
     let found = if report::is_measured() {
         measure(chosen)
@@ -101,7 +103,7 @@ fn no_cell_harms() {
     assert!(harmed.is_empty(), "{harmed:#?}");
 }
 
-/// Runs cells on a machine on which nothing else of this tier runs, and prints what was measured.
+/// Runs cells without other cells of this tier on the machine, and prints the measurements.
 fn measure(cells: Vec<Cell>) -> Vec<(Cell, Found)> {
     let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
     let (alone, beside): (Vec<_>, Vec<_>) =
@@ -152,7 +154,7 @@ fn run_all(cells: &[Cell], lanes: usize, watch: Watch) -> Vec<(Cell, Found)> {
     })
 }
 
-/// Does something with each of these, so many at a time.
+/// Runs `act` on each item, `lanes` at a time.
 fn in_lanes<T: Sync, R: Send>(of: &[T], lanes: usize, act: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());

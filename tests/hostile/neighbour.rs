@@ -1,7 +1,8 @@
-//! A session that does nobody any harm, and notices what others do to it.
+//! A harmless session, which notices the effects of attacks.
 //!
-//! It has one ReplicaSet. Every [`OFTEN`] where it is measured, else every [`SELDOM`], it tells that a pod is gone, and waits for the batch that replaces it. While it waits for longer
-//! than that, the turns that it misses count as what they would have had to wait.
+//! The session has one ReplicaSet. At an interval of [`OFTEN`] with measurements, or [`SELDOM`] without, it reports a lost pod,
+//! and waits for the batch that replaces the pod. If a wait is longer than the interval, the missed turns count with their own
+//! waits.
 
 use std::{
     net::Ipv4Addr,
@@ -29,29 +30,29 @@ use crate::{
     target::Target,
 };
 
-/// How often a pod is lost where what that costs is measured.
+/// The interval of lost pods with measurements.
 pub(crate) const OFTEN: Duration = Duration::from_millis(5);
-/// How often elsewhere, where the neighbours of other cells share the machine.
+/// The interval of lost pods without measurements, because neighbors of other cells share the machine.
 pub(crate) const SELDOM: Duration = Duration::from_millis(50);
 const PODS: i32 = 10;
 const NAME: &str = "neighbour";
-/// How long one answer may take before the neighbour counts as not served: only a server that hangs takes as long.
+/// The timeout of one answer, which only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A session that runs beside an attack.
 pub(crate) struct Neighbour {
-    /// Until when the session goes on at least, in milliseconds from its beginning; [`u64::MAX`] until that is known.
+    /// The minimum duration of the session, in milliseconds from its start; [`u64::MAX`] until it is known.
     until: Arc<AtomicU64>,
     thread: JoinHandle<Result<Waits, String>>,
 }
 
-/// How the neighbour was served.
+/// The waits of the neighbor.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// The times from loss to batch, in milliseconds, sorted.
     pub(crate) ms: Vec<f64>,
-    /// The most that the server worked between a loss and its batch, in seconds of a processor. Whatever else the machine does, a
-    /// server that serves its peers in turn works little for others meanwhile.
+    /// The maximum processor time of the server between a loss and its batch, in seconds. A server that serves its peers in turn
+    /// works little for others meanwhile, whatever the load of the machine.
     pub(crate) behind_s: f64,
 }
 
@@ -63,14 +64,15 @@ struct Session {
     waits: Waits,
     /// The process of the server.
     server: u32,
-    /// How often a pod is lost.
+    /// The interval of lost pods.
     every: Duration,
 }
 
 // === impl Neighbour ===
 
 impl Neighbour {
-    /// Opens the session of the cluster of this number on a server, which is a process, to lose a pod so often; returns once it is served.
+    /// Starts the session of the cluster of this number on a server process, with lost pods at this interval; returns once the
+    /// session is served.
     pub(crate) fn start(
         target: impl Into<Target>,
         number: u32,
@@ -87,7 +89,7 @@ impl Neighbour {
                 let mut session = Session::open(&target, number, server, every).await?;
                 session.lose_a_pod(Instant::now()).await?;
                 session.waits = Waits::default();
-                // Whoever waits for the start may have given up.
+                // The starter may have given up.
                 let _ = started.send(());
                 let begun = Instant::now();
                 let until = || Duration::from_millis(shared.load(Ordering::Relaxed));
@@ -96,7 +98,7 @@ impl Neighbour {
                     session.lose_a_pod(Instant::now()).await?;
                     time::sleep_until(next.into()).await;
                 }
-                // What is lost after the attack is replaced too, however short the attack was.
+                // The server replaces a pod also after the attack, however short the attack was.
                 session.lose_a_pod(Instant::now()).await?;
                 Ok(session.waits)
             })
@@ -110,7 +112,7 @@ impl Neighbour {
         }
     }
 
-    /// Ends the session once it has lasted so long and one more pod was lost and replaced; says how it was served, or why it was not.
+    /// Ends the session after at least `least` and one more replaced pod. Returns the waits, or why the session was not served.
     pub(crate) fn finish(self, least: Duration) -> Result<Waits, String> {
         let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
         self.until.store(least, Ordering::Relaxed);
@@ -207,7 +209,7 @@ impl Session {
         self.stream.send(Bytes::from(request.encode_to_vec())).await;
     }
 
-    /// Tells that a pod is gone, and waits until it is replaced.
+    /// Reports a lost pod, and waits for its replacement.
     async fn lose_a_pod(&mut self, since: Instant) -> Result<(), String> {
         let name = self.pods.remove(0);
         self.version += 1;
@@ -252,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Counts a wait, and those of the turns that were missed in it.
+    /// Counts a wait, and the waits of the turns that were missed in it.
     fn count(&mut self, wait: Duration) {
         let mut wait = Some(wait);
         while let Some(waited) = wait {
@@ -261,7 +263,7 @@ impl Session {
         }
     }
 
-    /// Does what a batch asks for; returns whether a pod was created.
+    /// Executes a batch; returns whether a pod was created.
     async fn obey(&mut self, batch: v1::Batch, since: Instant) -> bool {
         let (created, objects) = match batch.action {
             Some(Action::Create(create)) => {

@@ -1,4 +1,4 @@
-//! Somebody else beside an attack, with an identity of their own: opens sessions, watches and asks, as `others.toml` says, one after the other.
+//! Another peer beside an attack, with a separate identity: it opens sessions, watches and asks in order, as `others.toml` says.
 
 use std::{
     collections::BTreeMap,
@@ -17,18 +17,18 @@ use tokio::{runtime::Builder, time};
 
 use crate::{calls::Calls, guard::Who, script::Script, seen::Seen, target::Target};
 
-/// How often in a row one may be refused: a limit may be reached at the moment, and who comes back gets their share.
+/// The maximum number of consecutive refusals: a limit may be reached at the moment, and a returning peer gets its share.
 const REFUSALS_MAX: u32 = 20;
-/// How long one waits after being refused, and after doing all.
+/// The pause after a refusal, and after all visits.
 const PAUSE: Duration = Duration::from_millis(50);
 const REFUSED: &str = "ResourceExhausted LIMIT_REACHED";
 
-/// What somebody does.
+/// An act of a peer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Visit {
     act: Act,
-    /// How it ends.
+    /// The required end.
     ends: String,
 }
 
@@ -39,13 +39,13 @@ enum Act {
     Calls(Calls),
 }
 
-/// Somebody who does things beside an attack.
+/// A peer that acts beside an attack.
 pub(crate) struct Others {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Result<Visited, String>>,
 }
 
-/// What somebody has done.
+/// The successful acts of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Visited {
     times: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Visited {
 // === impl Others ===
 
 impl Others {
-    /// Begins to do these again and again, as `who`.
+    /// Starts to repeat these acts, as `who`.
     pub(crate) fn start(target: Target, who: &Who, kept: &[String]) -> Self {
         let mut all = all();
         let taken = kept.iter().map(|name| {
@@ -75,7 +75,7 @@ impl Others {
             runtime.expect("a runtime").block_on(async {
                 let mut visited = Visited::default();
                 loop {
-                    // All is done once more after the attack.
+                    // All acts are done once more after the attack.
                     let is_last = shared.load(Ordering::Relaxed);
                     for (name, visit) in &visits {
                         let done = visited.visit(&target, visit).await;
@@ -91,7 +91,7 @@ impl Others {
         Self { is_over, thread }
     }
 
-    /// Does all once more, and says what was done, or what could not be done.
+    /// Does all acts once more, and returns the successful acts, or the failure.
     pub(crate) fn finish(self) -> Result<Visited, String> {
         self.is_over.store(true, Ordering::Relaxed);
         let done = self.thread.join();
@@ -126,7 +126,7 @@ impl Act {
 // === impl Visited ===
 
 impl Visited {
-    /// Does one thing; says how it ended, if not as it has to.
+    /// Acts once; the error is an end other than the required one.
     async fn visit(&mut self, target: &Target, visit: &Visit) -> Result<(), String> {
         let begun = Instant::now();
         self.times += 1;

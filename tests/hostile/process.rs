@@ -1,4 +1,4 @@
-//! A server as a process of its own, and what can be measured of it from outside.
+//! A server as a separate process, and its measurements from outside.
 
 use std::{
     fs,
@@ -19,13 +19,12 @@ use crate::{
     target::Target,
 };
 
-/// How long a process may take to come to rest: only one that spins takes as long.
+/// The timeout for a process to become idle, which only a spinning process reaches.
 const REST_WITHIN: Duration = Duration::from_mins(3);
-/// How often in a row a process must be found at rest, and how long after each other.
+/// The number of consecutive looks that must find a process idle, and the interval between them.
 const LOOKS: u32 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// One of the server's ports.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Port {
@@ -34,7 +33,6 @@ pub(crate) enum Port {
     Probe,
 }
 
-/// A server.
 pub(crate) struct Process {
     running: Running,
     grpc: String,
@@ -46,12 +44,12 @@ pub(crate) struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Starts a server on free ports that asks for no proof.
+    /// Starts a server on free ports without authentication.
     pub(crate) fn start(flags: &[String]) -> Self {
         Self::guarded(flags, None)
     }
 
-    /// Starts a server on free ports that asks its peers who they are, if it is to.
+    /// Starts a server on free ports, with authentication if there is a proof.
     pub(crate) fn guarded(flags: &[String], proof: Option<Proof>) -> Self {
         let guard = proof.map(|proof| Arc::new(Guard::new(proof)));
         let mut command = Command::new(binaries::folder().join("decree-server"));
@@ -71,7 +69,7 @@ impl Process {
         }
     }
 
-    /// Returns where a port is.
+    /// The address of a port.
     pub(crate) fn address(&self, port: Port) -> &str {
         match port {
             Port::Grpc => &self.grpc,
@@ -80,38 +78,37 @@ impl Process {
         }
     }
 
-    /// Returns where decisions are made, reached by the one of this name.
+    /// The gRPC address, with the credentials of this name.
     pub(crate) fn target(&self, name: &str) -> Target {
         Target::new(&self.grpc, self.guard.clone()).by(&self.who(name))
     }
 
-    /// Returns what the one of this name proves.
+    /// The credentials of this name.
     pub(crate) fn who(&self, name: &str) -> Who {
         let guard = self.guard.as_ref();
         guard.map_or_else(Who::default, |guard| guard.who(name))
     }
 
-    /// Returns the process's number.
     pub(crate) fn id(&self) -> u32 {
         self.running.id()
     }
 
-    /// Returns the most memory that the process has had, in MB.
+    /// The peak memory of the process, in MB.
     pub(crate) fn memory_mb(&self) -> u64 {
         memory_mb(self.running.id())
     }
 
-    /// Returns how much it has logged, in KB.
+    /// The size of its log, in KB.
     pub(crate) fn log_kb(&self) -> u64 {
         self.running.bytes() / 1024
     }
 
-    /// Returns a page of the admin port, or why there is none.
+    /// A page of the admin port, or why there is none.
     pub(crate) fn page(&self, path: &str) -> Result<String, String> {
         admin::get(&self.admin, path).map_err(|error| error.to_string())
     }
 
-    /// Sends SIGTERM, and returns how long the process took to end in order; or what it did instead.
+    /// Sends SIGTERM, and returns the time until the process ended cleanly; or what it did instead.
     pub(crate) fn stop(self) -> Result<Duration, String> {
         let start = Instant::now();
         self.running.terminate();
@@ -124,7 +121,7 @@ impl Process {
     }
 }
 
-/// Returns the most memory that a process has had, in MB; 0 if it is gone.
+/// The peak memory of a process, in MB; 0 if it is gone.
 pub(crate) fn memory_mb(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let mut lines = status
@@ -136,19 +133,19 @@ pub(crate) fn memory_mb(process: u32) -> u64 {
     kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// Returns what a process has taken of a processor, in seconds; 0 if it is gone.
+/// The processor time of a process, in seconds; 0 if it is gone.
 pub(crate) fn processor_s(process: u32) -> f64 {
-    /// The clock ticks of a second, as Linux tells them to processes.
+    /// The clock ticks of a second, as Linux reports them to processes.
     const TICKS: f64 = 100.0;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name may have blanks in it; what follows it begins with the state, the third field.
+    // The name may contain blanks; the state, the third field, follows it.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields = rest.split_whitespace().skip(11).take(2);
     fields.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
-/// Waits until all threads of a process wait for something at once. Returns whether they do: a thread that spins never waits, however little
-/// of a processor it is given.
+/// Waits until all threads of a process wait at once. Returns whether they do: a thread that spins never waits, however little
+/// processor time it gets.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel tells nobody when a process comes to rest"
@@ -163,7 +160,7 @@ pub(crate) fn comes_to_rest(process: u32) -> bool {
     found == LOOKS
 }
 
-/// Returns whether no thread of a process runs or is about to; one that is gone does not.
+/// Whether no thread of a process runs or is about to; true if the process is gone.
 fn is_at_rest(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     let mut threads = threads.into_iter().flatten().flatten();

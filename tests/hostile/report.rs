@@ -1,5 +1,5 @@
-//! What is measured where `DECREE_HOSTILE_MEASURED` is set, as tables. A goal that is missed is marked, and fails nothing: how long something takes
-//! is as much the machine's doing as the program's.
+//! The measurements with `DECREE_HOSTILE_MEASURED`, as tables. A missed goal is marked, and fails nothing, because times depend
+//! on the machine as well as on the program.
 
 use std::env;
 
@@ -7,12 +7,12 @@ use tests::table::{head, row};
 
 use crate::{agents, cells::Cell, run};
 
-/// Returns whether time is measured, for which cells have the machine to themselves.
+/// Whether this run measures times, for which cells have the machine to themselves.
 pub(crate) fn is_measured() -> bool {
     env::var_os("DECREE_HOSTILE_MEASURED").is_some()
 }
 
-/// Prints what was measured of the cells against the server.
+/// Prints the measurements of the cells against the server.
 pub(crate) fn print(found: &[(Cell, run::Found)], alone_ms: f64) {
     let columns = [
         "hostile",
@@ -48,7 +48,7 @@ pub(crate) fn print(found: &[(Cell, run::Found)], alone_ms: f64) {
     eprintln!("{count} of {} cells miss a goal", found.len());
 }
 
-/// Prints what was measured of the agents.
+/// Prints the measurements of the agents.
 pub(crate) fn print_agents(found: &[(agents::Cell, agents::Found)]) {
     let columns = [
         "what the server does",

@@ -1,4 +1,4 @@
-//! Runs a cell: a process, a neighbour, the attack, and what must be true after it.
+//! Runs a cell: a process, a neighbor, the attack, and the requirements after it.
 
 use std::{
     collections::BTreeSet,
@@ -24,47 +24,46 @@ use crate::{
     target::Target,
 };
 
-/// How long the neighbour goes on at least where it is measured.
+/// The minimum duration of the neighbor with measurements.
 pub(crate) const MEASURED: Duration = Duration::from_secs(2);
-/// How long a newcomer may take to be served while whatever is held is held: only where the server hangs it takes as long.
+/// The timeout for a newcomer to be served during an attack, which only a hanging server reaches.
 const NEWCOMER: Duration = Duration::from_mins(3);
-/// How often a newcomer may be refused before it is served.
+/// The maximum number of refusals of a newcomer.
 const REFUSALS_MAX: u32 = 200;
-/// How long it waits after each.
+/// The pause of a newcomer after each refusal.
 const REFUSED_WAIT: Duration = Duration::from_millis(50);
-/// The goal for the longest time that the neighbour waits for a batch, in ms.
+/// The goal for the longest wait of the neighbor for a batch, in ms.
 const LONGEST_MS: f64 = 250.0;
-/// How much the server may work for others while the neighbour waits for one batch, in seconds of a processor.
+/// The maximum processor time of the server for others during one wait of the neighbor, in seconds.
 const BEHIND_S_MAX: f64 = 3.0;
 
-/// Whether time is measured, and how a cell's goals are known.
+/// Whether times are measured, and the basis of a cell's goals.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watch {
-    /// Nothing is: other cells run at the same time, on whatever machine.
+    /// No measurement: other cells run at the same time, on any machine.
     Unmeasured,
-    /// The cell is alone on the machine. The figure is the neighbour's p99 in ms without any attack.
+    /// The cell is alone on the machine. The figure is the neighbor's p99 in ms without an attack.
     Measured { alone_ms: f64 },
 }
 
-/// What was found of a cell.
+/// The result of a cell.
 pub(crate) struct Found {
     pub(crate) ends: BTreeSet<String>,
     pub(crate) answer_kb: u64,
     pub(crate) memory_mb: u64,
-    /// Absent where the neighbour was not served to the end.
+    /// `None` if the neighbor was not served to the end.
     pub(crate) waits: Option<Waits>,
-    /// What somebody else did meanwhile; absent where they were kept from it.
+    /// The acts of another peer meanwhile; `None` if they failed.
     pub(crate) visited: Option<Visited>,
     pub(crate) processor_s: f64,
     pub(crate) stop_s: f64,
     pub(crate) took: Duration,
-    /// What is not as it must be.
+    /// The violated requirements.
     pub(crate) faults: Vec<String>,
-    /// The goals that are missed, where it was measured.
+    /// The missed goals, with measurements.
     pub(crate) missed: Vec<String>,
 }
 
-/// Runs a cell.
 pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     let start = Instant::now();
     let measured = matches!(watch, Watch::Measured { .. });
@@ -127,7 +126,7 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     found
 }
 
-/// Returns how often the neighbour of a cell loses a pod, and for how long at least.
+/// The interval of a neighbor's lost pods, and its minimum duration.
 fn pace(cell: &Cell, measured: bool) -> (Duration, Duration) {
     match (measured, cell.p99_ms) {
         (false, _) => (SELDOM, Duration::ZERO),
@@ -136,14 +135,14 @@ fn pace(cell: &Cell, measured: bool) -> (Duration, Duration) {
     }
 }
 
-/// Says which of these figures are beyond their bounds.
+/// The figures beyond their bounds.
 pub(crate) fn beyond(bounds: &[(&str, f64, f64)]) -> Vec<String> {
     let beyond = bounds.iter().filter(|(_, found, max)| found > max);
     let said = beyond.map(|(name, found, max)| format!("{name}: {found:.1}, at most {max:.1}"));
     said.collect()
 }
 
-/// Returns the neighbour's p99 in ms where nobody attacks.
+/// The neighbor's p99 in ms without an attack.
 pub(crate) fn alone() -> f64 {
     let process = Process::start(&[]);
     let neighbour = Neighbour::start(process.address(Port::Grpc), 0, process.id(), OFTEN);
@@ -169,7 +168,7 @@ pub(crate) fn attack(cell: &Cell, process: &Process) -> Seen {
         }
         seen
     });
-    // What is held lives on this runtime.
+    // Held connections live on this runtime.
     seen.held.push(Box::new(runtime));
     seen
 }
@@ -179,7 +178,7 @@ fn runtime() -> Runtime {
     runtime.expect("a runtime")
 }
 
-/// Proves that whoever comes new is served, and that the server says so.
+/// Proves that a new peer is served, and that the server reports ready.
 fn newcomer(process: &Process) -> Result<(), String> {
     let served = runtime().block_on(async {
         time::timeout(NEWCOMER, async {
@@ -216,7 +215,7 @@ async fn health(target: &Target) -> Result<(), String> {
 // === impl Found ===
 
 impl Found {
-    /// Says which goals of time are missed.
+    /// The missed goals of time.
     fn missed(&self, cell: &Cell, alone_ms: f64) -> Vec<String> {
         let mut goals = vec![("stop in s", self.stop_s, cell.stop_s)];
         if let (Some(waits), Some(goal)) = (&self.waits, cell.p99_ms) {
@@ -227,7 +226,7 @@ impl Found {
         beyond(&goals)
     }
 
-    /// Returns the neighbour's p50, p99 and longest wait, in ms.
+    /// The neighbor's p50, p99 and longest wait, in ms.
     pub(crate) fn waits_ms(&self) -> Option<[f64; 3]> {
         let ms = &self.waits.as_ref()?.ms;
         Some([0.5, 0.99, 1.0].map(|share| quantile(ms, share)))

@@ -17,8 +17,9 @@
 //! quiet MS       waits; close   closes the agent's half
 //! turn WORDS     changes the files of a server that asks for proofs: see `Guard::turn`
 //! ```
-//! A script ends with how its stream ended; with `proved`, if its last step is that; with `held`, if it is `hold`: the stream is kept open until the
-//! server has ended; or with `silent`, if nothing came for as long as a server may take.
+//! A script ends with the end of its stream. It ends with `proved` if its last step is `prove`. It ends with `held` if its last
+//! step is `hold`, which keeps the stream open until the server has ended. It ends with `silent` if nothing came within the maximum
+//! time of a server.
 
 use std::time::Duration;
 
@@ -44,37 +45,37 @@ use crate::{
     target::Target,
 };
 
-/// How many objects a frame carries where nothing is said.
+/// The default number of objects in a frame.
 const PER_FRAME: u64 = 500;
-/// How long a server may take to end a stream or to answer: only one that hangs takes as long.
+/// The maximum time of a server to end a stream or to answer, which only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How long a whole session may take: one that cannot go on, since nobody reads what it sends, goes on at its end.
+/// The maximum duration of a whole session. A blocked session, whose frames nobody reads, ends then.
 const COURSE_MAX: Duration = Duration::from_mins(4);
 
-/// Sessions that do the same, each for a cluster of its own.
+/// Sessions with the same acts, each for a separate cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
     steps: Vec<String>,
-    /// How many sessions at a time.
+    /// The number of concurrent sessions.
     #[serde(default = "one")]
     sessions: u64,
     /// Whether all sessions share one connection.
     #[serde(default)]
     shared: bool,
-    /// How many times each session does all.
+    /// The number of repetitions of each session.
     #[serde(default = "one")]
     times: u64,
-    /// What each session proves.
+    /// The credentials of each session.
     #[serde(default, rename = "as")]
     who: Who,
 }
 
-/// One session in its course.
+/// One running session.
 struct Course {
     target: Target,
     stream: Stream,
-    /// The number of the last frame; `None` leaves them unnumbered.
+    /// The number of the last frame; `None` leaves frames unnumbered.
     sequence: Option<u64>,
     /// The number of the next object.
     object: u64,
@@ -95,12 +96,12 @@ fn one() -> u64 {
 // === impl Script ===
 
 impl Script {
-    /// Returns the same sessions by somebody else.
+    /// The same sessions with other credentials.
     pub(crate) fn by(self, who: Who) -> Self {
         Self { who, ..self }
     }
 
-    /// Returns sessions that list so many ReplicaSets, and so many pods that belong to none, and are then served.
+    /// Sessions that list `sets` ReplicaSets, and `pods` pods without an owner, and are then served.
     pub(crate) fn listing(sessions: u64, sets: u64, pods: u64) -> Self {
         let steps = [
             "hello".to_owned(),
@@ -158,7 +159,7 @@ impl Script {
             Ok(stream) => Course::new(target.clone(), stream, number),
             Err(status) => return Seen::ended(ending(&status)),
         };
-        // A course that is out of time ends as its stream does from here on.
+        // A course that is out of time then ends as its stream does.
         let _: Result<(), _> = time::timeout(COURSE_MAX, course.follow(&self.steps)).await;
         course.end().await
     }
@@ -197,7 +198,7 @@ impl Course {
             ("hello", words) => {
                 let frame = hello(&Template::read(words.iter().copied()), self.number);
                 self.send(frame).await;
-                // What follows may be large: it is not made before the Hello is through.
+                // The following frames may be large, so the course makes them only after the Hello.
                 let answer = time::timeout(PATIENCE, self.stream.answers.message()).await;
                 if let Ok(answer) = answer {
                     self.take(answer);
@@ -311,7 +312,7 @@ impl Course {
         self.sequence.unwrap_or(0)
     }
 
-    /// Sends bytes as soon as there is room for them, and takes what is said meanwhile.
+    /// Sends bytes as soon as there is room, and takes answers meanwhile.
     async fn send_bytes(&mut self, bytes: Vec<u8>) {
         let Some(frames) = self.stream.frames.clone() else {
             return;
@@ -330,7 +331,7 @@ impl Course {
         }
     }
 
-    /// Takes what is said, and returns it.
+    /// Notes an answer.
     fn take(&mut self, said: Result<Option<v1::ReconcileResponse>, Status>) {
         match said {
             Ok(Some(answer)) => {
@@ -364,7 +365,6 @@ impl Course {
         }
     }
 
-    /// Lets time pass.
     async fn quiet(&mut self, wait: Duration) {
         let until = time::Instant::now() + wait;
         while self.end.is_none() {
@@ -394,7 +394,7 @@ impl Course {
     }
 }
 
-/// Makes bytes beside the connection, which answers pings however long a large frame takes to be made.
+/// Makes bytes on another thread, so that the connection answers pings while a large frame is made.
 async fn made(make: impl FnOnce() -> Vec<u8> + Send + 'static) -> Vec<u8> {
     let made = spawn_blocking(make).await;
     made.expect("a frame can be made")
@@ -404,7 +404,7 @@ fn number(word: &str) -> u64 {
     word.parse().expect("a number")
 }
 
-/// Reads `0a03*1000+0b`: bytes in base 16, repeated, one after the other.
+/// Reads `0a03*1000+0b`: repeated bytes in base 16, one after the other.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     text.split('+').flat_map(hex_part).collect()
 }
@@ -416,7 +416,7 @@ fn hex_part(text: &str) -> Vec<u8> {
     bytes.repeat(times.parse().expect("a number of times"))
 }
 
-/// Returns groups of an unknown field inside each other.
+/// Nested groups of an unknown field.
 fn nested(depth: u64) -> Vec<u8> {
     let depth = usize::try_from(depth).expect("it fits");
     let (begin, end) = ([0xfb, 0x07], [0xfc, 0x07]);

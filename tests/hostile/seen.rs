@@ -1,26 +1,26 @@
-//! What came back.
+//! The observations of an attack.
 
 use std::{any::Any, collections::BTreeSet};
 
 use tokio::task::JoinSet;
 
-/// What an attack has seen.
+/// The observations of an attack.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// How its streams, calls or connections ended, in words.
+    /// The ends of its streams, calls or connections, in words.
     pub(crate) ends: BTreeSet<String>,
-    /// How many bytes of messages came.
+    /// The number of received bytes of messages.
     pub(crate) bytes: usize,
     /// Whether a session was proved to be served.
     pub(crate) proved: bool,
-    /// What is kept open until the process has ended.
+    /// The connections to hold until the process has ended.
     pub(crate) held: Vec<Box<dyn Any + Send>>,
 }
 
 // === impl Seen ===
 
 impl Seen {
-    /// Returns what is seen of something that came to this end.
+    /// The observation of this end.
     pub(crate) fn ended(end: impl Into<String>) -> Self {
         Self {
             ends: [end.into()].into(),
@@ -28,14 +28,14 @@ impl Seen {
         }
     }
 
-    /// Waits for parts of an attack and takes what they have seen.
+    /// Waits for parts of an attack and adds their observations.
     pub(crate) async fn add_all(&mut self, mut parts: JoinSet<Self>) {
         while let Some(part) = parts.join_next().await {
             self.add(part.expect("a part of an attack does not panic"));
         }
     }
 
-    /// Opens so many connections at once; returns what all of them have seen.
+    /// Opens `count` connections at once; returns their observations.
     pub(crate) async fn of_connections<C>(count: u64, connection: impl Fn() -> C) -> Self
     where
         C: Future<Output = Self> + Send + 'static,
@@ -46,7 +46,7 @@ impl Seen {
         seen
     }
 
-    /// Takes what another part of the attack has seen.
+    /// Adds the observations of another part of the attack.
     pub(crate) fn add(&mut self, other: Self) {
         self.ends.extend(other.ends);
         self.bytes += other.bytes;

@@ -1,4 +1,4 @@
-//! Connections that are held, spoken to in other protocols, or spoken to slowly.
+//! Connections that are held, or that speak other protocols, or that are slow.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use tokio::{
 
 use crate::{handshakes::alerted, process::Port, script::hex, seen::Seen};
 
-/// How long a connection may be kept that should be closed.
+/// The maximum time for which a server keeps a connection that it should close.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How many bytes of an answer are read at a time.
+/// The number of bytes in one read of an answer.
 const PIECE: usize = 64 << 10;
 
-/// The type of a record of TLS that ends a handshake in the clear.
+/// The type of a TLS record that ends a handshake in the clear.
 const ALERT: u8 = 21;
 
 /// Connections to one port.
@@ -26,28 +26,28 @@ pub(crate) struct Sockets {
     pub(crate) port: Port,
     #[serde(default = "one")]
     connections: u64,
-    /// What is sent first, as it stands.
+    /// The first text, sent literally.
     #[serde(default)]
     begin: String,
-    /// What is sent as text; `x*300` stands for 300 x.
+    /// The text after `begin`; `x*300` means 300 x.
     #[serde(default)]
     text: String,
-    /// What is sent as bytes, after the text.
+    /// The bytes after the text.
     #[serde(default)]
     hex: String,
-    /// What is sent last, as it stands.
+    /// The last text, sent literally.
     #[serde(default)]
     end: String,
-    /// How long the client waits before each byte.
+    /// The delay of the client before each byte.
     #[serde(default)]
     drip_ms: u64,
     /// Whether the client closes its half after that.
     #[serde(default)]
     half_close: bool,
-    /// Whether the connections are left open instead of being read to their end.
+    /// Whether the connections stay open and are not read to their end.
     #[serde(default)]
     hold: bool,
-    /// Whether the client ends the connections itself, at once.
+    /// Whether the client closes the connections itself, at once.
     #[serde(default)]
     leave: bool,
 }
@@ -59,7 +59,7 @@ fn one() -> u64 {
 // === impl Sockets ===
 
 impl Sockets {
-    /// Opens all connections; those that are refused say so.
+    /// Opens all connections; refused connections are observed.
     pub(crate) async fn run(&self, address: &str) -> Seen {
         let connection = || {
             let (this, address) = (self.clone(), address.to_owned());
@@ -87,12 +87,12 @@ impl Sockets {
         read(&mut stream).await
     }
 
-    /// Sends all; a server that closes before that is read about.
+    /// Sends everything; the test reads how a server closes before the end.
     async fn send(&self, stream: &mut TcpStream) {
         let (begin, end) = (self.begin.as_bytes(), self.end.as_bytes());
         let bytes = [begin, &self.said(), &hex(&self.hex), end].concat();
         if self.drip_ms == 0 {
-            // How it ends is read.
+            // The test reads how the connection ends.
             let _ = stream.write_all(&bytes).await;
         } else {
             for byte in bytes {

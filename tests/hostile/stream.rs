@@ -1,4 +1,4 @@
-//! One stream of `Reconcile` on which any bytes can be sent.
+//! One stream of `Reconcile` that can send any bytes.
 
 use std::{error::Error as _, time::Duration};
 
@@ -17,27 +17,26 @@ use tonic::{
 use tonic_types::StatusExt as _;
 
 const RECONCILE: &str = "/decree.v1.DecisionService/Reconcile";
-/// How long a stream may take to open: only one that hangs takes as long.
+/// The timeout for opening a stream, which only a hanging server reaches.
 const OPENING: Duration = Duration::from_mins(2);
-/// How many frames wait to be written.
+/// The capacity of the queue of frames.
 const QUEUE: usize = 16;
 
-/// An open stream.
 pub(crate) struct Stream {
     pub(crate) frames: Option<mpsc::Sender<Bytes>>,
     pub(crate) answers: Streaming<v1::ReconcileResponse>,
 }
 
-/// Sends bytes as they are, and reads frames.
+/// Sends bytes unchanged, and reads frames.
 #[derive(Clone, Copy, Default)]
 struct AnyFrames;
 
-/// Returns how a call ended, in words: `OK`, or the code and the reason of the refusal.
+/// The end of a call in words: `OK`, or the code and the reason of the refusal.
 pub(crate) fn ending(status: &Status) -> String {
     if status.code() == Code::Ok {
         return "OK".to_owned();
     }
-    // A connection that breaks is one or the other to the client, by the moment at which it breaks. A server that says so has no source.
+    // A client reports a broken connection as one of two codes, by the moment of the break. A status from a server has no source.
     if status.code() == Code::Unknown && status.source().is_some() {
         return format!("{:?}", Code::Unavailable);
     }
@@ -52,7 +51,7 @@ pub(crate) fn ending(status: &Status) -> String {
 // === impl Stream ===
 
 impl Stream {
-    /// Opens a stream, with this header `authorization` if there is one, and says nothing.
+    /// Opens a stream, with an optional header `authorization`, and sends nothing.
     pub(crate) async fn open(
         channel: Channel,
         authorization: Option<String>,
@@ -75,10 +74,10 @@ impl Stream {
         })
     }
 
-    /// Sends bytes as one message; a stream that has ended takes them as well.
+    /// Sends bytes as one message. No error if the stream has ended.
     pub(crate) async fn send(&self, bytes: Bytes) {
         if let Some(frames) = &self.frames {
-            // The end of the stream is read from its answers.
+            // The answers show the end of the stream.
             let _ = frames.send(bytes).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Where a server is, and as whom it is reached.
+//! The address of a server, and the credentials for it.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -11,17 +11,17 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::guard::{Guard, Who};
 
-/// How long a server may take to accept: only one that hangs takes as long.
+/// The timeout for a server to accept, which only a hanging server reaches.
 const OPENING: Duration = Duration::from_mins(2);
 
-/// A server, and as whom it is reached.
+/// A server, and the credentials for it.
 #[derive(Clone)]
 pub(crate) struct Target {
     address: String,
-    /// What knows certificates and tokens; a server without it speaks plain text and asks for nothing.
+    /// The source of certificates and tokens; without it, the server speaks plain text and requires nothing.
     guard: Option<Arc<Guard>>,
     who: Who,
-    /// The address from which it is reached in plain text; the system's choice where there is none.
+    /// The source address in plain text; `None` for the system's choice.
     from: Option<IpAddr>,
 }
 
@@ -43,14 +43,14 @@ impl Target {
         }
     }
 
-    /// Returns the same server, reached as somebody else.
+    /// The same server, with other credentials.
     pub(crate) fn by(mut self, who: &Who) -> Self {
         self.who = who.clone();
         self
     }
 
-    /// Returns the same server, reached from another address of this machine. Where peers have identities, those tell them apart, and the
-    /// address stays.
+    /// The same server, from another address of this machine. If peers have identities, the server distinguishes them by
+    /// identity, and the address stays.
     pub(crate) fn reached_from(mut self, address: Ipv4Addr) -> Self {
         self.from = Some(address.into());
         self
@@ -60,15 +60,15 @@ impl Target {
         &self.address
     }
 
-    /// Returns what knows certificates and tokens.
+    /// The source of certificates and tokens.
     ///
     /// # Panics
-    /// Where the cell has none.
+    /// If the cell has none.
     pub(crate) fn guard(&self) -> &Arc<Guard> {
         self.guard.as_ref().expect("the cell has a guard")
     }
 
-    /// Connects; a refused handshake is no connection.
+    /// Connects; a refused handshake is an error.
     pub(crate) async fn connect(&self) -> Result<Channel, String> {
         let connecting = async {
             match &self.guard {
@@ -89,7 +89,7 @@ impl Target {
         connected.map_err(|_| "no connection".to_owned())
     }
 
-    /// Returns the header that carries the token of the call of this number, if one is sent.
+    /// The header with the token of the call of this number, if there is a token.
     pub(crate) fn authorization(&self, number: u64) -> Option<String> {
         let token = self.who.token.as_ref()?;
         Some(format!("Bearer {}", self.guard().token(token, number)))

@@ -20,17 +20,17 @@ use tests::{
 
 use crate::kubelet::{self, Kubelets};
 
-/// How long a step may take that takes seconds where nothing else runs.
+/// The maximum duration of a step, which takes seconds on an idle machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The image of the manifests.
 pub(crate) const IMAGE: &str = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
 /// The image with the programs of the last release, which may have the number of this version.
 pub(crate) const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
-/// How many nodes there are of each kind.
+/// The numbers of nodes of each kind.
 pub(crate) const CONTROL_PLANES: usize = 2;
 pub(crate) const WORKERS: usize = 3;
-/// The nodes: as many of the control plane as have one left where the leader's is lost.
+/// The nodes: enough of the control plane to keep one after the loss of the leader's node.
 const NODES: [&str; CONTROL_PLANES + WORKERS] =
     ["control-1", "control-2", "worker-1", "worker-2", "worker-3"];
 /// The issuer of tokens of kubeadm and kind.
@@ -38,7 +38,7 @@ const ISSUER: &str = "--service-account-issuer=https://kubernetes.default.svc.cl
 
 /// A running cluster with nodes, and kubectl for it.
 pub(crate) struct Cluster {
-    // In the order in which they are dropped.
+    // In the order of their drops.
     kubelets: Kubelets,
     _scheduler: Scheduler,
     controllers: ControllerManager,
@@ -52,11 +52,11 @@ pub(crate) struct Cluster {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Starts one in which the built-in ReplicaSet controller is on. `None`, after saying why, where something that it takes is not here.
+    /// Starts a cluster with the built-in ReplicaSet controller. `None` with a notice if this machine lacks a requirement.
     pub(crate) async fn start(images: BTreeMap<String, PathBuf>) -> Option<Self> {
         let kubectl = tools::kubectls()?.first()?;
         if let Some(why) = kubelet::obstacle() {
-            // Written past the test runner's capture: who runs the tests should know what was left out.
+            // Written past the capture of the test runner, so that people who run the tests see what was skipped.
             let _ = writeln!(
                 io::stderr(),
                 "notice: NO JOURNEY IS MADE HERE, it takes root and name spaces of Linux: {why}"
@@ -92,16 +92,16 @@ impl Cluster {
         &self.kubelets
     }
 
-    /// Starts kube-controller-manager anew with flags.
+    /// Restarts kube-controller-manager with flags.
     pub(crate) fn set_controllers(&mut self, flags: &[&str]) {
         self.controllers.stop();
         self.controllers = ControllerManager::start(&self.server, flags);
     }
 
-    /// Runs a script in the checkout, in which `kubectl` and `helm` are those of the tests, and `decree` is ours.
+    /// Runs a script in the checkout, with the `kubectl` and `helm` of the tests, and the built `decree`.
     ///
     /// # Panics
-    /// With what it says and the logs of Decree's pods, where it fails.
+    /// With its output and the logs of Decree's pods, if it fails.
     pub(crate) fn shell(&self, script: &str) -> String {
         let output = self.tries(script);
         let (said, printed) = (text(&output.stderr), text(&output.stdout));
@@ -110,13 +110,13 @@ impl Cluster {
         printed
     }
 
-    /// Runs a script as [`shell`](Self::shell) does, and returns what came of it.
+    /// Runs a script as [`shell`](Self::shell) does, and returns its output.
     pub(crate) fn tries(&self, script: &str) -> Output {
         let kubectl = self.kubectl.parent().expect("it is a file");
         let mut folders = vec![kubectl.to_owned(), binaries::folder().to_owned()];
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         let limit = 2 * PATIENCE.as_secs();
-        // Commands that wait, as people run them, end with this where they wait in vain.
+        // Ends the commands that wait without a limit, as people run them.
         let ran = Command::new("timeout")
             .args([&limit.to_string(), "bash", "-euc", script])
             .current_dir(binaries::checkout())
@@ -130,10 +130,10 @@ impl Cluster {
         ran.expect("there is bash")
     }
 
-    /// Waits until what is at a path is as wanted.
+    /// Waits until `find` succeeds on the object at a path.
     ///
     /// # Panics
-    /// With what is there and the logs of Decree's pods, where it does not become so.
+    /// With the object and the logs of Decree's pods, if it does not.
     pub(crate) async fn wait_for<T>(
         &self,
         what: &str,
@@ -144,7 +144,7 @@ impl Cluster {
         found.unwrap_or_else(|there| panic!("not {what}: {there}\n{}", self.told()))
     }
 
-    /// Returns what helps to see why something did not become as wanted.
+    /// Information for a failure: logs and events.
     pub(crate) fn told(&self) -> String {
         let mut told = self.kubelets.logs();
         let seen = self.tries("kubectl get nodes,pods,deployments,replicasets,daemonsets,statefulsets,leases -A -o wide");

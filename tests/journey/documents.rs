@@ -1,17 +1,17 @@
-//! The commands for a cluster as README.md and the documents have them.
+//! The commands for a cluster in README.md and the documents.
 
 use std::fs;
 
 use tests::{binaries, fenced};
 
-/// What the documents name, and have their readers replace by what they use.
+/// The folder in the documents that readers replace by their own.
 const OVERLAY: &str = "deploy/kustomize/overlays/all-in-one";
 const WORKLOAD: &str = "daemonset/decree-agent";
 
-/// Returns the commands of the blocks with a mark, in the order of the documents: as they stand.
+/// The commands of the blocks with a mark, in the order of the documents, as written.
 ///
 /// # Panics
-/// Where there is none.
+/// If there is none.
 pub(crate) fn shown(mark: &str) -> String {
     let read = |name| fs::read_to_string(binaries::checkout().join(name));
     let texts = fenced::OPERATORS.map(|name| read(name).expect("the document is there"));
@@ -22,12 +22,12 @@ pub(crate) fn shown(mark: &str) -> String {
     blocks.concat()
 }
 
-/// Returns commands as the documents have them rewritten for another folder of manifests, and for other workloads.
+/// The commands for another folder of manifests, and for other workloads, as the documents tell readers to rewrite them.
 pub(crate) fn adapted(commands: &str, folder: &str, workloads: &[&str]) -> String {
     named(&commands.replace(OVERLAY, folder), WORKLOAD, workloads)
 }
 
-/// Returns commands with each line that has a name repeated for each of some others, in its place.
+/// The commands with each line that has a name repeated for each other name.
 pub(crate) fn named(commands: &str, name: &str, others: &[&str]) -> String {
     let mut text = String::new();
     for line in commands.lines() {

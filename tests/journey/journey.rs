@@ -21,23 +21,23 @@ use crate::{
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/decree-system/leases/decree-agent";
-/// The flag of the documents by which kube-controller-manager leaves ReplicaSets alone.
+/// The documented flag that turns off the ReplicaSet controller of kube-controller-manager.
 const WITHOUT: &str = "--controllers=*,-replicaset-controller";
 /// A node with pods of the workload.
 const WORKER: &str = "worker-1";
 /// An image that nobody can pull.
 const BAD: &str = "registry.invalid/decree:2";
 
-/// How much a journey takes its time for.
+/// The thoroughness of a journey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Each step once, and the outage is a short one.
+    /// Each step once, with a short outage.
     Brisk,
     /// Also kills everything twice, waits a minute for the control plane, and goes back to the last release.
     Thorough,
 }
 
-/// A cluster on its way, and what is due in it.
+/// A cluster on a journey, and its expected counts.
 pub(crate) struct Journey {
     pace: Pace,
     road: Road,
@@ -48,7 +48,7 @@ pub(crate) struct Journey {
 // === impl Journey ===
 
 impl Journey {
-    /// Starts a cluster with the built-in controller and a workload. `None` where this machine cannot.
+    /// Starts a cluster with the built-in controller and a workload. `None` if this machine cannot.
     pub(crate) async fn begin(pace: Pace, road: Road) -> Option<Self> {
         if road == Road::Chart {
             tools::helm()?;
@@ -70,7 +70,7 @@ impl Journey {
         })
     }
 
-    /// Installs Decree, which stands by: the built-in controller goes on.
+    /// Installs Decree, which stands by while the built-in controller acts.
     pub(crate) async fn installs(&mut self) {
         let told = self.cluster.shell(&self.road.install());
         if self.road == Road::StaticPods {
@@ -87,11 +87,11 @@ impl Journey {
         }
     }
 
-    /// Compares in shadow mode, and then acts.
+    /// Compares in shadow mode, and then enforces.
     async fn looks_on(&mut self, told: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
-            // A pod is ready before its agent leads, and what was done before that is not compared.
+            // A pod is ready before its agent leads, and earlier actions are not compared.
             self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
             let report = self.does_as_told(told);
             if report.contains("AGREE") {
@@ -106,7 +106,7 @@ impl Journey {
         self.does_as_told(&told);
     }
 
-    /// Runs the commands that helm prints when it has installed the chart, as they stand.
+    /// Runs the commands that helm prints after the installation of the chart, as written.
     fn does_as_told(&self, told: &str) -> String {
         let (_, notes) = told.split_once("NOTES:").expect("helm prints the notes");
         let commands = notes.lines().filter_map(|line| line.strip_prefix("  "));
@@ -139,7 +139,7 @@ impl Journey {
         self.shop.scales(&self.cluster, 3, By::Decree).await;
     }
 
-    /// Wants more pods than are allowed, until they are.
+    /// Scales above a quota, and then raises the quota.
     pub(crate) async fn meets_a_quota(&mut self) {
         self.shop.allows(&self.cluster, Some(5)).await;
         self.shop.asks(&self.cluster, 8, By::Decree).await;
@@ -148,7 +148,7 @@ impl Journey {
         self.shop.settles(&self.cluster, "after the quota").await;
     }
 
-    /// Kills all processes of Decree at once, deletes all of its pods at once, and then what makes them.
+    /// Kills all processes of Decree at once, deletes all of its pods at once, and then their workloads.
     pub(crate) async fn loses_all_pods(&mut self) {
         let namespace = self.road.namespace();
         let killed = self.cluster.kubelets().kill(namespace);
@@ -180,7 +180,7 @@ impl Journey {
         self.is_rolled_out().await;
     }
 
-    /// Loses the node of the leader, and one of the workload at once where Decree is not there; they come back later.
+    /// Loses the node of the leader, and a node with pods of the workload but not of Decree at once; the nodes come back later.
     pub(crate) async fn loses_nodes(&mut self) {
         let (_, node) = self.leader().await;
         let away = if self.road.is_on_control_plane() {
@@ -194,7 +194,7 @@ impl Journey {
         let nodes = self.shop.nodes(&self.cluster).await;
         self.shop
             .lost(nodes.iter().filter(|node| *node == away).count());
-        // What an administrator does, where a node will not come back by itself.
+        // The taint of an administrator for a node that will not come back by itself.
         let taint = format!(
             "kubectl taint node {away} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
         );
@@ -226,7 +226,7 @@ impl Journey {
         self.is_rolled_out().await;
     }
 
-    /// Rolls out a version of Decree that cannot be pulled: it stops at its first pod, and is undone.
+    /// Rolls out a version of Decree that cannot be pulled: the roll-out stops at its first pod, and is undone.
     pub(crate) async fn rolls_out_a_bad_image(&mut self) {
         if self.road == Road::StaticPods {
             statics::put_on_first(&self.cluster, BAD);
@@ -273,13 +273,13 @@ impl Journey {
         self.cluster.shell(&documents::shown("night-counts"));
     }
 
-    /// Takes away what is left. The pods of the workload stay.
+    /// Removes the rest of Decree. The pods of the workload stay.
     pub(crate) async fn uninstalls(&mut self) {
         self.cluster.shell(&self.road.uninstall());
         self.shop.rolls_out(&self.cluster, By::BuiltIn).await;
     }
 
-    /// Has the containers of all workloads run another image.
+    /// Sets another image in the containers of all workloads.
     fn sets_image(&self, image: &str) {
         for workload in self.road.workloads() {
             let set = format!("kubectl -n decree-system set image {workload} '*={image}'");
@@ -287,7 +287,7 @@ impl Journey {
         }
     }
 
-    /// Waits until all of Decree's pods are there and ready.
+    /// Waits until all of Decree's pods exist and are ready.
     async fn is_rolled_out(&self) {
         self.cluster.shell(&self.road.own("waits-for-its-pods"));
         if self.road == Road::StaticPods {
@@ -301,7 +301,7 @@ impl Journey {
         }
     }
 
-    /// Checks that no node has two pods of a kind where another has none.
+    /// Checks that no node has two pods of a kind while another has none.
     async fn is_spread(&self) {
         let nodes = if self.road.is_on_control_plane() {
             CONTROL_PLANES
@@ -320,9 +320,9 @@ impl Journey {
         }
     }
 
-    /// Returns the name of the pod that leads, or of one of those that do, and that of its node.
+    /// The name of the leading pod, or of one of several, and its node.
     ///
-    /// Until another pod leads, the Lease names one that may be gone.
+    /// Until another pod leads, the Lease may name a pod that is gone.
     async fn leader(&self) -> (String, String) {
         let until = Instant::now() + PATIENCE;
         let mut looks = time::interval(LOOK_EVERY);
@@ -340,7 +340,7 @@ impl Journey {
         }
     }
 
-    /// Returns the name of the pod that the Lease names.
+    /// The name of the pod in the Lease.
     async fn holder(&self) -> String {
         if !self.road.has_one_leader() {
             return "decree-agent-0".to_owned();

@@ -1,8 +1,8 @@
-//! A stand-in for the kubelets, kube-proxy and DNS of a cluster.
+//! A substitute for the kubelets, kube-proxy and DNS of a cluster.
 //!
-//! It says of some nodes that they are there, and runs the pods that the scheduler binds to them: those of Decree's images as processes,
-//! with the commands, environments, volumes, probes and users of their manifests, each pod in name spaces of its own; those of a pause
-//! image not at all, though it says so.
+//! It reports nodes, and runs the pods that the scheduler binds to them. Pods with Decree's images run as processes, with the
+//! commands, environments, volumes, probes and users of their manifests, and separate name spaces for each pod. Pods with a pause
+//! image do not run, but are reported as running.
 //!
 //! ```text
 //! list of pods ─▶ kubelet ─▶ worker, one a pod ─▶ container ─▶ process
@@ -11,7 +11,7 @@
 //! list of Services ─▶ services ◀─ sandbox, one a pod: an address of a Service is a listener in its network
 //! ```
 //!
-//! It enforces no NetworkPolicy and no limit of memory or processor, and keeps no volume up to date once it is made.
+//! It enforces no NetworkPolicy and no limit of memory or processor, and does not update volumes.
 
 mod clock;
 mod container;
@@ -50,11 +50,11 @@ use self::{
     worker::Worker,
 };
 
-/// How often it asks what there is.
+/// The interval of lists.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const BEATS_EVERY: Duration = Duration::from_secs(5);
 
-/// The kubelets of some nodes. Dropped, they are gone with all that they run.
+/// The kubelets of some nodes. Dropping them ends everything that they run.
 pub(crate) struct Kubelets {
     shared: Arc<Shared>,
     nodes: Vec<Arc<Node>>,
@@ -62,7 +62,7 @@ pub(crate) struct Kubelets {
     _folder: TempDir,
 }
 
-/// What the loop of the kubelets knows from one look to the next.
+/// The state of the loop of the kubelets between its rounds.
 struct Round {
     shared: Arc<Shared>,
     nodes: Vec<Arc<Node>>,
@@ -72,7 +72,7 @@ struct Round {
     next_beat: Instant,
 }
 
-/// Says why name spaces cannot be made here, if that is so.
+/// Why name spaces cannot be made here, if so.
 pub(crate) fn obstacle() -> Option<String> {
     if let Err(error) = Network::create() {
         return Some(format!("no network name space can be made: {error}"));
@@ -101,7 +101,7 @@ pub(crate) fn obstacle() -> Option<String> {
 // === impl Kubelets ===
 
 impl Kubelets {
-    /// Starts those of the nodes of these names; one that begins with `control-` is of the control plane. They can pull the images whose
+    /// Starts the kubelets of these nodes; a name with `control-` is of the control plane. They can pull the images whose
     /// programs are in these folders.
     pub(crate) async fn start(
         cluster: &ApiServer,
@@ -133,23 +133,23 @@ impl Kubelets {
         })
     }
 
-    /// Loses a node with all that runs on it, or has it come back.
+    /// Takes a node down with everything on it, or brings it back.
     pub(crate) fn set_up(&self, name: &str, is_up: bool) {
         for node in self.nodes.iter().filter(|node| node.name() == name) {
             node.set_up(is_up);
         }
     }
 
-    /// Returns the folder that is the root of a node's file system.
+    /// The folder that is the root of a node's file system.
     ///
     /// # Panics
-    /// Where there is no such node.
+    /// If there is no such node.
     pub(crate) fn host(&self, name: &str) -> &Path {
         let node = self.nodes.iter().find(|node| node.name() == name);
         node.expect("there is such a node").host()
     }
 
-    /// Kills the processes of all containers of a namespace, and returns how many there were.
+    /// Kills the processes of all containers of a namespace, and returns their number.
     pub(crate) fn kill(&self, namespace: &str) -> usize {
         let places = self.shared.places().into_iter();
         let pids = places
@@ -157,7 +157,7 @@ impl Kubelets {
             .filter_map(|it| it.pid);
         let pids: Vec<_> = pids.map(|pid| pid.to_string()).collect();
         let script = format!("kill -KILL {}", pids.join(" "));
-        // One may have ended at this moment.
+        // A process may end at this moment.
         let _ = Command::new("sh")
             .args(["-c", &script])
             .stderr(Stdio::null())
@@ -165,7 +165,7 @@ impl Kubelets {
         pids.len()
     }
 
-    /// Returns the last lines of all containers.
+    /// The last lines of all containers.
     pub(crate) fn logs(&self) -> String {
         self.shared.logs()
     }
@@ -177,7 +177,7 @@ impl Drop for Kubelets {
         for node in &self.nodes {
             node.set_up(false);
         }
-        // What still runs is killed when the runtime drops its workers.
+        // The runtime kills the remaining processes when it drops its workers.
     }
 }
 
@@ -190,12 +190,12 @@ impl Round {
             looks.tick().await;
             self.beat().await;
             self.read_files();
-            // While the API server is away, all goes on as it was.
+            // While the API server is away, everything continues unchanged.
             let _ = self.look().await;
         }
     }
 
-    /// Has static pods run, for which no API server is needed.
+    /// Runs static pods, which need no API server.
     fn read_files(&mut self) {
         self.workers.retain(|_, worker| !worker.is_finished());
         let up = self.nodes.iter().filter(|node| node.is_up()).cloned();
@@ -205,7 +205,7 @@ impl Round {
         self.shared.take_static(all);
         for (pods, node) in &read {
             for (uid, pod) in pods.clone() {
-                // The one before of this name ends first.
+                // The earlier pod of this name ends first.
                 let name = uid.rsplit_once('-').map_or(&*uid, |(name, _)| name);
                 if !self.workers.keys().any(|other| other.starts_with(name)) {
                     self.attend(uid, node, pod);
@@ -214,7 +214,7 @@ impl Round {
         }
     }
 
-    /// Sees to it that somebody attends to a pod of a node.
+    /// Makes sure that a pod of a node has a worker.
     fn attend(&mut self, uid: String, node: &Arc<Node>, pod: Value) {
         if !self.workers.contains_key(&uid)
             && let Ok(worker) = Worker::of(&self.shared, node, pod)
@@ -233,7 +233,7 @@ impl Round {
         }
     }
 
-    /// Learns what there is, and sees to it that each pod of a node that is up has somebody who attends to it.
+    /// Lists the pods, and makes sure that each pod of a running node has a worker.
     async fn look(&mut self) -> Result<(), tests::real::Refusal> {
         let api = self.shared.api.clone();
         self.shared
@@ -267,7 +267,7 @@ impl Round {
         Ok(())
     }
 
-    /// Says that a pod runs and is ready, or lets it go.
+    /// Reports a pod as running and ready, or deletes it.
     async fn pretend(&mut self, api: &Api, uid: &str, pod: &Value) {
         let metadata = &pod["metadata"];
         let [namespace, name] = ["namespace", "name"].map(|key| metadata[key].as_str());
@@ -275,7 +275,7 @@ impl Round {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         if !metadata["deletionTimestamp"].is_null() {
             let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
-            // What fails is done at the next look, here and below.
+            // The next round repeats failed requests, here and below.
             let _ = api.delete(&path, &options).await;
             return;
         }

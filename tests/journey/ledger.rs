@@ -1,4 +1,4 @@
-//! Who made and deleted the pods of a namespace, from the audit log.
+//! The creators and deleters of the pods of a namespace, from the audit log.
 
 use tests::real::AuditLog;
 
@@ -7,7 +7,7 @@ const DECREE: &str = "system:serviceaccount:decree-system:decree-agent";
 const STATIC: &str = "decree-agent";
 const BUILT_IN: &str = "system:serviceaccount:kube-system:replicaset-controller";
 
-/// How many pods each controller made and deleted.
+/// The numbers of pods that each controller created and deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) made: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Counts {
 // === impl Counts ===
 
 impl Counts {
-    /// Reads those of a namespace from the beginning on. A deletion that was asked for twice counts once: both are of the same pod.
+    /// Reads the counts of a namespace from the start. A repeated deletion counts once: both are of the same pod.
     pub(crate) fn of(audit: &AuditLog, namespace: &str) -> Self {
         let mut counts = Self::default();
         let mut deleted = Vec::new();
@@ -55,7 +55,7 @@ impl Counts {
         counts
     }
 
-    /// Tells whether there is nothing yet that is too much.
+    /// Whether no count exceeds `wanted`.
     pub(crate) fn is_within(&self, wanted: &Self) -> bool {
         self.made <= wanted.made
             && self.deleted <= wanted.deleted

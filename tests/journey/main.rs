@@ -1,10 +1,11 @@
 //! Tier: the whole journey of a cluster with Decree, on a real control plane whose nodes run Decree's pods.
 //!
-//! etcd, kube-apiserver with its audit log, kube-controller-manager and kube-scheduler are those of Kubernetes; [`kubelet`] stands in for
-//! the nodes, so that manifests are run and not only applied. A [`road::Road`] is one way to install Decree; each goes the same steps
-//! ([`journey`]), after each of which the audit log must have as many pods made and lost as were asked for, and no more.
+//! etcd, kube-apiserver with its audit log, kube-controller-manager and kube-scheduler are those of Kubernetes. [`kubelet`] is a
+//! substitute for the nodes, so that the manifests run and are not only applied. A [`road::Road`] is one way to install Decree.
+//! Each road has the same steps ([`journey`]). After each step, the audit log must have exactly the expected numbers of created
+//! and deleted pods.
 //!
-//! It needs root and name spaces of Linux. Where they cannot be had, the tests say so and are skipped, also in CI.
+//! The tier needs root and name spaces of Linux. Without them, the tests are skipped with a notice, also in CI.
 
 mod cluster;
 mod documents;
@@ -65,17 +66,17 @@ async fn chart_goes_the_whole_journey_from_shadow_mode_on() {
     goes(Pace::Thorough, Road::Chart).await;
 }
 
-/// Goes a road to its end, where this machine can.
+/// Runs a whole journey, if this machine can.
 async fn goes(pace: Pace, road: Road) {
     if pace == Pace::Thorough && !depth::is_full() {
-        // Written past the test runner's capture: who runs the tests should know what was left out.
+        // Written past the capture of the test runner, so that people who run the tests see what was skipped.
         let _ = writeln!(
             io::stderr(),
             "notice: the journey of {road:?} is made with DECREE_DEPTH=full alone"
         );
         return;
     }
-    // Each is a cluster with its nodes, and more of them at once are slow rather than soon done.
+    // Each journey is a cluster with its nodes, and more of them at once are slower in total.
     static PLACES: Semaphore = Semaphore::const_new(4);
     let _place = PLACES.acquire().await.expect("it is never closed");
     let mut journey = tests::or_skip!(Journey::begin(pace, road).await);

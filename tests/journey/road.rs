@@ -2,7 +2,6 @@
 
 use crate::documents::{adapted, shown};
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Road {
     AllInOne,
@@ -11,17 +10,17 @@ pub(crate) enum Road {
     Tokens,
     Sharded,
     StaticPods,
-    /// With Helm: the separate topology, for which there is `helm test`.
+    /// With Helm: the separate topology, which has `helm test`.
     Chart,
 }
 
-/// What is set of the chart.
+/// The values for the chart.
 pub(crate) const VALUES: &str = "--set topology=separate";
 
 // === impl Road ===
 
 impl Road {
-    /// Returns the commands that install it.
+    /// The commands that install it.
     pub(crate) fn install(self) -> String {
         let install = match self {
             Self::AllInOne | Self::AnyNode | Self::HighAvailability => self.own("installs"),
@@ -40,12 +39,12 @@ impl Road {
         }
     }
 
-    /// Returns the commands of the documents with a mark, with its own overlay and workloads in the place of those of `all-in-one`.
+    /// The commands of the documents with a mark, with its own overlay and workloads in place of those of `all-in-one`.
     pub(crate) fn own(self, mark: &str) -> String {
         adapted(&shown(mark), self.folder(), self.workloads())
     }
 
-    /// Returns the commands that take away what is left when its workloads are deleted.
+    /// The commands that remove the rest after the deletion of its workloads.
     pub(crate) fn uninstall(self) -> String {
         if self == Self::Chart {
             return "helm -n decree-system uninstall decree\nkubectl delete namespace decree-system"
@@ -54,7 +53,7 @@ impl Road {
         format!("kubectl delete --ignore-not-found -k {}", self.folder())
     }
 
-    /// Returns what has its pods made, as kubectl names it.
+    /// Its workloads, as kubectl names them.
     pub(crate) fn workloads(self) -> &'static [&'static str] {
         match self {
             Self::AllInOne => &["daemonset/decree-agent"],
@@ -66,7 +65,7 @@ impl Road {
         }
     }
 
-    /// Returns the namespace of its pods.
+    /// The namespace of its pods.
     pub(crate) fn namespace(self) -> &'static str {
         if self == Self::StaticPods {
             "kube-system"
@@ -75,17 +74,17 @@ impl Road {
         }
     }
 
-    /// Tells whether its workloads come from manifests, as applied by kubectl.
+    /// Whether its workloads come from manifests, as applied by kubectl.
     pub(crate) fn has_manifests(self) -> bool {
         !matches!(self, Self::StaticPods | Self::Chart)
     }
 
-    /// Tells whether one agent leads, by the Lease `decree-agent`.
+    /// Whether one agent leads, by the Lease `decree-agent`.
     pub(crate) fn has_one_leader(self) -> bool {
         self != Self::Sharded
     }
 
-    /// Tells whether the holder of a Lease decides: that of the cluster, or of one of its shards.
+    /// Whether the holder of a Lease decides: of the cluster's Lease, or of a shard's.
     pub(crate) fn leads_by(self, lease: &str) -> bool {
         match lease.strip_prefix("decree-agent") {
             Some("") => self.has_one_leader(),
@@ -96,7 +95,7 @@ impl Road {
         }
     }
 
-    /// Returns how many processes of Decree there are at least.
+    /// The minimum number of processes of Decree.
     pub(crate) fn processes(self) -> usize {
         match self {
             Self::AllInOne
@@ -109,12 +108,12 @@ impl Road {
         }
     }
 
-    /// Tells whether its pods stay on nodes of the control plane.
+    /// Whether its pods stay on nodes of the control plane.
     pub(crate) fn is_on_control_plane(self) -> bool {
         matches!(self, Self::AllInOne | Self::StaticPods)
     }
 
-    /// Returns the mark of the commands that ask its servers.
+    /// The mark of the commands that query its servers.
     pub(crate) fn asks(self) -> &'static str {
         match self {
             Self::AllInOne | Self::AnyNode => "asks-the-leader",
@@ -125,7 +124,7 @@ impl Road {
         }
     }
 
-    /// Returns the folder of its manifests.
+    /// The folder of its manifests.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::AllInOne => "deploy/kustomize/overlays/all-in-one",
@@ -139,7 +138,7 @@ impl Road {
     }
 }
 
-/// Returns the commands that make the Secrets of servers and agents, in a folder of their own.
+/// The commands that make the Secrets of servers and agents, in a separate folder.
 fn certificates() -> String {
     let make = shown("makes-secrets");
     format!("folder=$(mktemp -d)\n(\ncd \"$folder\"\ndecree pki dev\n{make})\nrm -r \"$folder\"\n")

@@ -1,4 +1,4 @@
-//! The workload of a journey: a Deployment, and what the audit log must say of its pods.
+//! The workload of a journey: a Deployment, and the expected entries of the audit log for its pods.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 const PODS: &str = "/api/v1/namespaces/shop/pods";
 const QUOTA: &str = "/api/v1/namespaces/shop/resourcequotas";
 
-/// The Deployment `web`: how many pods it wants, and how many were made and deleted so far.
+/// The Deployment `web`: its desired replicas, and the numbers of created and deleted pods so far.
 #[derive(Debug, Default)]
 pub(crate) struct Shop {
     replicas: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Shop {
     counts: Counts,
 }
 
-/// Which controller is to act.
+/// The controller that must act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Decree,
@@ -34,7 +34,7 @@ pub(crate) enum By {
 // === impl Shop ===
 
 impl Shop {
-    /// Opens it, with no pods.
+    /// Creates the Deployment without pods.
     pub(crate) async fn open(cluster: &Cluster) -> Self {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -61,7 +61,7 @@ impl Shop {
         Self::default()
     }
 
-    /// Scales it without waiting; what comes of it is due from this controller.
+    /// Scales the Deployment without a wait; the counts are due from this controller.
     pub(crate) async fn asks(&mut self, cluster: &Cluster, replicas: usize, by: By) {
         let (more, fewer) = (
             replicas.saturating_sub(self.replicas),
@@ -74,14 +74,14 @@ impl Shop {
         scaled.expect("it is there");
     }
 
-    /// Scales it, and waits until it has settled.
+    /// Scales the Deployment, and waits until it has settled.
     pub(crate) async fn scales(&mut self, cluster: &Cluster, replicas: usize, by: By) {
         self.asks(cluster, replicas, by).await;
         self.settles(cluster, &format!("{replicas} pods by {by:?}"))
             .await;
     }
 
-    /// Rolls a new template out, and waits until it has settled.
+    /// Rolls out a new template, and waits until the Deployment has settled.
     pub(crate) async fn rolls_out(&mut self, cluster: &Cluster, by: By) {
         self.releases += 1;
         self.owes(by, self.replicas, self.replicas);
@@ -92,12 +92,12 @@ impl Shop {
         self.settles(cluster, "rolled out").await;
     }
 
-    /// Takes note of pods that somebody else took away, and that are due again.
+    /// Notes pods that somebody else removed, whose replacements are due.
     pub(crate) fn lost(&mut self, pods: usize) {
         self.owes(By::Decree, pods, 0);
     }
 
-    /// Lets the namespace have so many pods, or as many as it likes.
+    /// Limits the number of pods in the namespace; `None` removes the limit.
     pub(crate) async fn allows(&self, cluster: &Cluster, pods: Option<usize>) {
         let name = format!("{QUOTA}/few");
         let Some(pods) = pods else {
@@ -115,7 +115,7 @@ impl Shop {
         cluster.wait_for("counted", &name, counted).await;
     }
 
-    /// Waits until a ReplicaSet says that its pods are refused, and so many are there.
+    /// Waits until a ReplicaSet reports that its pods are refused, with `there` existing pods.
     pub(crate) async fn is_refused(&self, cluster: &Cluster, there: usize) {
         let refused = |sets: &Value| {
             let mut sets = sets["items"].as_array()?.iter();
@@ -128,7 +128,7 @@ impl Shop {
         cluster.wait_for("refused", sets, refused).await;
     }
 
-    /// Returns the nodes of its pods, without those that end.
+    /// The nodes of its pods, without terminating ones.
     pub(crate) async fn nodes(&self, cluster: &Cluster) -> Vec<String> {
         let mut pods = cluster.api.list(PODS).await.expect("they can be listed");
         pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
@@ -136,11 +136,11 @@ impl Shop {
         nodes.flatten().map(str::to_owned).collect()
     }
 
-    /// Waits until as many pods are there and ready as are wanted, and no others but those that end; and the audit log has as many of them
-    /// made and deleted as were due, and by whom they were.
+    /// Waits until exactly the desired pods exist and are ready, besides terminating ones. The audit log must then have the
+    /// expected numbers of created and deleted pods of each controller.
     ///
     /// # Panics
-    /// Where it has more, and with what is there, where it never becomes so.
+    /// If the log has more, and with the current state, if the wait takes too long.
     pub(crate) async fn settles(&self, cluster: &Cluster, step: &str) {
         let until = Instant::now() + PATIENCE;
         let mut looks = time::interval(LOOK_EVERY);

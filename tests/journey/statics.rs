@@ -1,4 +1,4 @@
-//! Static pods on the nodes of the control plane, as the documents have an administrator put them there.
+//! Static pods on the nodes of the control plane, as the documents tell an administrator to create them.
 
 use std::{
     fs,
@@ -31,12 +31,12 @@ pub(crate) fn put(cluster: &Cluster, image: &str) {
     }
 }
 
-/// Puts the manifest with another image on one node alone.
+/// Puts the manifest with another image on only one node.
 pub(crate) fn put_on_first(cluster: &Cluster, image: &str) {
     put_manifest(cluster.kubelets().host(NODES[0]), image);
 }
 
-/// Takes the manifests away.
+/// Removes the manifests.
 pub(crate) fn take_away(cluster: &Cluster) {
     for node in NODES {
         let manifest = cluster.kubelets().host(node).join(MANIFEST);
@@ -61,13 +61,13 @@ pub(crate) async fn are_ready(cluster: &Cluster) {
 fn put_manifest(host: &Path, image: &str) {
     let shipped = binaries::checkout().join("deploy/static-pods/decree.yaml");
     let shipped = fs::read_to_string(shipped).expect("it is in the checkout");
-    // In one step, as a file that is renamed: half a manifest is none.
+    // In one step, by renaming a file: half a manifest is invalid.
     let beside = host.join("decree.yaml");
     fs::write(&beside, shipped.replace(IMAGE, image)).expect("there is room");
     fs::rename(beside, host.join(MANIFEST)).expect("it is beside it");
 }
 
-/// Returns a kubeconfig of the user `decree-agent` for a node, where the API server is behind its Service.
+/// A kubeconfig of the user `decree-agent` for a node, where the API server is behind its Service.
 fn kubeconfig(cluster: &Cluster) -> String {
     let known = cluster.server.kubeconfig(User::Decree);
     let known = fs::read_to_string(known).expect("it was written with the cluster");

@@ -1,56 +1,52 @@
-//! What people and kubelets do, and what is waited for then.
+//! The acts of people and kubelets, and the waits for their effects.
 
 use serde_json::{Value, json};
 use tests::real::{Namespace, Patch};
 
-/// Creates a ReplicaSet.
 pub(crate) async fn create_set(namespace: &Namespace, set: &Value) -> Value {
     let sets = namespace.replica_set("");
     let created = namespace.api().create(&sets, set).await;
     created.expect("it is valid")
 }
 
-/// Creates a pod.
 pub(crate) async fn create_pod(namespace: &Namespace, pod: &Value) -> Value {
     let created = namespace.api().create(&namespace.pod(""), pod).await;
     created.expect("it is valid")
 }
 
-/// Changes a ReplicaSet.
 pub(crate) async fn patch_set(namespace: &Namespace, name: &str, patch: &Value) -> Value {
     patch_at(namespace, &namespace.replica_set(name), patch).await
 }
 
-/// Asks a ReplicaSet for another number of pods.
+/// Sets the desired replicas of a ReplicaSet.
 pub(crate) async fn scale(namespace: &Namespace, name: &str, replicas: u32) -> Value {
     patch_set(namespace, name, &json!({"spec": {"replicas": replicas}})).await
 }
 
-/// Says of a ReplicaSet what its controller would say.
+/// Writes the status of a ReplicaSet as its controller would.
 pub(crate) async fn set_status(namespace: &Namespace, name: &str, status: &Value) -> Value {
     let path = format!("{}/status", namespace.replica_set(name));
     patch_at(namespace, &path, &json!({"status": status})).await
 }
 
-/// Changes a pod.
 pub(crate) async fn patch_pod(namespace: &Namespace, pod: &Value, patch: &Value) -> Value {
     patch_at(namespace, &namespace.pod(name(pod)), patch).await
 }
 
-/// Says of a pod what its kubelet would say.
+/// Writes the status of a pod as its kubelet would.
 pub(crate) async fn set_pod_status(namespace: &Namespace, pod: &Value, status: &Value) -> Value {
     let path = format!("{}/status", namespace.pod(name(pod)));
     patch_at(namespace, &path, &json!({"status": status})).await
 }
 
-/// Deletes a pod, with its grace.
+/// Deletes a pod, with its grace period.
 pub(crate) async fn delete_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
     let deleted = namespace.api().delete(&path, &json!({})).await;
     deleted.expect("it is there");
 }
 
-/// Removes a pod at once, as a kubelet does that has stopped it.
+/// Removes a pod at once, as a kubelet does after the pod has stopped.
 pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
     let path = namespace.pod(name(pod));
     let at_once = json!({"gracePeriodSeconds": 0});
@@ -58,8 +54,8 @@ pub(crate) async fn remove_pod(namespace: &Namespace, pod: &Value) {
     deleted.expect("it is there");
 }
 
-/// Waits until the status of a ReplicaSet has these fields, null for an absent one, and belongs to the spec as it is.
-/// Returns the ReplicaSet.
+/// Waits until the status of a ReplicaSet has these fields, null for an absent one, and observes the current generation. Returns
+/// the ReplicaSet.
 pub(crate) async fn status_becomes(namespace: &Namespace, name: &str, wanted: &Value) -> Value {
     let path = namespace.replica_set(name);
     let fields = wanted.as_object().expect("it is an object").clone();
@@ -77,13 +73,13 @@ pub(crate) async fn status_becomes(namespace: &Namespace, name: &str, wanted: &V
     .await
 }
 
-/// Waits until there are exactly so many pods, terminating ones too, and returns them.
+/// Waits until there are exactly `count` pods, including terminating ones, and returns them.
 pub(crate) async fn pods_become(namespace: &Namespace, count: usize) -> Vec<Value> {
     let what = format!("{count} pods");
     pods_become_so(namespace, &what, |pods| pods.len() == count).await
 }
 
-/// Waits until the pods are as wanted, and returns them.
+/// Waits until `are_so` holds for the pods, and returns them.
 pub(crate) async fn pods_become_so(
     namespace: &Namespace,
     what: &str,
@@ -97,7 +93,7 @@ pub(crate) async fn pods_become_so(
     .await
 }
 
-/// Waits until one pod is as wanted, and returns it.
+/// Waits until `is_so` holds for one pod, and returns it.
 pub(crate) async fn pod_becomes(
     namespace: &Namespace,
     pod: &Value,
@@ -110,13 +106,12 @@ pub(crate) async fn pod_becomes(
         .await
 }
 
-/// Returns the name of an object.
 pub(crate) fn name(object: &Value) -> &str {
     let name = object["metadata"]["name"].as_str();
     name.expect("a stored object has a name")
 }
 
-/// Returns the names of objects, sorted.
+/// Sorted.
 pub(crate) fn names(objects: &[Value]) -> Vec<&str> {
     let mut names: Vec<_> = objects.iter().map(name).collect();
     names.sort_unstable();

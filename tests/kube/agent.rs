@@ -1,11 +1,11 @@
-//! The agent on the API server: pods come and go, the status follows, and nothing is waited for that nobody has.
+//! The agent on the API server: pods come and go, the status follows, and no wait is endless.
 
 use serde_json::json;
 use tests::real::{Agent, ApiServer, Attended, DecisionServer, Namespace, User};
 
 use crate::{acts, objects};
 
-/// Longer than the test has patience.
+/// Longer than the patience of the test.
 const LEASE: &str = "60m";
 
 #[tokio::test]

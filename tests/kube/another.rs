@@ -1,4 +1,4 @@
-//! Another controller at work: the built-in one, which was not turned off.
+//! Another acting controller: the built-in one, which was not turned off.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"cr
 const FEW: u32 = 5;
 const MANY: u32 = 40;
 const ROUNDS: usize = 3;
-/// How many pods too many a ReplicaSet may have.
+/// The maximum number of surplus pods of a ReplicaSet.
 const TOO_MANY: usize = 2;
 
-/// Returns a ReplicaSet whose pods have labels of their own.
+/// A ReplicaSet whose pods have separate labels.
 fn set(name: &str, replicas: u32) -> Value {
     let mut set = objects::replica_set(name, replicas);
     set["spec"]["selector"] = json!({"matchLabels": {"app": name}});
@@ -26,7 +26,7 @@ fn set(name: &str, replicas: u32) -> Value {
     set
 }
 
-/// Waits until each ReplicaSet has so many pods.
+/// Waits until each ReplicaSet has `replicas` pods.
 async fn become_so_many(namespace: &Namespace, replicas: u32) {
     let each = usize::try_from(replicas).expect("it is small");
     let what = format!("{each} pods each");
@@ -46,7 +46,7 @@ async fn scale(namespace: &Namespace, replicas: u32) {
     become_so_many(namespace, replicas).await;
 }
 
-/// Returns how often each pod was deleted with success.
+/// The number of successful deletions of each pod.
 fn deletes(log: &AuditLog) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let lines = log.lines(0).into_iter();
@@ -67,10 +67,10 @@ async fn replica_sets_are_held_where_the_built_in_controller_is_at_work() {
     let [policy, path] = log.flags();
     let cluster = tests::or_skip!(ApiServer::start_with(&[&policy, &path]).await);
     let namespace = Namespace::create(cluster.admin().await, "another").await;
-    // The faster it is, the more the two would do at once.
+    // A faster controller would do more at the same time as the agent.
     let fast = ["--kube-api-qps=500", "--kube-api-burst=1000"];
     let mut built_in = ControllerManager::start(&cluster, &fast);
-    // It takes a while to start.
+    // The start of the controller takes a while.
     acts::create_set(&namespace, &set("first", 1)).await;
     acts::status_becomes(&namespace, "first", &json!({"replicas": 1})).await;
     let server = DecisionServer::start();

@@ -1,4 +1,4 @@
-//! What the API server says that a service account asked for, and was refused.
+//! The requests of a service account, and the refused ones, from the audit log.
 
 use std::{collections::BTreeSet, fs};
 
@@ -6,13 +6,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tests::real::AuditLog;
 
-/// The audit log of an API server.
 #[derive(Debug)]
 pub(crate) struct Audit {
     log: AuditLog,
 }
 
-/// A point in the log. What was asked for before it may be written after it.
+/// A point in the log. Later entries may be of requests from before the point.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     read: u64,
@@ -22,19 +21,19 @@ pub(crate) struct Mark {
 // === impl Audit ===
 
 impl Audit {
-    /// Makes the policy and the place of a log of what one user does.
+    /// Makes the policy and the file of a log of one user.
     pub(crate) fn of(user: &str) -> Self {
         let rules = json!([{"level": "Metadata", "users": [user]}, {"level": "None"}]);
         let log = AuditLog::of(&rules);
         Self { log }
     }
 
-    /// Returns the flags of the API server that writes it.
+    /// The flags of the API server that writes the log.
     pub(crate) fn flags(&self) -> [String; 2] {
         self.log.flags()
     }
 
-    /// Returns the point from which on things are asked for later than now.
+    /// Marks the current point of the log.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             read: fs::metadata(self.log.path()).map_or(0, |it| it.len()),
@@ -42,12 +41,12 @@ impl Audit {
         }
     }
 
-    /// Returns what was asked for since then, as `list pods` or `patch replicasets/status.apps`.
+    /// The requests since a mark, such as `list pods` or `patch replicasets/status.apps`.
     pub(crate) fn asked(&self, since: &Mark) -> BTreeSet<String> {
         self.lines(since).iter().map(permission).collect()
     }
 
-    /// Returns what was asked for since then and is not permitted.
+    /// The forbidden requests since a mark.
     pub(crate) fn refused(&self, since: &Mark) -> BTreeSet<String> {
         let lines = self.lines(since);
         let refused = lines
@@ -75,7 +74,7 @@ fn permission(line: &Value) -> String {
     named(&verb, &resource, &group)
 }
 
-/// Returns the permission that a refused request lacks, which may be another than that to make it.
+/// The missing permission of a refused request, which may differ from the permission to make it.
 fn missing(line: &Value) -> String {
     let message = line["responseStatus"]["message"].as_str();
     let says = |words: &str| message.is_some_and(|message| message.contains(words));
@@ -88,7 +87,6 @@ fn missing(line: &Value) -> String {
     permission(line)
 }
 
-/// Returns a permission in words.
 pub(crate) fn named(verb: &str, resource: &str, group: &str) -> String {
     match group {
         "" => format!("{verb} {resource}"),

@@ -1,5 +1,5 @@
-//! Mode shadow beside kube-controller-manager, while Deployments roll, ReplicaSets are scaled, pods are deleted by hand and evicted, a quota
-//! refuses pods and a namespace ends: nothing of it is a surprise.
+//! Shadow mode beside kube-controller-manager, while Deployments roll, ReplicaSets scale, people delete and evict pods, a quota
+//! refuses pods and a namespace ends: every difference is explained.
 
 use std::{
     collections::BTreeSet,
@@ -26,20 +26,21 @@ use crate::{
     objects,
 };
 
-/// How many comparisons must hold no surprise, in the gate and where all is to be proven.
+/// The number of comparisons without an unexplained difference, in the gate and at full depth.
 const COMPARISONS: [u64; 2] = [250, 5_000];
-/// In how many namespaces people are at work meanwhile, so that the second takes minutes and no hour.
+/// The number of namespaces with people, so that a full run takes minutes.
 const NAMESPACES: [u64; 2] = [1, 4];
 const CONTROLLERS: &str = "--controllers=replicaset-controller,deployment-controller,namespace-controller,garbage-collector-controller,resourcequota-controller";
-/// What the other controllers may ask for in a second: by default so little that they are late by more than a shadow takes to be late.
+/// The rate limits of the other controllers. The defaults are so low that the controllers would lag longer than the shadow-mode
+/// agent waits.
 const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
 const DEPLOYMENTS: [&str; 3] = ["shop", "cart", "mail"];
 const SETS: [&str; 2] = ["web", "api"];
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
-/// How long what is not done is waited for before it is told, and a little more.
+/// The time after which missing actions are reported, and a reserve.
 const TOLD: Duration = Duration::from_secs(45);
 
-/// What people do in a namespace.
+/// The acts of people in a namespace.
 struct People {
     namespace: Namespace,
     rng: Rng,
@@ -77,7 +78,7 @@ impl People {
         created.expect("it is valid and new");
     }
 
-    /// Does one thing after the other until all is done.
+    /// Acts repeatedly until all comparisons are done.
     async fn work(mut self, is_done: Arc<AtomicBool>) -> Self {
         while !is_done.load(Ordering::Relaxed) {
             self.act().await;
@@ -85,7 +86,7 @@ impl People {
         self
     }
 
-    /// Does something. What has gone meanwhile cannot be changed, and is left alone.
+    /// Acts once, and ignores objects that are gone meanwhile.
     async fn act(&mut self) {
         let deployment = *self.rng.pick(&DEPLOYMENTS);
         let replicas = self.rng.between(0, 8);
@@ -122,7 +123,7 @@ impl People {
         patched.expect("it is there");
     }
 
-    /// Deletes a pod, which may be evicted.
+    /// Deletes a pod, or evicts it.
     async fn delete(&mut self, is_evicted: bool) -> String {
         let pods = self.namespace.pods().await.expect("they can be listed");
         if pods.is_empty() {
@@ -144,7 +145,7 @@ impl People {
         format!("delete {name}, evicted: {is_evicted}")
     }
 
-    /// Lets a quota refuse pods for a while, or end.
+    /// Makes a quota refuse pods for a while, or removes it.
     async fn quota(&mut self) -> String {
         let (api, path) = (self.namespace.api(), |name| {
             self.namespace.path("/api/v1", "resourcequotas", name)
@@ -162,7 +163,7 @@ impl People {
     }
 }
 
-/// Returns a Deployment or a ReplicaSet of a few pods.
+/// A Deployment or a ReplicaSet of a few pods.
 fn workload(kind: &str, name: &str) -> Value {
     let mut object = objects::replica_set(name, 4);
     object["kind"] = json!(kind);
@@ -171,7 +172,7 @@ fn workload(kind: &str, name: &str) -> Value {
     object
 }
 
-/// Plays scheduler and kubelets for a namespace until it is dropped.
+/// Acts as scheduler and kubelets for a namespace, until this is dropped.
 struct Kubelets(JoinHandle<()>);
 
 // === impl Kubelets ===
@@ -200,7 +201,7 @@ impl Drop for Kubelets {
     }
 }
 
-/// Lets a pod go its way by one step. It may be gone by then.
+/// Moves a pod one step forward. The pod may be gone by then.
 async fn attend(namespace: &Namespace, pod: &Value, rng: &mut Rng) {
     let (api, metadata) = (namespace.api(), &pod["metadata"]);
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -225,7 +226,8 @@ async fn attend(namespace: &Namespace, pod: &Value, rng: &mut Rng) {
     }
 }
 
-/// Lets a namespace end whose pods are held by a finalizer, so that its ReplicaSet stays without any. Returns what lets it go.
+/// Ends a namespace whose pods a finalizer holds, so that its ReplicaSet stays without pods. Returns the namespace, whose
+/// finalizer must be removed.
 async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
     let ending = Namespace::create(cluster.admin().await, "ending").await;
     let mut set = workload("ReplicaSet", "held");
@@ -280,14 +282,14 @@ async fn shadow_beside_the_built_in_controllers_holds_no_surprise() {
     }
     is_done.store(true, Ordering::Relaxed);
     let people = people.join_all().await;
-    // What is not done is told late.
+    // Missing actions are reported late.
     time::sleep(TOLD).await;
     let answer = differences(&server);
     eprintln!("DECREE_BELIEVED_SEED={seed}: {answer:#}");
     let found = answer["differences"].as_array().into_iter().flatten();
     let unexplained_ones = found.filter(|told| told["departure"] == "DEPARTURE_UNSPECIFIED");
-    // Who deletes a pod is not to be seen, and of those that people delete amid a scale-down only a few are believed to be theirs. Here it
-    // is known: that a view chooses none of them is right.
+    // The server cannot see who deletes a pod, and attributes only a few deletions during a scale-down to people. The test knows
+    // the deletions by people, and no view would choose these pods.
     let is_by_people = |told: &Value| {
         let mut pods = told["donePods"].as_array().into_iter().flatten().peekable();
         let deleted = |pod: &str| people.iter().any(|people| people.deleted.contains(pod));
@@ -298,7 +300,7 @@ async fn shadow_beside_the_built_in_controllers_holds_no_surprise() {
     eprintln!("{} were deleted by people", by_people.len());
     let log: Vec<_> = people.iter().map(|people| &people.log).collect();
     assert!(surprises.is_empty(), "{surprises:#?}\nafter {log:#?}");
-    // Of many differences only the newest are listed.
+    // Of many differences, only the newest are listed.
     assert_eq!(unexplained(&answer), by_people.len() as u64);
     let found = answer["differences"].as_array().into_iter().flatten();
     let mut of_ending = found.filter(|told| told["replicaSet"]["namespace"] == "ending");

@@ -1,4 +1,4 @@
-//! The first thing that the README shows: beside the controller of a cluster, with permission to read alone, to a report.
+//! The first example of the README: beside the controller of a cluster, with permission only to read, to a report.
 
 use std::{
     env, fs,
@@ -19,20 +19,19 @@ use tokio::time::{self, Instant};
 use crate::{acts, modes::may_only_read, objects};
 
 const TEST: &str = "report_of_the_readme_comes_from_a_shadow";
-/// How the README starts the command, which is built already here.
+/// The command of the README, which is already built here.
 const DECREE: &str = "cargo run --bin decree --";
 
-/// The pod that a scale-down takes, and the one that a person deletes instead.
+/// The victim of a scale-down, and the pod that a person deletes instead.
 const CHOSEN: &str = "web-jv8tl";
 const DELETED: &str = "web-7qz9m";
 
-/// A running `decree up` for a real cluster.
 struct Up {
     running: Running,
     server: String,
 }
 
-/// A ReplicaSet of a namespace that the built-in controller looks after.
+/// A ReplicaSet of a namespace that the built-in controller manages.
 struct Attended<'a> {
     namespace: &'a Namespace,
     name: &'static str,
@@ -71,7 +70,7 @@ impl Up {
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// Waits until an answer is as it should be.
+    /// Waits until `is_so` holds for an answer.
     async fn until(&self, words: &[&str], is_so: impl Fn(&Value) -> bool) {
         let until = Instant::now() + PATIENCE;
         let mut looks = time::interval(Duration::from_millis(50));
@@ -85,7 +84,7 @@ impl Up {
         }
     }
 
-    /// Interrupts it as Ctrl-C does; returns what it said.
+    /// Interrupts the process as Ctrl-C does; returns its output.
     fn interrupt(self) -> String {
         running::signal("INT", self.running.id());
         self.says("Compared ");
@@ -93,7 +92,7 @@ impl Up {
             let report = lines
                 .iter()
                 .position(|line| line.starts_with("Compared "))?;
-            // The pods that stand side by side are its last line.
+            // The pods in two columns are its last line.
             let last = lines.last()?.trim_start();
             last.starts_with(CHOSEN).then(|| lines[report..].join("\n"))
         });
@@ -105,7 +104,7 @@ impl Up {
 // === impl Attended ===
 
 impl Attended<'_> {
-    /// Creates it; returns its uid.
+    /// Creates the ReplicaSet; returns its uid.
     async fn create(&self, replicas: u32) -> Value {
         let mut set = objects::replica_set(self.name, replicas);
         set["spec"]["selector"]["matchLabels"] = self.labels();
@@ -118,13 +117,13 @@ impl Attended<'_> {
         acts::scale(self.namespace, self.name, replicas).await;
     }
 
-    /// Waits until its controller has nothing left to do.
+    /// Waits until its controller has no work left.
     async fn comes_to_rest(&self, replicas: u32) {
         let wanted = json!({ "replicas": replicas });
         acts::status_becomes(self.namespace, self.name, &wanted).await;
     }
 
-    /// Creates a pod of it.
+    /// Creates a pod of the ReplicaSet.
     async fn has(&self, uid: &Value, pod: &str, cost: &str) {
         let mut object = objects::pod(pod);
         object["metadata"]["labels"] = self.labels();
@@ -154,7 +153,7 @@ impl Attended<'_> {
     }
 }
 
-/// Returns the blocks of the README that name this test, which those of other pages repeat, and the output that it shows.
+/// The blocks of the README that name this test, which blocks of other pages repeat, and the output in the README.
 fn shown() -> (Vec<String>, Block) {
     let readme = fs::read_to_string(binaries::checkout().join("README.md"));
     let blocks = fenced::blocks(&readme.expect("it is there"));
@@ -177,7 +176,7 @@ fn shown() -> (Vec<String>, Block) {
     (commands, output.expect("the report is shown"))
 }
 
-/// Returns a shell in the checkout that finds our programs.
+/// A shell in the checkout with the programs of the workspace in the path.
 fn shell(command: &str) -> Command {
     let before = env::var_os("PATH").unwrap_or_default();
     let folders = [binaries::folder().to_owned()];
@@ -198,7 +197,7 @@ fn run(command: &str, server: &str) -> Output {
     output.expect("there is a shell")
 }
 
-/// Scales down while the controller is away, and deletes another pod than the one that would go.
+/// Scales down while the controller is away, and deletes another pod than the victim.
 async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
     let uid = set.create(2).await;
     set.has(&uid, CHOSEN, "-5").await;

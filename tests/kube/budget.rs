@@ -1,4 +1,4 @@
-//! The budget on the API server: people are told by an event, and go on by an annotation.
+//! The budget on the API server: an event tells people, and an annotation resumes.
 
 use serde_json::{Value, json};
 use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User, decree};
@@ -8,7 +8,7 @@ use crate::{acts, check, objects};
 const NAME: &str = "budget";
 const HELD: &str = "decree_agent_budget_held{scope=\"replicaset\",operation=\"delete\"}";
 
-/// Waits for an event of this reason that says so.
+/// Waits for an event with this reason and text.
 pub(crate) async fn told(namespace: &Namespace, reason: &str, text: &str) -> Value {
     let events = namespace.path("/api/v1", "events", "");
     let api = namespace.api();

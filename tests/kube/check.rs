@@ -1,4 +1,4 @@
-//! `decree check`: what is wrong is said, with what to do about it.
+//! `decree check`: each fault is reported with its remedy.
 
 use std::{net::TcpListener, path::Path, process::Output, time::Instant};
 
@@ -10,20 +10,19 @@ use tokio::time;
 
 use crate::{acts, objects};
 
-/// Runs `decree check` as the user of a kubeconfig, with these words more.
+/// Runs `decree check` as the user of a kubeconfig, with further arguments.
 pub(crate) fn check(server: &DecisionServer, kubeconfig: &Path, words: &str) -> Output {
     let user = kubeconfig.to_string_lossy();
     let words: Vec<_> = words.split(' ').collect();
     server.ask(&[&["check", "--kubeconfig", &user], words.as_slice()].concat())
 }
 
-/// Returns the lines of an answer in JSON.
+/// The lines of a JSON answer.
 pub(crate) fn lines(output: &Output) -> Vec<Value> {
     let lines = serde_json::from_slice(&output.stdout);
     lines.unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Returns the result and the detail of a check.
 fn result<'a>(lines: &'a [Value], check: &str) -> (&'a str, &'a str) {
     let line = lines.iter().find(|line| line["check"] == check);
     let line = line.unwrap_or_else(|| panic!("{check} is not in {lines:#?}"));
@@ -44,7 +43,7 @@ async fn check_finds_all_well_where_an_agent_leads() {
     let words = "-n check-well --lease-namespace check-well";
     let until = Instant::now() + PATIENCE;
     let mut looks = time::interval(LOOK_EVERY);
-    // All is well once the session has shown all.
+    // The check passes once the session has synced.
     let session = loop {
         looks.tick().await;
         let output = check(&server, &kubeconfig, &format!("{words} -o json"));

@@ -1,4 +1,4 @@
-//! `decree check` as it is shipped: with the permissions and settings of each kustomization, and as the pod of `helm test` runs it.
+//! `decree check` as shipped: with the permissions and settings of each kustomization, and in the pod of `helm test`.
 
 use std::{
     path::Path,
@@ -18,9 +18,9 @@ use crate::{
     rendered::{Rendered, path},
 };
 
-/// What roles and their bindings are.
+/// The kinds of roles and their bindings.
 const GRANTS: [&str; 4] = ["RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole"];
-/// Nobody listens there.
+/// An address without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 /// A `decree check` for the agent of a workload.
@@ -33,14 +33,14 @@ pub(crate) struct Check {
 // === impl Check ===
 
 impl Check {
-    /// Makes the one for the agent of a kustomization, whose credentials and settings are those of its container.
+    /// The check for the agent of a kustomization, with the credentials and settings of its container.
     fn of_agent(rendered: &Rendered, account: &Path) -> Self {
         let workload = rendered.workload("decree-agent");
         let namespace = &workload["metadata"]["namespace"];
         let container = &workload["spec"]["template"]["spec"]["containers"][0];
         let arguments = container["args"].as_array().expect("it has arguments");
         let arguments = arguments.iter().filter_map(Value::as_str);
-        // What `check` must be told as well. The other flags say nothing of permissions.
+        // The flags that `check` needs too. The other flags do not affect permissions.
         let told = arguments.filter(|flag| flag.starts_with("--resource="));
         let namespace = namespace.as_str().expect("it is text");
         let mut flags = vec![
@@ -60,8 +60,8 @@ impl Check {
         Self { flags, variables }
     }
 
-    /// Makes the one that a pod runs, with its variables. Its certificates and its server are those of a cluster: `server` answers instead, in
-    /// plain text.
+    /// The check that a pod runs, with its variables. Its certificates and its server are those of a cluster: `server` answers
+    /// instead, in plain text.
     pub(crate) fn of_pod(pod: &Value, account: &Path, server: &str) -> Self {
         let container = &pod["spec"]["containers"][0];
         let command = ["command", "args"].map(|field| container[field].as_array());
@@ -89,12 +89,12 @@ impl Check {
         command.output().expect("it was built")
     }
 
-    /// Waits until it succeeds, since the API server learns of roles a moment later, and returns what it found.
+    /// Waits until the check passes, since the API server learns of roles a moment later, and returns the findings.
     pub(crate) async fn passes(&self) -> Vec<Value> {
         self.ends("passes", |code, _| code == Some(0)).await
     }
 
-    /// Waits until none of so many permissions is granted.
+    /// Waits until the check reports this number of missing permissions.
     async fn lacks_all(&self, permissions: usize) {
         self.ends("lacks all", |code, found| {
             let missing = found.iter().filter(|it| is_missing(it));
@@ -127,20 +127,19 @@ fn variables(container: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns whether a finding is of a permission that is not granted.
+/// Whether a finding reports a missing permission.
 fn is_missing(finding: &Value) -> bool {
     let check = finding["check"].as_str();
     finding["detail"] == "not granted" && check.is_some_and(|check| check.starts_with("may "))
 }
 
-/// Returns the detail of a finding.
 pub(crate) fn detail<'a>(found: &'a [Value], check: &str) -> &'a str {
     let finding = found.iter().find(|it| it["check"] == check);
     let finding = finding.unwrap_or_else(|| panic!("{check} is not in {found:#?}"));
     finding["detail"].as_str().expect("it is text")
 }
 
-/// Takes all roles and bindings away.
+/// Deletes all roles and bindings.
 async fn take_grants(rendered: &Rendered, admin: &Api) {
     for object in GRANTS.iter().flat_map(|kind| rendered.all(kind)) {
         let deleted = admin.delete(&path(object), &json!({})).await;
@@ -167,7 +166,7 @@ async fn check_passes_with_the_permissions_that_each_kustomization_ships() {
         };
         let all = format!("all {permissions} are granted");
         assert_eq!(detail(&found, "permissions"), all, "{folder}");
-        // So the next one has no more than it ships.
+        // So the next kustomization has only its own permissions.
         take_grants(&rendered, &admin).await;
         check.lacks_all(permissions).await;
     }

@@ -1,4 +1,4 @@
-//! ReplicaSets of the group decree.dev: the agent keeps them, and nobody else's.
+//! ReplicaSets of the group decree.dev: the agent reconciles only these.
 
 use serde_json::{Value, json};
 use tests::real::{
@@ -18,7 +18,7 @@ const FLAGS: [&str; 4] = [
     CUSTOM_SYSTEM,
 ];
 
-/// A namespace with custom ReplicaSets, and an agent that runs as it is shipped.
+/// A namespace with custom ReplicaSets, and an agent with the shipped settings.
 struct Stage {
     namespace: Namespace,
     _agent: Agent,
@@ -54,7 +54,7 @@ impl Stage {
         self.namespace.path(GROUP, "replicasets", name)
     }
 
-    /// Waits until the status of `web` says so many, and returns the ReplicaSet.
+    /// Waits until the status of `web` reports `replicas` replicas, and returns the ReplicaSet.
     async fn settles(&self, replicas: u32) -> Value {
         let api = self.namespace.api();
         api.wait_for("settled", &self.path("web"), |set| {
@@ -180,7 +180,7 @@ async fn schema_refuses_what_the_built_in_resource_refuses() {
     }
 }
 
-/// Returns fields of a ReplicaSet with values that they cannot have.
+/// Fields of a ReplicaSet with invalid values.
 fn invalid_fields() -> [(&'static str, Value); 10] {
     let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": values}]});
     [

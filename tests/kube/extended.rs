@@ -1,4 +1,4 @@
-//! Further volumes and variables, as operations.md shows them for both kinds of manifests; and the chart away from its checkout.
+//! Further volumes and variables, as operations.md shows them for both kinds of manifests; and the chart outside its checkout.
 
 use std::{fs, path::Path, process::Command};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const CHART: &str = "deploy/helm/decree";
 
-/// Copies a folder. A link would lead nowhere from there, so none may be in it.
+/// Copies a folder, which must not have links, because links would be broken there.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("there is room");
     for entry in fs::read_dir(from).expect("it is in the checkout").flatten() {
@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the values and the kustomization that operations.md shows for a test.
+/// The values and the kustomization that operations.md shows for a test.
 fn documented(test: &str) -> [String; 2] {
     let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
     let blocks = fenced::blocks(&text.expect("the document is there"));
@@ -41,14 +41,14 @@ fn folder() -> TempDir {
     TempDir::with_prefix("decree-extended-").expect("there is room")
 }
 
-/// Renders a chart with flags of helm. `None` where there is no helm.
+/// Renders a chart with flags of helm. `None` without helm.
 pub(crate) fn templated(chart: &str, flags: &[&str]) -> Option<Rendered> {
     let template = ["template", "decree", chart, "-n", SYSTEM, "--skip-tests"];
     let text = succeeds(&[&template[..], flags].concat(), None)?;
     Some(Rendered::read(&text))
 }
 
-/// Renders the chart with values, and an overlay of one's own with files, beside those that are shipped.
+/// Renders the chart with values, and a new overlay with files.
 fn both(values: &str, files: &[(&str, &str)]) -> Option<[Rendered; 2]> {
     let kustomize = tools::kustomize()?;
     let folder = folder();
@@ -87,7 +87,7 @@ fn documented_grants_are_rendered() {
         "spiffe://cluster.local/ns/{SYSTEM}/sa/decree-agent"
     ));
     let dashboard = Identity::Dns("dashboard.example.org".to_owned());
-    // Grants of the chart are added; the file of an overlay is all there is.
+    // Grants of the chart are added; the file of an overlay replaces all others.
     for (rendered, has_agent) in [(chart, true), (own, false)] {
         let policy = rendered.one("ConfigMap", "decree-policy");
         let policy = policy["data"]["policy.toml"].as_str().expect("it is text");

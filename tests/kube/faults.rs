@@ -1,4 +1,4 @@
-//! What breaks amid a scale-up: all pods come, and none comes twice.
+//! Faults during a scale-up: all pods come, and none comes twice.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ async fn an_api_server_that_restarts_gets_each_pod_once() {
     growth.begin().await;
     cluster.restart().await;
     growth.ends_well().await;
-    // Of pods that came and went while nobody could watch.
+    // The agent would delete pods that came and went without a watch.
     assert_eq!(agent.calls("delete_pod"), 0);
 }
 
@@ -25,7 +25,7 @@ async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
     let growth = Growth::new(&cluster, "etcd-restarts").await;
     let (agent, _server) = attend(&cluster, &growth);
     growth.begin().await;
-    // What was held waits for etcd, and more comes.
+    // The held creates wait for etcd, and more come.
     cluster.pause_etcd().await;
     growth.goes_on();
     cluster.restart_etcd().await;
@@ -53,7 +53,7 @@ async fn a_connection_that_is_half_open_is_noticed() {
     let growth = Growth::new(cluster, "half-open").await;
     let (proxy, agent, _server) = attend_through_a_proxy(cluster, &growth);
     growth.begin().await;
-    // What is asked goes nowhere, and nothing says so.
+    // Requests are lost without notice.
     proxy.hold_requests();
     let (until, before) = (Instant::now() + PATIENCE, proxy.accepted());
     let mut looks = time::interval(LOOK_EVERY);

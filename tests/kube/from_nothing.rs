@@ -1,4 +1,4 @@
-//! The pods of Decree come without a ReplicaSet controller: before the first, and after all were lost.
+//! The pods of Decree start without a ReplicaSet controller: before the first, and after the loss of all.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use tests::real::{Api, ApiServer, ControllerManager};
 
 use crate::{manifests::FOLDERS, rendered::Rendered};
 
-/// How many pods the autoscaler asks for at least.
+/// The minimum replicas of the autoscaler.
 const AUTOSCALED: u64 = 2;
-/// The name of the one node, which is a control plane.
+/// The name of the only node, which is a control plane.
 const NODE: &str = "control-plane-0";
 
 #[tokio::test]
@@ -52,7 +52,7 @@ pub(crate) async fn create_node(admin: &Api) {
     created.expect("it is valid");
 }
 
-/// Waits until there are as many pods as a kustomization wants, none of which is one of `past`, and returns them.
+/// Waits until the desired pods of a kustomization exist, without pods of `past`, and returns them.
 pub(crate) async fn pods_come(
     admin: &Api,
     rendered: &Rendered,
@@ -60,7 +60,7 @@ pub(crate) async fn pods_come(
 ) -> Vec<Value> {
     let mut pods = Vec::new();
     for workload in rendered.workloads() {
-        // One node takes one pod of a DaemonSet. A StatefulSet without a number has that of an autoscaler.
+        // One node takes one pod of a DaemonSet. The autoscaler sets the replicas of a StatefulSet without a number.
         let wanted = match workload["spec"]["replicas"].as_u64() {
             Some(replicas) => replicas,
             None if workload["kind"] == "DaemonSet" => 1,
@@ -85,7 +85,7 @@ pub(crate) async fn pods_come(
     pods
 }
 
-/// Deletes a pod as if its kubelet had ended it at once. It may be gone already, with its owner.
+/// Deletes a pod without a grace period, as a kubelet does at once. The pod may be gone already, with its owner.
 async fn delete_pod(admin: &Api, pod: &Value) {
     let text = |field: &str| pod["metadata"][field].as_str().expect("it is text");
     let (namespace, name) = (text("namespace"), text("name"));

@@ -1,7 +1,7 @@
-//! A gate before the pods of a namespace: a test lets so many come, and holds further creates where they are in flight, in the API server.
+//! A gate before the pods of a namespace: a test admits some creates, and holds further creates in flight, in the API server.
 //!
-//! It is an admission webhook. What waits at it waits for the test, so that what happens meanwhile happens amid creates, however slow
-//! the machine is.
+//! The gate is an admission webhook. Held creates wait for the test. So the events of the test happen during creates, however
+//! slow the machine is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,23 +23,24 @@ use tokio::time;
 
 use crate::objects;
 
-/// How long the API server waits for the gate, the longest that it allows. A create that is held for longer is refused, and decided again.
+/// The timeout of the webhook at the API server, the longest that it allows. The API server refuses a longer create, and the
+/// server decides it again.
 const HELD_SECONDS: u32 = 30;
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// The gate of one namespace. It has threads of its own, and opens when this is dropped.
+/// The gate of one namespace. It has separate threads, and opens when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Gate {
     state: Arc<Mutex<State>>,
 }
 
-/// Who came through, and who waits.
+/// The admitted and the held creates.
 #[derive(Debug, Default)]
 struct State {
     limit: usize,
-    /// The names of the pods that came through: a create that comes again counts once.
+    /// The names of the admitted pods: a repeated create counts once.
     admitted: BTreeSet<String>,
-    /// The names of those that wait, each create by a number of its own.
+    /// The names of the held creates, by a number for each create.
     held: BTreeMap<u64, String>,
     creates: u64,
     is_in_force: bool,
@@ -48,7 +49,7 @@ struct State {
 // === impl Gate ===
 
 impl Gate {
-    /// Makes one that lets pods of so many names through, and returns when it is in force.
+    /// Makes a gate that admits `limit` names, and returns when it is in force.
     pub(crate) async fn before(namespace: &Namespace, limit: usize) -> Self {
         let authority = Authority::new("CA of a gate");
         let pair = authority.issue(&Request::server());
@@ -64,7 +65,7 @@ impl Gate {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (config, state) = (Arc::clone(&config), Arc::clone(&shared));
-                // The API server asks again where an answer is lost.
+                // The API server asks again if an answer is lost.
                 thread::spawn(move || serve(client, config, &state));
             }
         });
@@ -76,7 +77,7 @@ impl Gate {
         gate
     }
 
-    /// Lets pods of so many names through in all; those that wait come first.
+    /// Raises the number of admitted names to `limit`; held creates come first.
     pub(crate) fn let_through(&self, limit: usize) {
         let mut state = lock(&self.state);
         state.limit = limit.max(state.limit);
@@ -86,15 +87,15 @@ impl Gate {
         state.held = held;
     }
 
-    /// Lets all through.
+    /// Admits all creates.
     pub(crate) fn open(&self) {
         self.let_through(usize::MAX);
     }
 
-    /// Waits until a create waits.
+    /// Waits until the gate holds a create.
     ///
     /// # Panics
-    /// Where none does within [`PATIENCE`].
+    /// If it holds none within [`PATIENCE`].
     pub(crate) async fn holds_one(&self) {
         let until = Instant::now() + PATIENCE;
         let mut looks = time::interval(LOOK_EVERY);
@@ -106,7 +107,7 @@ impl Gate {
         }
     }
 
-    /// Waits until the API server asks here: it learns of webhooks as of other objects, later than they are written.
+    /// Waits until the API server calls the webhook: it learns of webhooks later than they are written.
     async fn comes_into_force(&self, namespace: &Namespace) {
         let path = format!("{}?dryRun=All", namespace.pod(""));
         let until = Instant::now() + PATIENCE;
@@ -129,7 +130,7 @@ impl Drop for Gate {
 // === impl State ===
 
 impl State {
-    /// Returns whether a pod of this name comes through.
+    /// Whether the gate admits a pod of this name.
     fn admits(&mut self, name: &str) -> bool {
         if !self.admitted.contains(name) && self.admitted.len() < self.limit {
             self.admitted.insert(name.to_owned());
@@ -137,7 +138,7 @@ impl State {
         self.admitted.contains(name)
     }
 
-    /// Takes note of one that has to wait; returns its number.
+    /// Notes a held create; returns its number.
     fn hold(&mut self, name: &str) -> u64 {
         self.creates += 1;
         self.held.insert(self.creates, name.to_owned());
@@ -145,7 +146,7 @@ impl State {
     }
 }
 
-/// Answers the reviews that come over one connection, until the API server closes it.
+/// Answers the reviews on one connection, until the API server closes it.
 fn serve(client: TcpStream, config: Arc<ServerConfig>, state: &Mutex<State>) -> io::Result<()> {
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let socket = client.try_clone()?;
@@ -159,7 +160,7 @@ fn serve(client: TcpStream, config: Arc<ServerConfig>, state: &Mutex<State>) -> 
     Ok(())
 }
 
-/// Waits until a create may come through; returns whether it did before whoever asks gave it up.
+/// Waits until a create is admitted; returns whether this was before its client gave it up.
 fn comes_through(review: &Value, socket: &TcpStream, state: &Mutex<State>) -> io::Result<bool> {
     if review["dryRun"] == true {
         lock(state).is_in_force = true;
@@ -175,7 +176,7 @@ fn comes_through(review: &Value, socket: &TcpStream, state: &Mutex<State>) -> io
     drop(guard);
     socket.set_read_timeout(Some(LOOK_EVERY))?;
     while lock(state).held.contains_key(&number) {
-        // Nothing more is said on this connection before the answer, but that it ends.
+        // Before the answer, the client can only close the connection.
         if !is_silent(socket) {
             lock(state).held.remove(&number);
             return Ok(false);
@@ -190,7 +191,7 @@ fn is_silent(socket: &TcpStream) -> bool {
     read.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
-/// Reads a request of HTTP/1.1 with its review; `None` where the connection ends.
+/// Reads an HTTP/1.1 request with its review; `None` at the end of the connection.
 fn read(stream: &mut impl BufRead) -> io::Result<Option<Value>> {
     let mut length = 0;
     loop {
@@ -228,7 +229,7 @@ fn allow(stream: &mut impl Write, uid: &Value) -> io::Result<()> {
     stream.flush()
 }
 
-/// Returns the configuration of the webhook: without its answer no pod is created.
+/// The configuration of the webhook: without its answer, no pod is created.
 fn hook(namespace: &str, port: u16, ca: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",

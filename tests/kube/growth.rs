@@ -1,18 +1,19 @@
-//! A scale-up that is under way until its test lets it end.
+//! A scale-up that runs until its test lets it end.
 
 use serde_json::json;
 use tests::real::{ApiServer, Namespace, Sightings};
 
 use crate::{acts, gate::Gate, objects};
 
-/// How an agent always has creates of a batch that it has yet to send.
+/// Limits calls, so that an agent always has unsent creates of a batch.
 pub(crate) const FEW_AT_A_TIME: [&str; 1] = ["--calls-max=8"];
 
 const PODS: usize = 300;
-/// Enough that the slow start is over, and many creates of one batch are still to come.
+/// Enough pods for the end of the slow start, with many creates of the batch left.
 pub(crate) const AMID: usize = 60;
 
-/// A namespace in which a ReplicaSet gets many pods, and all that were ever seen there. The last of them come at the end of the test.
+/// A namespace in which a ReplicaSet gets many pods, and all pods that were ever seen there. The last of them come at the end of
+/// the test.
 pub(crate) struct Growth {
     pub(crate) namespace: Namespace,
     sightings: Sightings,
@@ -22,7 +23,6 @@ pub(crate) struct Growth {
 // === impl Growth ===
 
 impl Growth {
-    /// Makes the namespace.
     pub(crate) async fn new(cluster: &ApiServer, name: &str) -> Self {
         let namespace = Namespace::create(cluster.admin().await, name).await;
         Self {
@@ -32,30 +32,30 @@ impl Growth {
         }
     }
 
-    /// Asks for the pods, and returns amid their creation: the API server has creates in flight, and holds them.
+    /// Scales up, and returns during the creation: the API server holds creates in flight.
     pub(crate) async fn begin(&self) {
         acts::create_set(&self.namespace, &objects::replica_set("web", replicas())).await;
         self.is_held().await;
     }
 
-    /// Lets pods come up to so many, and waits until further creates are held.
+    /// Admits `count` pods, and waits until further creates are held.
     pub(crate) async fn reach(&self, count: usize) {
         self.goes_on_to(count);
         self.is_held().await;
     }
 
-    /// Lets pods come up to so many.
+    /// Admits `count` pods.
     pub(crate) fn goes_on_to(&self, count: usize) {
         assert!(count < PODS, "some are still to come");
         self.gate.let_through(count);
     }
 
-    /// Lets all pods come but the last.
+    /// Admits all pods but the last.
     pub(crate) fn goes_on(&self) {
         self.goes_on_to(PODS - 1);
     }
 
-    /// Lets all pods come.
+    /// Admits all pods.
     pub(crate) fn opens(&self) {
         self.gate.open();
     }
@@ -65,7 +65,7 @@ impl Growth {
         self.gate.holds_one().await;
     }
 
-    /// Waits until the pods are there and said to be, and checks that there never was another.
+    /// Waits until all pods exist and the status reports them, and checks that there was never another.
     pub(crate) async fn ends_well(&self) {
         self.gate.open();
         let all = json!({"replicas": PODS, "fullyLabeledReplicas": PODS});

@@ -1,4 +1,5 @@
-//! The chart with helm itself: it renders what the kustomizations render, and a release of it comes, changes and goes.
+//! The chart with helm itself: it renders what the kustomizations render, and a release of the chart is installed, changed and
+//! removed.
 
 use std::{
     fs,
@@ -15,7 +16,7 @@ use tests::{
 
 use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM, path};
 
-/// Labels that say what made an object: the kustomizations have none of them.
+/// Labels of the origin of an object, which the kustomizations do not have.
 const ORIGINS: [&str; 4] = [
     "app.kubernetes.io/instance",
     "app.kubernetes.io/version",
@@ -65,7 +66,7 @@ const SAME: [(&[&str], &str, &str); 10] = [
     ),
 ];
 
-/// Runs helm on the chart. `None` where there is no helm.
+/// Runs helm on the chart. `None` without helm.
 fn helm(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<Output> {
     let mut command = Command::new(tools::helm()?.join("helm"));
     let home = tempfile::TempDir::with_prefix("decree-helm-").expect("there is room");
@@ -79,7 +80,7 @@ fn helm(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<Output> {
     Some(command.output().expect("it was found"))
 }
 
-/// Runs helm on the chart, and returns what it prints. `None` where there is no helm.
+/// Runs helm on the chart, and returns its output. `None` without helm.
 pub(crate) fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<String> {
     let output = helm(args, kubeconfig)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -101,7 +102,7 @@ fn rendered(values: &str, namespace: &str) -> Option<Rendered> {
     Some(Rendered::read(&text))
 }
 
-/// Takes away what is the chart's alone.
+/// Removes the labels that only the chart has.
 pub(crate) fn without_origin(mut object: Value) -> Value {
     for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
         let labels = object.pointer_mut(labels).and_then(Value::as_object_mut);
@@ -122,7 +123,7 @@ pub(crate) fn without_origin(mut object: Value) -> Value {
     object
 }
 
-/// Sorts a list whose order means nothing by the names in it.
+/// Sorts a list without a meaningful order by names.
 fn sort(list: Option<&mut Value>) {
     if let Some(list) = list.and_then(Value::as_array_mut) {
         list.sort_by_key(|it| it["name"].as_str().map(str::to_owned));
@@ -137,7 +138,7 @@ fn chart_renders_what_kustomize_renders() {
             let rendered = tests::or_skip!(Rendered::of(folder));
             wanted.extend(rendered.by_path());
         }
-        // helm has the namespace made.
+        // helm creates the namespace itself.
         wanted.retain(|(_, object)| object["kind"] != "Namespace");
         let chart = tests::or_skip!(rendered(values, namespace));
         let mut chart = chart.by_path();
@@ -200,7 +201,7 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
     }
 }
 
-/// Returns the command that operations.md shows for a test.
+/// The command that operations.md shows for a test.
 fn documented(test: &str) -> String {
     let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
     let blocks = fenced::blocks(&text.expect("the document is there"));
@@ -255,7 +256,7 @@ async fn release_is_installed_upgraded_and_removed() {
 async fn a_release_for_each_group_can_be_installed() {
     tests::or_skip!(tools::helm());
     let server = tests::or_skip!(ApiServer::start().await);
-    // helm refuses what another release has.
+    // helm refuses objects of another release.
     for (namespace, values) in [
         (SYSTEM, ""),
         (CUSTOM_SYSTEM, "workload=StatefulSet,customResource=true"),

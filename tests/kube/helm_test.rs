@@ -1,4 +1,5 @@
-//! `helm test`: its pod is admitted where pods are restricted, and its command passes with the credentials and variables of the pod.
+//! `helm test`: its pod is admitted where pods are restricted, and its command passes with the credentials and variables of the
+//! pod.
 
 use serde_json::json;
 use tests::real::{Api, ApiServer, DecisionServer, Patch, User};
@@ -11,7 +12,7 @@ use crate::{
 
 const CHART: &str = "deploy/helm/decree";
 
-/// Values of the chart, the namespace, how many permissions the agent needs, and whether a server can be asked.
+/// Values of the chart, the namespace, the number of permissions of the agent, and whether there is a server to ask.
 const RELEASES: [(&str, &str, usize, bool); 7] = [
     ("", SYSTEM, 18, false),
     ("workload=StatefulSet", SYSTEM, 18, false),
@@ -62,7 +63,7 @@ async fn command_of_helm_test_passes_in_each_topology() {
     }
 }
 
-/// Creates the pod as if, in its namespace with the strictest level of Pod Security.
+/// Creates the pod as a dry run, in its namespace with the strictest level of Pod Security.
 async fn is_admitted(admin: &Api, pod: &serde_json::Value, namespace: &str) {
     let restricted =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});

@@ -1,4 +1,4 @@
-//! In place of the ReplicaSet controller of kube-controller-manager, whose other controllers go on.
+//! A replacement of the ReplicaSet controller of kube-controller-manager, whose other controllers keep running.
 
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ fn deployment_path(namespace: &Namespace) -> String {
     namespace.path("/apis/apps/v1", "deployments", "web")
 }
 
-/// Returns a Deployment that never has fewer ready pods than it wants.
+/// A Deployment that never has fewer ready pods than desired.
 fn deployment() -> Value {
     let set = objects::replica_set("web", REPLICAS);
     json!({
@@ -68,7 +68,7 @@ fn deployment() -> Value {
     })
 }
 
-/// Does what kubelets do until the Deployment has rolled out, and nothing is left of what it had before.
+/// Acts as kubelets until the Deployment has rolled out, without pods of the old template.
 async fn rolls_out(namespace: &Namespace) {
     let until = Instant::now() + PATIENCE;
     let mut looks = time::interval(LOOK_EVERY);
@@ -89,7 +89,7 @@ async fn rolls_out(namespace: &Namespace) {
     }
 }
 
-/// Lets a pod run and be ready, if it is not yet and is there.
+/// Makes an existing pod running and ready.
 async fn run(namespace: &Namespace, pod: &Value) {
     let is_new =
         pod["status"]["phase"] == "Pending" && pod["metadata"]["deletionTimestamp"].is_null();
@@ -99,7 +99,7 @@ async fn run(namespace: &Namespace, pod: &Value) {
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
         }});
-        // One that goes at this moment needs no kubelet.
+        // A pod that is deleted at this moment needs no kubelet.
         let _ = namespace.api().patch(&path, Patch::Merge, &running).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The shipped manifests with kubectl itself, of each version that they are for, and the commands that the documents show.
+//! The shipped manifests with kubectl itself, of each supported version, and the commands in the documents.
 
 use std::{
     env, fs,
@@ -22,7 +22,7 @@ use crate::{
 
 /// The flags of the two ways to apply.
 const WAYS: [&[&str]; 2] = [&[], &["--server-side"]];
-/// The kustomizations that go with others, most of which need definitions.
+/// The kustomizations that extend others, most of which need definitions.
 const BESIDE: [&str; 5] = [
     STATIC,
     "cert-manager",
@@ -30,10 +30,10 @@ const BESIDE: [&str; 5] = [
     "monitoring/pod-monitor",
     "monitoring/service-monitor",
 ];
-/// How many blocks of commands for a cluster the documents show.
+/// The number of blocks of commands for a cluster in the documents.
 const BLOCKS: usize = 4;
 
-/// One kubectl with a cluster and a cache of its own.
+/// One kubectl with a separate cluster and cache.
 pub(crate) struct Kubectl<'a> {
     program: &'a Path,
     kubeconfig: PathBuf,
@@ -54,7 +54,7 @@ impl<'a> Kubectl<'a> {
     /// Runs a command in the checkout.
     ///
     /// # Panics
-    /// With what it says, where it fails.
+    /// With its output, if it fails.
     pub(crate) fn run(&self, command: &mut Command) -> Output {
         let output = command
             .current_dir(binaries::checkout())
@@ -71,7 +71,7 @@ impl<'a> Kubectl<'a> {
         output
     }
 
-    /// Runs a script, in which `kubectl` is this one.
+    /// Runs a script in which `kubectl` is this one.
     pub(crate) fn shell(&self, script: &str) -> Output {
         let mut bash = Command::new("bash");
         self.run(
@@ -103,7 +103,7 @@ fn each_kubectl_renders_what_kustomize_renders() {
 #[tokio::test]
 async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
     let kubectls = tests::or_skip!(tools::kubectls());
-    // The others apply to the shared one meanwhile.
+    // Other tests apply to the shared API server meanwhile.
     let server = tests::or_skip!(ApiServer::start().await);
     let admin = server.admin().await;
     for program in kubectls {
@@ -111,7 +111,7 @@ async fn each_kubectl_applies_each_overlay_and_finds_no_difference_after() {
         for (folder, flags) in FOLDERS.into_iter().flat_map(|it| WAYS.map(|way| (it, way))) {
             let rendered = tests::or_skip!(Rendered::of(folder));
             kubectl.kustomized("apply", flags, folder);
-            // It fails where there is a difference.
+            // `kubectl diff` fails if there is a difference.
             kubectl.kustomized("diff", flags, folder);
             rendered.delete(&admin).await;
         }
@@ -134,7 +134,7 @@ async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
         for folder in [CUSTOM, STATIC] {
             kubectl.kustomized("apply", &[], folder);
         }
-        // It fails where there is a difference.
+        // `kubectl diff` fails if there is a difference.
         kubectl.kustomized("diff", &[], "overlays/all-in-one");
         for object in before {
             let after = admin.get(&path(&object)).await.expect("it is still there");
@@ -212,7 +212,7 @@ fn plugin_of_kubectl_is_installed_as_written() {
     }
 }
 
-/// Returns the PATH of a user who has our programs, and a folder for others at home.
+/// The PATH of a user with the programs of the workspace, and a folder for others at home.
 fn path_of_user(home: &Path) -> std::ffi::OsString {
     let before = env::var_os("PATH").unwrap_or_default();
     let folders = [home.join(".local/bin"), binaries::folder().to_owned()];
@@ -220,7 +220,7 @@ fn path_of_user(home: &Path) -> std::ffi::OsString {
     env::join_paths(folders).expect("it was a path before")
 }
 
-/// Returns the blocks of the documents that name a test.
+/// The blocks of the documents that name a test.
 pub(crate) fn shown(test: &str) -> Vec<Block> {
     let documents = fenced::OPERATORS.into_iter().chain(["docs/cli.md"]);
     let documents: Vec<_> = documents
@@ -232,7 +232,7 @@ pub(crate) fn shown(test: &str) -> Vec<Block> {
     blocks.filter(|block| block.test() == Some(test)).collect()
 }
 
-/// Returns a PATH on which this program is the first of its name.
+/// A PATH on which this program is the first of its name.
 fn path_with(program: &Path) -> std::ffi::OsString {
     let before = env::var_os("PATH").unwrap_or_default();
     let folder = program.parent().expect("it is a file").to_owned();

@@ -1,4 +1,4 @@
-//! 3,000 pods with a template of 200 KB: an agent creates and deletes them all, and does not lose its Lease over it. The figures stand in
+//! 3,000 pods with a template of 200 KB: an agent creates and deletes them all, and keeps its Lease. The figures are in
 //! docs/reliability.md.
 
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use tokio::time;
 use crate::{acts, objects};
 
 const PODS: u64 = 3_000;
-/// The API server takes annotations of 256 KB.
+/// The API server accepts annotations of up to 256 KB.
 const TEMPLATE_BYTES: usize = 200_000;
-/// Long enough that a busy machine loses none for nothing: how long the Lease was not renewed is printed.
+/// Long enough that a busy machine causes no loss of the Lease: the test prints the longest time without a renewal.
 const LEASE_DURATION: &str = "--lease-duration=60s";
 const NAME: &str = "large";
 
-/// The Lease of the agent, as it is seen again and again.
+/// The history of the Lease of the agent.
 struct Renewals<'a> {
     namespace: &'a Namespace,
     last: Option<Timestamp>,
@@ -30,7 +30,7 @@ struct Renewals<'a> {
 // === impl Renewals ===
 
 impl Renewals<'_> {
-    /// Looks at the Lease, and returns how often it changed hands.
+    /// Reads the Lease, and returns how often it changed hands.
     async fn look(&mut self) -> Value {
         let path = self
             .namespace
@@ -46,7 +46,7 @@ impl Renewals<'_> {
         json!({"holder": spec["holderIdentity"], "transitions": spec["leaseTransitions"]})
     }
 
-    /// Waits until there are so many pods; they are counted by the API server, as a list of them would be too long.
+    /// Waits until there are `pods` pods. The API server counts them, because a list would be too long.
     async fn last_until(&mut self, pods: u64) -> Duration {
         let begun = Instant::now();
         let mut looks = time::interval(4 * LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! Pods that end as soon as they are created, on the API server.
+//! Pods that end right after their creation, on the API server.
 
 use std::time::Instant;
 
@@ -10,20 +10,20 @@ use tokio_stream::StreamExt as _;
 
 use crate::{acts, budget, objects};
 
-/// What befalls each new pod.
+/// The fate of each new pod.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// A kubelet rejects it.
+    /// A kubelet rejects the pod.
     Fails,
-    /// Its labels are dropped, as by a webhook.
+    /// The pod loses its labels, as by a webhook.
     LosesLabels,
 }
 
-/// Meets each new pod with its fate, and counts them, for as long as it is polled.
+/// Applies the fate to each new pod, and counts the pods, while polled.
 async fn meet(namespace: &Namespace, fate: Fate, count: &mut usize) {
     let api = namespace.api();
     let list = api.get(&namespace.pod("")).await.expect("it can be listed");
-    // Those that were there before the watch.
+    // The pods from before the watch.
     for pod in list["items"].as_array().into_iter().flatten() {
         *count += 1;
         end(namespace, pod, fate).await;
@@ -54,7 +54,7 @@ async fn end(namespace: &Namespace, pod: &Value, fate: Fate) {
     }
 }
 
-/// Waits until the server says why nothing is created: while a batch is in flight, that is said first.
+/// Waits until the server explains why it creates nothing; a batch in flight is explained first.
 async fn is_explained(server: &DecisionServer, set: &str) {
     let until = Instant::now() + PATIENCE;
     let mut looks = time::interval(LOOK_EVERY);
@@ -91,10 +91,10 @@ async fn a_person_learns_of_it(name: &str, fate: Fate, words: &str) {
     };
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["involvedObject"]["name"], "web");
-    // Ten that did not last, what was made meanwhile, and the first trials.
+    // Ten that did not last, those created meanwhile, and the first trials.
     assert!((10..=23).contains(&count), "{count}");
 
-    // With another spec they are tried again at once, and last.
+    // With another spec, the server creates pods again at once, and they last.
     let spec = json!([{"op": "replace", "path": "/spec/replicas", "value": 2}]);
     let path = namespace.replica_set("web");
     let patched = namespace.api().patch(&path, Patch::Json, &spec).await;

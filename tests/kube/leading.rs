@@ -1,4 +1,5 @@
-//! Two agents for one cluster, of which one leads: no pod twice, and no wrong deletion, whatever becomes of it.
+//! Two agents for one cluster, of which one leads: no pod is created twice, and no wrong pod is deleted, in any failure of the
+//! leader.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,15 +12,15 @@ use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 
 use crate::growth::{FEW_AT_A_TIME, Growth};
 
-/// Long enough that a busy machine loses none for nothing.
+/// Long enough that a busy machine causes no loss of a Lease.
 const LEASE: Duration = Duration::from_secs(20);
-/// Longer than anybody waits for a lease that is free; who stands by looks after two fifteenths of it.
+/// Longer than any wait for a free Lease; a standby agent checks after two fifteenths of it.
 const LONG_LEASE: Duration = Duration::from_secs(180);
 
-/// Whether an agent leads, in the metric that upstream has for it.
+/// Whether an agent leads, in the metric of upstream for leadership.
 const LEADS: &str = "leader_election_master_status{name=\"decree-agent\"}";
 
-/// A growth, the agent that began it, and what the next agent is started with.
+/// A growth, the agent that began it, and the settings of the next agent.
 struct Led {
     growth: Growth,
     first: Agent,
@@ -28,7 +29,7 @@ struct Led {
     flags: Vec<String>,
 }
 
-/// A growth, the agent that began it, and one that stands by.
+/// A growth, the agent that began it, and a standby agent.
 struct Pair {
     growth: Growth,
     first: Agent,
@@ -39,7 +40,7 @@ struct Pair {
 // === impl Led ===
 
 impl Led {
-    /// Starts an agent that leads. The growth is yet to begin.
+    /// Starts an agent that leads. The growth has not begun yet.
     async fn new(name: &str, lease: Duration) -> Option<Self> {
         let cluster = ApiServer::shared().await?;
         let growth = Growth::new(cluster, name).await;
@@ -127,7 +128,7 @@ async fn when_the_leader_is_killed_the_other_takes_over() {
 #[tokio::test]
 async fn a_leader_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
     let pair = tests::or_skip!(Pair::new("leader-sleeps", LEASE).await);
-    // It sleeps over many creates that it was told to make, and over those that the API server holds.
+    // The agent sleeps during many requested creates, and during those that the API server holds.
     pair.first.pause();
     pair.second.says("leading", 1).await;
     pair.growth.ends_well().await;
@@ -201,7 +202,7 @@ async fn spec_of_lease(growth: &Growth) -> Value {
     lease.expect("an agent leads")["spec"].take()
 }
 
-/// Returns how long after the last renewal by its holder before a lease was taken.
+/// The time from the last renewal by the old holder to the takeover of a Lease.
 fn between(before: &Value, after: &Value) -> Duration {
     let [renewed, taken] = [&before["renewTime"], &after["acquireTime"]].map(|time| {
         let time = time.as_str().expect("it is text");

@@ -1,7 +1,7 @@
 //! Tier: a real API server, and the programs of this workspace as processes beside it.
 //!
-//! All tests share one API server and keep to a namespace each; see [`tests::real`]. Where it can be neither found nor built, they
-//! say so and are skipped; with `CI` set that is a failure.
+//! All tests share one API server, with a separate namespace each; see [`tests::real`]. If it can neither be found nor built, the
+//! tests are skipped with a notice; with `CI` set, they fail.
 
 mod acts;
 mod agent;

@@ -1,4 +1,4 @@
-//! The shipped manifests are what an API server takes, and their pods what restricted namespaces admit.
+//! An API server accepts the shipped manifests, and restricted namespaces admit their pods.
 
 use std::{fs, time::Instant};
 
@@ -10,7 +10,7 @@ use tests::{
 
 use crate::rendered::{CUSTOM_SYSTEM, Rendered, SYSTEM};
 
-/// The kustomizations that can be applied, in `deploy/kustomize`.
+/// The kustomizations in `deploy/kustomize` that can be applied.
 pub(crate) const FOLDERS: [&str; 7] = [
     "base",
     "overlays/all-in-one",
@@ -21,16 +21,16 @@ pub(crate) const FOLDERS: [&str; 7] = [
     CUSTOM,
 ];
 
-/// The one for a resource of its own, in a namespace of its own.
+/// The overlay for a custom resource, in a separate namespace.
 pub(crate) const CUSTOM: &str = "overlays/custom-resource";
 
-/// Those with server and agent in one pod.
+/// The overlays with server and agent in one pod.
 const IN_ONE: [&str; 3] = ["overlays/all-in-one", "overlays/any-node", CUSTOM];
 
-/// The permissions of the static pods, and what is for `/etc/kubernetes/manifests`.
+/// The permissions of the static pods, and the manifest for `/etc/kubernetes/manifests`.
 pub(crate) const STATIC: &str = "../static-pods";
 
-/// The one whose agents prove who they are by tokens.
+/// The overlay whose agents authenticate with tokens.
 pub(crate) const TOKENS: &str = "overlays/high-availability-tokens";
 
 #[tokio::test]
@@ -46,7 +46,8 @@ async fn shipped_manifests_are_applied_and_their_pods_admitted() {
     }
 }
 
-/// Creates the pod that a DaemonSet or StatefulSet asks for, and one that may be more, which is refused: so the first was looked at.
+/// Creates the pod of a DaemonSet or StatefulSet, and a pod with more privileges, whose refusal proves that admission checked the
+/// first.
 async fn pod_is_admitted(admin: &Api, workload: &Value, folder: &str) {
     let name = &workload["metadata"]["name"];
     let template = &workload["spec"]["template"];
@@ -93,7 +94,7 @@ fn server_has_no_credentials_and_only_the_agent_mounts_some() {
         };
         let agent =
             json!([{"kind": "ServiceAccount", "name": "decree-agent", "namespace": namespace}]);
-        // What everybody may read are public keys.
+        // The readable public keys are for everybody.
         let reads_keys = |it: &Value| {
             folder == TOKENS && it["roleRef"]["name"] == "system:service-account-issuer-discovery"
         };
@@ -224,7 +225,7 @@ fn every_container_is_confined_probed_and_of_this_version() {
     }
 }
 
-/// Overlays that are alternatives may share names; these are for one cluster at a time.
+/// Alternative overlays may share names, because a cluster has one at a time.
 #[test]
 fn what_stands_beside_another_overlay_has_names_of_its_own() {
     for beside in [CUSTOM, STATIC] {
@@ -251,7 +252,7 @@ async fn static_pod_is_one_of_all_in_one_that_needs_no_object() {
     let file = binaries::checkout().join("deploy/static-pods/decree.yaml");
     let file = fs::read_to_string(file).expect("it is in the checkout");
     let pod: Value = serde_saphyr::from_str(&file).expect("it is YAML");
-    // As the kubelet shows it in the API, which refuses one that needs a service account, a Secret or a ConfigMap.
+    // The mirror pod of the kubelet in the API, which refuses a pod that needs a service account, a Secret or a ConfigMap.
     let mut mirror = pod.clone();
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0"});
     mirror["spec"]["nodeName"] = json!("control-plane-0");
@@ -308,12 +309,10 @@ async fn user_of_static_pods_may_what_the_service_account_may() {
     }
 }
 
-/// Returns a value that is text.
 pub(crate) fn text_of(value: &Value) -> &str {
     value.as_str().expect("it is text")
 }
 
-/// Returns all containers of a pod.
 pub(crate) fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
     let lists = [&pod["initContainers"], &pod["containers"]];
     lists.into_iter().filter_map(Value::as_array).flatten()

@@ -1,4 +1,4 @@
-//! What an agent tells of its requests, where an API server answers them.
+//! The metrics of an agent about its requests to an API server.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,12 @@ use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 
 use crate::{acts, objects};
 
-/// Returns the value of a label of a series.
 fn label<'a>(series: &'a str, name: &str) -> &'a str {
     let value = series.split(&format!("{name}=\"")).nth(1);
     let value = value.and_then(|rest| rest.split('"').next());
     value.unwrap_or_else(|| panic!("{series} has no {name}"))
 }
 
-/// Returns the series of a metric with their values.
 fn series<'a>(page: &'a str, metric: &str) -> Vec<(&'a str, u64)> {
     let of_metric = |line: &&str| line.starts_with(&format!("{metric}{{"));
     let parsed = page.lines().filter(of_metric).map(|line| {

@@ -1,4 +1,4 @@
-//! The modes that execute nothing: what is decided is shown, and the cluster stays as it is.
+//! The modes that execute nothing: the agent shows decisions, and the cluster stays unchanged.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use tests::real::{Agent, Api, ApiServer, DecisionServer, Namespace, User};
 
 use crate::objects;
 
-/// What an agent must be allowed that executes nothing, as a role and its binding.
+/// The permissions of an agent that executes nothing, as a role and its binding.
 pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> PathBuf {
     let (api, name) = (namespace.api(), namespace.name());
     let rbac = "rbac.authorization.k8s.io";
@@ -37,7 +37,7 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
     .await;
     let kubeconfig = server.service_account(name, "reader").await;
     let reader = Api::of(&kubeconfig).await;
-    // The API server learns of roles as of other objects, later than they are written.
+    // The API server learns of roles later than they are written.
     for path in [
         "/api/v1/pods",
         "/apis/apps/v1/replicasets",
@@ -48,7 +48,7 @@ pub(crate) async fn may_only_read(server: &ApiServer, namespace: &Namespace) -> 
     kubeconfig
 }
 
-/// Returns how many of the differences that `decree diff -o json` counts nothing explains.
+/// The number of unexplained differences in the output of `decree diff -o json`.
 pub(crate) fn unexplained(answer: &Value) -> u64 {
     let agreements = answer["agreements"].as_array().into_iter().flatten();
     let counts = agreements.filter_map(|agreement| agreement["unexplained"].as_str());
@@ -60,7 +60,7 @@ async fn create(api: &Api, path: &str, object: &Value) -> Value {
     created.expect("the object is valid and new")
 }
 
-/// Returns the lines by which a dry run shows what it would do to this ReplicaSet.
+/// The lines by which a dry run shows its actions for this ReplicaSet.
 fn shown(agent: &Agent, replica_set: &str, action: &str) -> Value {
     agent
         .running()
@@ -134,7 +134,7 @@ async fn dry_run_shows_what_it_would_do_and_writes_nothing() {
     );
 }
 
-/// Decisions that nobody executes are shown as those that are.
+/// Decisions in dry-run mode are shown like executed ones.
 fn decisions_are_seen_from_outside(server: &DecisionServer) {
     let explained = server.ask(&["explain", "dry-run/few"]);
     let text = String::from_utf8_lossy(&explained.stdout);

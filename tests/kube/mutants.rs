@@ -1,5 +1,5 @@
-//! A shadow beside upstream's own ReplicaSet controller, of which some have a fault: each fault is told within a hundred comparisons, and
-//! of the controller as it is nothing is told. The faults are in `tests/cluster/replicaset-controller`.
+//! A shadow-mode agent beside upstream's own ReplicaSet controller with faults. Each fault is reported within a hundred
+//! comparisons, and the controller without a fault causes no report. The faults are in `tests/cluster/replicaset-controller`.
 
 mod people;
 
@@ -18,13 +18,13 @@ use tokio::{
 use self::people::People;
 use crate::modes::{may_only_read, unexplained};
 
-/// Within how many comparisons, of all subjects, a fault must be told.
+/// The maximum number of comparisons, of all subjects, before the report of a fault.
 const TOLD_WITHIN: u64 = 100;
-/// How long what was done is waited for to be told: what is not done is told after half a minute.
+/// The wait for reports: missing actions are reported after half a minute.
 const TOLD: Duration = Duration::from_mins(1);
-/// How many controllers run at once.
+/// The number of concurrent controllers.
 const AT_ONCE: usize = 4;
-/// What is tried in the gate: of the victims, of the number and of the owners one each.
+/// The faults that the gate tests: one each of victims, number and owners.
 const IN_GATE: [&str; 3] = ["cost-reversed", "creates-twice", "adopts-strangers"];
 const FAULTS: [&str; 21] = [
     "adopts-none",
@@ -50,7 +50,7 @@ const FAULTS: [&str; 21] = [
     "wants-one-more",
 ];
 
-/// A controller and the shadow beside it.
+/// A controller and the shadow-mode agent beside it.
 struct Trial {
     fault: &'static str,
     people: People,
@@ -59,7 +59,7 @@ struct Trial {
     controller: ReplicaSetController,
 }
 
-/// What a shadow has told so far.
+/// The reports of a shadow-mode agent so far.
 struct Told {
     compared: u64,
     unexplained: u64,
@@ -69,7 +69,7 @@ struct Told {
 // === impl Trial ===
 
 impl Trial {
-    /// Starts a controller with a fault. `None` where there is nothing to build it with.
+    /// Starts a controller with a fault. `None` without tools to build it.
     async fn start(cluster: &ApiServer, fault: &'static str) -> Option<Self> {
         let name = if fault.is_empty() { "right" } else { fault };
         let namespace = Namespace::create(cluster.admin().await, name).await;
@@ -101,7 +101,7 @@ impl Trial {
         }
     }
 
-    /// Does the work, until something is told that nothing explains, or all that there is to tell is told.
+    /// Acts until an unexplained difference, or until all reports have arrived.
     async fn work(&mut self) -> Told {
         let mut looks = time::interval(Duration::from_secs(1));
         let mut told = self.told();
@@ -120,7 +120,7 @@ impl Trial {
         told
     }
 
-    /// Works until the fault is told. Returns what is wrong with that, if anything is.
+    /// Acts until the fault is reported. Returns what is wrong with the report, if anything is.
     async fn finds_out(mut self) -> Option<String> {
         let told = self.work().await;
         let (fault, compared) = (self.fault, told.compared);

@@ -1,4 +1,4 @@
-//! Names of pods are not used again, and a create has its time.
+//! Names of pods are not reused, and a create has a timeout.
 
 use std::{
     collections::BTreeSet,
@@ -13,9 +13,9 @@ use crate::{acts, objects};
 const REPLICAS: usize = 5;
 const DELETIONS: usize = 200;
 const CREATE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a create that is sent beside each may take, nearly as long as the API server gives one by itself.
+/// The timeout of a second create beside each: nearly the default of the API server.
 const PATIENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many writes etcd does before it sleeps again.
+/// The number of writes by etcd before it sleeps again.
 const WRITES: u32 = 10;
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn names_of_deleted_pods_never_come_back() {
     let mut pods = acts::pods_become(&namespace, REPLICAS).await;
     let mut gone = BTreeSet::new();
     for round in 0..DELETIONS {
-        // Another spec, so that creates do not back off as pods do not last.
+        // Another spec, so that creates do not back off because pods do not last.
         let spec = json!({"spec": {"minReadySeconds": round}});
         acts::patch_set(&namespace, "web", &spec).await;
         acts::remove_pod(&namespace, &pods[0]).await;
@@ -56,15 +56,15 @@ async fn pod_with_an_ephemeral_volume_is_replaced_while_its_claim_is_still_there
     })
     .await
     .remove(0);
-    // The garbage collector's to delete, and none runs: the old claim is there.
+    // Only the garbage collector deletes the old claim, and none runs.
     let claims = namespace.path("/api/v1", "persistentvolumeclaims", acts::name(&claim));
     let old = namespace.api().get(&claims).await;
     assert_eq!(old.expect("it is there")["metadata"], claim["metadata"]);
     create_claim(&namespace, &second).await;
 }
 
-/// etcd sleeps while it is asked to store a pod. When it goes on it may do so yet, though the API server has given up and even after
-/// a list: at once, or never.
+/// etcd sleeps during a request to store a pod. When it resumes, it may still store the pod, at once or never, even though the
+/// API server has given up, and even after a list.
 #[tokio::test]
 async fn create_is_given_up_at_its_timeout_and_its_effect_is_settled_when_etcd_has_gone_on() {
     let cluster = tests::or_skip!(ApiServer::start().await);
@@ -83,12 +83,12 @@ async fn create_is_given_up_at_its_timeout_and_its_effect_is_settled_when_etcd_h
         };
         let (refusal, took) = (refusal.expect_err("etcd sleeps"), begun.elapsed());
         cluster.wake_etcd();
-        // Two of its parts give the create up at that moment: one says so, and one breaks off what is being said.
+        // Two parts of the API server give up the create at that moment: one answers, and one cuts the answer off.
         let given_up = [(504, "Timeout"), (0, "NoAnswer")];
         let answer = (refusal.code, refusal.reason.as_str());
         assert!(given_up.contains(&answer), "{refusal:?}");
         assert!(CREATE_TIMEOUT <= took, "it took {took:?}");
-        // The pods of earlier creates: etcd has gone on since.
+        // The pods of earlier creates: etcd has written since.
         let mut there = pod_names(&namespace).await;
         there.remove(&name);
         assert!(there.is_superset(&settled), "{settled:?} became {there:?}");
@@ -104,7 +104,7 @@ async fn create(namespace: &Namespace, name: &str, timeout: Duration) -> Result<
     namespace.api().create(&path, &objects::pod(name)).await
 }
 
-/// Has etcd write something several times.
+/// Makes etcd write several times.
 async fn etcd_goes_on(namespace: &Namespace, round: u32) {
     let path = format!("/api/v1/namespaces/{}", namespace.name());
     for write in 0..WRITES {
@@ -114,7 +114,7 @@ async fn etcd_goes_on(namespace: &Namespace, round: u32) {
     }
 }
 
-/// Returns the name of the create before, whose effect is seen for the first time.
+/// The name of the create before, whose effect is first seen now.
 fn last(number: u32) -> String {
     format!("late-{}", number.wrapping_sub(1))
 }

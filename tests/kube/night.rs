@@ -1,4 +1,4 @@
-//! The page for the night when Decree is gone: its commands, in a cluster without a ReplicaSet controller.
+//! The page for a night without Decree: its commands, in a cluster without a ReplicaSet controller.
 
 use std::{fs, path::Path, process::Command};
 
@@ -21,7 +21,7 @@ const DAEMON_SET: &str = "/apis/apps/v1/namespaces/decree-system/daemonsets/decr
 const REVISIONS: &str = "/apis/apps/v1/namespaces/decree-system/controllerrevisions";
 const PODS: &str = "/api/v1/namespaces/decree-system/pods";
 const BAD_IMAGE: &str = "registry.invalid/decree:2";
-/// Where the page has the flags of kube-controller-manager, and the lines of that file that count.
+/// The file with the flags of kube-controller-manager on the page, and its relevant lines.
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-controller-manager.yaml";
 const FLAGS: &str = "    - kube-controller-manager\n    - --controllers=*,bootstrapsigner,tokencleaner,-replicaset-controller\n";
 
@@ -40,7 +40,7 @@ async fn commands_of_the_night_bring_replica_sets_back() {
     }
 }
 
-/// A cluster whose Decree is gone, and a ReplicaSet that nobody attends.
+/// A cluster without Decree, and a ReplicaSet without a controller.
 struct Night<'a> {
     cluster: &'a ApiServer,
     admin: Api,
@@ -48,7 +48,7 @@ struct Night<'a> {
     kubectl: Kubectl<'a>,
     namespace: Namespace,
     folder: TempDir,
-    /// Those that were seen to have an effect.
+    /// The steps with an observed effect.
     steps: Vec<&'static str>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Night<'a> {
         }
     }
 
-    /// Runs a block of the page as it stands, and sees what it is for.
+    /// Runs a block of the page as written, and checks its effect.
     async fn does(&mut self, text: &str) {
         match text {
             text if text.contains("rollout undo") => self.undoes(text).await,

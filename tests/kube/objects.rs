@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
-/// The annotation that says how much a pod's deletion costs.
+/// The annotation of the deletion cost of a pod.
 pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 const IMAGE: &str = "registry.invalid/web:1";
 
-/// The labels by which the ReplicaSets of these tests select.
+/// The selector labels of the ReplicaSets of these tests.
 pub(crate) fn labels() -> Value {
     json!({"app": "web"})
 }
 
-/// Returns a ReplicaSet of this many pods.
 pub(crate) fn replica_set(name: &str, replicas: u32) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -26,7 +25,7 @@ pub(crate) fn replica_set(name: &str, replicas: u32) -> Value {
     })
 }
 
-/// Returns a pod that such a ReplicaSet selects.
+/// A pod that such a ReplicaSet selects.
 pub(crate) fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -36,7 +35,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns the status of a pod that runs and has been ready since a time, with so many restarts.
+/// The status of a running pod that has been ready since `time`, with `restarts` restarts.
 pub(crate) fn ready_since(time: &str, restarts: u32) -> Value {
     json!({
         "phase": "Running",

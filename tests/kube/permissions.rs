@@ -1,4 +1,4 @@
-//! The shipped permissions are those that the agent needs, and no more.
+//! The shipped permissions are exactly those that the agent needs.
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -11,10 +11,10 @@ use crate::{
     workload::{Workload, user},
 };
 
-/// Admission refuses owners whose deletion waits for a pod to who may not hold it up.
+/// Admission refuses an owner reference that blocks the owner's deletion, without the permission to block it.
 const HOLDERS_ARE_CHECKED: &str = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
 
-/// What an agent is allowed for the sake of the probe alone.
+/// The permissions of an agent that only the probe needs.
 const OF_PROBE: [&str; 2] = ["create replicasets.apps", "patch replicasets.apps"];
 
 /// One verb of one rule of a role.
@@ -37,7 +37,7 @@ async fn each_shipped_permission_is_needed_and_no_other() {
     let namespace = Namespace::create(admin.clone(), "permissions").await;
     let server = DecisionServer::start();
     let mut permissions = permissions(&rendered);
-    // Those are for the probe, see `standby`.
+    // These permissions are for the probe, see `standby`.
     permissions.retain(|permission| !OF_PROBE.contains(&permission.name().as_str()));
     for permission in &permissions {
         permission.becomes(true, &admin).await;
@@ -47,7 +47,7 @@ async fn each_shipped_permission_is_needed_and_no_other() {
     assert_eq!(workload.run().await, Ok(()));
     let used = workload.asked();
     workload.end().await;
-    // This one is asked for by admission, and not by a request.
+    // Admission requires this permission, not a request.
     let implied = BTreeSet::from(["update replicasets/finalizers.apps".to_owned()]);
     let granted: BTreeSet<_> = permissions.iter().map(Permission::name).collect();
     assert_eq!(used, &granted - &implied);
@@ -87,7 +87,7 @@ impl Permission {
         audit::named(&self.verb, resource, group)
     }
 
-    /// Takes it away, and waits until that holds.
+    /// Removes the permission, and waits until the removal is effective.
     async fn take(&self, admin: &Api) {
         let mut role = self.role.clone();
         let rules = role["rules"].as_array_mut().expect("it has rules");
@@ -110,7 +110,7 @@ impl Permission {
         self.becomes(allowed, admin).await;
     }
 
-    /// Waits until the API server has learnt that it is granted, or not.
+    /// Waits until the API server has learned that the permission is granted, or not.
     async fn becomes(&self, allowed: bool, admin: &Api) {
         let until = Instant::now() + PATIENCE;
         while self.is_allowed(admin).await != allowed {
@@ -138,7 +138,7 @@ impl Permission {
         &self.role["rules"][self.rule]
     }
 
-    /// Returns the group and the resource.
+    /// The group and the resource.
     fn target(&self) -> [&str; 2] {
         ["apiGroups", "resources"].map(|field| {
             let [one] = &self.rule()[field].as_array().expect("it is a list")[..] else {

@@ -1,4 +1,4 @@
-//! Each server of the manifests has a policy, which admits its own agents and nobody else; and that policy as a server applies it.
+//! Each server of the manifests has a policy, which admits only its own agents; and that policy as a server applies it.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ const ANY: NamedCluster<'_> = NamedCluster {
     shard: "7",
 };
 
-/// The template of a pod with a server, and what it can mount.
+/// The template of a pod with a server, and its volumes.
 struct Served<'a> {
     template: &'a Value,
     rendered: &'a Rendered,
@@ -41,7 +41,7 @@ impl Served<'_> {
         containers(&self.template["spec"]).find(is_server)
     }
 
-    /// Returns the text of the file that `--policy` names, through the mount and the volume.
+    /// The file of `--policy`, through the mount and the volume.
     fn policy(&self) -> Option<&str> {
         let server = self.server()?;
         let mut args = server["args"].as_array()?.iter().filter_map(Value::as_str);
@@ -68,7 +68,7 @@ impl Served<'_> {
     }
 }
 
-/// Returns all kustomizations of the checkout, as paths from `deploy/kustomize`.
+/// All kustomizations of the checkout, as paths from `deploy/kustomize`.
 fn kustomizations() -> BTreeSet<String> {
     let root = binaries::checkout().join("deploy/kustomize");
     let mut folders = vec![root.clone()];
@@ -94,7 +94,7 @@ fn has_server(rendered: &Rendered) -> bool {
     })
 }
 
-/// Fails unless each server has a policy that admits these identities as agents, and strangers to nothing.
+/// Fails unless each server has a policy that admits these identities as agents, and grants strangers nothing.
 fn admits_only(rendered: &Rendered, agents: &[Identity], what: &str) {
     let mut servers = 0;
     for workload in rendered.workloads() {
@@ -134,14 +134,14 @@ fn text_admits_only(policy: &str, agents: &[Identity], what: &str) {
     }
 }
 
-/// Returns the identity of the certificate that cert-manager makes for agents.
+/// The identity in the certificate that cert-manager issues for agents.
 fn certified() -> Option<Identity> {
     let issued = Rendered::of("cert-manager")?;
     let uri = &issued.one("Certificate", "decree-agent")["spec"]["uris"][0];
     Some(Identity::Uri(text_of(uri).to_owned()))
 }
 
-/// Returns the identities of the agents of a kustomization.
+/// The identities of the agents of a kustomization.
 fn agents_of(folder: &str, rendered: &Rendered) -> Option<Vec<Identity>> {
     let pod = &rendered.workload("decree-agent")["spec"]["template"]["spec"];
     if containers(pod).count() == 2 {
@@ -298,7 +298,7 @@ fn decree() -> Command {
     Command::new(binaries::folder().join("decree"))
 }
 
-/// Starts an agent of an embedded cluster with a certificate, in a mode that `decree diff` has something to say of.
+/// Starts an agent of an embedded cluster with a certificate, in a mode for which `decree diff` has output.
 fn agent(issued: &Issued, manifest: &Path) -> Running {
     let mut command = Command::new(binaries::folder().join("decree-agent"));
     command

@@ -1,4 +1,4 @@
-//! An API server that only proxies lead to: one that is spoken to over TLS, and one that speaks SOCKS.
+//! An API server that only proxies can reach: one proxy over TLS, and one with SOCKS.
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -18,12 +18,12 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{acts, objects};
 
-/// How the API server is called where only a proxy finds it: no resolver knows a host of this domain.
+/// The name of the API server at the proxy: no resolver knows a host of this domain.
 const HOST: &str = "api.invalid:443";
 const USER: &str = "agent";
 const PASSWORD: &str = "let me in";
 
-/// A proxy, which is gone when this is dropped.
+/// A proxy, which ends when this is dropped.
 struct Proxy {
     address: SocketAddr,
     folder: TempDir,
@@ -41,7 +41,7 @@ enum Protocol {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts one that leads to an API server whoever asks for [`HOST`], and refuses everything else.
+    /// Starts a proxy that connects requests for [`HOST`] to an API server, and refuses all other requests.
     async fn start(cluster: &ApiServer, protocol: Protocol) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("there are free ports");
@@ -60,7 +60,7 @@ impl Proxy {
         }
     }
 
-    /// Returns a kubeconfig of a user who may do all, that leads through this proxy.
+    /// The kubeconfig of a user with all permissions that uses this proxy.
     fn kubeconfig(&self, cluster: &ApiServer, scheme: &str, user: &str) -> PathBuf {
         let text = fs::read_to_string(cluster.kubeconfig(User::Admin)).expect("it is there");
         let direct = format!("server: \"{}\"", cluster.url());
@@ -81,7 +81,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Leads a connection to the API server.
+/// Connects a client to the API server.
 async fn serve(mut stream: TcpStream, protocol: &Protocol, target: &str) -> Result<()> {
     match protocol {
         Protocol::Https(acceptor) => {
@@ -108,7 +108,7 @@ async fn serve(mut stream: TcpStream, protocol: &Protocol, target: &str) -> Resu
     }
 }
 
-/// Speaks SOCKS 5 up to the answer (RFC 1928 and 1929), and returns which host and port are asked for: nothing where the password is wrong.
+/// Speaks SOCKS 5 up to the answer (RFC 1928 and 1929), and returns the requested host and port; empty if the password is wrong.
 async fn greet(stream: &mut TcpStream) -> Result<String> {
     let _version = stream.read_u8().await?;
     let methods = text(stream).await?;
@@ -128,7 +128,7 @@ async fn greet(stream: &mut TcpStream) -> Result<String> {
     Ok(format!("{host}:{}", stream.read_u16().await?))
 }
 
-/// Reads a text behind its length.
+/// Reads a text with a length prefix.
 async fn text(stream: &mut TcpStream) -> Result<String> {
     let mut bytes = vec![0; usize::from(stream.read_u8().await?)];
     stream.read_exact(&mut bytes).await?;
@@ -140,7 +140,7 @@ async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, target: &str) -> 
     copy_bidirectional(&mut stream, &mut api).await.map(drop)
 }
 
-/// Returns TLS with the certificate of the API server: proxies are trusted as it is.
+/// TLS with the certificate of the API server, which clients of the proxy trust.
 fn tls(cluster: &ApiServer) -> TlsAcceptor {
     let certificate = cluster.ca();
     let key = PrivateKeyDer::from_pem_file(certificate.with_extension("key"));
@@ -154,7 +154,7 @@ fn tls(cluster: &ApiServer) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.expect("they belong together")))
 }
 
-/// Has an agent attend to a namespace by way of a proxy alone.
+/// Tests an agent that reaches the cluster of a namespace only through a proxy.
 async fn attends(cluster: &ApiServer, proxy: &Proxy, scheme: &str, user: &str) {
     let namespace = Namespace::create(cluster.admin().await, &format!("behind-{scheme}")).await;
     let server = DecisionServer::start();

@@ -1,6 +1,6 @@
 //! A run on the real API server is recorded, and replays.
 //!
-//! The recordings in `tests/golden/recordings` are of this run. With `DECREE_KEEP_RECORDINGS` set, it puts its own in their place.
+//! The recordings in `tests/golden/recordings` come from this run. With `DECREE_KEEP_RECORDINGS` set, the run replaces them.
 
 mod run;
 mod sets;
@@ -11,7 +11,7 @@ use tests::recordings;
 
 use run::Run;
 
-/// What the recordings of the run are called, by how their sessions end.
+/// The names of the recordings of the run, by the end of their sessions.
 const NAMES: [&str; 3] = ["1-agent-stopped", "2-server-drained", "3-agent-killed"];
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn recording_of_a_real_cluster_replays_and_holds_no_secret() {
     }
 }
 
-/// Returns what a server recorded, the oldest first.
+/// The recordings of a server, the oldest first.
 fn of_folder(folder: &Path) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(folder).expect("the server made it");
     let paths = entries.map(|entry| entry.expect("it can be read").path());

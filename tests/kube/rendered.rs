@@ -9,12 +9,11 @@ use tests::{
     tools,
 };
 
-/// The namespace of the shipped manifests.
 pub(crate) const SYSTEM: &str = "decree-system";
-/// That of the overlay `custom-resource`.
+/// The namespace of the overlay `custom-resource`.
 pub(crate) const CUSTOM_SYSTEM: &str = "decree-custom";
 
-/// The objects of one kustomization, in the order in which they are to be applied.
+/// The objects of one kustomization, in the order of their application.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rendered {
     objects: Vec<Value>,
@@ -23,7 +22,7 @@ pub(crate) struct Rendered {
 // === impl Rendered ===
 
 impl Rendered {
-    /// Renders a folder of `deploy/kustomize`. `None` where there is no kustomize.
+    /// Renders a folder of `deploy/kustomize`. `None` without kustomize.
     pub(crate) fn of(folder: &str) -> Option<Self> {
         let kustomize = tools::kustomize()?.join("kustomize");
         Some(Self::by(Command::new(kustomize).arg("build"), folder))
@@ -38,7 +37,7 @@ impl Rendered {
         Self::read(&String::from_utf8(output.stdout).expect("it is text"))
     }
 
-    /// Reads the objects of a text with several.
+    /// Reads the objects of a text with several documents.
     pub(crate) fn read(text: &str) -> Self {
         let documents = text.split("\n---\n");
         let objects = documents.map(serde_saphyr::from_str);
@@ -48,38 +47,36 @@ impl Rendered {
         }
     }
 
-    /// Returns all objects by what names them.
+    /// All objects, by their path.
     pub(crate) fn by_path(&self) -> BTreeMap<String, Value> {
         let named = self.objects.iter().map(|it| (path(it), it.clone()));
         named.collect()
     }
 
-    /// Returns the objects of a kind.
     pub(crate) fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
         self.objects.iter().filter(move |it| it["kind"] == kind)
     }
 
-    /// Returns the objects that have pods made. None is a Deployment, whose pods need a ReplicaSet controller.
+    /// The objects that create pods. None is a Deployment, whose pods need a ReplicaSet controller.
     pub(crate) fn workloads(&self) -> impl Iterator<Item = &Value> {
         ["DaemonSet", "StatefulSet"]
             .into_iter()
             .flat_map(|kind| self.all(kind))
     }
 
-    /// Returns what has the pods of a name made.
+    /// The workload of this name.
     pub(crate) fn workload(&self, name: &str) -> &Value {
         let found = self.workloads().find(|it| it["metadata"]["name"] == name);
         found.unwrap_or_else(|| panic!("nothing has pods of {name} made"))
     }
 
-    /// Returns the object of a kind and name.
     pub(crate) fn one(&self, kind: &str, name: &str) -> &Value {
         let mut found = self.all(kind).filter(|it| it["metadata"]["name"] == name);
         let found = found.next();
         found.unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
-    /// Deletes all objects but what others lie in or are defined by.
+    /// Deletes all objects but namespaces and definitions.
     pub(crate) async fn delete(&self, api: &Api) {
         let stays = |object: &&Value| {
             object["kind"] == "Namespace" || object["kind"] == "CustomResourceDefinition"
@@ -90,7 +87,7 @@ impl Rendered {
         }
     }
 
-    /// Applies all objects. What defines a resource is waited for.
+    /// Applies all objects, and waits for definitions.
     pub(crate) async fn apply(&self, api: &Api) {
         for object in &self.objects {
             let applied = apply(api, object).await;
@@ -105,14 +102,14 @@ impl Rendered {
                 served.next().map(drop)
             })
             .await;
-            // The part that serves it reads that a moment later.
+            // The API server serves the definition a moment later.
             let collection = collection(definition);
             api.wait_for("served", &collection, |_| Some(())).await;
         }
     }
 }
 
-/// Applies an object; fields that its kind does not know are refused.
+/// Applies an object; refuses fields that its kind does not know.
 pub(crate) async fn apply(api: &Api, object: &Value) -> Result<Value, Refusal> {
     let path = format!(
         "{}?fieldManager=tests&force=true&fieldValidation=Strict",
@@ -121,7 +118,7 @@ pub(crate) async fn apply(api: &Api, object: &Value) -> Result<Value, Refusal> {
     api.patch(&path, Patch::Apply, object).await
 }
 
-/// Returns the path of all objects that a definition defines.
+/// The path of all objects of a definition.
 fn collection(definition: &Value) -> String {
     let spec = &definition["spec"];
     let parts = [
@@ -133,7 +130,6 @@ fn collection(definition: &Value) -> String {
     format!("/apis/{group}/{version}/{plural}")
 }
 
-/// Returns the path of an object.
 pub(crate) fn path(object: &Value) -> String {
     let text = |value: &Value| value.as_str().expect("it is text").to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));

@@ -1,4 +1,5 @@
-//! A cluster whose etcd is put back to a backup: agents notice that versions went back, say so, and begin anew; never is there a pod too many.
+//! A cluster whose etcd is restored from a backup: agents notice that versions went back, report it, and start anew; there is
+//! never a surplus pod.
 
 use std::{convert::Infallible, time::Instant};
 
@@ -17,7 +18,7 @@ use crate::{
 
 const NAME: &str = "restored";
 const WANTED: usize = 3;
-/// How many writes of others come between the backup and the restore: as many versions are lost.
+/// The number of other writes between the backup and the restore, which is the number of lost versions.
 const LOST: usize = 400;
 const WENT_BACK: &str = "the versions of the cluster went back: it was restored from a backup, or another cluster answers at its \
                          address; the agent forgets what it knows and lists anew";
@@ -27,7 +28,7 @@ const LEASE_WENT_BACK: &str = "the version of the lease went back: the cluster w
 const OLD_HISTORY: &str = "the API server lists a state that was lost, without pods that it has created since: restart it; until \
                            then nothing is decided";
 
-/// A cluster with a ReplicaSet that wants pods, and a backup of it in which it has none.
+/// A cluster with a ReplicaSet that has desired pods, and a backup of the cluster from before its pods.
 struct Stage {
     cluster: ApiServer,
     namespace: Namespace,
@@ -38,7 +39,7 @@ struct Stage {
 // === impl Stage ===
 
 impl Stage {
-    /// Makes them. No agent has been there yet.
+    /// Makes the cluster and the backup, without an agent.
     async fn new() -> Option<Self> {
         let stage = Self::before_backup().await?;
         acts::create_set(&stage.namespace, &objects::replica_set("web", 3)).await;
@@ -63,7 +64,7 @@ impl Stage {
         Agent::start(&self.server, &kubeconfig, flags)
     }
 
-    /// Lets other things happen in the cluster, so that its versions grow.
+    /// Makes unrelated writes, so that versions grow.
     async fn versions_grow(&self) {
         let api = self.namespace.api();
         let maps = self.namespace.path("/api/v1", "configmaps", "");
@@ -75,18 +76,19 @@ impl Stage {
             let patched = api.patch(&noise, Patch::Merge, &patch).await;
             patched.expect("it is there");
         }
-        // The agent has seen none of it but this.
+        // The agent has seen only this write.
         let pod = acts::create_pod(&self.namespace, &another()).await;
         acts::remove_pod(&self.namespace, &pod).await;
     }
 
-    /// Restores the backup, and returns when that was.
+    /// Restores the backup, and returns the time.
     async fn restore(&mut self) -> Instant {
         self.cluster.restore(&self.backup, Restored::Stopped).await;
         Instant::now()
     }
 
-    /// Starts an agent for each that has ended, as a kubelet does: one whose Leases run out while the API server is away ends.
+    /// Starts an agent for each that has ended, as a kubelet does: an agent ends if its Leases expire while the API server is
+    /// away.
     async fn keeps(&self, agents: &mut Vec<Agent>, flags: &[&str]) -> Infallible {
         let mut looks = time::interval(LOOK_EVERY);
         let mut known_to_have_ended = 0;
@@ -100,7 +102,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the ReplicaSet has all its pods, and one more that is asked for then; checks that there never was another.
+    /// Waits until the ReplicaSet has all its pods, and one more that is requested then; checks that there was never another.
     async fn heals(&self, sightings: &Sightings, since: Instant) {
         acts::pods_become(&self.namespace, WANTED).await;
         eprintln!("healed {:?} after the restore", since.elapsed());
@@ -115,7 +117,7 @@ impl Stage {
         assert_eq!(sightings.count(), WANTED + 1, "none was made twice");
     }
 
-    /// Checks that people are told by an event, the metric, and `decree check`.
+    /// Checks the reports: an event, the metric, and `decree check`.
     async fn is_told_by(&self, agent: &Agent) {
         let api = self.namespace.api();
         let event = api.wait_for("told", "/api/v1/namespaces/default/events", |list| {
@@ -144,14 +146,14 @@ impl Stage {
     }
 }
 
-/// Returns a pod that no ReplicaSet selects.
+/// A pod that no ReplicaSet selects.
 fn another() -> Value {
     let mut pod = objects::pod("another");
     pod["metadata"]["labels"] = json!({"app": "another"});
     pod
 }
 
-/// The quota refuses creates until the cluster is restored: then the first that is made has a version far below what the agent has seen.
+/// The quota refuses creates until the restore: then the first create gets a version far below what the agent has seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
     let mut stage = tests::or_skip!(Stage::before_backup().await);
@@ -172,7 +174,7 @@ async fn creates_that_a_quota_refuses_are_made_once_after_a_restore() {
     assert_eq!(agent.calls("delete_pod"), 0);
 }
 
-/// Nothing happens in the cluster after it is restored, and its pods are lost.
+/// Nothing happens in the cluster after the restore, and its pods are lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn quiet_cluster_is_healed_after_a_restore() {
     let mut stage = tests::or_skip!(Stage::new().await);
@@ -189,7 +191,7 @@ async fn quiet_cluster_is_healed_after_a_restore() {
     assert_eq!(agent.calls("delete_pod"), 0);
 }
 
-/// The API server lists the lost history until it is restarted, while what is created is in the new one.
+/// The API server lists the lost history until its restart, while created pods are in the new history.
 #[tokio::test(flavor = "multi_thread")]
 async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
     const PODS: u32 = 300;
@@ -224,7 +226,7 @@ async fn etcd_that_is_restored_behind_its_api_server_makes_no_pod_too_many() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_of_which_the_backup_knows_nothing_goes_on() {
     let mut stage = tests::or_skip!(Stage::new().await);
-    // However long the API server is away, the Lease lasts.
+    // The Lease lasts longer than any absence of the API server.
     let flags = ["--lease-namespace", NAME, "--lease-duration", "15m"];
     let leader = stage.agent(&flags);
     leader.says("leading", 1).await;
@@ -239,7 +241,7 @@ async fn leader_of_which_the_backup_knows_nothing_goes_on() {
     assert_eq!(standby.said("leading"), 0, "no two lead");
 }
 
-/// The Lease is put back to an agent that died before the leader led.
+/// The restore returns the Lease to an agent that died before the leader led.
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
     let mut stage = tests::or_skip!(Stage::before_backup().await);
@@ -281,11 +283,11 @@ async fn shards_are_healed_after_a_restore() {
         () = stage.heals(&sightings, since) => {}
         never = stage.keeps(&mut agents, &flags) => match never {},
     }
-    // An agent whose Lease went back too begins anew, and remembers no versions of objects.
+    // An agent whose Lease went back too restarts, and remembers no versions of objects.
     let told = |agent: &Agent| agent.said(WENT_BACK) + agent.said(LEASE_WENT_BACK);
     let until = Instant::now() + PATIENCE;
     let mut looks = time::interval(LOOK_EVERY);
-    // One that begins after the restore knows of no other history.
+    // An agent that starts after the restore knows no other history.
     let has_begun_anew = agents.iter().any(|it| it.running().has_ended());
     while !has_begun_anew && agents.iter().map(told).sum::<usize>() == 0 {
         assert!(Instant::now() < until, "nobody says it");
@@ -293,7 +295,7 @@ async fn shards_are_healed_after_a_restore() {
     }
 }
 
-/// Returns how often the Lease has changed hands.
+/// The number of holders that the Lease has had.
 async fn transitions(namespace: &Namespace) -> i64 {
     let path = namespace.path("/apis/coordination.k8s.io/v1", "leases", "decree-agent");
     let lease = namespace.api().get(&path).await.expect("an agent leads");

@@ -1,4 +1,4 @@
-//! A roll-out of Decree whose pods never become ready leaves those that work, and can be corrected.
+//! A roll-out of Decree whose pods never become ready keeps the working pods, and can be corrected.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     rendered::{Rendered, path},
 };
 
-/// Times of creation are seconds, and the controller of DaemonSets keeps the oldest pod of those that are not of the last release.
+/// Times of creation have a resolution of a second, and the controller of DaemonSets keeps the oldest pod of an older release.
 const AGE: Duration = Duration::from_millis(1100);
 
-/// Long enough ago for any minReadySeconds.
+/// Older than any minReadySeconds.
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 
 #[tokio::test]
@@ -61,12 +61,12 @@ impl RollOut<'_> {
         self.is_observed().await;
         let during = self.pods(|_| true).await;
         let left: Vec<_> = first.iter().filter(|pod| is_among(&during, pod)).collect();
-        // The one that is being replaced is among them where a pod is added first.
+        // If a pod is added first, the pod to replace is among them.
         let least = usize::max(1, all - 1);
         assert!(left.len() >= least, "{left:#?} of {during:#?}");
 
         self.begins("good").await;
-        // Nothing but the bad one has ended when the first good one comes.
+        // Only the bad pod has ended when the first good one comes.
         let good = self.pods(|pods| !of_release(pods, "good").is_empty()).await;
         let kept: Vec<_> = left.iter().filter(|pod| is_among(&good, pod)).collect();
         assert_eq!(kept.len(), left.len(), "{good:#?}");
@@ -81,7 +81,7 @@ impl RollOut<'_> {
         }
     }
 
-    /// Has a release of this name rolled out.
+    /// Rolls out a release of this name.
     async fn begins(&self, release: &str) {
         let annotations = json!({"annotations": {"release": release}});
         let patch = json!({"spec": {"template": {"metadata": annotations}}});
@@ -100,7 +100,7 @@ impl RollOut<'_> {
         self.admin.wait_for("observed", &path, observed).await;
     }
 
-    /// Waits until what is said of its pods is so, and returns them.
+    /// Waits until `is_so` holds for its pods, and returns them.
     async fn pods(&self, is_so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let namespace = &self.workload["metadata"]["namespace"];
         let namespace = namespace.as_str().expect("it is in a namespace");
@@ -128,18 +128,18 @@ fn is_among(pods: &[Value], pod: &Value) -> bool {
     pods.iter().any(|it| uid(it) == uid(pod))
 }
 
-/// Does what the kubelet of a pod that works does, if it has not yet.
+/// Acts once as the kubelet of a working pod.
 async fn becomes_ready(admin: &Api, pod: &Value) {
     if pod["status"]["phase"] == "Running" {
         return;
     }
     let status = json!({"status": objects::ready_since(LONG_AGO, 0)});
     let path = format!("{}/status", path(&pod_of(pod)));
-    // One that goes at this moment needs no kubelet.
+    // A pod that is deleted at this moment needs no kubelet.
     let _ = admin.patch(&path, Patch::Merge, &status).await;
 }
 
-/// Returns a pod of a list with its kind, which lists leave out.
+/// Adds the kind to a pod of a list, because lists leave it out.
 fn pod_of(pod: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]})
 }

@@ -1,10 +1,10 @@
-//! What upstream's own integration tests say of a ReplicaSet controller, each told anew.
+//! The requirements of upstream's own integration tests for a ReplicaSet controller, each written anew.
 //!
-//! No kubelet runs: where a pod has to run, be ready or stop, the test says so in its place.
+//! No kubelet runs: if a pod must run, be ready or stop, the test acts as its kubelet.
 //!
-//! Upstream runs two scenarios with a gate of kube-controller-manager switched off as well. They do not apply here, as nothing in
-//! Decree can be switched so: the cost of deletion always counts, and the pods that terminate are always counted. What does apply
-//! is an API server whose own gate is off: see `status`.
+//! Upstream runs two scenarios also with a gate of kube-controller-manager turned off. They do not apply here, because Decree has
+//! no such gates: the cost of deletion always counts, and terminating pods are always counted. An API server with its own gate
+//! off does apply: see `status`.
 
 mod adoption;
 mod lifecycle;

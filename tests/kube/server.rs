@@ -1,4 +1,4 @@
-//! The API server itself, without Decree: what the other tests stand on.
+//! The API server itself, without Decree: the basis of the other tests.
 
 use serde_json::json;
 use tests::real::{Api, ApiServer, Namespace, User};

@@ -1,4 +1,4 @@
-//! Mode shadow: kube-controller-manager acts, the agent watches, and what they would do differently is told.
+//! Shadow mode: kube-controller-manager acts, the agent watches, and their differences are reported.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,14 +11,14 @@ use tokio::time;
 
 use crate::{modes::may_only_read, objects};
 
-/// The workload that is drawn, unless `DECREE_SHADOW_SEED` names another.
+/// The seed of the drawn workload, unless `DECREE_SHADOW_SEED` sets another.
 const SEED: u64 = 1;
 const STEPS: u64 = 200;
-/// So many that one has come to rest for a second before its next turn.
+/// So many that each has rested for a second before its next turn.
 const SETS: usize = 10;
-/// How much later than an act the other controller may have come to rest, for what it does to be compared with what the act called for.
+/// The maximum time after an act for the other controller to rest, so that its actions are compared with the act's.
 const IN_TIME: Duration = Duration::from_secs(2);
-/// For longer than a number of replicas may explain what is done.
+/// Longer than the time for which old replicas explain an action.
 const NUMBERS_COUNT: Duration = Duration::from_secs(15);
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 
@@ -26,9 +26,9 @@ const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 struct Workload {
     namespace: Namespace,
     rng: Rng,
-    /// What was done, for a failure.
+    /// The acts, for a failure.
     log: Vec<String>,
-    /// The steps after which the other controller came to rest too late.
+    /// The steps after which the other controller rested too late.
     late: Vec<u64>,
     made: u64,
 }
@@ -137,7 +137,7 @@ impl Workload {
         format!("fail {pod}")
     }
 
-    /// Assigns some of the pods and lets them become ready, all in one second: so some share the time of it.
+    /// Assigns some of the pods and makes them ready, all in one second, so that some share their time.
     async fn run(&mut self, pods: &[Value]) -> String {
         let mut ran = Vec::new();
         for pod in pods {
@@ -194,7 +194,7 @@ impl Workload {
         patched.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"));
     }
 
-    /// Waits until the other controller has nothing left to do, and ends pods as kubelets do meanwhile.
+    /// Waits until the other controller has no work left, and ends pods as kubelets do meanwhile.
     async fn rest(&self) {
         let until = time::Instant::now() + tests::real::PATIENCE;
         let mut looks = time::interval(Duration::from_millis(20));
@@ -221,7 +221,7 @@ impl Workload {
             .filter(|pod| pod["metadata"].get("deletionTimestamp").is_some());
         for pod in going {
             let path = self.namespace.pod(text(pod, "/metadata/name"));
-            // It may have ended by itself.
+            // The pod may have ended by itself.
             let _ended = self
                 .namespace
                 .api()
@@ -231,7 +231,7 @@ impl Workload {
     }
 }
 
-/// Returns whether a ReplicaSet has the pods that it wants, owns all that it selects, and says so.
+/// Whether a ReplicaSet has its desired pods, owns all pods that it selects, and reports so.
 fn is_at_rest(set: &Value, pods: &[Value]) -> bool {
     let name = text(set, "/metadata/name");
     let owned = pods.iter().filter(|pod| is_of(pod, name) && is_active(pod));
@@ -248,7 +248,7 @@ fn is_at_rest(set: &Value, pods: &[Value]) -> bool {
     counts == [wanted; 3] && status["observedGeneration"] == set["metadata"]["generation"]
 }
 
-/// Returns the differences that nothing explains.
+/// The unexplained differences.
 fn surprises(server: &DecisionServer) -> Vec<Value> {
     let output = server.ask(&["diff", "--unexplained", "-o", "json"]);
     let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
@@ -258,7 +258,6 @@ fn surprises(server: &DecisionServer) -> Vec<Value> {
     found
 }
 
-/// Returns all differences.
 fn all(server: &DecisionServer) -> Vec<Value> {
     let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
     let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
@@ -267,7 +266,7 @@ fn all(server: &DecisionServer) -> Vec<Value> {
     found.as_array().cloned().unwrap_or_default()
 }
 
-/// Waits until a difference is told of a ReplicaSet.
+/// Waits for a reported difference of a ReplicaSet.
 async fn told(server: &DecisionServer, subject: &str, replica_set: &str) -> Value {
     eventually(&format!("{subject} of {replica_set}"), || {
         let found = surprises(server);
@@ -278,7 +277,7 @@ async fn told(server: &DecisionServer, subject: &str, replica_set: &str) -> Valu
     .await
 }
 
-/// Waits until the server explains a ReplicaSet in this way.
+/// Waits until `is_so` holds for the server's explanation of a ReplicaSet.
 async fn explained(server: &DecisionServer, replica_set: &str, is_so: impl Fn(&Value) -> bool) {
     let explain = ["explain", &format!("shadow/{replica_set}")];
     eventually(&format!("explanation of {replica_set}"), || {
@@ -334,7 +333,7 @@ async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_se
     wrong_status_is_told(&workload, &server).await;
     let told = told(&server, "SUBJECT_ADOPTION", &set_name(3)).await;
     assert_eq!(told["decided"], format!("adopt {strayed}"), "{told:#}");
-    // By now whatever differed in the workload has been told too, as late as it may be.
+    // By now, all differences of the workload have been reported.
     no_surprise(&server, &workload, &[0, 1, 2, 3].map(set_name));
     let metrics = server.metrics();
     for subject in ["count", "victims", "status", "adoption"] {
@@ -363,8 +362,8 @@ fn much_was_compared(server: &DecisionServer) {
     assert!(number.expect("it is a number") > STEPS, "{compared}");
 }
 
-/// Checks that nothing unexplained is told but of the ReplicaSets of which something was provoked. Where the machine was too slow for the
-/// other controller, the server is right to tell of what was late.
+/// Checks that unexplained differences concern only the provoked ReplicaSets. If the machine was too slow for the other
+/// controller, the server is right to report its late actions.
 fn no_surprise(server: &DecisionServer, workload: &Workload, provoked: &[String]) {
     let mut unexplained = surprises(server);
     unexplained.retain(|told| !provoked.contains(&text(told, "/replicaSet/name").to_owned()));
@@ -397,7 +396,7 @@ async fn one_too_many_is_told(workload: &mut Workload, server: &DecisionServer) 
     );
 }
 
-/// Plays the other controller, which deletes a pod that has a higher deletion cost.
+/// Acts as the other controller, and deletes a pod with a higher deletion cost.
 async fn wrong_victim_is_told(workload: &mut Workload, server: &DecisionServer) {
     let name = set_name(1);
     let namespace = &workload.namespace;
@@ -447,7 +446,7 @@ async fn wrong_victim_is_told(workload: &mut Workload, server: &DecisionServer) 
         .delete(&namespace.pod(&second), &json!({"gracePeriodSeconds": 0}))
         .await;
     deleted.expect("it is there");
-    // Somebody else may have deleted it, as far as the server can see: so much is believed of the first.
+    // As far as the server can see, somebody else may have deleted the pod, which explains the first such deletion.
     let told = eventually(&format!("victims of {name}"), || {
         let found = all(server).into_iter();
         let mut found = found.filter(|told| told["subject"] == "SUBJECT_VICTIMS");
@@ -467,7 +466,7 @@ async fn wrong_status_is_told(workload: &Workload, server: &DecisionServer) {
     told(server, "SUBJECT_STATUS", &name).await;
 }
 
-/// Takes the owner off a pod that its ReplicaSet selects, for which nothing calls. Returns its name.
+/// Removes the owner of a pod that its ReplicaSet selects, without a reason. Returns its name.
 async fn change_an_owner(workload: &Workload) -> String {
     let name = set_name(3);
     let namespace = &workload.namespace;

@@ -1,4 +1,4 @@
-//! A cluster that agents share out among themselves, with servers behind a Service: no pod twice, whoever dies.
+//! A sharded cluster with several agents, and servers behind a Service: no pod is created twice, whichever process dies.
 
 use std::{path::PathBuf, time::Instant};
 
@@ -10,18 +10,19 @@ use tokio::time;
 
 use crate::growth::{AMID, Growth};
 
-/// What agents have in common. A ReplicaSet has so few creates in flight that an agent has room for those of others while they are held.
+/// The common flags of the agents. A ReplicaSet has so few creates in flight that an agent has room for others while they are
+/// held.
 const FLAGS: [&str; 4] = [
     "--lease-namespace",
     "decree",
     "--cluster=kubernetes",
     "--burst-replicas=4",
 ];
-/// How often something happens to an agent or a server, and after how many more pods of each ReplicaSet.
+/// The number of strikes against an agent or a server, and of further pods of each ReplicaSet between them.
 const STRIKES: usize = 8;
 const STEP: usize = 25;
 
-/// A cluster, agents that share it out, and servers behind a Service.
+/// A cluster, the agents of its shards, and servers behind a Service.
 struct Shared {
     cluster: ApiServer,
     kubeconfig: PathBuf,
@@ -51,7 +52,7 @@ impl Shared {
         Some(shared)
     }
 
-    /// Has the Service lead to the servers that there are.
+    /// Sets the endpoints of the Service to the current servers.
     fn publish(&mut self) {
         let addresses = self.servers.iter().map(|it| it.address().to_owned());
         self.service.set_endpoints(addresses.collect());
@@ -64,7 +65,7 @@ impl Shared {
         self.agents.push(agent);
     }
 
-    /// Waits until the agents serve all shards, each about as many as the others, and every one of them has its session.
+    /// Waits until the agents serve all shards evenly, and every shard has its session.
     async fn is_shared_out(&self) {
         let count = self.agents.len();
         let mut fair: Vec<_> = (0..count)
@@ -90,13 +91,13 @@ impl Shared {
         }
     }
 
-    /// Returns how many shards each agent serves.
+    /// The number of shards that each agent serves.
     fn served(&self) -> Vec<usize> {
         let agents = self.agents.iter();
         agents.map(|agent| leading(&agent.metrics())).collect()
     }
 
-    /// Lets one thing happen to an agent or a server, drawn by chance.
+    /// Strikes an agent or a server, drawn by chance.
     fn strike(&mut self, rng: &mut Rng) {
         match rng.between(0, 3) {
             0 => {
@@ -125,7 +126,7 @@ impl Shared {
         self.publish();
     }
 
-    /// Begins so many growths, each in a namespace of its own.
+    /// Starts `count` growths, each in a separate namespace.
     async fn growths(&self, count: usize) -> Vec<Growth> {
         let mut growths = Vec::new();
         for number in 0..count {
@@ -136,7 +137,7 @@ impl Shared {
         growths
     }
 
-    /// Ends all agents, which do so in order: their Leases lasted.
+    /// Ends all agents, which exit cleanly because their Leases lasted.
     fn drain(&mut self) {
         for agent in self.agents.drain(..) {
             assert_eq!(agent.terminate().code(), Some(0), "it drained");
@@ -144,12 +145,12 @@ impl Shared {
     }
 }
 
-/// All agents come from one address, and each shard on a connection of its own.
+/// All agents come from one address, with a connection for each shard.
 fn new_server() -> DecisionServer {
     DecisionServer::start_with(&["--peer-share=100", "--sessions-max=512"])
 }
 
-/// Returns for how many shards an agent's metrics say that it leads.
+/// The number of shards that an agent leads, by its metrics.
 fn leading(metrics: &str) -> usize {
     let lines = metrics.lines();
     let lines = lines
@@ -158,7 +159,7 @@ fn leading(metrics: &str) -> usize {
     leads.filter(|shard| shard.parse::<u16>().is_ok()).count()
 }
 
-/// Lets all pods come, in all namespaces at once, and waits until they are there.
+/// Admits all pods, in all namespaces at once, and waits until they exist.
 async fn end_well(growths: &[Growth]) {
     growths.iter().for_each(Growth::goes_on);
     for growth in growths {
@@ -212,7 +213,7 @@ async fn agent_serves_as_many_shards_as_there_can_be() {
     shared.drain();
 }
 
-/// The survivor has twice the work at the moment when it takes over.
+/// The survivor has twice the work at the moment of its takeover.
 #[tokio::test]
 async fn agent_that_is_left_with_all_of_many_shards_serves_them() {
     let mut shared = tests::or_skip!(Shared::new(256, 1).await);

@@ -1,4 +1,5 @@
-//! Beside the built-in ReplicaSet controller: an agent stands by until it is off, takes over by itself, and leaves the cluster to it again.
+//! Beside the built-in ReplicaSet controller: an agent stands by until the controller is off, takes over by itself, and leaves
+//! the cluster to it again.
 
 use serde_json::{Value, json};
 use tests::real::{
@@ -19,7 +20,7 @@ const CANNOT_TELL: &str = "it cannot be found out whether the built-in ReplicaSe
 const UNREACHED: &str = "no server can be reached: the agent could not work if it led";
 const SET: &str = "web";
 
-/// Returns the probe, as far as agents tell each other by it.
+/// The part of the probe by which agents inform each other.
 async fn mark(api: &Api) -> Value {
     let path = format!("/apis/apps/v1/namespaces/{SYSTEM}/replicasets/decree-probe");
     let probe = api.get(&path).await.expect("an agent has made it");
@@ -45,7 +46,7 @@ async fn agent_stands_by_until_the_built_in_controller_is_off() {
     acts::pods_become(&namespace, 3).await;
     let sightings = Sightings::begin(&namespace);
 
-    // It needs no more than it is shipped with.
+    // The agent needs only the shipped permissions.
     let kubeconfig = cluster.service_account(SYSTEM, ACCOUNT).await;
     let server = DecisionServer::start();
     let flags = [&WAITS[..], &["--lease-namespace", SYSTEM]].concat();
@@ -65,7 +66,7 @@ async fn agent_stands_by_until_the_built_in_controller_is_off() {
     assert_eq!(agent.metric("decree_agent_standing_by"), 0);
     assert_eq!(mark(&admin).await, "off");
 
-    // The next one knows, and does not wait for long.
+    // The next agent knows, and does not wait for long.
     assert_eq!(agent.terminate().code(), Some(0));
     let agent = Agent::start(&server, &kubeconfig, &flags);
     agent.says("leading", 1).await;
@@ -104,7 +105,7 @@ async fn agent_that_stands_by_and_reaches_no_server_is_not_ready() {
     let flags = ["--namespace", name, "--lease-namespace", name];
     let leader = Agent::start(&server, &kubeconfig, &flags);
     leader.says("leading", 1).await;
-    // A port at which nobody listens.
+    // A port without a listener.
     let lost = Agent::start_at("http://127.0.0.1:1", &kubeconfig, &flags);
     lost.says(UNREACHED, 1).await;
     lost.stops_being_ready().await;

@@ -1,4 +1,5 @@
-//! Tokens of a real API server: those that kubelet would put into the volume of the overlay, checked as its servers check them.
+//! Tokens of a real API server: those that the kubelet would put into the volume of the overlay, checked as its servers check
+//! them.
 
 use std::{fs, path::Path, process::Command};
 
@@ -16,12 +17,11 @@ use crate::{
     rendered::{Rendered, SYSTEM},
 };
 
-/// The issuer that the API server of these tests names.
+/// The issuer of the API server of these tests.
 const ISSUER: &str = "https://kubernetes.default.svc";
 /// The audience of the overlay.
 const AUDIENCE: &str = "decree-server.decree-system";
 
-/// Returns a token of a service account for an audience.
 async fn token(admin: &Api, name: &str, audience: &str) -> String {
     let path = format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/{name}/token");
     let request = json!({
@@ -36,7 +36,7 @@ async fn token(admin: &Api, name: &str, audience: &str) -> String {
         .to_owned()
 }
 
-/// Returns the arguments of the overlay's server, with the files, addresses and issuer of this test.
+/// The arguments of the overlay's server, with the files, addresses and issuer of this test.
 fn arguments(rendered: &Rendered, cluster: &ApiServer, tls: &Files, policy: &Path) -> Vec<String> {
     let pod = &rendered.workload("decree-server")["spec"]["template"]["spec"];
     let given = pod["containers"][0]["args"].as_array();
@@ -95,7 +95,7 @@ async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
     let agents = file("agent", &token(&admin, "decree-agent", AUDIENCE).await);
     let others = file("other", &token(&admin, "decree-server", AUDIENCE).await);
     let at_the_api = file("api", &token(&admin, "decree-agent", ISSUER).await);
-    // What a server of another group gets from its agents.
+    // A token that agents of another group have for their server.
     let elsewhere = file(
         "elsewhere",
         &token(&admin, "decree-agent", "decree-server.other").await,

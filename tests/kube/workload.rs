@@ -1,4 +1,4 @@
-//! A workload that makes an agent do all that it ever does.
+//! A workload that makes an agent send every kind of request.
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -18,10 +18,10 @@ use crate::{
 pub(crate) const ACCOUNT: &str = "decree-agent";
 const SET: &str = "web";
 
-/// What the agent was refused.
+/// The refused requests of the agent.
 pub(crate) type Refused = BTreeSet<String>;
 
-/// A cluster, and an agent of it that runs as the shipped service account.
+/// A cluster, and an agent that runs as the shipped service account.
 #[derive(Debug)]
 pub(crate) struct Workload<'a> {
     namespace: Namespace,
@@ -32,7 +32,7 @@ pub(crate) struct Workload<'a> {
     replicas: u32,
 }
 
-/// Returns the user that the agent is to the API server.
+/// The user name of the agent at the API server.
 pub(crate) fn user() -> String {
     format!("system:serviceaccount:{SYSTEM}:{ACCOUNT}")
 }
@@ -40,7 +40,7 @@ pub(crate) fn user() -> String {
 // === impl Workload ===
 
 impl<'a> Workload<'a> {
-    /// Begins with a ReplicaSet, an orphan for it, no lease, and an agent with the flags that are shipped.
+    /// Starts with a ReplicaSet, an orphan for it, no Lease, and an agent with the shipped flags.
     pub(crate) async fn begin(
         cluster: &ApiServer,
         server: &DecisionServer,
@@ -73,7 +73,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Goes through all of it, until the agent is refused something.
+    /// Runs the whole workload, until a request of the agent is refused.
     pub(crate) async fn run(&mut self) -> Result<(), Refused> {
         let (orphan, events) = (self.namespace.pod("orphan"), self.events());
         self.reaches("the orphan adopted", &orphan, |pod| {
@@ -97,7 +97,7 @@ impl<'a> Workload<'a> {
         .await?;
         self.scale(14).await;
         self.status_follows().await?;
-        // More of a kind than are told one by one.
+        // More events of a kind than are written one by one.
         self.reaches("an event counted up", &events, |list| {
             has_event(list, |event| event["count"].as_u64() > Some(1))
         })
@@ -107,12 +107,12 @@ impl<'a> Workload<'a> {
         self.status_follows().await
     }
 
-    /// Returns all that the agent asked for.
+    /// All requests of the agent.
     pub(crate) fn asked(&self) -> BTreeSet<String> {
         self.audit.asked(&self.since)
     }
 
-    /// Ends the agent, and leaves nothing in the namespace.
+    /// Ends the agent, and empties the namespace.
     pub(crate) async fn end(self) {
         let (api, events) = (self.namespace.api(), self.events());
         self.agent.kill();
@@ -127,8 +127,8 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Loses requests for pods on their way until the agent has looked what became of one: one that was not sent yet when the
-    /// connection went is no reason to look.
+    /// Loses requests for pods in flight until the agent has looked up the effect of one. A request that was not sent when the
+    /// connection broke needs no look-up.
     async fn lose_requests(&mut self) -> Result<(), Refused> {
         while !self.asked().contains("get pods") {
             let calls = self.agent.calls("create_pod");
@@ -173,7 +173,7 @@ impl<'a> Workload<'a> {
         .await
     }
 
-    /// Waits until what is at a path is as wanted, or the agent was refused something.
+    /// Waits until `is_so` holds for the object at a path, or a request of the agent was refused.
     async fn reaches(
         &self,
         what: &str,

@@ -1,11 +1,11 @@
-//! What the agent reads it keeps, what it writes is what it says, and people are told.
+//! The agent keeps the fields that it reads, writes what it reports, and tells people.
 
 use serde_json::{Value, json};
 use tests::real::{Attended, Namespace, Patch};
 
 use crate::{acts, objects};
 
-/// A field of pods that is younger than the typed crate of the agent's build.
+/// A field of pods that is newer than the typed crate in the agent's build.
 const YOUNG: &str = "hostnameOverride";
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn labels_and_annotations_outlive_the_status() {
             assert_eq!(read["metadata"][field], set["metadata"][field]);
         }
     }
-    // Conditions of others are not the agent's to take away.
+    // The agent must keep the conditions of other writers.
     let foreign = json!({"status": {"conditions": [
         {"type": "Frozen", "status": "True", "reason": "Winter", "lastTransitionTime": "2026-01-01T00:00:00Z"},
     ]}});
@@ -155,7 +155,7 @@ async fn pods_come_when_the_quota_is_raised() {
     acts::pods_become(&namespace, 3).await;
 }
 
-/// Waits until what the events say, sorted, is as wanted, and returns them.
+/// Waits until `are_so` holds for the sorted texts of the events, and returns the events.
 async fn events_become(namespace: &Namespace, are_so: impl Fn(&[String]) -> bool) -> Vec<Value> {
     let path = namespace.path("/api/v1", "events", "");
     let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();

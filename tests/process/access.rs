@@ -1,4 +1,4 @@
-//! Identities with the real binaries: tokens that are replaced, denials that are logged, and the recipes of the documents.
+//! Identities with the real binaries: replaced tokens, logged denials, and the recipes of the documents.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ role = "viewer"
 clusters = ["*"]
 "#;
 
-/// A server that takes the tokens of an issuer, and the folder of their files.
+/// A server that accepts the tokens of an issuer, and the folder of their files.
 struct Guarded {
     server: Running,
     address: String,
@@ -100,7 +100,7 @@ fn session_of_an_agent_outlives_the_token_that_opened_it() {
     guarded.server.wait_for_message("session opened", 1);
     guarded.write("agent", &guarded.issuer.token("agent"));
     agent.wait_for_message("session renewed with another token", 1);
-    // A token that was signed with the agent's first one says when that has expired.
+    // A token that was signed together with the agent's first one shows when that one has expired.
     while guarded.sessions(Some(&lapsing)).status.success() {}
     let sessions = guarded.sessions(Some(&viewer));
     let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).expect("JSON");

@@ -1,4 +1,4 @@
-//! A budget that holds deletes: who is told, and how they go on.
+//! A budget that holds deletes: the reports, and the resume.
 
 use std::{fs, path::Path, process::Output};
 
@@ -11,7 +11,7 @@ use tests::{
 
 use crate::world;
 
-/// A server, an agent whose budget holds, and what the agent listens on.
+/// A server, an agent whose budget holds, and the addresses of the agent.
 struct Held {
     server: Running,
     agent: Running,
@@ -20,7 +20,7 @@ struct Held {
 }
 
 impl Held {
-    /// Starts both on a cluster in which ten pods may go in a minute for a scope.
+    /// Starts both on a cluster with a limit of ten deletes a minute for a scope.
     fn start(cluster: &str, scope: &str) -> Self {
         let folder = TempDir::new().expect("a folder");
         let manifest = folder.path().join("cluster.yaml");
@@ -43,7 +43,7 @@ impl Held {
         admin::metric(&self.admin, &format!("decree_agent_{name}{labels}"))
     }
 
-    /// Waits until limits have been exceeded so often.
+    /// Waits until limits have been exceeded `times` times.
     fn wait_until_exceeded(&self, scope: &str, times: u64) {
         until_found("a limit that is exceeded", || {
             let is_enough = self.metric("budget_exceeded_total", scope) >= times;
@@ -58,7 +58,7 @@ impl Held {
         command.output().expect("it was built")
     }
 
-    /// Returns the result, the detail and the hint of what `decree check` says of the budget.
+    /// The exit code of `decree check`, and the result, the detail and the hint of its findings about the budget.
     fn checked(&self) -> (Option<i32>, Vec<[String; 3]>) {
         let server = format!("http://{}", self.server.address("grpc"));
         let output = self.decree(&["check", "-o", "json", "--server", &server]);
@@ -80,7 +80,7 @@ fn agent_of(server: &Running, manifest: &Path, flags: &[&str]) -> Running {
     world::flagged_agent_with(&server.address("grpc"), manifest, flags)
 }
 
-/// A ReplicaSet that wants no pods, and has some.
+/// A ReplicaSet without desired pods that has some.
 fn idle(name: &str, pods: u32) -> String {
     let pod = |number: u32| {
         format!(

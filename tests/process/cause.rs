@@ -1,4 +1,4 @@
-//! The cause of a state is one sentence, wherever it is read.
+//! The cause of a state is one sentence in all outputs.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ spec:
 ";
 const SENTENCE: &str = "Quota exceeded in default: 2 of 2 pods";
 
-/// Returns the cause in the first row that the console is sent.
+/// The cause in the first row of the console.
 fn cause_on_the_board(admin: &str) -> Value {
     let mut stream = TcpStream::connect(admin).expect("it listens");
     let request = format!("GET /console/api/stream?view=board HTTP/1.1\r\nHost: {admin}\r\n\r\n");

@@ -1,4 +1,4 @@
-//! The command line as a shell has it: exit codes, colors, and completion from a running cluster.
+//! The command line in a shell: exit codes, colors, and completion from a running cluster.
 
 use std::{
     fmt::Write as _,
@@ -15,14 +15,14 @@ use tests::{
 
 use crate::{monitoring::eventually, world};
 
-/// A policy by which nobody may ask anything.
+/// A policy that permits no queries.
 const NOBODY: &str = r#"
 [[grant]]
 identities = ["sub:agent"]
 role = "agent"
 clusters = ["*"]
 "#;
-/// How many ReplicaSets come before the last namespace: more than two pages of 500.
+/// The number of ReplicaSets before the last namespace: more than two pages of 500.
 const MANY: usize = 1_100;
 
 /// `decree up` with an embedded cluster.
@@ -69,13 +69,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns an address at which nobody is.
+/// An address without a listener.
 fn nowhere() -> String {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     port.expect("a port is free").to_string()
 }
 
-/// What commands end with that query a server, whatever they ask: words that begin with @ are addresses and files.
+/// The exit codes of commands that query a server, for any query: words that begin with @ are addresses and files.
 const ASKING: [(&str, i32); 4] = [
     ("--server http://@LONELY", 1),
     ("--no-such-flag", 2),
@@ -185,7 +185,7 @@ fn check(line: &str, code: i32) {
     let output = decree(&words);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "decree {line}: {said}");
-    // Checks that fail and decisions that differ are the answer.
+    // Failed checks and differing decisions are the answer of these commands.
     let is_answer = ["check --only server", "replay docs"];
     let is_answer = is_answer.iter().any(|it| line.starts_with(it));
     let is_said = code == 0 || said.starts_with("error: ") || is_answer;
@@ -225,7 +225,7 @@ fn colors_are_for_terminals_that_want_them() {
     }
 }
 
-/// Returns what a shell is offered for the last of these words.
+/// The candidates of a shell for the last of these words.
 fn offered(words: &[&str]) -> Vec<String> {
     let mut command = world::program("decree");
     command
@@ -353,7 +353,7 @@ fn replica_set_in_another_namespace_is_found_for_who_asks() {
     assert!(up.running.wait().success());
 }
 
-/// The demo reads keys of a terminal, which `script` makes.
+/// The demo reads keys of a terminal, which `script` provides.
 #[test]
 fn q_ends_the_demo_and_the_terminal_is_as_before() {
     let demo = binaries::folder().join("decree").display().to_string();

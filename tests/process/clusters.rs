@@ -1,4 +1,4 @@
-//! Which cluster an agent is for: chosen as kubectl's users expect, and said in the first line of the log.
+//! The cluster of an agent: chosen as kubectl's users expect, and named in the first line of the log.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use tests::{
 
 use crate::world;
 
-/// An agent away from this machine's settings, at a server that is not there.
+/// An agent without the settings of this machine, for a server that does not exist.
 fn agent(home: &Path) -> Command {
     let mut command = Command::new(binaries::folder().join("decree-agent"));
     command
@@ -34,7 +34,7 @@ fn first_line(command: Command) -> Value {
     })
 }
 
-/// Writes a kubeconfig with two contexts to a cluster that is not there.
+/// Writes a kubeconfig with two contexts for a cluster that does not exist.
 fn kubeconfig(file: PathBuf) -> PathBuf {
     let text = "{apiVersion: v1, kind: Config, current-context: laptop, users: [{name: me, user: {token: t}}], contexts: [\
                 {name: laptop, context: {cluster: near, user: me}}, {name: prod, context: {cluster: far, user: me}}], clusters: [\

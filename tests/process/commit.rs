@@ -1,4 +1,4 @@
-//! What tells the compiler which commit a build is of.
+//! The build script that passes the commit of a build to the compiler.
 
 use std::{fs, path::Path, process::Command};
 
@@ -33,7 +33,7 @@ fn builds_for_a_release_are_told_the_commit_and_nothing_else_is() {
             "{told} of {head}"
         );
     }
-    // Sources that are unpacked have no commit, and none of what is around them.
+    // Unpacked sources have no commit, not even the commit of a repository around them.
     let around = TempDir::with_prefix("decree-sources-").expect("there is room");
     let sources = around.path().join("sources/deploy");
     fs::create_dir_all(&sources).expect("there is room");

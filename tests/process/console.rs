@@ -1,4 +1,4 @@
-//! Runs the commands of a document as a reader would type them, and compares what they print.
+//! Runs the commands of a document as a reader would type them, and compares their output.
 
 use std::{
     env, fs,
@@ -11,19 +11,19 @@ use tests::fenced::{self, Block};
 
 use tests::binaries;
 
-/// The address that documents name.
+/// The address in documents.
 const DOCUMENTED: &str = "localhost:50051";
-/// What stands in a shown output for a text that differs from run to run.
+/// The placeholder in a shown output for a text that varies by run.
 const ELLIPSIS: &str = "…";
 
-/// A block of commands, and what the document shows of their output.
+/// A block of commands, and their output in the document.
 pub(crate) struct Step {
     pub(crate) place: String,
     pub(crate) commands: String,
     shown: Option<Block>,
 }
 
-/// Returns the steps of all documents that name this test.
+/// The steps of all documents that name this test.
 pub(crate) fn steps(test: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for file in documents() {
@@ -56,13 +56,13 @@ fn documents() -> Vec<PathBuf> {
 // === impl Step ===
 
 impl Step {
-    /// Runs the commands in the checkout, with our programs and those of `folders` in the path and `server` in the place of
-    /// the documented address, and holds what they print against what is shown.
+    /// Runs the commands in the checkout, with the programs of the workspace and of `folders` in the path and `server` in place
+    /// of the documented address. Compares their output with the documented one.
     pub(crate) fn run(&self, folders: &[&Path], server: &str) {
         self.run_with(folders, server, &[]);
     }
 
-    /// Runs the commands likewise, with these variables.
+    /// Runs the commands like [`run`](Self::run), with these variables.
     pub(crate) fn run_with(&self, folders: &[&Path], server: &str, variables: &[(&str, &Path)]) {
         let output = self.output(folders, server, variables);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -114,7 +114,7 @@ fn values(text: &str) -> Vec<Value> {
         .unwrap_or_else(|error| panic!("no JSON ({error}):\n{text}"))
 }
 
-/// Tells whether `printed` is as shown, where a shown "…" stands for any text.
+/// Whether `printed` is as shown, where a shown "…" stands for any text.
 fn is_like(shown: &Value, printed: &Value) -> bool {
     match (shown, printed) {
         (Value::String(shown), Value::String(_)) if shown == ELLIPSIS => true,

@@ -1,4 +1,4 @@
-//! The commands that the documents show print what the documents show.
+//! The commands in the documents print the documented output.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -25,7 +25,7 @@ fn decisions_of_the_documents_are_as_shown() {
     }
 }
 
-/// Flags of other programs that the documents speak of.
+/// Flags of other programs in the documents.
 const OTHERS: [&str; 29] = [
     // Of kubeadm.
     "--client-name",
@@ -110,7 +110,7 @@ fn flags_of_the_documents_exist() {
     }
 }
 
-/// Returns the words that begin with two dashes.
+/// The words that begin with two dashes.
 fn flags(text: &str) -> impl Iterator<Item = String> {
     let words = text
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != '_');

@@ -1,4 +1,4 @@
-//! A server lets other machines in only where it is told who they are and what they may do.
+//! A server accepts other machines only with identities and permissions for them.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{transport::set_with, world::program};
 const LOOPBACK: &str = "127.0.0.1:0";
 const EVERYWHERE: &str = "0.0.0.0:0";
 
-/// By what a server is asked to know its peers.
+/// The proof of identity that a server requires of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     PlainText,
@@ -38,7 +38,7 @@ const PROOFS: [Proof; 6] = [
     Proof::Both,
 ];
 
-/// What a policy grants.
+/// The grants of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grants {
     Missing,
@@ -113,7 +113,7 @@ impl Files {
     }
 }
 
-/// Returns what a server that other machines can reach says instead of letting them in.
+/// The error of a server that other machines could reach without protection.
 fn refusal(proof: Proof, grants: Grants) -> Option<&'static str> {
     match (proof, grants) {
         (Proof::PlainText, _) => Some("plain text"),
@@ -140,7 +140,7 @@ fn starts(command: Command) -> Running {
     server
 }
 
-/// Returns the error for which a server does not start.
+/// The error of a server that does not start.
 fn error_of(mut command: Command) -> String {
     let output = command.output().expect("it was built");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -218,7 +218,7 @@ fn policy_in_the_error_can_be_copied() {
     }
 }
 
-/// Puts the policy that an error shows into a file.
+/// Puts the policy in an error message into a file.
 fn copied(error: &str, folder: &Path) -> PathBuf {
     let (_, shown) = error.split_once("such as: ").expect("it shows one");
     let (shown, _) = shown.split_once(", or listen").expect("it goes on");

@@ -1,4 +1,4 @@
-//! The image that is made without a container engine, read back without this project's code.
+//! The image that is built without a container engine, read back without this project's code.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ fn make(python: &Path, output: &Path, flags: &[&str]) -> Output {
     command.output().expect("it was found")
 }
 
-/// Makes an image of the programs as they are built for tests, and unpacks it.
+/// Builds an image of the test programs, and unpacks it.
 fn unpacked(python: &Path, folder: &Path) -> PathBuf {
     let (tar, layout) = (folder.join("image.tar"), folder.join("layout"));
     let made = make(python, &tar, &["--dynamic"]);
@@ -41,7 +41,7 @@ fn unpack(tar: &Path, folder: &Path) {
     assert!(command.status().expect("there is tar").success());
 }
 
-/// Returns a blob of an image layout; its name and size are those of what it holds.
+/// A blob of an image layout; its name and size match its content.
 fn blob(layout: &Path, descriptor: &Value) -> PathBuf {
     let digest = descriptor["digest"].as_str().expect("it is text");
     let name = digest.strip_prefix("sha256:").expect("it is one");

@@ -1,4 +1,4 @@
-//! No process ends without a word: each way to fail names what is wrong and what would be right, on standard error, and has its exit code.
+//! No process ends silently: each failure names its cause and its remedy on standard error, and has an exit code.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tests::{
     running::{Running, Voice},
 };
 
-/// A program away from this machine's settings: no home, and no variable but those given.
+/// A program without the settings of this machine: no home, and only the given variables.
 fn program(name: &str) -> Command {
     let mut command = Command::new(binaries::folder().join(name));
     command
@@ -27,7 +27,7 @@ fn output(command: &mut Command) -> Output {
     command.output().expect("it was built")
 }
 
-/// Holds the end of a program against its exit code and the words that it must say.
+/// Checks the exit code of a program, and the words in its output.
 fn assert_ends(command: &mut Command, code: i32, words: &[&str]) {
     let output = output(command);
     let said = String::from_utf8(output.stderr).expect("it is text");

@@ -1,13 +1,13 @@
-//! The logs of both halves: one shape, so that one query finds both sides of a session.
+//! The logs of server and agent: one format, so that one query finds both sides of a session.
 
 use serde_json::{Map, Value};
 use tests::running::Running;
 
 use crate::world;
 
-/// What every line about a session says of it.
+/// The session fields of every line about a session.
 const SESSION: [&str; 4] = ["session", "cluster", "shard", "epoch"];
-/// How long the part of a pretty line is that comes before its message.
+/// The length of a pretty line before its message.
 const PREFIX_MAX: usize = 24;
 
 fn objects(lines: &[String]) -> Vec<Map<String, Value>> {
@@ -18,7 +18,7 @@ fn objects(lines: &[String]) -> Vec<Map<String, Value>> {
     lines.iter().map(object).collect()
 }
 
-/// Waits for a message, and returns the line that has it.
+/// Waits for a message, and returns its line.
 fn line(process: &Running, message: &str) -> Map<String, Value> {
     process.wait_for(message, |lines| {
         let mut lines = objects(lines).into_iter();

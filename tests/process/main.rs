@@ -1,6 +1,6 @@
-//! Tier: real processes, started as the documents say, and clients that are not ours: grpcurl and Python.
+//! Tier: real processes, started as the documents say, and third-party clients: grpcurl and Python.
 //!
-//! Where Go or Python is absent the tests that need it say so and are skipped; with `CI` set that is a failure.
+//! Without Go or Python, the tests that need it are skipped with a notice; with `CI` set, they fail.
 
 mod access;
 mod budget;

@@ -1,4 +1,4 @@
-//! The pages of metrics, read with Prometheus' own parser in both formats, and held against the tables for operators.
+//! The pages of metrics, read with Prometheus' own parser in both formats, and compared with the tables for operators.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use tests::{admin, binaries, running::Running, tools};
 
 use crate::world;
 
-/// What Prometheus 3 sends.
+/// The header of Prometheus 3.
 const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                           application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
@@ -36,7 +36,7 @@ struct Sample {
     value: String,
 }
 
-/// Reads a page; `None` where there is no parser on this machine.
+/// Reads a page; `None` without a parser on this machine.
 fn families(address: &str, accept: Option<&str>, content_type: &str) -> Option<Vec<Family>> {
     let python = tools::prometheus_parser()?;
     let page = page(address, accept, content_type);
@@ -72,7 +72,7 @@ fn parsed(python: &Path, content_type: &str, page: &str) -> Vec<Family> {
     serde_json::from_slice(&output.stdout).expect("it prints JSON")
 }
 
-/// Returns the metrics that the tables of metrics.md list under this heading, and under `both`.
+/// The metrics in the tables of metrics.md under this heading, and under `both`.
 pub(crate) fn documented(half: &str) -> BTreeSet<String> {
     let page = fs::read_to_string(binaries::checkout().join("docs/metrics.md"));
     let page = page.expect("the document is there");
@@ -94,7 +94,7 @@ pub(crate) fn documented(half: &str) -> BTreeSet<String> {
     names
 }
 
-/// Returns what the tables call a family: counters as their samples.
+/// The name of a family in the tables: counters by their samples.
 fn named(family: &Family) -> String {
     match family.kind.as_str() {
         "counter" => format!("{}_total", family.name),
@@ -109,7 +109,7 @@ fn kind_of<'a>(families: &'a [Family], name: &str) -> &'a Family {
     family.unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-/// Starts both halves, lets them work, and returns them with their admin addresses.
+/// Starts server and agent, lets them work, and returns them with their admin addresses.
 fn working() -> [(&'static str, Running, String); 2] {
     let server = world::server("127.0.0.1:0");
     let address = server.address("grpc");
@@ -131,7 +131,7 @@ fn pages_are_what_their_readers_ask_for_and_say_the_same() {
             let samples = families.iter().flat_map(|family| &family.samples);
             samples.map(|sample| sample.name.clone()).collect()
         };
-        // A process at work adds samples between two answers, and never takes one away.
+        // A working process adds samples between two answers, and never removes one.
         let later = accepts("*/*", TEXT).expect("the parser was there");
         assert!(names(&text).is_subset(&names(&open)), "{half}");
         assert!(names(&open).is_subset(&names(&later)), "{half}");

@@ -1,4 +1,4 @@
-//! Alerts and dashboard with Prometheus itself: it scrapes both halves, evaluates every rule, and an alert fires.
+//! Alerts and dashboard with Prometheus itself: it scrapes server and agent, evaluates every rule, and an alert fires.
 
 use std::{
     collections::BTreeSet,
@@ -27,10 +27,10 @@ const CASES: &str = "tests/process/alerts.yaml";
 const RUNBOOK: &str = "docs/alerts.md";
 const LINK: &str = "https://github.com/decree-dev/decree/blob/main/docs/alerts.md#";
 
-/// A Prometheus of our rules that scrapes some addresses each second.
+/// A Prometheus with the rules of this project that scrapes some addresses each second.
 pub(crate) struct Prometheus {
     running: Running,
-    /// What it reads and stores is gone when it is.
+    /// The configuration and the data, removed on drop.
     _folder: TempDir,
 }
 
@@ -38,7 +38,7 @@ fn checkout(path: &str) -> String {
     fs::read_to_string(binaries::checkout().join(path)).expect("it is in the checkout")
 }
 
-/// Returns the groups of rules as Prometheus takes them.
+/// The groups of rules as Prometheus reads them.
 fn groups() -> Value {
     let object: Value = serde_saphyr::from_str(&checkout(RULES)).expect("it is YAML");
     object["spec"].clone()
@@ -56,7 +56,7 @@ fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     text.unwrap_or_else(|| panic!("{path}: {value:#}"))
 }
 
-/// Returns the expressions of the dashboard's panels, as Grafana asks them.
+/// The expressions of the dashboard's panels, as Grafana sends them.
 fn panels() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&checkout(DASHBOARD)).expect("it is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
@@ -70,7 +70,7 @@ fn panels() -> Vec<String> {
     targets.flatten().map(filled).collect()
 }
 
-/// Returns the words of an expression that can only be metrics: those with a prefix that ours have.
+/// The words of an expression that can only be metrics: those with a prefix of the project's metrics.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let prefixes = [
@@ -117,7 +117,7 @@ impl Prometheus {
         }
     }
 
-    /// Returns the port that it was given.
+    /// The address with its assigned port.
     pub(crate) fn address(&self) -> String {
         self.running.wait_for("port", |lines| {
             let lines = lines
@@ -131,7 +131,7 @@ impl Prometheus {
     }
 }
 
-/// Asks Prometheus; in HTTP/1.0, in which an answer is one piece.
+/// Queries Prometheus with HTTP/1.0, in which an answer is one piece.
 pub(crate) fn answer(address: &str, path: &str) -> Value {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -143,7 +143,7 @@ pub(crate) fn answer(address: &str, path: &str) -> Value {
     found.unwrap_or_else(|| panic!("{path}: {answer}"))
 }
 
-/// Asks until the answer satisfies, and returns what it found.
+/// Repeats `find` until it succeeds.
 pub(crate) fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     until_found(what, || find().ok_or("nothing of it"))
 }
@@ -159,7 +159,7 @@ fn escaped(expression: &str) -> String {
 fn prometheus_scrapes_both_and_an_alert_fires() {
     let programs = tests::or_skip!(tools::prometheus());
     let folder = TempDir::with_prefix("decree-alerts-").expect("there is room");
-    // Certificates that expire within the week of which an alert warns.
+    // Certificates that expire within the week of an alert.
     let lines = transport::set_with(&folder.path().join("pki"), &["--days", "3"]);
     let (server, at) = transport::serving(&lines);
     let mut agent = transport::printed(&lines, "decree-agent", &at);
@@ -225,7 +225,7 @@ fn alerts_and_dashboard_name_only_metrics_that_are_documented() {
     }
 }
 
-/// Prometheus' own test of rules: each alert has a series that makes it fire, at the time at which it must, and one that does not.
+/// Prometheus' own test of rules: each alert has a series that makes it fire at the right time, and a series that does not.
 #[test]
 fn each_alert_fires_when_it_should_and_only_then() {
     let programs = tests::or_skip!(tools::prometheus());
@@ -262,7 +262,7 @@ fn each_alert_fires_when_it_should_and_only_then() {
     }
 }
 
-/// What a person reads in an alert is what `decree explain`, the console and an event say of the ReplicaSets.
+/// The alerts have the same text about ReplicaSets as `decree explain`, the console and an event.
 #[test]
 fn alerts_about_causes_begin_with_the_words_of_the_cause() {
     let words = [

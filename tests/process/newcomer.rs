@@ -1,5 +1,5 @@
-//! The pages for newcomers run as they stand: each in its order, on the cluster that the page itself starts. In what they show, `…` stands for
-//! any text.
+//! The pages for newcomers run as written: each in its order, on the cluster that the page itself starts. In their output, `…`
+//! stands for any text.
 
 use std::{env, fs, process::Command};
 
@@ -11,13 +11,13 @@ use tests::{
 
 use crate::world;
 
-/// How a block begins that starts the cluster of a page.
+/// The beginning of a block that starts the cluster of a page.
 const UP: &str = "decree up -f ";
-/// How many ReplicaSets the cluster has.
+/// The number of ReplicaSets in the cluster.
 const REPLICA_SETS: usize = 2;
 const CONSOLE: &str = "<http://127.0.0.1:8080/console/>";
 const ELLIPSIS: char = '…';
-/// Blocks that are not run here, by how they begin, and why.
+/// The blocks that do not run here, by their beginning, and why.
 const NOT_RUN: [(&str, &str); 4] = [
     ("cargo install ", "builds for minutes what is built already"),
     (
@@ -28,7 +28,6 @@ const NOT_RUN: [(&str, &str); 4] = [
     ("apt-get install ", "installs a browser"),
 ];
 
-/// Runs a page.
 fn follow(page: &str) {
     let text = fs::read_to_string(binaries::checkout().join(page)).expect("it is there");
     let mut up = None;
@@ -56,7 +55,7 @@ fn follow(page: &str) {
     }
 }
 
-/// Starts a cluster as a page does, on free ports, and returns once all is at rest.
+/// Starts a cluster as a page does, on free ports, and returns after everything has settled.
 fn start(command: &str) -> Running {
     let mut words = command.split_whitespace();
     let mut up = world::program(words.next().expect("it is a command"));
@@ -68,7 +67,7 @@ fn start(command: &str) -> Running {
     up
 }
 
-/// Runs the commands of a block, and compares what they print with what is below each.
+/// Runs the commands of a block, and compares the output with the text below each.
 fn run_all(place: &str, block: &Block, up: &Running) {
     let commands = block.text.split("$ decree ").skip(1);
     for command in commands {
@@ -96,7 +95,7 @@ fn run(command: &str, up: &Running) -> String {
     String::from_utf8(output.stdout).expect("what is printed is text")
 }
 
-/// Returns whether each line is as shown. A line that is nothing but `…` at the end stands for all further lines.
+/// Whether each line is as shown. A line of only `…` at the end stands for all further lines.
 fn is_like(shown: &str, printed: &str) -> bool {
     let mut lines = printed.lines();
     let mut patterns = shown.lines().peekable();
@@ -112,7 +111,7 @@ fn is_like(shown: &str, printed: &str) -> bool {
     lines.next().is_none()
 }
 
-/// Returns whether a line has the parts of a pattern in their order, the first and the last at its ends.
+/// Whether a line has the parts of a pattern in order, with the first and the last at its ends.
 fn has_parts(pattern: &str, line: &str) -> bool {
     let Some((first, others)) = pattern.split_once(ELLIPSIS) else {
         return pattern == line;

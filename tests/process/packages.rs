@@ -1,4 +1,4 @@
-//! The files by which package managers find the programs of a release, each read by its package manager's own rules.
+//! The files by which package managers find the programs of a release, each read by the rules of its package manager.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ use tests::{
 
 use crate::release::{self, MACHINE, release};
 
-/// Where the files say that archives are downloaded.
+/// The download address of archives in the files.
 const DOWNLOADS: &str = "https://github.com/decree-dev/decree/releases/download/v";
 
 fn read(release: &Path, name: &str) -> String {
@@ -45,7 +45,7 @@ fn krew_installs_the_plugin_of_a_release() {
     let folder = TempDir::with_prefix("decree-krew-").expect("there is room");
     let here = folder.path().join("decree.yaml");
     fs::write(&here, manifest.replace(&from, &address)).expect("there is room");
-    // It has krew install the plugin of each machine, with its checksum and its files.
+    // krew installs the plugin of each machine, with its checksum and its files.
     let kubectl = kubectls[0].parent().expect("it is in a folder");
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = [krew, kubectl].map(Path::to_owned).into_iter();

@@ -1,5 +1,5 @@
-//! A server that records, killed in the middle of a session: its recording replays, and holds no more than the wire. And the recordings of
-//! the repository, replayed by the command.
+//! A recording server that is killed in the middle of a session: its recording replays, and contains no more than the wire. And
+//! the recordings of the repository, replayed by the command.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use tests::recordings::{self, Recording};
 
 use crate::world;
 
-/// What stands in the template and the metadata, and must stand in no recording.
+/// Texts in the template and the metadata that no recording must contain.
 const SECRETS: [&str; 5] = [
     "swordfish-in-env",
     "swordfish-in-annotation",
@@ -149,7 +149,7 @@ fn changed_decision_ends_the_command_with_1() {
     }
 }
 
-/// Takes a name from the first pods that were created, as if a version had decided so.
+/// Removes a name from the first created pods, as if a version had decided so.
 fn one_created_less(bytes: &[u8]) -> Vec<u8> {
     let mut recording = Recording::decode(bytes);
     let polls = recording
@@ -190,7 +190,7 @@ fn folder_that_cannot_be_one_ends_the_server_with_a_word() {
     assert_eq!(server.wait().code(), Some(1));
 }
 
-/// Gives the session another id in the header, which all that it decides has in its guard.
+/// Changes the id of the session in the header, which is in the guard of all its decisions.
 fn tamper(recording: &Path, mut bytes: Vec<u8>) -> Vec<u8> {
     let name = recording.file_stem().expect("named").to_string_lossy();
     let (_, id) = name.split_once('-').expect("time and id");
@@ -206,7 +206,7 @@ fn only_recording(folder: &Path) -> PathBuf {
     recordings.remove(0)
 }
 
-/// Returns the recordings of a folder, the oldest first.
+/// The recordings of a folder, the oldest first.
 fn recordings_of(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("it was made");
     let paths = entries.map(|entry| entry.expect("it can be read").path());

@@ -1,6 +1,7 @@
-//! The files of a release: the same twice, with their checksums, and the programs in them at work.
+//! The files of a release: two identical builds, with their checksums, and their programs at work.
 //!
-//! They are made of the programs that are built for tests, unless `DECREE_RELEASE` names a folder with those of a real one.
+//! The tests use the programs that are built for tests, unless `DECREE_RELEASE` names a folder with the programs of a real
+//! release.
 
 use std::{
     collections::BTreeSet,
@@ -28,14 +29,14 @@ const PROGRAMS: [&str; 4] = [
     "decree-server",
 ];
 
-/// This machine, and another one that releases are for, with its number in the header of a program.
+/// This machine, and another target of releases, with its number in the header of a program.
 pub(crate) const MACHINE: &str = env::consts::ARCH;
 const OTHER: (&str, u16) = match MACHINE.as_bytes() {
     b"aarch64" => ("x86_64", 62),
     _ => ("aarch64", 183),
 };
 
-/// Writes programs of the other machine: nothing but headers.
+/// Writes programs of the other machine that consist of only their headers.
 fn write_other_programs(folder: &Path) {
     let mut header = [0; 64];
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -56,7 +57,7 @@ fn make(folder: &Path) -> Output {
         .arg("--programs")
         .args([binaries::folder(), other.path()])
         .args(["--dynamic", "--dirty", "--level", "1", "--beside", "go"]);
-    // The tier `clients` builds the other packages; here each would be built twice.
+    // The tier `clients` builds the other packages; here, each would be built twice.
     if let Some(mdbook) = tools::mdbook() {
         let folders = env::var_os("PATH").unwrap_or_default();
         let own = mdbook.parent().expect("it is in a folder").to_owned();
@@ -68,13 +69,12 @@ fn make(folder: &Path) -> Output {
     command.output().expect("it was found")
 }
 
-/// Returns whether the release is a real one, with the packages of all languages.
+/// Whether the release is a real one, with the packages of all languages.
 fn is_real() -> bool {
     env::var_os("DECREE_RELEASE").is_some()
 }
 
-/// Returns what its programs say that they are: a real release is built of the commit that it names, and the programs for tests of what was
-/// told when this was built.
+/// The version text of its programs: the named commit of a real release, or the commit of this test build.
 fn text_of(release: &Path) -> String {
     if !is_real() {
         return build_info::text().to_owned();
@@ -87,7 +87,7 @@ fn text_of(release: &Path) -> String {
     format!("{} (commit {})", build_info::VERSION, &commit[..12])
 }
 
-/// Returns the folder of a release. `None` where there is nothing to make one with.
+/// The folder of a release. `None` without tools to make one.
 pub(crate) fn release() -> Option<&'static Path> {
     static RELEASE: OnceLock<Option<(PathBuf, Option<TempDir>)>> = OnceLock::new();
     let made = RELEASE.get_or_init(|| {
@@ -104,7 +104,7 @@ pub(crate) fn release() -> Option<&'static Path> {
     made.as_ref().map(|(folder, _)| folder.as_path())
 }
 
-/// Returns the one file of a release whose name ends so.
+/// The one file of a release with this ending.
 fn file(release: &Path, end: &str) -> PathBuf {
     let files = fs::read_dir(release).expect("it is a folder").flatten();
     let mut found = files.map(|file| file.path());
@@ -112,7 +112,7 @@ fn file(release: &Path, end: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no {end} in {}", release.display()))
 }
 
-/// Returns the archive of the programs for a machine.
+/// The archive of the programs for a machine.
 fn programs_of(release: &Path, machine: &str) -> PathBuf {
     file(release, &format!("-{machine}-linux.tar.gz"))
 }
@@ -168,7 +168,7 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
 
 #[test]
 fn release_made_twice_is_the_same() {
-    // A real one is made twice, from two folders, by whoever names it.
+    // A caller makes a real release twice, from two folders.
     if is_real() {
         return;
     }
@@ -284,7 +284,7 @@ fn release_for_another_machine_has_its_programs_and_the_same_pages() {
     }
 }
 
-/// Runs the demo of another machine, where there is what runs it.
+/// Runs the demo of another machine, if an emulator exists.
 fn run_under_emulation(programs: &Path) {
     let mut demo = Command::new(format!("qemu-{}", OTHER.0));
     demo.arg(programs.join("decree")).args(["demo", "--fast"]);
@@ -333,7 +333,7 @@ fn completions_pages_and_chart_of_a_release_are_those_of_the_checkout() {
     assert!(released == rendered(&binaries::checkout().join("deploy/helm/decree")));
 }
 
-/// Returns the names of what is in an archive.
+/// The names of the files in an archive.
 fn content(archive: &Path) -> String {
     let is_zip = archive
         .extension()

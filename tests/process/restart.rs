@@ -1,4 +1,4 @@
-//! Two real processes: they converge, survive the server's death, and drain when asked to end.
+//! Two real processes: they converge, survive the server's death, and drain on SIGTERM.
 
 use std::fs;
 

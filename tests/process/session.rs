@@ -1,4 +1,4 @@
-//! A session typed by hand into grpcurl: whoever can write JSON can be an agent.
+//! A session typed by hand into grpcurl: anyone who can write JSON can act as an agent.
 
 use std::{fs, process::Command};
 
@@ -12,7 +12,7 @@ use tests::{
 
 use crate::world;
 
-/// What the document's session begins with: hello and both lists.
+/// The start of the document's session: hello and both lists.
 const OPENING: &str = "docs/examples/session.ndjson";
 
 #[test]
@@ -42,7 +42,7 @@ fn session_typed_by_hand_runs_to_its_rest() {
     assert_eq!(typist.wait().code(), Some(0), "the session ended well");
 }
 
-/// Returns the batches among the frames that grpcurl has printed as a whole.
+/// The batches among the complete frames in grpcurl's output.
 fn batches(lines: &[String]) -> impl Iterator<Item = Value> {
     let text = lines.join("\n");
     let frames = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -53,7 +53,7 @@ fn batches(lines: &[String]) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Takes every operation of a batch to have succeeded, and returns the action's name and the outcomes.
+/// Reports success for every operation of a batch, and returns the action's name and the outcomes.
 fn obey(batch: &Value) -> (String, Vec<Value>) {
     let operations = |list: &Value| list.as_array().expect("it lists operations").clone();
     let (action, dones) = if let Some(create) = batch.get("create") {

@@ -1,7 +1,8 @@
-//! Server and agent of different versions: the programs of the last release with those of this commit, in either order of upgrade.
+//! Server and agent of different versions: the programs of the last release with those of this commit, in either order of
+//! upgrade.
 //!
-//! Where no release is in the history of this commit, a notice says so; `tests/golden/skew.rs` holds both sides against frames that each
-//! release has left in any case.
+//! If the history of this commit has no release, a notice says so. In any case, `tests/golden/skew.rs` checks both sides against
+//! recorded frames of each release.
 
 use std::{path::Path, process::Command};
 
@@ -36,8 +37,8 @@ fn start_agent(folder: &Path, server: &str) -> Running {
     Running::start(agent, Voice::Stderr)
 }
 
-/// Has an agent bring its cluster to rest with the `first` server, drains that, and has the agent go on with the `second` one at the
-/// same address.
+/// Lets an agent converge its cluster with the `first` server, drains that server, and lets the agent continue with the `second`
+/// one at the same address.
 fn upgrade(first: &Path, second: &Path, agent: &Path) {
     let folder = TempDir::new().expect("there is room");
     let address = format!("unix:{}", folder.path().join("server").display());

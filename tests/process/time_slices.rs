@@ -1,4 +1,4 @@
-//! Both halves are served soon after they have waited: each thread of theirs has the short time slice that decision 40 names.
+//! Server and agent run soon after a wait: each of their threads has the short time slice of decision 40.
 
 use std::{fs, thread, time::Duration};
 
@@ -6,7 +6,7 @@ use tests::running::Running;
 
 use crate::world;
 
-/// What decision 40 asks for, in nanoseconds.
+/// The time slice of decision 40, in nanoseconds.
 const SHORT: &str = "100000";
 
 #[test]
@@ -26,7 +26,7 @@ fn threads_of_both_halves_have_short_time_slices() {
     }
 }
 
-/// Returns whether a thread is given the time slice that it asks for, and the system shows it to others.
+/// Whether the system grants a thread its requested time slice, and shows it to others.
 fn is_granted() -> bool {
     let asked = Duration::from_micros(100);
     let granted = thread::spawn(move || {
@@ -37,7 +37,7 @@ fn is_granted() -> bool {
     granted == Some(asked) && fs::exists("/proc/self/sched").is_ok_and(|it| it)
 }
 
-/// Returns the time slice of each thread, in nanoseconds (proc(5), and the kernel's `kernel/sched/debug.c`).
+/// The time slice of each thread, in nanoseconds (proc(5), and the kernel's `kernel/sched/debug.c`).
 fn slices(program: &Running) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{}/task", program.id())).expect("it runs");
     let threads = threads.map(|thread| thread.expect("it can be read").path().join("sched"));

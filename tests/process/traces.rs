@@ -1,4 +1,4 @@
-//! Traces: both halves send their spans to a collector, and one trace leads through both.
+//! Traces: server and agent send their spans to a collector, and one trace spans both.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 const MANIFEST: &str = "docs/examples/web.yaml";
-/// The spans from a change to the outcome of what was decided on it, with the service that each is of.
+/// The spans from a change to the outcome of its decision, each with its service.
 const CHAIN: [(&str, &str); 6] = [
     ("watch", "decree-agent"),
     ("frame", "decree-agent"),
@@ -26,7 +26,7 @@ const CHAIN: [(&str, &str); 6] = [
     ("outcome", "decree-server"),
 ];
 
-/// Starts both halves with these flags for traces, and returns them with the address of gRPC.
+/// Starts server and agent with these flags for traces, and returns them with the address of gRPC.
 fn traced(flags: &[&str]) -> (Running, Running, String) {
     let mut server = world::program("decree-server");
     server
@@ -41,7 +41,7 @@ fn traced(flags: &[&str]) -> (Running, Running, String) {
     (server, agent, address)
 }
 
-/// Returns the spans that lead to this one, the first of the trace first.
+/// The ancestors of a span, the first of the trace first.
 fn ancestors<'a>(spans: &'a [Span], span: &'a Span) -> Vec<&'a Span> {
     let mut line = vec![span];
     while let Some(parent) = spans.iter().find(|it| it.id == line[0].parent) {
@@ -54,7 +54,7 @@ fn names<'a>(line: &[&'a Span]) -> Vec<&'a str> {
     line.iter().map(|span| span.name.as_str()).collect()
 }
 
-/// Returns a whole chain of spans whose call is `call`, and that call.
+/// A complete chain of spans whose call is `call`, and that call.
 fn chain(spans: &[Span], call: &str) -> Option<(Vec<Span>, Span)> {
     let expected = CHAIN.map(|(name, _)| name);
     let outcomes = spans.iter().filter(|span| span.name == "outcome");
@@ -69,7 +69,7 @@ fn chain(spans: &[Span], call: &str) -> Option<(Vec<Span>, Span)> {
     Some((line.into_iter().cloned().collect(), call.clone()))
 }
 
-/// Checks that a chain is one trace, of both halves, in the order of time.
+/// Checks that a chain is one trace, of both services, in the order of time.
 fn check(line: &[Span], call: &Span) {
     for (span, (_, service)) in line.iter().zip(CHAIN) {
         assert_eq!(span.service, service, "{span:?}");
@@ -92,7 +92,7 @@ fn check(line: &[Span], call: &Span) {
 fn one_trace_leads_from_the_watch_over_the_decision_to_the_outcome() {
     let collector = Collector::start(Manner::Attentive);
     let (server, agent, _) = traced(&["--otlp-endpoint", collector.url()]);
-    // The pods become ready, and the status that says so is written.
+    // The pods become ready, and the agent writes the status.
     let (line, call) =
         collector.wait_for("trace through both", |spans| chain(spans, "write_status"));
     check(&line, &call);
@@ -161,7 +161,8 @@ fn scaling_is_one_trace_to_the_new_pods_and_the_status_that_follows() {
     check(&line, &call);
     assert_eq!(line[0].attributes["decree.kind"], "replicasets");
     assert_eq!(line[0].attributes["k8s.replicaset.name"], "web-7d4b9c");
-    // What the outcomes lead to belongs to the same trace, unless a watch has shown the new pod before: then it is tried once more.
+    // The effects of the outcomes belong to the same trace, unless a watch has shown the new pod before. Then the test tries
+    // again.
     let mut replicas = 30..60;
     collector.wait_for("decision on an outcome", |spans| {
         let mut decisions = spans.iter().filter(|span| span.name == "decide");
@@ -175,7 +176,7 @@ fn scaling_is_one_trace_to_the_new_pods_and_the_status_that_follows() {
         }
         found.map(|_| ())
     });
-    // What is left is sent at the end.
+    // The process exports the remaining spans at its end.
     let seen = collector.spans().len();
     up.terminate();
     assert!(up.wait().success());

@@ -1,4 +1,4 @@
-//! The programs over TLS and Unix sockets, with a set of certificates that `decree pki dev` makes.
+//! The programs over TLS and Unix sockets, with a set of certificates from `decree pki dev`.
 
 use std::{
     fs,
@@ -16,15 +16,15 @@ use tests::{
 
 use crate::world::program;
 
-/// What the printed commands name.
+/// The address in the printed commands.
 const DOCUMENTED: &str = "localhost:50051";
 
-/// Returns the commands that `decree pki dev` prints, by their first word.
+/// The commands that `decree pki dev` prints.
 fn set(folder: &Path) -> Vec<String> {
     set_with(folder, &[])
 }
 
-/// Does the same with further flags.
+/// The same with further flags.
 pub(crate) fn set_with(folder: &Path, flags: &[&str]) -> Vec<String> {
     let mut command = program("decree");
     command
@@ -37,7 +37,7 @@ pub(crate) fn set_with(folder: &Path, flags: &[&str]) -> Vec<String> {
     told.lines().map(str::to_owned).collect()
 }
 
-/// Returns one of these commands, with what else must be the case in a test.
+/// One of these commands, with the additional flags of a test.
 pub(crate) fn printed(lines: &[String], first: &str, address: &str) -> Command {
     let line = lines
         .iter()
@@ -58,7 +58,7 @@ pub(crate) fn printed(lines: &[String], first: &str, address: &str) -> Command {
     command
 }
 
-/// Starts the server of a set, and returns where it is by the name in its certificate.
+/// Starts the server of a set, and returns its address by the name in its certificate.
 pub(crate) fn serving(lines: &[String]) -> (Running, String) {
     let mut server = printed(lines, "decree-server", "");
     server.env("DECREE_LISTEN", "127.0.0.1:0");
@@ -216,7 +216,7 @@ fn token_is_not_sent_in_plain_text_beyond_this_machine() {
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token");
     fs::write(&token, "eyJhbGciOiJFUzI1NiJ9.e30.c2lnbmF0dXJl").expect("there is room");
-    // Nobody has this name: a program that tried to connect would say so.
+    // No host has this name: a program that tried to connect would fail with another error.
     let server = ["--server", "http://decree.invalid:1", "--token-file"];
     let mut agent = program("decree-agent");
     agent.args(["--cluster", "fake", "--admin", "off"]);

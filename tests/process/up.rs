@@ -1,4 +1,4 @@
-//! `decree up`: its agent is watched and probed as one in a process of its own.
+//! `decree up`: its agent has the metrics and probes of a separate agent.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tests::{
 use crate::{metrics, monitoring::eventually, world};
 
 const MANIFEST: &str = "docs/examples/web.yaml";
-/// An address at which no server is.
+/// An address without a server.
 const NOWHERE: &str = "127.0.0.1:9";
 
 fn up(agent_admin: &str) -> Running {
@@ -22,7 +22,7 @@ fn up(agent_admin: &str) -> Running {
     Running::start(up, Voice::Stderr)
 }
 
-/// Returns the names of the metrics of an agent, as the page has them.
+/// The names of the metrics of an agent, as on the page.
 fn served(admin: &str) -> BTreeSet<String> {
     let page = admin::get(admin, "/metrics").expect("it serves its metrics");
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
@@ -34,7 +34,7 @@ fn served(admin: &str) -> BTreeSet<String> {
 #[test]
 fn agent_of_up_serves_what_an_agent_of_its_own_serves() {
     let alone = world::agent(NOWHERE);
-    // What has no session counts nothing but that, so all else that it serves every agent does.
+    // An agent without a session has no session metrics but one, so every agent serves all its other metrics.
     let mut alone = served(&alone.address("admin"));
     alone.remove("decree_agent_disconnects_total");
     assert!(alone.len() > 10, "{alone:?}");

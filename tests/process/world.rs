@@ -1,4 +1,4 @@
-//! A server and an agent as two processes, started as the documents say, and what can be seen of them from outside.
+//! A server and an agent as two processes, started as the documents say, and their state as seen from outside.
 
 use std::{path::Path, process::Command};
 
@@ -13,7 +13,6 @@ use crate::console::{self, Step};
 /// The test that the documents' block of two processes names.
 const TWO_PROCESSES: &str = "two_processes_converge_and_drain";
 
-/// Starts a server that listens on `listen`.
 pub(crate) fn server(listen: &str) -> Running {
     let mut command = documented("decree-server");
     command
@@ -23,12 +22,11 @@ pub(crate) fn server(listen: &str) -> Running {
     Running::start(command, Voice::Stderr)
 }
 
-/// Starts a server that records into `folder`.
 pub(crate) fn recording_server(folder: &Path) -> Running {
     start_recording(program("decree-server"), folder)
 }
 
-/// Starts one whose files may not grow beyond 4 KiB, as if its disk were full, until that is [lifted](lift_limit).
+/// Starts a server whose files may not exceed 4 KiB, as on a full disk, until the limit is [lifted](lift_limit).
 pub(crate) fn limited_recording_server(folder: &Path) -> Running {
     let mut command = Command::new("sh");
     let limit = "trap '' XFSZ; ulimit -S -f 8; exec \"$@\"";
@@ -37,7 +35,7 @@ pub(crate) fn limited_recording_server(folder: &Path) -> Running {
     start_recording(command, folder)
 }
 
-/// Lets the files of a process grow again.
+/// Removes the limit on the files of a process.
 pub(crate) fn lift_limit(process: u32) {
     let process = process.to_string();
     let lifted = Command::new("prlimit")
@@ -46,7 +44,7 @@ pub(crate) fn lift_limit(process: u32) {
     assert!(lifted.expect("util-linux has it").success());
 }
 
-/// Has a server listen on a free port for gRPC, and nowhere else.
+/// Makes a server listen only on a free port for gRPC.
 pub(crate) fn for_grpc_alone(mut command: Command) -> Command {
     command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);
     command.args(["--probe", "off"]);
@@ -87,7 +85,7 @@ fn start_agent(mut command: Command, server: &str) -> Running {
     Running::start(command, Voice::Stderr)
 }
 
-/// Returns the documents' command for a program, with the program that was built already.
+/// The documents' command for a program, with the built program in its place.
 fn documented(name: &str) -> Command {
     let steps = console::steps(TWO_PROCESSES);
     let lines = steps.iter().flat_map(|step: &Step| step.commands.lines());
@@ -111,7 +109,7 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// Returns the ReplicaSets as `decree get` shows them, or `None` while the server does not answer.
+/// The ReplicaSets as `decree get` shows them, or `None` while the server does not answer.
 pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
     let url = if server.starts_with("unix:") {
         server.to_owned()
@@ -131,7 +129,7 @@ pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// Waits until this many ReplicaSets are there and each has the ready pods that it wants, and no more.
+/// Waits until there are `count` ReplicaSets with exactly their desired ready pods.
 pub(crate) fn wait_until_converged(server: &str, count: usize) {
     until_found("what is wanted", || {
         let sets = replica_sets(server).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The two halves as a world steps them: the real machines, without sockets.
+//! Server and agent as a world steps them: the real machines, without sockets.
 
 mod agent;
 mod clock;

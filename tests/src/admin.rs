@@ -1,22 +1,22 @@
-//! What a process says of itself over plain HTTP.
+//! The admin endpoint of a process, over plain HTTP.
 
 use std::{
     io::{self, Read as _, Write as _},
     net::TcpStream,
 };
 
-/// Reads a page of an admin endpoint; what is not answered with 200 is an error.
+/// Reads a page of an admin endpoint. Any status but 200 is an error.
 ///
 /// # Errors
-/// What was answered instead, or why nothing was.
+/// The other answer, or why there is none.
 pub fn get(address: &str, path: &str) -> io::Result<String> {
     fetch(address, path, None)
 }
 
-/// Reads a page in a format that is asked for; as [`get`] else.
+/// Reads a page in the format `accept`, like [`get`].
 ///
 /// # Errors
-/// What was answered instead, or why nothing was.
+/// The other answer, or why there is none.
 pub fn fetch(address: &str, path: &str, accept: Option<&str>) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     let accept = accept.map(|accept| format!("Accept: {accept}\r\n"));
@@ -33,10 +33,10 @@ pub fn fetch(address: &str, path: &str, accept: Option<&str>) -> io::Result<Stri
     }
 }
 
-/// Returns the value of a metric, 0 where there is none yet.
+/// Returns the value of a metric; 0 if the process has not set it.
 ///
 /// # Panics
-/// Where there are no metrics.
+/// If there are no metrics.
 #[must_use]
 pub fn metric(address: &str, name: &str) -> u64 {
     let text = get(address, "/metrics").expect("it serves its metrics");

@@ -24,7 +24,7 @@ pub struct BadField {
     words: Vec<String>,
     /// The path of the field.
     pub named: String,
-    /// What is wrong with it.
+    /// The fault of the field.
     pub reason: String,
 }
 
@@ -34,7 +34,7 @@ impl BadFields {
     /// Reads the table.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If the table is invalid.
     #[must_use]
     pub fn read() -> Self {
         toml::from_str(include_str!("../bad_fields.toml")).expect("it is a table of objects")
@@ -57,7 +57,7 @@ impl BadField {
             .replica_set(0)
     }
 
-    /// Returns what is said: the bad field first, which counts.
+    /// The template of the object: the bad field first, which takes precedence.
     fn template(&self, name: &str, more: &[&str]) -> Template {
         let identity = [format!("name={name}"), format!("uid={name}-uid")];
         let words = self.words.iter().chain(&identity).map(String::as_str);

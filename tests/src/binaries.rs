@@ -1,4 +1,4 @@
-//! The programs of this workspace, built as they are.
+//! The programs of this workspace, as built.
 
 use std::{
     env,
@@ -9,11 +9,11 @@ use std::{
 
 /// Returns the folder of the programs, which are built once for all tests of this process.
 ///
-/// They are other packages' programs, for which cargo tells a test no path; so they are built into the folder that this
-/// test comes from, in its profile.
+/// The programs belong to other packages, for which cargo gives a test no path. So they are built into the target folder and
+/// profile of this test.
 ///
 /// # Panics
-/// With what cargo says, where they do not build.
+/// With the output of cargo, if they do not build.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(build)
@@ -22,7 +22,7 @@ pub fn folder() -> &'static Path {
 /// Returns the root of the checkout.
 ///
 /// # Panics
-/// Never: a package lies in its checkout.
+/// Never: a package is in its checkout.
 #[must_use]
 pub fn checkout() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -36,7 +36,7 @@ fn build() -> PathBuf {
         .nth(2)
         .expect("cargo puts tests into target/<profile>/deps");
     let mut target = profile.parent().expect("the profile lies in the target");
-    // Where cargo was told which machine to build for, that has a folder of its own.
+    // If cargo has a target machine, the machine has a separate folder.
     if env::var_os("CARGO_BUILD_TARGET").as_deref() == target.file_name() {
         target = target.parent().expect("the machine lies in the target");
     }
@@ -45,7 +45,7 @@ fn build() -> PathBuf {
         .current_dir(checkout())
         .args(["build", "--quiet", "--locked", "--workspace", "--bins"])
         .env("CARGO_TARGET_DIR", target);
-    // Cargo sets these for this test; build scripts that look at them would run again, here and in the next build by hand.
+    // Cargo sets these for this test. They would rerun the build scripts that read them, here and in the next manual build.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_PKG_") {
@@ -55,7 +55,7 @@ fn build() -> PathBuf {
     if cfg!(debug_assertions) {
         cargo.args(["--profile", "test"]);
     } else {
-        // As they are shipped.
+        // As shipped.
         cargo.args(["--release", "--no-default-features"]);
     }
     let output = cargo.output().expect("cargo can be started");

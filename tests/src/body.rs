@@ -5,7 +5,7 @@ use http_body_util::StreamBody;
 use tokio_stream::{StreamExt as _, iter, pending};
 use tonic::{Status, body::Body, codegen::Bytes};
 
-/// Returns a body that comes in these pieces, and then ends or does not.
+/// Returns a body that sends these pieces, and then ends or stays open.
 pub fn in_pieces<P>(pieces: P, ends: bool) -> Body
 where
     P: IntoIterator<Item = Bytes>,

@@ -1,22 +1,22 @@
-//! Objects for tests, written as they are told: `replica_set("web").replicas(3)`, `pod("a").labelled("app", "web")`.
+//! Objects for tests, in the form `replica_set("web").replicas(3)`, `pod("a").labelled("app", "web")`.
 
 use std::time::Duration;
 
 use agent_fake::{ClusterConfig, Kubelet};
 use serde_json::{Value, json};
 
-/// The image that all test pods run; no test pulls it.
+/// The image of all test pods; no test pulls it.
 const IMAGE: &str = "registry.example/web:1";
 
-/// A ReplicaSet in the making. It selects pods by the label `app`, whose value is its name.
+/// A builder of a ReplicaSet that selects pods by the label `app`, whose value is the name of the ReplicaSet.
 #[derive(Clone, Debug)]
 pub struct ReplicaSetBuilder(Value);
 
-/// A pod in the making.
+/// A builder of a pod.
 #[derive(Clone, Debug)]
 pub struct PodBuilder(Value);
 
-/// Returns an embedded cluster that begins now, for tests in real time: its pods are soon ready, and soon gone.
+/// Returns an embedded cluster that starts now, with short delays for tests in real time.
 #[must_use]
 pub fn brisk_cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
@@ -33,7 +33,7 @@ pub fn brisk_cluster() -> ClusterConfig {
     }
 }
 
-/// Begins a ReplicaSet of one replica in the namespace `default`.
+/// Starts a ReplicaSet of one replica in the namespace `default`.
 #[must_use]
 pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     ReplicaSetBuilder(json!({
@@ -51,7 +51,7 @@ pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     }))
 }
 
-/// Begins a pod in the namespace `default`, without labels or an owner.
+/// Starts a pod in the namespace `default`, without labels or an owner.
 #[must_use]
 pub fn pod(name: &str) -> PodBuilder {
     PodBuilder(json!({
@@ -65,21 +65,21 @@ pub fn pod(name: &str) -> PodBuilder {
 // === impl ReplicaSetBuilder ===
 
 impl ReplicaSetBuilder {
-    /// Wants so many replicas.
+    /// Sets the desired replicas.
     #[must_use]
     pub fn replicas(mut self, replicas: i32) -> Self {
         self.0["spec"]["replicas"] = replicas.into();
         self
     }
 
-    /// Counts a pod as available after so many seconds of readiness.
+    /// Sets the seconds of readiness after which a pod counts as available.
     #[must_use]
     pub fn min_ready_seconds(mut self, seconds: i32) -> Self {
         self.0["spec"]["minReadySeconds"] = seconds.into();
         self
     }
 
-    /// Selects pods by this label instead, and gives it to the template.
+    /// Selects pods by this label instead, and adds it to the template.
     #[must_use]
     pub fn selecting(mut self, label: &str, value: &str) -> Self {
         self.0["spec"]["selector"]["matchLabels"] = json!({label: value});
@@ -87,7 +87,7 @@ impl ReplicaSetBuilder {
         self
     }
 
-    /// Gives the template one label more.
+    /// Adds a label to the template.
     #[must_use]
     pub fn templated(mut self, label: &str, value: &str) -> Self {
         self.0["spec"]["template"]["metadata"]["labels"][label] = value.into();
@@ -118,7 +118,7 @@ impl PodBuilder {
         self
     }
 
-    /// Makes the pod belong to an object that exists.
+    /// Sets an existing object as the owner of the pod.
     #[must_use]
     pub fn owned_by(mut self, owner: &Value) -> Self {
         self.0["metadata"]["ownerReferences"] = json!([{

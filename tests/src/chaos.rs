@@ -1,4 +1,4 @@
-//! How rough a world is.
+//! The faults and delays of a world.
 
 use std::time::Duration;
 
@@ -7,116 +7,118 @@ use jiff::SignedDuration;
 
 use crate::{actors::foreign::Manner, rng::Rng};
 
-/// The most by which the clock of a machine drifts, in millionths: twenty times what NTP corrects at most, and less than the margins of
-/// the Lease and of creates have room for.
+/// The maximum drift of a machine's clock, in millionths: twenty times the maximum correction of NTP, and less than the margins
+/// of the Lease and of creates allow.
 pub const DRIFT_MAX: u16 = 10_000;
 
 /// Delays, and the chances of faults. Chances are per thousand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chaos {
-    /// The longest that a frame travels.
+    /// The maximum transit time of a frame.
     pub network_max: Duration,
-    /// The longest that a call, and its answer, travel.
+    /// The maximum transit time of a call, and of its answer.
     pub call_max: Duration,
-    /// The longest that a watch event travels.
+    /// The maximum transit time of a watch event.
     pub watch_max: Duration,
-    /// How many frames of the agent may be on their way.
+    /// The maximum number of frames of the agent in flight.
     pub window: usize,
-    /// Chance of each call: it is refused.
+    /// Chance of each call that the API server refuses it.
     pub refuse: u64,
-    /// Chance of each call: it takes effect and its reply is lost.
+    /// Chance of each call that it takes effect and its reply is lost.
     pub lose_reply: u64,
-    /// Chance of each call: its caller hears nothing, and it takes effect later.
+    /// Chance of each call that its caller gets no answer, and it takes effect later.
     pub be_late: u64,
-    /// Chance of each success: it reaches the server without the object after the write, as from an agent that is not ours.
+    /// Chance of each success that it reaches the server without the object after the write, as from a third-party agent.
     pub bare: u64,
-    /// Chance of each way of a connection that breaks: the frames on it are lost.
+    /// Chance of each direction of a connection that breaks that its frames are lost.
     pub lose_frames: u64,
-    /// Chance of each call of an agent that has died: it never arrives.
+    /// Chance of each call of a dead agent that it never arrives.
     pub lose_calls: u64,
-    /// Chance of each step: the server process dies.
+    /// Chance of each step that the server process dies.
     pub kill_server: u64,
-    /// Chance of each step: the server process drains, ends, and another starts.
+    /// Chance of each step that the server process drains, ends, and another starts.
     pub drain_server: u64,
-    /// Chance of each step: the agent process dies.
+    /// Chance of each step that the agent process dies.
     pub kill_agent: u64,
-    /// Chance of each step: the process of an agent is stopped for a while, and goes on.
+    /// Chance of each step that the process of an agent is stopped for a while.
     pub pause_agent: u64,
-    /// Chance of each step: the wall clock of a server jumps.
+    /// Chance of each step that the wall clock of a server jumps.
     pub jump_clock: u64,
-    /// Chance of each step: the connection breaks.
+    /// Chance of each step that the connection breaks.
     pub cut: u64,
-    /// Chance of each step: the connection falls silent, one way or both, and nobody is told.
+    /// Chance of each step that the connection falls silent, in one direction or both, without notice.
     pub silence: u64,
-    /// Chance of each step: the watches of a kind break, and in half of the cases what they missed is compacted away.
+    /// Chance of each step that the watches of a kind break. In half of the cases, the missed events are compacted away.
     pub drop_watches: u64,
-    /// Chance of each step: the watches give bookmarks.
+    /// Chance of each step that the watches send bookmarks.
     pub bookmarks: u64,
-    /// Whether the cluster holds a pod that breaks the contract.
+    /// Whether the cluster has a pod that breaks the contract.
     pub bad_object: bool,
-    /// How many deaths, drains, cuts, silences and drops a world bears.
+    /// The maximum number of deaths, drains, cuts, silences and drops in a world.
     pub incidents: u32,
-    /// How many servers there are; an agent connects to any of them.
+    /// The number of servers; an agent connects to any of them.
     pub servers: usize,
-    /// How many processes stand by for the agent that leads; without one there is no Lease.
+    /// The number of processes that stand by for the leading agent; without one, there is no Lease.
     pub standbys: usize,
-    /// How far the clock of a process may be from that of the cluster.
+    /// The maximum difference between the clock of a process and the clock of the cluster.
     pub clock_skew: Duration,
-    /// How many API servers there are; a watch is served by any of them.
+    /// The number of API servers; any of them serves a watch.
     pub api_servers: usize,
-    /// By how much the watch caches of an API server may be behind.
+    /// The maximum lag of the watch caches of an API server.
     pub cache_lag: Duration,
-    /// Chance of each step: an API server begins anew.
+    /// Chance of each step that an API server restarts.
     pub restart_api_server: u64,
-    /// By how many millionths the clock of a machine may be faster or slower than that of the cluster.
+    /// The maximum drift of a machine's clock relative to the clock of the cluster, in millionths.
     pub clock_drift: u16,
-    /// Chance of each process of an agent: it is one of another make.
+    /// Chance of each process of an agent that it is a third-party agent.
     pub foreign: u64,
-    /// How many operations may be in flight: so few that they run out, in some worlds.
+    /// The maximum number of operations in flight: few enough in some worlds to be exhausted.
     pub operations_max: usize,
-    /// Chance of each create: a webhook drops the labels of the pod.
+    /// Chance of each create that a webhook drops the labels of the pod.
     pub relabel: u64,
-    /// Chance of each create: a kubelet rejects the pod at once.
+    /// Chance of each create that a kubelet rejects the pod at once.
     pub reject: u64,
-    /// Chance of each create: somebody removes the pod at once.
+    /// Chance of each create that somebody removes the pod at once.
     pub remove: u64,
-    /// What agents of another make do that the protocol forbids.
+    /// The protocol violation of third-party agents.
     pub manner: Option<Manner>,
 }
 
-/// What goes wrong at a time that is not drawn.
+/// A fault at a planned time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The agents that act die.
+    /// The acting agents die.
     KillAgents,
-    /// The processes of the agents that act are stopped for so long.
+    /// The processes of the acting agents stop for this duration.
     PauseAgents(Duration),
     /// The wall clocks of all processes that contend for the Lease jump.
     JumpClocks,
-    /// The wall clocks of all servers, and of all processes that contend for the Lease, are set: they differ by so much from the cluster's.
+    /// The wall clocks of all servers, and of all processes that contend for the Lease, are set to the cluster's clock plus this
+    /// offset.
     SetClocks(SignedDuration),
-    /// All servers die, and others start after so long.
+    /// All servers die, and others start after this duration.
     StopServers(Duration),
-    /// All watches break, and what they missed is compacted away.
+    /// All watches break, and the missed events are compacted away.
     DropWatches,
-    /// Somebody writes so often, to what concerns nobody: versions grow.
+    /// Somebody writes this often to unrelated objects, so versions grow.
     Write(u32),
-    /// A backup of the store is taken.
+    /// Somebody takes a backup of the store.
     TakeBackup,
-    /// The store is put back to the backup that was taken last, if there is one.
+    /// The store is restored from the last backup, if there is one.
     PutBack(OpenWatches),
-    /// The store is put back while the API server runs on for so long: it lists what was there, and its watches are silent.
+    /// The store is restored while the API server keeps running for this duration: it lists the old state, and its watches are
+    /// silent.
     PutBackBehind(Duration),
-    /// The API server that ran on is started anew.
+    /// The API server that kept running restarts.
     RestartBehind,
-    /// A ReplicaSet comes whose selector its template's labels do not match.
+    /// A ReplicaSet appears whose selector does not match the labels of its template.
     AddIllSet,
-    /// It goes.
+    /// That ReplicaSet is deleted.
     RemoveIllSet,
 }
 
 impl Chaos {
-    /// Returns a quiet world: everything arrives, soon.
+    /// Returns a quiet world, in which everything arrives soon.
     #[must_use]
     pub const fn calm() -> Self {
         Self {
@@ -157,7 +159,7 @@ impl Chaos {
         }
     }
 
-    /// Draws a world: one in five is quiet, the others each have their own mixture.
+    /// Draws a world: one in five is quiet, and the others have a random mixture of faults.
     #[must_use]
     pub fn draw(rng: &mut Rng) -> Self {
         let calm = Self::calm();
@@ -205,7 +207,7 @@ impl Chaos {
         }
     }
 
-    /// Returns this world without faults; what is slow, narrow, bare or bad stays so.
+    /// Returns this world without faults; slow, narrow, bare or bad parts stay.
     #[must_use]
     pub fn healed(&self) -> Self {
         Self {

@@ -1,7 +1,8 @@
-//! Several clusters on the same servers: worlds of which one at a time has the servers at hand, stepped by whichever is due next.
+//! Several clusters on the same servers. One world at a time has the servers, and the world with the next event is stepped.
 //!
-//! Each has its own cluster, agents, faults and people; what one does to a server (lets it die, drain or start, sets its clock) befalls
-//! the sessions of all. All have one name, and some are restored from one backup, so that their objects have the same uids.
+//! Each world has its own cluster, agents, faults and people. A death, drain, start or clock change of a server affects the
+//! sessions of all worlds. All clusters have one name, and some are restored from one backup, so that their objects have the same
+//! uids.
 
 use jiff::Timestamp;
 
@@ -11,14 +12,14 @@ use crate::{encounters::Encounters, trace::Trace, world::World};
 #[derive(Debug)]
 pub struct Clusters {
     worlds: Vec<World>,
-    /// Which of them has the servers at hand.
+    /// The index of the world that has the servers.
     holder: usize,
 }
 
 // === impl Clusters ===
 
 impl Clusters {
-    /// Returns a world, whose servers it shares with these.
+    /// Returns worlds that share the servers of the first.
     #[must_use]
     pub fn new(first: World, others: impl IntoIterator<Item = World>) -> Self {
         let worlds = [first].into_iter().chain(others);
@@ -29,11 +30,11 @@ impl Clusters {
         Self { worlds, holder: 0 }
     }
 
-    /// Lets the next thing happen in one of the worlds, at `until` at the latest, and everything that follows at once in any of them.
-    /// Each world is judged after what happened in it. Returns whether it was before `until`.
+    /// Executes the next event in one of the worlds, at `until` at the latest, with its immediate effects in all worlds. Judges
+    /// each affected world. Returns whether the event was before `until`.
     ///
     /// # Errors
-    /// What `judge` finds wrong.
+    /// The objection of `judge`.
     pub fn step<E>(
         &mut self,
         until: Timestamp,
@@ -90,7 +91,7 @@ impl Clusters {
         times.max().unwrap_or_default()
     }
 
-    /// Returns what was recorded, in the order of time; where there are several worlds, each line tells its world.
+    /// Returns the trace, in the order of time; with several worlds, each line names its world.
     #[must_use]
     pub fn trace(&self) -> Trace {
         match self.worlds.as_slice() {
@@ -99,7 +100,7 @@ impl Clusters {
         }
     }
 
-    /// Returns what of the protocol was met in all of them.
+    /// Returns the encounters of all worlds.
     #[must_use]
     pub fn encounters(&self) -> Encounters {
         let mut all = Encounters::default();
@@ -107,7 +108,7 @@ impl Clusters {
         all
     }
 
-    /// Hands the servers to one of the worlds, which is returned.
+    /// Hands the servers to one of the worlds, and returns it.
     fn hand_servers_to(&mut self, number: usize) -> &mut World {
         let servers = std::mem::take(&mut self.worlds[self.holder].servers);
         self.holder = number;

@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry in this process, on a port of its own: it keeps the spans that it is sent.
+//! A collector of OpenTelemetry in this process, on a separate port, which keeps the received spans.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, transport::Server};
 
 use crate::running::PATIENCE;
 
-/// A collector, until it is dropped.
+/// A collector, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Collector {
     address: String,
@@ -28,37 +28,37 @@ pub struct Collector {
     _runtime: Runtime,
 }
 
-/// What it does with what it is sent.
+/// The reaction to requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It takes it.
+    /// The collector accepts requests.
     Attentive,
-    /// It never answers.
+    /// The collector never answers.
     Silent,
 }
 
-/// A span as it was received.
+/// A received span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The name of the service.
     pub service: String,
-    /// What it is of.
+    /// The name of the span.
     pub name: String,
     /// The id of the trace, in hexadecimal digits.
     pub trace_id: String,
-    /// Its id.
+    /// The id of the span.
     pub id: String,
-    /// The id of its parent; empty for that of the whole trace.
+    /// The id of its parent; empty for the root span.
     pub parent: String,
-    /// When it began, in nanoseconds since 1970.
+    /// The start, in nanoseconds since 1970.
     pub start: u64,
-    /// When it ended.
+    /// The end, in nanoseconds since 1970.
     pub end: u64,
-    /// Whether it failed.
+    /// Whether the operation failed.
     pub has_failed: bool,
     /// Its attributes, as texts.
     pub attributes: BTreeMap<String, String>,
-    /// The header `authorization` that it came with.
+    /// The header `authorization` of its request.
     pub authorization: String,
 }
 
@@ -74,7 +74,7 @@ impl Collector {
     /// Starts a collector.
     ///
     /// # Panics
-    /// If there is no port for it.
+    /// If there is no free port.
     #[must_use]
     pub fn start(manner: Manner) -> Self {
         let runtime = Runtime::new().expect("there are threads");
@@ -105,10 +105,10 @@ impl Collector {
         &self.address
     }
 
-    /// Waits until what it has been sent satisfies.
+    /// Waits until `find` succeeds on the received spans.
     ///
     /// # Panics
-    /// If that takes too long.
+    /// If the wait takes too long.
     pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&[Span]) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut spans = self.received.lock();
@@ -123,7 +123,7 @@ impl Collector {
         }
     }
 
-    /// Returns all that it was sent so far.
+    /// Returns all received spans.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.received.lock().clone()

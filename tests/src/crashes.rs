@@ -1,5 +1,5 @@
-//! A crash at each boundary of an operation, enumerated: a quiet world of each workload tells its boundaries, and for each of them it is
-//! run anew, with a crash just then.
+//! A crash at each boundary of an operation, enumerated. A quiet world of each workload shows its boundaries; then each boundary
+//! has a run with a crash at it.
 
 use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
@@ -11,23 +11,24 @@ use crate::{
     world::{Boundary, Crash, InFlight, Strike, World},
 };
 
-/// The world of each workload.
+/// The seed of the world of each workload.
 const SEED: u64 = 1;
-/// Every how many-th plan runs unless all do. It shares no divisor with the number of crashes at a boundary, so that each kind of them runs.
+/// The interval of plans to run, unless all plans run. It shares no divisor with the number of crashes at a boundary, so each
+/// kind of crash runs.
 pub const STEP: usize = 61;
-/// Names the one plan to run.
+/// The variable with the one plan to run.
 const ONE: &str = "DECREE_CRASH_PLAN";
-/// Says that all plans are to run.
+/// The variable that requests all plans.
 const HOW_MANY: &str = "DECREE_CRASH_PLANS";
 
 /// A run with one crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
-    /// What people do.
+    /// The acts of people.
     pub workload: Workload,
-    /// Which processes there are.
+    /// The processes.
     pub topology: Topology,
-    /// What dies, and when.
+    /// The crash, and its time.
     pub strike: Strike,
 }
 
@@ -55,7 +56,7 @@ pub fn boundaries(
     Ok(world.boundaries().to_vec())
 }
 
-/// Returns the plans of a workload that passes so many boundaries.
+/// Returns the plans of a workload with this number of boundaries.
 pub fn plans(
     workload: Workload,
     topology: Topology,
@@ -72,16 +73,16 @@ pub fn plans(
 /// Runs one plan, and returns its world.
 ///
 /// # Errors
-/// If a checker objects; the failure tells the command that repeats the plan.
+/// If a checker objects; the failure has the command that repeats the plan.
 pub fn run(plan: Plan, mutant: Option<Mutant>) -> Result<World, Failure> {
     plan.simulation(mutant).run_world()
 }
 
-/// Runs every [`STEP`]th plan of a workload, all of them if `DECREE_CRASH_PLANS=all`, or the one that `DECREE_CRASH_PLAN` names.
-/// Prints how many, by boundary.
+/// Runs every [`STEP`]th plan of a workload, all plans if `DECREE_CRASH_PLANS=all`, or the plan in `DECREE_CRASH_PLAN`. Prints
+/// their number, by boundary.
 ///
 /// # Panics
-/// At the first plan that goes wrong, with what happened and the command that repeats it; and if a crash never happened.
+/// At the first plan that fails, with its trace and the command that repeats it; and if a crash never happened.
 pub fn check(workload: Workload) {
     for topology in Topology::ALL {
         let boundaries = boundaries(workload, topology, None);
@@ -99,7 +100,7 @@ pub fn check(workload: Workload) {
     }
 }
 
-/// Runs a plan that goes wrong once more, and tells what happened.
+/// Repeats a failing plan, and returns its trace.
 fn record(plan: Plan) -> String {
     let mut simulation = plan.simulation(None);
     simulation.record();
@@ -109,7 +110,7 @@ fn record(plan: Plan) -> String {
     }
 }
 
-/// Returns the plans that this test run is for.
+/// The plans of this test run.
 fn chosen(plans: impl Iterator<Item = Plan>) -> Vec<Plan> {
     if let Ok(text) = env::var(ONE) {
         let named = text.parse::<Plan>();

@@ -1,13 +1,14 @@
-//! How much the tests prove: what a change can break, or all that is promised; and from where on, and how often, where somebody says so.
+//! The depth of the tests: what a change can break, or everything that the project promises; and the seeds and numbers of runs,
+//! if a variable sets them.
 //!
-//! `.ci/run` proves the first, and `.ci/run full` the second; its table in CONTRIBUTING.md says what differs.
+//! `.ci/run` runs the former, and `.ci/run full` the latter; its table in CONTRIBUTING.md has the differences.
 
 use std::{env, str::FromStr};
 
-/// Returns whether all is to be proven, for which `DECREE_DEPTH` says `full`.
+/// Returns whether the tests run at full depth, with `DECREE_DEPTH=full`.
 ///
 /// # Panics
-/// Where it says something else: a word that is not understood must not prove less than was asked for.
+/// If the variable has another value: an unknown value must not reduce the depth.
 #[must_use]
 pub fn is_full() -> bool {
     match env::var("DECREE_DEPTH").as_deref() {
@@ -17,8 +18,8 @@ pub fn is_full() -> bool {
     }
 }
 
-/// Returns whether all worlds are to be simulated: in a full run, by the optimized build that it makes for them. A build for debugging simulates
-/// as many as the gate does, as the other one has simulated the rest.
+/// Returns whether all worlds are simulated: in a full run, by its optimized build. A debug build simulates as many worlds as the
+/// gate does, because the optimized build simulates the rest.
 ///
 /// # Panics
 /// As [`is_full`].
@@ -27,10 +28,10 @@ pub fn is_full_for_worlds() -> bool {
     is_full() && !cfg!(debug_assertions)
 }
 
-/// Returns the number that a variable of the environment gives, if it is set.
+/// Returns the number in an environment variable, if it is set.
 ///
 /// # Panics
-/// Where it is no number.
+/// If the value is not a number.
 #[must_use]
 pub fn number<N: FromStr>(variable: &str) -> Option<N> {
     let text = env::var(variable).ok()?;

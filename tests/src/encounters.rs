@@ -1,4 +1,4 @@
-//! What of the protocol was met, by word: frames of the server by their kind, ends of sessions by their reason, and what befell agents.
+//! The encounters with the protocol, by word: frames of the server by kind, ends of sessions by reason, and events of agents.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use decree::v1::{self, outcome::Outcome, reconcile_request as request, reconcile
 pub const OUTCOME: &str = "Outcome";
 /// The word for an operation that an agent refused by its own rules.
 pub const GUARD: &str = "Guard";
-/// The word for a limit of an agent's budget that was exceeded, or would have been.
+/// The word for a budget limit that was exceeded, or would have been.
 pub const BUDGET_EXCEEDED: &str = "Budget exceeded";
-/// The word for a scope that the budget held and that goes on.
+/// The word for a scope that the budget held and that resumes.
 pub const BUDGET_RESUMED: &str = "Budget resumed";
-/// The word for a create that does not leave, since the Leases of its agent are over.
+/// The word for a create that does not leave, because the Leases of its agent are over.
 pub const HELD_BACK: &str = "create held back";
-/// The word for a create that takes effect at the last moment at which it may.
+/// The word for a create that takes effect at the last possible moment.
 pub const LATE: &str = "create as late as it may be";
 
-/// What every sufficiently long run over drawn worlds meets.
+/// The words that every sufficiently long run over drawn worlds encounters.
 pub const EXPECTED: [&str; 12] = [
     "Welcome",
     "Batches",
@@ -40,7 +40,7 @@ pub struct Encounters(BTreeMap<&'static str, u64>);
 // === impl Encounters ===
 
 impl Encounters {
-    /// Counts a frame that leaves the server.
+    /// Counts an outgoing frame of the server.
     pub fn note_frame(&mut self, frame: &v1::ReconcileResponse) {
         let Some(frame) = &frame.frame else { return };
         self.note(match frame {
@@ -53,7 +53,7 @@ impl Encounters {
         });
     }
 
-    /// Counts outcomes, and those of operations that an agent refused by its own rules.
+    /// Counts outcomes, and separately the operations that an agent refused by its own rules.
     pub fn note_outcomes(&mut self, frame: &v1::ReconcileRequest) {
         let Some(request::Frame::Outcomes(outcomes)) = &frame.frame else {
             return;
@@ -68,7 +68,7 @@ impl Encounters {
         }
     }
 
-    /// Counts one.
+    /// Counts one encounter.
     pub fn note(&mut self, word: &'static str) {
         *self.0.entry(word).or_default() += 1;
     }
@@ -80,13 +80,13 @@ impl Encounters {
         }
     }
 
-    /// Returns how often something was met.
+    /// Returns the count of a word.
     #[must_use]
     pub fn count(&self, word: &str) -> u64 {
         self.0.get(word).copied().unwrap_or(0)
     }
 
-    /// Returns what of [`EXPECTED`] was never met.
+    /// Returns the words of [`EXPECTED`] without an encounter.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let met = |word: &&'static str| self.0.contains_key(word);

@@ -1,4 +1,4 @@
-//! What happened in one step of a world, as far as a checker looks at it.
+//! The facts of one step of a world, for the checkers.
 
 use std::time::Duration;
 
@@ -16,34 +16,34 @@ pub enum Fact {
         connection: u64,
         /// The batch.
         batch: Box<v1::Batch>,
-        /// Why it should not have left.
+        /// Why the batch should not have left.
         verdict: Result<(), String>,
     },
     /// The agent began a write.
     WriteBegan {
-        /// The decision behind it.
+        /// The decision for the write.
         cause: Cause,
         /// The session that the agent was in.
         session: Option<String>,
-        /// How many creates of the batch had begun before, and how many of them were answered.
+        /// How many creates of the batch had begun and how many were answered before this write.
         creates: (usize, usize),
         /// The epoch of the agent and the newest one of the Lease, where there is a Lease.
         epochs: Option<(i64, i64)>,
     },
-    /// A pod was created by the agent.
+    /// The agent created a pod.
     PodCreated {
-        /// The decision behind it.
+        /// The decision for the pod.
         cause: Cause,
         /// The pod.
         pod: Object,
     },
-    /// A pod was asked to go by the agent.
+    /// The agent requested the deletion of a pod.
     PodDeleted {
-        /// The decision behind it.
+        /// The decision for the deletion.
         cause: Cause,
-        /// The uid of the pod that was chosen.
+        /// The uid of the victim.
         chosen: String,
-        /// The pod that was hit, as it was just before.
+        /// The deleted pod, just before its deletion.
         before: Object,
     },
     /// A server refused a session, or ended it.
@@ -53,11 +53,11 @@ pub enum Fact {
         /// Why.
         refusal: Refusal,
     },
-    /// A call of an agent was executed. Told only where servers are malicious.
+    /// A call of an agent was executed. Only with malicious servers.
     Called {
         /// The call.
         request: Box<Request>,
-        /// The pod that it is about, as it was just before.
+        /// The pod of the call, just before it.
         before: Option<Box<Object>>,
         /// Whether it changed anything.
         took_effect: bool,
@@ -71,7 +71,7 @@ pub enum Fact {
     ListBegan {
         /// The life of the agent.
         life: u64,
-        /// Of what.
+        /// The kind.
         kind: Kind,
     },
     /// A frame of a server reached an agent.
@@ -91,20 +91,20 @@ pub enum Fact {
         /// The connection.
         connection: u64,
     },
-    /// Somebody is told that something is wrong.
+    /// Somebody is told of a fault.
     Told {
-        /// What.
+        /// The fault.
         what: Told,
-        /// Who tells it.
+        /// The component that reports it.
         by: Teller,
     },
-    /// The store was put back to a backup.
+    /// The store was restored from a backup.
     PutBack {
-        /// The version that it had reached.
+        /// The highest version before the restore.
         reached: u64,
-        /// How many creates were under way.
+        /// The number of creates in flight.
         creates: usize,
-        /// For how long an API server runs on that lists what was lost.
+        /// The time for which an API server keeps running and lists the lost state.
         behind: Duration,
         /// The agents that watched both kinds.
         watching: Vec<u64>,
@@ -113,7 +113,7 @@ pub enum Fact {
     ProtocolBroken(String),
 }
 
-/// What people are told of.
+/// A fault that people are told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Told {
     /// Pods of a ReplicaSet do not last.
@@ -122,13 +122,13 @@ pub enum Told {
     Quarantined,
     /// The versions of the cluster went back.
     WentBack,
-    /// A ReplicaSet is held, as another controller is at work.
+    /// A ReplicaSet is held, because another controller acts on it.
     OtherController,
-    /// Another controller is at work, and nothing is held.
+    /// Another controller acts, and nothing is held.
     OtherControllerWarned,
 }
 
-/// Who tells people.
+/// The component that tells people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Teller {
     /// The session of a connection.
@@ -140,7 +140,7 @@ pub enum Teller {
 // === impl Told ===
 
 impl Told {
-    /// Returns the word for it.
+    /// Returns the word for this fault.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl Told {
     }
 }
 
-/// The decision behind a write.
+/// The decision for a write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
     /// The session.
@@ -164,8 +164,8 @@ pub struct Cause {
     pub operation: usize,
     /// The uid of the ReplicaSet.
     pub set: String,
-    /// The generation of the ReplicaSet that the decision rests on.
+    /// The generation of the ReplicaSet in the decision.
     pub generation: i64,
-    /// Whether it is one of several creates.
+    /// Whether the operation is one of several creates.
     pub creates: bool,
 }

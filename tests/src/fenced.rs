@@ -1,10 +1,10 @@
-//! Fenced blocks of Markdown: the commands in the documents, and what they print.
+//! Fenced blocks of Markdown: the commands in the documents, and their output.
 //!
-//! A block of commands that a test runs names it in its info string, as in ` ```sh test=the_tour_answers_as_written `.
-//! One that a step of the tier `journey` runs has a word for that step, as in ` ```sh journey=goes-back `.
-//! What the commands print may stand in the next block, whose info string says `output`.
+//! A block of commands names its test in the info string, as in ` ```sh test=the_tour_answers_as_written `. A block for a step of
+//! the tier `journey` has a word for the step, as in ` ```sh journey=goes-back `. The output of the commands may be in the next
+//! block, whose info string says `output`.
 
-/// The documents whose commands are run in a cluster, or next to one.
+/// The documents whose commands run in a cluster, or next to one.
 pub const OPERATORS: [&str; 10] = [
     "README.md",
     "docs/operations.md",
@@ -21,7 +21,7 @@ pub const OPERATORS: [&str; 10] = [
 /// One fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What stands behind the opening fence.
+    /// The text after the opening fence.
     pub info: String,
     /// The lines between the fences.
     pub text: String,
@@ -29,7 +29,7 @@ pub struct Block {
     pub line: usize,
 }
 
-/// Returns the blocks of a document in their order. A block that is not closed ends with the document.
+/// Returns the blocks of a document in order. An unclosed block ends with the document.
 #[must_use]
 pub fn blocks(document: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
@@ -88,21 +88,21 @@ impl Block {
         words.find_map(|word| word.strip_prefix(name))
     }
 
-    /// Tells whether the block shows what the commands before it print.
+    /// Returns whether the block shows the output of the commands before it.
     #[must_use]
     pub fn is_output(&self) -> bool {
         self.info.split(' ').skip(1).any(|word| word == "output")
     }
 
-    /// Tells whether what is printed is what the block shows, but for counts and times, which are those of a run: numbers, the width of
-    /// columns, and all but the first column of a table by subject.
+    /// Returns whether the output is like the block, except for counts and times of a run: numbers, the width of columns, and all
+    /// but the first column of a table by subject.
     #[must_use]
     pub fn is_like(&self, printed: &str) -> bool {
         words(&self.text) == words(printed)
     }
 }
 
-/// Returns the words of a text that are the same in each run, with a `#` in the place of each that begins with a number.
+/// The words of a text that are the same in each run, with a `#` for each word that begins with a number.
 fn words(text: &str) -> Vec<String> {
     let mut is_table = false;
     let of_line = |line: &str| {

@@ -32,20 +32,20 @@ fn recorded() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/data")
 }
 
-/// Takes a pod the whole way from Kubernetes' JSON to the core.
+/// Converts a pod from Kubernetes' JSON to the core, through all conversions.
 ///
 /// # Panics
-/// If a room on the way refuses it.
+/// If a conversion refuses it.
 #[must_use]
 pub fn pod(object: &Value) -> Pod {
     let projected = objects::pod(object).expect("golden pods can be projected");
     server_session::wire::decode::pod(&projected).expect("golden pods keep the contract")
 }
 
-/// Takes a ReplicaSet the whole way from Kubernetes' JSON to the core.
+/// Converts a ReplicaSet from Kubernetes' JSON to the core, through all conversions.
 ///
 /// # Panics
-/// If a room on the way refuses it.
+/// If a conversion refuses it.
 #[must_use]
 pub fn replica_set(object: &Value) -> ReplicaSet {
     let projected = objects::replica_set(object).expect("golden ReplicaSets can be projected");
@@ -56,7 +56,7 @@ pub fn replica_set(object: &Value) -> ReplicaSet {
 /// Reads a time as the API writes it.
 ///
 /// # Panics
-/// If it is none.
+/// If the value is not a time.
 #[must_use]
 pub fn time(value: &Value) -> Timestamp {
     let text = value.as_str().expect("a time is a text");

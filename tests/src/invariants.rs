@@ -1,5 +1,5 @@
-//! The checkers, one for each invariant, named by its number. Each looks at what happened in the last step, in the world as
-//! it is after it, and says what is wrong.
+//! The checkers, one for each invariant, named by its number. Each checks the facts of the last step in the world after the step,
+//! and returns the violation.
 
 use agent_fake::{Kind, Object};
 use server_session::Refusal;
@@ -11,13 +11,13 @@ use crate::{
     world::World,
 };
 
-/// What is wrong, if anything is.
+/// The violation, if there is one.
 pub type Verdict = Result<(), String>;
 
 /// A checker of single facts.
 pub type Checker = fn(&World, &Fact) -> Verdict;
 
-/// All checkers by name. Those for the end of a run are in [`crate::rest`].
+/// All checkers by name. The checkers for the end of a run are in [`crate::rest`].
 pub const CHECKERS: [(&str, Checker); 14] = [
     ("i0_protocol", i0_protocol),
     (
@@ -46,7 +46,7 @@ pub fn i0_protocol(_: &World, fact: &Fact) -> Verdict {
     Err(text.clone())
 }
 
-/// A pod that we delete is controlled by the ReplicaSet that the decision was for.
+/// A pod that the agent deletes is controlled by the ReplicaSet of the decision.
 pub fn i1_no_unowned_pod_deleted(_: &World, fact: &Fact) -> Verdict {
     let Fact::PodDeleted { cause, before, .. } = fact else {
         return Ok(());
@@ -60,7 +60,7 @@ pub fn i1_no_unowned_pod_deleted(_: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// A delete takes effect on the pod that was chosen, not on another of its name (W11).
+/// A delete takes effect on the chosen pod, not on another pod of its name (W11).
 pub fn i1_delete_hits_the_chosen_pod(_: &World, fact: &Fact) -> Verdict {
     let Fact::PodDeleted { chosen, before, .. } = fact else {
         return Ok(());
@@ -74,7 +74,7 @@ pub fn i1_delete_hits_the_chosen_pod(_: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// An operation creates at most one pod, however often it is tried.
+/// An operation creates at most one pod, however often it is retried.
 pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, pod } = fact else {
         return Ok(());
@@ -85,7 +85,7 @@ pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// A pod that we create is in the namespace of the ReplicaSet that the decision was for, and controlled by it.
+/// A created pod is in the namespace of the ReplicaSet of the decision, and controlled by it.
 pub fn i2_created_as_decided(_: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, pod } = fact else {
         return Ok(());
@@ -96,8 +96,8 @@ pub fn i2_created_as_decided(_: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// No name is given to two pods in all the life of a world, but where nobody knew what became of a create: then it is tried again
-/// under its name. Two sessions may meet by chance, in one world of a million.
+/// A world gives no name to two pods, except after a create of unknown effect, which is retried under its name. Two sessions may
+/// draw the same name by chance, in one world of a million.
 pub fn i3_no_name_twice(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { pod, .. } = fact else {
         return Ok(());
@@ -109,11 +109,13 @@ pub fn i3_no_name_twice(world: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// Of the pods that we created there are never more than the ReplicaSet has wanted since the decision, or since that for a pod
-/// of whose creation nobody was told: no two creates for the same lack both stay, however late one of them takes effect.
-/// Pods that a user laid hands on do not count: what they do to the number is the user's doing. Nor does a pod
-/// whose name had another before it: a create went unanswered and was repeated, somebody took the pod of one of the two away, and the
-/// other took effect after that (docs/decisions/0011).
+/// The pods that the agents created never exceed the maximum desired replicas since the decision. For a pod whose creation was
+/// not reported, the decision for that pod counts. So two creates for one missing pod never both stay, however late one of them
+/// takes effect.
+///
+/// Pods that a user changed do not count, because the user changes the number. A pod whose name had another pod before it does
+/// not count either. In that case, an unanswered create was retried, somebody removed the pod of one attempt, and the other
+/// attempt took effect after that (docs/decisions/0011).
 pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, .. } = fact else {
         return Ok(());
@@ -140,8 +142,8 @@ pub fn i4_surplus_bound(world: &World, fact: &Fact) -> Verdict {
     )
 }
 
-/// We never delete so many that fewer remain than the ReplicaSet has wanted since the decision. Only where nobody else takes
-/// pods away, and the outcome of every write is known: a delete that may or may not have happened can be decided twice.
+/// The agents never delete so many pods that fewer remain than the minimum desired replicas since the decision. This holds only
+/// if nobody else removes pods and the outcome of every write is known: a delete of unknown effect can be decided twice.
 pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodDeleted { cause, .. } = fact else {
         return Ok(());
@@ -155,8 +157,8 @@ pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
     )
 }
 
-/// No batch rests on a partial view, or on one that is older than what the session was told, its own writes included; and one
-/// batch at a time is in flight for a ReplicaSet.
+/// No batch depends on a partial view, or on a view older than what the session was told, including its own writes; and a
+/// ReplicaSet has at most one batch in flight.
 pub fn i6_view(_: &World, fact: &Fact) -> Verdict {
     let Fact::BatchSent { verdict, .. } = fact else {
         return Ok(());
@@ -194,7 +196,7 @@ pub fn i7_one_live_session(world: &World, _: &Fact) -> Verdict {
     })
 }
 
-/// A session gives way to one of its own cluster alone, on the same server, and is refused for the epoch of one of its own alone.
+/// Only a session of the same cluster on the same server ends a session or refuses its epoch.
 pub fn i7_own_cluster(world: &World, fact: &Fact) -> Verdict {
     let Fact::SessionEnded {
         connection,
@@ -234,13 +236,13 @@ pub fn i10_slow_start(_: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// The bystander is there, whatever happens.
+/// The bystander always exists.
 pub fn i1_bystander_lives(world: &World) -> Verdict {
     let bystander = world.cluster.peek(Kind::Pod, NAMESPACE, BYSTANDER);
     ensure(bystander.is_some(), || "the bystander is gone".to_owned())
 }
 
-/// Returns whether somebody else takes pods away.
+/// Whether somebody else removes pods.
 fn is_disturbed(world: &World) -> bool {
     !world.ledger.touched.is_empty() || world.ledger.lost_node
 }

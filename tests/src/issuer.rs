@@ -1,4 +1,4 @@
-//! An issuer of tokens as an API server is one: it signs for service accounts, publishes its keys in a file, and rotates them.
+//! An issuer of tokens like an API server: it signs for service accounts, publishes its keys in a file, and rotates them.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-/// What is in the claim `iss` of its tokens.
+/// The claim `iss` of its tokens.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// An issuer with one key for ES256, whose set of keys is in a file.
+/// An issuer with one key for ES256, and the file of its key set.
 #[derive(Debug)]
 pub struct Issuer {
     key: EcdsaKeyPair,
@@ -32,7 +32,7 @@ impl Issuer {
     /// Makes a key, and publishes it in `jwks.json` of a folder.
     ///
     /// # Panics
-    /// Where the folder cannot be written.
+    /// If the folder cannot be written.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         let random = SystemRandom::new();
@@ -52,7 +52,7 @@ impl Issuer {
         &self.file
     }
 
-    /// Signs with another key from now on, and publishes it in place of the last one.
+    /// Replaces the key, and publishes the new one in place of the old one.
     pub fn rotate(&mut self) {
         (self.key, self.id) = (key(&self.random), self.id + 1);
         self.publish();
@@ -61,7 +61,7 @@ impl Issuer {
     /// Returns the claims of a token for `subject` and the audience `decree` that expires `seconds` from now.
     ///
     /// # Panics
-    /// Where the clock is before 1970.
+    /// If the clock is before 1970.
     #[must_use]
     pub fn claims(subject: &str, seconds: i64) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -69,7 +69,7 @@ impl Issuer {
         json!({"iss": ISSUER, "sub": subject, "aud": ["decree"], "exp": now + seconds})
     }
 
-    /// Returns a token for `subject` that counts for an hour.
+    /// Returns a token for `subject` that is valid for an hour.
     #[must_use]
     pub fn token(&self, subject: &str) -> String {
         self.sign(&Self::claims(subject, 3_600))
@@ -81,10 +81,10 @@ impl Issuer {
         self.sign_as(&json!({"alg": "ES256", "kid": self.id.to_string()}), claims)
     }
 
-    /// Returns a token with this header and these claims, signed with ES256 whatever the header says.
+    /// Returns a token with this header and these claims, signed with ES256 for any header.
     ///
     /// # Panics
-    /// Where there is no randomness.
+    /// If there is no randomness.
     #[must_use]
     pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
         let signed = signed(header, claims);
@@ -92,7 +92,7 @@ impl Issuer {
         format!("{signed}.{}", encode(signature.expect("it signs").as_ref()))
     }
 
-    /// Returns a token that is signed with the published key as if it were a shared secret.
+    /// Returns a token signed with the published key as a shared secret.
     #[must_use]
     pub fn sign_by_public_key(&self, claims: &Value) -> String {
         let signed = signed(&json!({"alg": "HS256", "kid": self.id.to_string()}), claims);
@@ -108,7 +108,7 @@ impl Issuer {
         let (x, y) = (encode(&point[1..33]), encode(&point[33..]));
         let id = self.id.to_string();
         let key = json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": id, "x": x, "y": y});
-        // A set is never seen half written.
+        // A reader never sees a half-written set.
         let next = self.file.with_extension("next");
         fs::write(&next, json!({"keys": [key]}).to_string()).expect("the folder can be written");
         fs::rename(&next, &self.file).expect("the folder can be written");

@@ -1,11 +1,11 @@
-//! The Lease as an API server keeps it: a model for every world.
+//! The Lease on an API server: a model for every world.
 
 use agent_core::{
     api::ApiError,
     lease::{Command, Record},
 };
 
-/// Returns the answer of an API server that refuses.
+/// The error of a refusal.
 pub(crate) fn refusal(code: u16, reason: &str) -> ApiError {
     ApiError {
         code: Some(code),
@@ -15,7 +15,7 @@ pub(crate) fn refusal(code: u16, reason: &str) -> ApiError {
     }
 }
 
-/// Does what the API server does with a Lease, of which it knows this: an update must name the newest version.
+/// Executes a Lease request as the API server does: an update must name the newest version.
 pub(crate) fn execute(known: Option<&Record>, command: &Command) -> Result<Record, ApiError> {
     let (record, newest) = match (command, known) {
         (Command::Read, Some(known)) => return Ok(known.clone()),

@@ -1,4 +1,4 @@
-//! What was decided, begun and done so far, so that each effect can be traced to its decision.
+//! The decisions, writes and effects so far, so that each effect can be traced to its decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,44 +11,44 @@ use crate::{actors::session_id, facts::Cause};
 /// The account of one world.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// The newest decision on each target that an agent was sent, by the life of the agent.
+    /// The newest decision on each target for an agent, by the life of the agent.
     decisions: BTreeMap<(u64, Target), Cause>,
-    /// The creates under way, by the life of the agent and the call.
+    /// The creates in flight, by the life of the agent and the call.
     creates_out: BTreeMap<(u64, CallId), (String, u64)>,
     /// The creates of each batch: begun and answered.
     creates: BTreeMap<(String, u64), (usize, usize)>,
     /// How often each create took effect.
     pub created: BTreeMap<Cause, u32>,
-    /// The pods that we created: the ReplicaSet and the generation of the decision.
+    /// The pods that the agents created, with the ReplicaSet and the generation of the decision.
     pub ours: BTreeMap<String, Cause>,
-    /// The uids of the pods that we asked to go.
+    /// The uids of the pods that the agents deleted.
     pub deleted: BTreeSet<String>,
-    /// How many orphans we adopted.
+    /// The number of adopted orphans.
     pub adopted: usize,
-    /// How often a pod was created under a name.
+    /// The number of pods created under a name.
     names: BTreeMap<String, u32>,
-    /// The names of creates of which nobody knew for a while what became of them: those are tried again.
+    /// The names of creates that had an unknown effect for a while, which agents retry.
     unknown: BTreeSet<String>,
-    /// Pods that a user has laid hands on.
+    /// Pods that a user has changed.
     pub touched: BTreeSet<String>,
-    /// The replicas that each ReplicaSet wanted, by generation.
+    /// The desired replicas of each ReplicaSet, by generation.
     pub wanted: BTreeMap<String, BTreeMap<i64, i64>>,
-    /// Whether the outcome of a write may be unknown to the server: its agent died, gave up on it, or lost the reply.
+    /// Whether the server may not know the outcome of a write: its agent died, gave up, or lost the reply.
     pub doubtful_writes: bool,
-    /// The uids of the pods of whose creation their creator was not told: it had given up or died, or the answer was lost.
+    /// The uids of the pods whose creator got no answer: it had given up or died, or the answer was lost.
     pub unannounced: BTreeSet<String>,
-    /// Whether a node was lost, and pods with it.
+    /// Whether a node was lost with pods.
     pub lost_node: bool,
-    /// How many writes of ours took effect.
+    /// The number of effective writes of the agents.
     pub writes: u64,
 }
 
-/// What a decision is about.
+/// The target of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
-    /// A pod to be, by ReplicaSet and name.
+    /// A new pod, by ReplicaSet and name.
     Create { set: String, name: String },
-    /// A pod that is to go, by uid.
+    /// A victim, by uid.
     Delete(String),
     /// A pod whose owner changes, by uid.
     Claim(String),
@@ -57,7 +57,7 @@ enum Target {
 }
 
 impl Ledger {
-    /// Notes a batch that leaves on a connection to the agent of a life.
+    /// Notes an outgoing batch on a connection to the agent of a life.
     pub fn note_batch(&mut self, life: u64, connection: u64, batch: &v1::Batch) {
         let set = batch.replica_set.as_ref().map_or("", |set| &set.uid);
         for (operation, target) in targets(set, batch).into_iter().enumerate() {
@@ -73,7 +73,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the decision behind a write of the agent of a life; `None` for a read.
+    /// Returns the decision for a write of the agent of a life; `None` for a read.
     #[must_use]
     pub fn cause(&self, life: u64, request: &Request) -> Option<Cause> {
         let target = match request {
@@ -91,7 +91,7 @@ impl Ledger {
         self.decisions.get(&(life, target)).cloned()
     }
 
-    /// Notes that a call leaves the agent; returns how many creates of its batch had begun, and how many were answered.
+    /// Notes an outgoing call of the agent; returns how many creates of its batch had begun, and how many were answered.
     pub fn note_call(&mut self, life: u64, id: CallId, cause: &Cause) -> (usize, usize) {
         if !cause.creates {
             return (0, 0);
@@ -104,30 +104,30 @@ impl Ledger {
         before
     }
 
-    /// Returns how many creates are under way.
+    /// Returns the number of creates in flight.
     #[must_use]
     pub fn creates_in_flight(&self) -> usize {
         self.creates_out.len()
     }
 
-    /// Notes that the agent does not learn what became of the create of a pod.
+    /// Notes that the create of a pod has an unknown effect for the agent.
     pub fn note_unknown(&mut self, create: &CreatePod) {
         self.unknown.insert(create.name.clone());
     }
 
-    /// Notes that a pod was created.
+    /// Notes the name of a created pod.
     pub fn note_name(&mut self, pod: &Value) {
         let uses = self.names.entry(text(&pod["metadata"]["name"]));
         *uses.or_default() += 1;
     }
 
-    /// Returns how many pods were created under a name.
+    /// Returns the number of pods created under a name.
     #[must_use]
     pub fn name_uses(&self, name: &str) -> u32 {
         self.names.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns whether it was not known for a while what became of a create of a name.
+    /// Returns whether a create under this name had an unknown effect for a while.
     #[must_use]
     pub fn was_unknown(&self, name: &str) -> bool {
         self.unknown.contains(name)
@@ -140,7 +140,7 @@ impl Ledger {
         }
     }
 
-    /// Notes what a ReplicaSet wants at this moment.
+    /// Notes the desired replicas of a ReplicaSet.
     pub fn note_wanted(&mut self, set: &Value) {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or(0);
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or(1);
@@ -151,7 +151,7 @@ impl Ledger {
         wanted.insert(generation, replicas);
     }
 
-    /// Returns the fewest and the most replicas that a ReplicaSet has wanted since a generation.
+    /// Returns the minimum and the maximum desired replicas of a ReplicaSet since a generation.
     #[must_use]
     pub fn wanted_since(&self, set: &str, generation: i64) -> (i64, i64) {
         let wanted = self.wanted.get(set);
@@ -165,7 +165,7 @@ impl Ledger {
     }
 }
 
-/// Returns what each operation of a batch for the ReplicaSet `set` is about.
+/// The target of each operation of a batch for the ReplicaSet `set`.
 fn targets(set: &str, batch: &v1::Batch) -> Vec<Target> {
     let create = |name: &String| Target::Create {
         set: set.to_owned(),

@@ -10,16 +10,17 @@
 //! | `grpc`, `process` | do the shells do what the machines say, over real sockets and in real processes? |
 //! | `kube` | do they do so against a real API server? |
 //! | `journey` | do the manifests do so on nodes of a whole cluster, from the first pod to the last? |
-//! | `hostile` | does whoever wants to do harm harm nobody else? |
+//! | `hostile` | do harmful peers harm only themselves? |
 //! | `fuzz` | is every promise about an input kept, whatever the bytes are? |
 //! | `tidy` | are the architecture, the documents and the style as they should be? |
 //!
 //! # The simulation
-//! A [`world::World`] holds one to three servers, each with the real [`server_session::Session`] behind the real
-//! [`server_session::SessionRegistry`], one or more processes of the real [`agent_core::agent::Agent`] or of [`actors::foreign::ForeignAgent`], which contend for the real
-//! [`agent_core::lease::Lease`], and the model [`agent_fake::Cluster`]. Each process has a clock of its own. They talk in frames of the contract; only sockets and clocks are
-//! missing. Several worlds may share their servers: [`clusters`]. One [`schedule::Schedule`] says what happens next, one [`rng::Rng`] draws every delay, fault and death
-//! from the seed.
+//! A [`world::World`] has one to three servers, each with the real [`server_session::Session`] behind the real
+//! [`server_session::SessionRegistry`], and the model [`agent_fake::Cluster`]. One or more processes contend for the real
+//! [`agent_core::lease::Lease`], each with the real [`agent_core::agent::Agent`] or a [`actors::foreign::ForeignAgent`]. Each
+//! process has a separate clock. They exchange frames of the contract, without sockets and real clocks. Several worlds may share
+//! their servers: [`clusters`]. One [`schedule::Schedule`] orders the events, and one [`rng::Rng`] draws every delay, fault and
+//! death from the seed.
 //!
 //! ```text
 //! seed ─▶ chaos, workload's plan
@@ -31,23 +32,24 @@
 //!               facts ──▶ invariants, after every step ──▶ rest (i8), when the plan is done and the world healed
 //! ```
 //!
-//! Beside the machines stand two accounts that share no code with them, and know only messages of the contract and calls: [`ledger::Ledger`] traces each effect to its decision,
-//! [`oracle::Oracle`] reads the frames that a session is given, by which each batch is judged as it leaves. What of the protocol was
-//! met on the way (drains, rejections, silent links) is counted in [`encounters::Encounters`], so that a fault that is drawn and never
-//! happens is seen.
+//! Two models share no code with the machines, and know only messages of the contract and calls. [`ledger::Ledger`] traces each
+//! effect to its decision. [`oracle::Oracle`] reads the frames of a session, and judges each outgoing batch.
+//! [`encounters::Encounters`] counts encounters with the protocol (drains, rejections, silent links), so that a drawn fault
+//! without an effect is noticed.
 //!
 //! **Invariant:** same seed, same world, same trace. A failure prints its seed and the command that repeats it.
 //!
-//! **Invariant:** every checker is seen to object to a world that is broken on purpose ([`mutants::Mutant`]).
+//! **Invariant:** every checker objects to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
-//! Beside the drawn worlds stand small ones of which every state is visited: [`explore`]. In [`sharded`], processes with several Leases each
-//! share the cluster of a world out. What is wrong for a while has worlds of its own, [`troubled`], and another controller beside a shadow: [`shadowed`].
+//! Small worlds whose every state is visited are in [`explore`]. In [`sharded`], processes with several Leases each shard the
+//! cluster of a world. Faults that last for a while are in [`troubled`], and another controller with a shadow-mode watcher in
+//! [`shadowed`].
 //!
-//! To grow it: a new fault is a field of [`chaos::Chaos`] and a function in `world/faults.rs`; a new story is a [`workloads::Workload`]; a new
-//! promise is a function in [`invariants`] or [`rest`] and a mutant that it catches.
+//! To extend the simulation, add a fault as a field of [`chaos::Chaos`] and a function in `world/faults.rs`. Add a story as a
+//! [`workloads::Workload`]. Add a promise as a function in [`invariants`] or [`rest`], with a mutant that it catches.
 //!
-//! Beside the drawn deaths stand enumerated ones: [`crashes`] lets each half die at each boundary of an operation that a quiet world
-//! passes (a frame, call or list is sent, received, handled), one run each. A boundary is passed in `world/strikes.rs`.
+//! In [`crashes`], server and agent die at each boundary of an operation in a quiet world, with one run each. A boundary is the
+//! moment at which a frame, call or list is sent, received or handled. `world/strikes.rs` passes a boundary.
 
 pub mod actors;
 pub mod admin;

@@ -1,7 +1,8 @@
-//! What no server can make an agent do, judged from the side of the cluster alone: by the calls that arrive, and by what there is.
+//! The limits of what a server can make an agent do, judged only from the side of the cluster: by the calls that arrive, and by
+//! the objects.
 //!
-//! An agent goes by what it has seen, which is behind what there is by no more than [`SLACK`]; so a bound is exceeded where it is
-//! exceeded by everything that was true within that time.
+//! An agent acts on its view, which lags behind the cluster by at most [`SLACK`]. So a limit is exceeded only if every state
+//! within that time exceeds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,24 +23,24 @@ mod history;
 mod paces;
 mod verdict;
 
-/// The most characters that a server may put into a condition: Kubernetes has as many for those of its own types.
+/// The maximum number of characters in a condition from a server: the limit of Kubernetes for its own types.
 const TEXT_MAX: usize = 32_768;
 
-/// The limits, as an account of one world.
+/// The limits, and the state of one world for them.
 #[derive(Debug, Default)]
 pub struct Limits {
     version: u64,
     sets: BTreeMap<String, History>,
-    /// The pods as they were, by uid.
+    /// The pods by uid, as last seen.
     pods: BTreeMap<String, Pod>,
-    /// When somebody else changed the labels of a pod or a ReplicaSet last.
+    /// The last time at which somebody else changed the labels of a pod or a ReplicaSet.
     changed: BTreeMap<String, Timestamp>,
     paces: Paces,
-    /// The calls that took effect, by verb.
+    /// The effective calls, by verb.
     pub calls: BTreeMap<&'static str, u64>,
 }
 
-/// What is kept of a pod.
+/// The relevant fields of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pod {
     controller: Option<String>,
@@ -50,10 +51,10 @@ struct Pod {
 // === impl Limits ===
 
 impl Limits {
-    /// Judges what happened in the last step of a world.
+    /// Judges the last step of a world.
     ///
     /// # Errors
-    /// The first limit that is exceeded.
+    /// The first exceeded limit.
     pub fn judge(&mut self, world: &World) -> Verdict {
         let now = world.now();
         let called = self.note_step(world);
@@ -79,7 +80,7 @@ impl Limits {
         }
         self.paces.judge_silence(now)?;
         for uid in called {
-            // What is written from here on is measured by what there is from here on.
+            // Later writes are measured by the later state.
             self.sets
                 .entry(uid)
                 .or_default()
@@ -88,7 +89,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Notes what there is after a step. Returns the ReplicaSets whose status was written in it.
+    /// Notes the state after a step. Returns the ReplicaSets whose status was written in the step.
     fn note_step(&mut self, world: &World) -> Vec<String> {
         let mut ours = BTreeSet::new();
         let mut written = Vec::new();
@@ -121,7 +122,7 @@ impl Limits {
         written
     }
 
-    /// Notes the pods; those that others have taken away are counted for their ReplicaSets.
+    /// Notes the pods, and counts the pods that others removed for their ReplicaSets.
     fn note_pods(&mut self, world: &World, ours: &BTreeSet<String>) {
         let now = world.now();
         let pods = world.cluster.objects(Kind::Pod);
@@ -190,7 +191,7 @@ impl Limits {
         }
     }
 
-    /// Never more active pods than the ReplicaSet wants, of names and in the namespace that it may have.
+    /// Never more active pods than desired, with allowed names, in the namespace of the ReplicaSet.
     fn judge_create(&self, world: &World, create: &api::CreatePod) -> Verdict {
         judge_name(&create.namespace, &create.name)?;
         let uid = &create.controller.uid;
@@ -210,7 +211,7 @@ impl Limits {
         })
     }
 
-    /// Only pods that a ReplicaSet controls, and never so that fewer active ones are left than it wants.
+    /// Only pods that a ReplicaSet controls, and never below the desired number of active pods.
     fn judge_delete(&self, world: &World, before: &Object) -> Verdict {
         let (name, now) = (text(before, "name"), world.now());
         let owner = controller(before).unwrap_or_default();
@@ -233,7 +234,7 @@ impl Limits {
         })
     }
 
-    /// Only orphans of the namespace that match.
+    /// Only matching orphans of the namespace.
     fn judge_adopt(&self, world: &World, owner: &str, pod: &Object) -> Verdict {
         let name = text(pod, "name");
         let set = self.set(world, owner);
@@ -264,7 +265,7 @@ impl Limits {
         })
     }
 
-    /// No number beyond what there has been since the last status, and no text without an end.
+    /// No number beyond the maximum since the last status, and no text without a limit.
     fn judge_status(&self, world: &World, write: &api::WriteStatus) -> Verdict {
         let v1::ObjectRef {
             namespace,
@@ -298,7 +299,7 @@ impl Limits {
         })
     }
 
-    /// Returns what is known of the ReplicaSet of a call, which must be exactly one that there is, or was.
+    /// The history of the ReplicaSet of a call, which must be exactly an existing or former one.
     fn owner(
         &self,
         uid: &str,
@@ -347,7 +348,7 @@ fn is_selected(set: &Object, pod: &Object) -> bool {
         && selects(&set["spec"]["selector"]["matchLabels"], pod)
 }
 
-/// A name leaves the agent only if it can be one.
+/// The agent creates only pods with valid names.
 fn judge_name(namespace: &str, name: &str) -> Verdict {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let inner = |byte: u8| allowed(byte) || matches!(byte, b'-' | b'.');

@@ -1,4 +1,4 @@
-//! A controller under load: ReplicaSets of typical pods, at rest, told news one by one.
+//! A controller under load: ReplicaSets of typical pods, at rest, with single events.
 
 use std::sync::Arc;
 
@@ -8,43 +8,43 @@ use server_core::{
     Selector, Span, Status, Test, Timestamp, Uid, Victim,
 };
 
-/// When all benchmarks happen.
+/// The time of all benchmarks.
 const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// How many nodes the pods are spread over.
+/// The number of nodes of the pods.
 const NODES: u32 = 100;
 
-/// A controller that holds ReplicaSets of typical pods, and what is needed to tell it more.
+/// A controller with ReplicaSets of typical pods, and the state for further events.
 #[derive(Debug)]
 pub struct Load {
     controller: Controller,
     replica_sets: Vec<ReplicaSet>,
     pods: u32,
     ages: Ages,
-    /// How many pods the first ReplicaSet has had, and the last of them.
+    /// The number of pods that the first ReplicaSet has had, and the last of them.
     made: u32,
     newest: Option<PodRef>,
     version: u64,
     rng: u32,
 }
 
-/// Since when the pods are ready.
+/// The times at which the pods became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ages {
-    /// Since a minute to a day.
+    /// Between a minute and a day ago.
     Spread,
-    /// All since the same second: the dearest case of the order of deletion.
+    /// All in the same second: the most expensive case of the order of deletion.
     Same,
 }
 
 // === impl Load ===
 
 impl Load {
-    /// Returns a controller that knows `replica_sets` ReplicaSets of `pods` ready pods each, and has nothing left to do.
+    /// Returns a controller with `replica_sets` ReplicaSets of `pods` ready pods each, and no work left.
     #[must_use]
     pub fn at_rest(replica_sets: u32, pods: u32, ages: Ages) -> Self {
         let mut load = Self {
-            // Pods are lost again and again, to see how soon they are replaced.
+            // The benchmark deletes pods often, to measure their replacement.
             controller: Controller::new(Config {
                 create_back_off: false,
                 ..Config::default()
@@ -81,32 +81,32 @@ impl Load {
         load
     }
 
-    /// Returns the controller, without what the load itself holds.
+    /// Returns the controller, without the state of the load itself.
     #[must_use]
     pub fn into_controller(self) -> Controller {
         self.controller
     }
 
-    /// Lets the controller work until it has nothing more to do; all operations succeed at once.
+    /// Runs the controller until it has no work left; all operations succeed at once.
     pub fn settle(&mut self) {
         while let Some(batch) = self.poll() {
             self.obey(&batch);
         }
     }
 
-    /// Tells news.
+    /// Applies an event.
     pub fn apply(&mut self, event: Event) {
         self.controller.handle_event(NOW, event);
     }
 
-    /// Returns the next batch, with the reports read.
+    /// Returns the next batch, and discards the reports.
     pub fn poll(&mut self) -> Option<Batch> {
         let batch = self.controller.poll_batch(NOW);
         while self.controller.poll_report().is_some() {}
         batch
     }
 
-    /// Lets every operation of a batch succeed; the outcomes carry the objects, and the stream shows them after that.
+    /// Lets every operation of a batch succeed; the outcomes contain the objects, and the stream shows them after that.
     pub fn obey(&mut self, batch: &Batch) {
         let events: Vec<_> = match &batch.action {
             Action::WriteStatus(status) => vec![self.write_status(&batch.key, status)],
@@ -132,7 +132,7 @@ impl Load {
         events.into_iter().for_each(|event| self.apply(event));
     }
 
-    /// Returns news of some pod that change nothing that a ReplicaSet counts: other restarts.
+    /// Returns an event of some pod that changes nothing relevant: only the number of restarts.
     pub fn steady_event(&mut self) -> Event {
         self.rng = self.rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let sets = u32::try_from(self.replica_sets.len()).expect("loads are small");
@@ -141,13 +141,13 @@ impl Load {
         Event::PodApplied(self.pod(at / self.pods, at % self.pods, restarts))
     }
 
-    /// Returns the news that the newest pod is gone.
+    /// Returns the deletion event of the newest pod.
     pub fn lost_pod_event(&mut self) -> Event {
         let pod = self.newest.clone().expect("the load has a pod");
         self.pod_deleted(pod)
     }
 
-    /// Tells that the first ReplicaSet has one more pod.
+    /// Adds a pod to the first ReplicaSet.
     pub fn add_pod(&mut self, name: Option<&Arc<str>>) {
         let event = self.new_pod(name);
         self.apply(event);
@@ -173,7 +173,7 @@ impl Load {
         }
     }
 
-    /// Returns a pod of the load as the agent tells it, all its strings its own: two labels, a node, an owner.
+    /// A pod as the agent sends it, with separately allocated strings: two labels, a node, an owner.
     fn pod(&mut self, set: u32, at: u32, restarts: i32) -> Pod {
         let name = format!("web-{set}-{}", scattered(at, 27));
         let age = match self.ages {
@@ -212,7 +212,7 @@ impl Load {
         }
     }
 
-    /// Tells that the first ReplicaSet is to have so many replicas.
+    /// Sets the desired replicas of the first ReplicaSet.
     pub fn scale(&mut self, replicas: i32) {
         let version = self.next_version();
         let set = &mut self.replica_sets[0];
@@ -235,7 +235,7 @@ impl Load {
     }
 }
 
-/// Returns what an outcome says of the write that the stream will show by an event.
+/// The version and the object in the outcome of a write that the stream will show by an event.
 fn written(event: &Event) -> (Option<ResourceVersion>, After) {
     match event {
         Event::PodApplied(pod) => (pod.version, After::Pod(Box::new(pod.clone()))),
@@ -283,7 +283,7 @@ fn controller(kind: &str, name: &str, uid: &str) -> OwnerReference {
     }
 }
 
-/// Scatters numbers so that their order says nothing, as in the hash of a name; no two of one `bits` meet.
+/// Scatters numbers into a random order, like a hash of a name, without collisions within one `bits`.
 const fn scattered(at: u32, bits: u32) -> u32 {
     at.wrapping_mul(0x9e37_79b1) & (u32::MAX >> (32 - bits))
 }

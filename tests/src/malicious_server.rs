@@ -1,5 +1,5 @@
-//! A server gone bad, for an hour of virtual time: what an agent does for it stays within the [`Limits`], and an honest server that
-//! takes its place finds nothing that it cannot put right.
+//! A malicious server, for an hour of virtual time. The agent's acts stay within the [`Limits`], and an honest server that
+//! replaces it can restore the desired state.
 
 use std::{fmt, time::Duration};
 
@@ -20,28 +20,28 @@ use crate::{
     world::World,
 };
 
-/// How many hours a test run tries, unless `DECREE_MALICIOUS_RUNS` says otherwise.
+/// The number of hours in a test run, unless `DECREE_MALICIOUS_RUNS` sets it.
 const RUNS: u64 = 4;
-/// How long the server is bad.
+/// The duration of the malicious server.
 const SPAN: SignedDuration = SignedDuration::from_hours(1);
-/// How long the world may take afterwards to come to rest as wanted: the longest wait that a server can make an agent keep, and the wait
-/// after 16 failed syncs in a row.
+/// The time for the world to reach the desired state afterwards: the longest wait that a server can impose on an agent, and the
+/// wait after 16 failed syncs in a row.
 const REST_WITHIN: SignedDuration = SignedDuration::from_mins(20);
-/// More steps than an agent takes in an hour that paces itself.
+/// More steps than a correctly paced agent takes in an hour.
 const STEPS_MAX: u64 = 2_000_000;
-/// How many happenings a failure shows.
+/// The number of events that a failure shows.
 const SHOWN: usize = 60;
-/// Where pods live that match ReplicaSets of another namespace.
+/// The namespace of pods that match ReplicaSets of another namespace.
 const ELSEWHERE: &str = "kube-system";
 
-/// An hour that went well.
+/// A successful hour.
 #[derive(Clone, Debug)]
 pub struct Survived {
-    /// How many steps it took.
+    /// The number of steps.
     pub steps: u64,
-    /// What of the protocol was met.
+    /// The encounters with the protocol.
     pub encounters: Encounters,
-    /// How many calls of each kind took effect.
+    /// The number of effective calls of each kind.
     pub calls: Vec<(&'static str, u64)>,
 }
 
@@ -52,16 +52,16 @@ pub struct Failure {
     pub seed: u64,
     /// The limit.
     pub limit: &'static str,
-    /// How.
+    /// How the limit was exceeded.
     pub text: String,
-    /// The last happenings before.
+    /// The last events before the failure.
     pub trace: Vec<String>,
 }
 
-/// Runs as many hours as `DECREE_MALICIOUS_RUNS` says, from `DECREE_MALICIOUS_SEED` on. Returns what they met.
+/// Runs `DECREE_MALICIOUS_RUNS` hours, from `DECREE_MALICIOUS_SEED` on. Returns their results.
 ///
 /// # Panics
-/// At the first hour in which a limit is exceeded, with the seed.
+/// At the first exceeded limit, with the seed.
 #[must_use]
 pub fn check() -> Vec<Survived> {
     let runs = number("DECREE_MALICIOUS_RUNS").unwrap_or(RUNS);
@@ -181,7 +181,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Draws a world that is not rough: what goes wrong there comes from the server. Nothing is later than the limits allow for.
+/// Draws a world with few faults, so that faults come from the server. No delay exceeds the limits.
 fn chaos(rng: &mut Rng) -> Chaos {
     let delays = [2, 20, 100].map(Duration::from_millis);
     let delay = *rng.pick(&delays);
@@ -195,7 +195,7 @@ fn chaos(rng: &mut Rng) -> Chaos {
     }
 }
 
-/// Draws what people do in the hour: there are ReplicaSets of two namespaces, pods that concern nobody, and pods that come and go.
+/// Draws the acts of people in the hour: ReplicaSets of two namespaces, unrelated pods, and pods that come and go.
 fn plan(rng: &mut Rng) -> Vec<(Duration, Act)> {
     let elsewhere = |mut object: serde_json::Value| {
         object["metadata"]["namespace"] = json!(ELSEWHERE);
@@ -242,7 +242,7 @@ fn draw_act(rng: &mut Rng, at: Duration) -> Act {
     }
 }
 
-/// The pod that matches a ReplicaSet of another namespace is there, and nobody's.
+/// The pod that matches a ReplicaSet of another namespace exists, without an owner.
 fn outsiders_stay(world: &World) -> Verdict {
     let mut pods = world.cluster.objects(agent_fake::Kind::Pod);
     let outsider = pods.find(|pod| pod["metadata"]["name"] == "outsider");

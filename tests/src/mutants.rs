@@ -1,6 +1,7 @@
-//! Worlds that are broken on purpose, to see that the checkers see it.
+//! Worlds that are broken on purpose, to test the checkers.
 //!
-//! A mutant of a session changes what it reads and writes ([`FaultySession`]); the others are in the world, between agent and cluster.
+//! A mutant of a session changes the input and output of the session ([`FaultySession`]); the other mutants are in the world,
+//! between agent and cluster.
 
 mod faulty_session;
 mod stage;
@@ -8,80 +9,80 @@ mod stage;
 pub use faulty_session::{FaultySession, repeated};
 pub use stage::Stage;
 
-/// One break. Each stands for a bug that somebody has had.
+/// One break, which stands for a bug of an existing controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutant {
-    /// Deletes lose the uid that they are to hit (W11).
+    /// Deletes lose their uid precondition (W11).
     DropUidPrecondition,
-    /// A create whose reply is late is sent again, and the server makes up another name (W3, kube#2082).
+    /// A create with a late reply is sent again, and the server generates another name (W3, kube#2082).
     ReplayCreate,
-    /// The controller is told that a list is complete when it begins.
+    /// The controller takes a list for complete at its start.
     DecideOnPartialView,
-    /// The controller is not told what its own writes did (W1).
+    /// The controller does not learn the effects of its own writes (W1).
     ForgetOwnWrites,
     /// Every batch leaves twice.
     SendBatchTwice,
-    /// Deletes hit a pod that belongs to nobody.
+    /// Deletes hit a pod without an owner.
     DeleteBystanders,
-    /// Watches swallow events.
+    /// Watches lose events.
     LoseEvents,
-    /// An agent begins a session, and another takes over, as if no create of an older one could take effect any more.
+    /// An agent starts a session, and another takes over, without a wait for creates of an older session.
     SkipBarrier,
     /// The API server ignores the timeout of creates.
     IgnoreTimeout,
-    /// New pods get the names of pods that are gone.
+    /// New pods get the names of deleted pods.
     ReuseNames,
     /// A session keeps the first state of each pod, under its newest version.
     FreezePods,
     /// A session keeps the first labels of each pod.
     FreezeLabels,
-    /// A session takes pods that are being deleted for others.
+    /// A session ignores the deletion timestamps of pods.
     IgnoreDeletionTimestamps,
-    /// A session takes pods that have ended for running ones.
+    /// A session takes ended pods for running ones.
     CountEndedPods,
     /// A session takes every pod for an orphan.
     ForgetOwners,
-    /// A session takes pods to be in another namespace.
+    /// A session takes the namespace of pods for another.
     MisplacePods,
-    /// A session knows pods by their names and not by their uids.
+    /// A session identifies pods by their names, not by their uids.
     IdentifyByName,
-    /// A session takes no pod for ready.
+    /// A session takes every pod for not ready.
     IgnoreReadiness,
     /// A session takes every ready pod for available.
     IgnoreMinReadySeconds,
-    /// A session keeps the first number of replicas that each ReplicaSet wants.
+    /// A session keeps the first desired replicas of each ReplicaSet.
     FreezeReplicas,
-    /// A session takes ReplicaSets that are being deleted for others.
+    /// A session ignores the deletion timestamps of ReplicaSets.
     IgnoreReplicaSetDeletion,
-    /// A session does not hear that pods are gone.
+    /// A session does not learn of deleted pods.
     IgnoreTombstones,
-    /// A session does not hear that ReplicaSets are gone.
+    /// A session does not learn of deleted ReplicaSets.
     IgnoreReplicaSetTombstones,
     /// A session loses the first event after each list.
     DropFirstEventAfterList,
-    /// A session reads pods from lists alone.
+    /// A session reads pods only from lists.
     IgnorePodEvents,
-    /// A session reads ReplicaSets from lists alone.
+    /// A session reads ReplicaSets only from lists.
     IgnoreReplicaSetEvents,
     /// A session does not read outcomes.
     LoseOutcomes,
     /// A session takes an unknown outcome for a refusal, and the next create has another name.
     TakeTimeoutForRefusal,
-    /// A session takes an unknown outcome for a pod that is gone.
+    /// A session takes an unknown outcome for a deleted pod.
     TakeTimeoutForGone,
     /// A session loses the last pod of each frame of a list.
     TruncateLists,
-    /// A session keeps what a later list does not name.
+    /// A session keeps objects that a later list does not contain.
     MergeLists,
-    /// A session creates one pod more than it decided.
+    /// A session creates one more pod than decided.
     CreateOneMore,
-    /// A session creates under a name that it has used.
+    /// A session creates a pod under a used name.
     CreateUnderTakenName,
     /// A session deletes a pod that it does not know.
     DeleteUnknownPod,
     /// A session names one pod twice in a deletion.
     DeleteOneTwice,
-    /// A session releases what it would adopt, and adopts what it would release.
+    /// A session swaps adoptions and releases.
     SwapClaims,
     /// A session adopts nothing.
     DropAdoptions,
@@ -89,9 +90,9 @@ pub enum Mutant {
     DropReleases,
     /// A session writes one replica too many into the status.
     MiscountReplicas,
-    /// A session writes the status that it decided before.
+    /// A session writes the previously decided status.
     WriteOldStatus,
-    /// A session does not say which generation it has seen.
+    /// A session leaves out the observed generation.
     ForgetObservedGeneration,
     /// Batches are for a ReplicaSet of another uid.
     MistakeReplicaSet,
@@ -101,35 +102,35 @@ pub enum Mutant {
     MistakeSession,
     /// Batches are guarded by an older epoch.
     MistakeEpoch,
-    /// A session gives a frame the number of the one before.
+    /// A session reuses the number of the frame before.
     ReuseSequence,
     /// A session leaves numbers out.
     SkipSequence,
-    /// A session takes batches for sent that never leave.
+    /// A session takes unsent batches for sent.
     LoseBatches,
-    /// A session takes a request for a list for sent that never leaves.
+    /// A session takes an unsent request for a list for sent.
     LoseResync,
-    /// A server lets an older session of a cluster live beside a newer one.
+    /// A server keeps an older session of a cluster beside a newer one.
     IgnoreSupersession,
-    /// An agent tries a create again under another name.
+    /// An agent retries a create under another name.
     RetryUnderAnotherName,
     /// An agent creates pods without an owner.
     ForgetOwnerReference,
     /// An agent creates pods in another namespace.
     CreateInOtherNamespace,
-    /// An agent deletes another pod than the one that was chosen.
+    /// An agent deletes another pod than the victim.
     DeleteNeighbour,
-    /// An agent watches from the newest state on, and not from its list.
+    /// An agent watches from the newest state, not from its list.
     WatchFromNow,
     /// An agent loses the first event of each watch.
     DropFirstWatchEvent,
-    /// An agent does not hear of deletions.
+    /// An agent does not learn of deletions.
     LoseDeletions,
-    /// Later lists hold what the first one held.
+    /// Later lists contain the objects of the first list.
     ServeOldLists,
-    /// An agent that starts again is given a list of pods from before there were any (kube#59848).
+    /// A restarted agent gets a list of pods from before there were any (kube#59848).
     ListStaleAfterRestart,
-    /// An agent goes on writing when its Lease has run out.
+    /// An agent continues to write after the expiry of its Lease.
     IgnoreLeaseLoss,
     /// An agent takes the Lease while another holds it.
     TakeLeaseAtOnce,
@@ -141,59 +142,59 @@ pub enum Mutant {
     ApplyTwice,
     /// A process measures the Lease by its wall clock.
     MeasureLeaseByWallClock,
-    /// The clocks of two machines run apart by more than the margins of the Lease and of creates have room for.
+    /// The clocks of two machines diverge by more than the margins of the Lease and of creates allow.
     LetClocksRunApart,
-    /// A session takes a success without its object for a pod that is gone.
+    /// A session takes a success without its object for a deleted pod.
     TakeBareForGone,
-    /// A session does not take lists without a version.
+    /// A session ignores lists without a version.
     IgnoreListsWithoutVersion,
     /// A session takes every list for the newest state.
     TakeListsForNewest,
-    /// An agent asks for lists with `resourceVersion=0`: a cache that is behind answers.
+    /// An agent lists with `resourceVersion=0`, so a cache that lags answers.
     ListFromCache,
-    /// A server keeps one live session for each name of a cluster, and not for each uid.
+    /// A server keeps one live session for each name of a cluster, not for each uid.
     KeyByClusterName,
-    /// A server refuses a session whose epoch is lower than that of another cluster.
+    /// A server refuses a session because of the higher epoch of another cluster.
     ShareEpochs,
-    /// A server hands changes to the session of another cluster.
+    /// A server gives changes to the session of another cluster.
     MistakeClusterOfEvents,
-    /// A server hands outcomes to the session of another cluster.
+    /// A server gives outcomes to the session of another cluster.
     MistakeClusterOfOutcomes,
-    /// Sessions open with the back-off of creates off.
+    /// Sessions start without the back-off of creates.
     LeaveCreatesOpen,
-    /// Nobody is told that pods do not last.
+    /// Nobody learns that pods do not last.
     KeepEndsQuiet,
-    /// An agent does not tell that versions went back.
+    /// An agent does not report that versions went back.
     KeepRestoresQuiet,
-    /// An agent does not tell that it holds a ReplicaSet since another controller acts.
+    /// An agent does not report that it holds a ReplicaSet because another controller acts.
     KeepHoldsQuiet,
     /// A session does not see that pods have lost their labels.
     HideLostLabels,
     /// A session does not see that pods have failed.
     HideFailures,
-    /// A session does not hear which pods it has made.
+    /// A session does not learn which pods it has created.
     ForgetMakers,
-    /// The newest version that is answered is the newest that there ever was.
+    /// The answered newest version is the highest version of all time.
     RaiseAskedVersions,
-    /// The versions of lists are the newest that there ever were.
+    /// The versions of lists are the highest version of all time.
     RaiseListedVersions,
-    /// The versions of created pods are the newest that there ever were.
+    /// The versions of created pods are the highest version of all time.
     RaiseCreatedVersions,
-    /// All versions that are answered are the newest that there ever were.
+    /// All answered versions are the highest version of all time.
     RaiseVersions,
-    /// A list of a history that is lost passes for one of the new history.
+    /// A list of a lost history passes for a list of the new history.
     BelieveLostLists,
-    /// Pods that others have made look like ours.
+    /// Pods of other creators look like pods of the session.
     ShowOthersAsOurs,
-    /// An agent warns of other controllers, and goes on.
+    /// An agent warns of other controllers, and continues.
     WarnOfOthers,
-    /// An agent is told again and again that a person resumes.
+    /// An agent sees the request of a person to resume again and again.
     ForgetHolds,
-    /// A session does not see that a template's labels do not match its selector.
+    /// A session does not see that the labels of a template do not match its selector.
     HideIllTemplates,
     /// A session takes older lists for newer ones.
     AcceptOlderLists,
-    /// A session ends whose outcomes are missing, and nobody is told why.
+    /// A session without outcomes ends without a reported reason.
     EndWithoutReason,
 }
 
@@ -276,7 +277,7 @@ impl Mutant {
         Self::MistakeClusterOfOutcomes,
     ];
 
-    /// The mutants that break one of the mechanisms by which nothing runs away: see [`crate::troubled`].
+    /// The mutants that break one of the limits on runaway creation: see [`crate::troubled`].
     pub const TROUBLED: [Self; 18] = [
         Self::LeaveCreatesOpen,
         Self::KeepEndsQuiet,
@@ -298,13 +299,13 @@ impl Mutant {
         Self::EndWithoutReason,
     ];
 
-    /// Returns whether agents refuse nothing by rules of their own in a world with this mutant: they would hide what the checkers are to see.
+    /// Returns whether agents refuse nothing in a world with this mutant, because refusals would hide what the checkers must see.
     #[must_use]
     pub fn needs_lenience(self) -> bool {
         !Self::TROUBLED.contains(&self)
     }
 
-    /// Returns whether the break is one between clusters, and seen only where several share a server.
+    /// Returns whether the break is between clusters, and visible only if several share a server.
     #[must_use]
     pub const fn needs_clusters(self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Pods and ReplicaSets in the words of the contract, for those who speak it without an agent.
+//! Pods and ReplicaSets in the messages of the contract, for tests without an agent.
 
 use decree::v1;
 
@@ -10,7 +10,7 @@ pub struct ReplicaSetBuilder(v1::ReplicaSet);
 #[derive(Clone, Debug)]
 pub struct PodBuilder(v1::Pod);
 
-/// Returns the options of a session whose pods are lost again and again, to see how soon they are replaced.
+/// Returns the options of a session that replaces lost pods at once.
 #[must_use]
 pub fn replacing_at_once() -> v1::Options {
     v1::Options {
@@ -19,7 +19,7 @@ pub fn replacing_at_once() -> v1::Options {
     }
 }
 
-/// Begins a ReplicaSet that wants nothing and has its status written.
+/// Starts a ReplicaSet with no desired replicas and an up-to-date status.
 #[must_use]
 pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     let app = [("app".to_owned(), name.to_owned())];
@@ -44,7 +44,7 @@ pub fn replica_set(name: &str) -> ReplicaSetBuilder {
     })
 }
 
-/// Begins a running, ready pod that a ReplicaSet controls.
+/// Starts a running, ready pod that a ReplicaSet controls.
 #[must_use]
 pub fn pod(name: &str, owner: &str) -> PodBuilder {
     let ready = v1::ReadyCondition {
@@ -81,7 +81,7 @@ pub fn pod(name: &str, owner: &str) -> PodBuilder {
 // === impl ReplicaSetBuilder ===
 
 impl ReplicaSetBuilder {
-    /// Wants so many replicas.
+    /// Sets the desired replicas.
     #[must_use]
     pub fn replicas(mut self, replicas: i32) -> Self {
         self.0.replicas = Some(replicas);

@@ -1,7 +1,7 @@
-//! What a session has been told: an independent, plain account of the view that its decisions must rest on.
+//! The information of a session: an independent, plain model of the view for its decisions.
 //!
-//! It reads the frames that the session is given, in the messages of the contract, and merges them by version, outcomes included.
-//! It is slow and simple on purpose: the session is judged by it, so it must not share its code.
+//! The oracle reads the frames of the session, in the messages of the contract, and merges them by version, including outcomes.
+//! The oracle is slow and simple on purpose. It judges the session, so it must not share its code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,36 +10,37 @@ use jiff::Timestamp;
 
 mod status;
 
-/// The account of one session. Objects are known by their uids.
+/// The model of one session. Objects are identified by their uids.
 #[derive(Debug, Default)]
 pub struct Oracle {
     pods: BTreeMap<String, Known<v1::Pod>>,
     sets: BTreeMap<String, Known<v1::ReplicaSet>>,
     ready: status::Ready,
     lists: BTreeMap<v1::Kind, Listing>,
-    /// The batch in flight of each ReplicaSet, and the operations that have no outcome yet.
+    /// The batch in flight of each ReplicaSet, and its operations without an outcome.
     in_flight: BTreeMap<String, (u64, BTreeSet<u32>)>,
     batches: BTreeMap<u64, v1::Batch>,
-    /// ReplicaSets with a write of which no object was told, and the list of that kind that must be complete before the next batch.
+    /// ReplicaSets with a write whose object was not reported, and the list of that kind that must be complete before the next
+    /// batch.
     unseen: BTreeMap<(String, v1::Kind), u64>,
 }
 
-/// An object in its newest state, or the fact that it is gone.
+/// The newest state of an object, or the fact that it is deleted.
 #[derive(Debug)]
 struct Known<T> {
     version: u64,
     state: Option<T>,
 }
 
-/// How far a kind has been listed.
+/// The progress of the lists of a kind.
 #[derive(Debug, Default)]
 struct Listing {
-    /// What the open list has named.
+    /// The objects in the open list.
     open: Option<BTreeSet<String>>,
     complete: bool,
-    /// How many lists have begun.
+    /// The number of lists that have begun.
     begun: u64,
-    /// The version of the newest complete list: what existed then was named then. 0 where it does not say.
+    /// The version of the newest complete list, which contains everything that existed then. 0 if the list has no version.
     version: u64,
 }
 
@@ -74,7 +75,7 @@ impl Oracle {
         }
     }
 
-    /// Takes a batch that leaves.
+    /// Takes an outgoing batch.
     pub fn note_batch(&mut self, batch: &v1::Batch) {
         let operations = (0..).take(operations(batch)).collect();
         self.in_flight
@@ -145,7 +146,7 @@ impl Oracle {
         }
     }
 
-    /// Takes a pod as an outcome tells it, unless a list that is newer did not name it: then it came and went.
+    /// Takes a pod from an outcome, unless a newer list did not contain it: then the pod is deleted already.
     fn learn_pod(&mut self, pod: &v1::Pod) {
         let listed = self.listing(v1::Kind::Pod).version;
         let is_news = newest(&pod.resource_version) > listed;
@@ -168,7 +169,7 @@ impl Oracle {
             let other = known.state.as_ref().filter(|it| it.uid != pod.uid);
             other.is_some_and(|it| it.name == pod.name && it.namespace == pod.namespace)
         };
-        // Two pods never bear one name: the older is gone.
+        // No two pods have one name at a time, so the older pod is deleted.
         match self.pods.values_mut().find(namesake) {
             Some(other) if other.version > version => return,
             Some(other) => other.state = None,
@@ -210,10 +211,10 @@ impl Oracle {
 // === impl Oracle: what it answers ===
 
 impl Oracle {
-    /// Says why a batch must not leave now. The session has read no later time than `latest`.
+    /// Returns why a batch must not leave now. The session has read no later time than `latest`.
     ///
     /// # Errors
-    /// The invariant that it breaks, and how.
+    /// The broken invariant, and how.
     pub fn judge(&self, latest: Timestamp, batch: &v1::Batch) -> Result<(), String> {
         if let Some((other, _)) = self.in_flight.get(set_uid(batch)) {
             return Err(format!(
@@ -231,7 +232,7 @@ impl Oracle {
         verdict.map_err(|text| format!("i6_no_decision_on_an_older_view: {text}"))
     }
 
-    /// Returns whether both kinds are listed and no list is open.
+    /// Whether both kinds are listed and no list is open.
     fn is_whole(&self) -> bool {
         [v1::Kind::Pod, v1::Kind::ReplicaSet].iter().all(|kind| {
             let listing = self.lists.get(kind);
@@ -239,7 +240,7 @@ impl Oracle {
         })
     }
 
-    /// Checks a batch against what the session was told.
+    /// Checks a batch against the information of the session.
     fn check(&self, latest: Timestamp, batch: &v1::Batch) -> Result<(), String> {
         let known = self.sets.get(set_uid(batch));
         let set = known.and_then(|known| known.state.as_ref());
@@ -325,7 +326,7 @@ impl Oracle {
     }
 }
 
-/// Returns how many outcomes are due for a batch.
+/// The number of outcomes of a batch.
 fn operations(batch: &v1::Batch) -> usize {
     match &batch.action {
         Some(Action::Create(create)) => create.names.len(),
@@ -336,7 +337,7 @@ fn operations(batch: &v1::Batch) -> usize {
     }
 }
 
-/// Returns the uid of the pod that an operation on an existing pod is about.
+/// The uid of the pod of an operation on an existing pod.
 fn pod_of(batch: &v1::Batch, operation: usize) -> Option<String> {
     let pod = match batch.action.as_ref()? {
         Action::Delete(delete) => delete.victims.get(operation)?.pod.as_ref()?,
@@ -350,12 +351,12 @@ fn set_uid(batch: &v1::Batch) -> &str {
     batch.replica_set.as_ref().map_or("", |set| &set.uid)
 }
 
-/// Reads a version; an absent one is older than all.
+/// Reads a version; a missing version is older than all.
 fn oldest(version: &str) -> u64 {
     version.parse().unwrap_or(0)
 }
 
-/// Reads a version; an absent one is newer than all.
+/// Reads a version; a missing version is newer than all.
 fn newest(version: &str) -> u64 {
     version.parse().unwrap_or(u64::MAX)
 }
@@ -404,7 +405,7 @@ fn is_controlled_by(pod: &v1::Pod, set: &v1::ReplicaSet) -> bool {
         .is_some_and(|owner| owner.uid == set.uid)
 }
 
-/// Returns whether a ReplicaSet selects a pod. The workloads select by labels alone.
+/// The workloads select by labels only.
 fn matches(set: &v1::ReplicaSet, pod: &v1::Pod) -> bool {
     let Some(selector) = &set.selector else {
         return false;

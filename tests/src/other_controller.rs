@@ -1,11 +1,11 @@
-//! Another controller at work beside the agent: it knows nothing of it, as the built-in one does where it is left on.
+//! Another controller beside the agent, which does not know the agent, like an active built-in controller.
 
 use agent_fake::{DeleteOptions, Kind, Object};
 use serde_json::{Value, json};
 
 use crate::{builders::pod, invariants::replicas, workloads::NAMESPACE, world::World};
 
-/// A controller of one ReplicaSet. It makes what is missing, a few at first and then ever more, and deletes what is too many.
+/// A controller of one ReplicaSet. It creates missing pods in growing rounds, and deletes surplus pods.
 #[derive(Debug)]
 pub struct OtherController {
     set: &'static str,
@@ -16,7 +16,7 @@ pub struct OtherController {
 // === impl OtherController ===
 
 impl OtherController {
-    /// Returns a controller of the ReplicaSet of this name, whose pods have its name as their label `app`.
+    /// Returns a controller of the ReplicaSet of this name, whose pods have its name as the label `app`.
     #[must_use]
     pub const fn new(set: &'static str) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl OtherController {
         }
     }
 
-    /// Lets it look at the cluster and do what it finds to be done.
+    /// Reconciles the ReplicaSet once.
     pub fn look(&mut self, world: &mut World) {
         let set = world.cluster.peek(Kind::ReplicaSet, NAMESPACE, self.set);
         let Some(set) = set.cloned() else { return };

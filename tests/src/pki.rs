@@ -1,4 +1,4 @@
-//! Certificates of tests: right ones, and ones with a single fault.
+//! Certificates for tests: valid ones, and ones with a single fault.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use tempfile::TempDir;
 use transport::{ClientArgs, ClientAuth, ServerArgs, TlsArgs};
 
-/// How soon a test's changes of files are seen.
+/// The interval at which a test's changes of files are noticed.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(10);
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -30,18 +30,18 @@ pub struct Authority {
     pub pem: String,
 }
 
-/// What a certificate is to say.
+/// The contents of a certificate.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The URIs of the subject's alternative names.
     pub uris: Vec<String>,
     /// The DNS names.
     pub names: Vec<String>,
-    /// What it is for; nothing is anything.
+    /// The purpose; `None` for any.
     pub usage: Option<ExtendedKeyUsagePurpose>,
-    /// From when on it is valid.
+    /// The start of its validity.
     pub not_before: SystemTime,
-    /// Until when.
+    /// The end of its validity.
     pub not_after: SystemTime,
 }
 
@@ -55,7 +55,7 @@ pub struct Pair {
     serial: SerialNumber,
 }
 
-/// The files of one process in a folder of their own.
+/// The files of one process in a separate folder.
 #[derive(Debug)]
 pub struct Files {
     folder: TempDir,
@@ -67,7 +67,7 @@ impl Authority {
     /// Returns a new CA.
     ///
     /// # Panics
-    /// Never: its parameters are right.
+    /// Never: its parameters are valid.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
@@ -85,7 +85,7 @@ impl Authority {
     /// Issues a certificate.
     ///
     /// # Panics
-    /// Where the names cannot be in one.
+    /// If a certificate cannot have the names.
     #[must_use]
     pub fn issue(&self, request: &Request) -> Pair {
         let (params, serial) = request.params();
@@ -100,10 +100,10 @@ impl Authority {
         }
     }
 
-    /// Returns the list of these certificates as revoked, in PEM; current until `next_update`.
+    /// Returns the revocation list of these certificates, in PEM; current until `next_update`.
     ///
     /// # Panics
-    /// Never: its parameters are right.
+    /// Never: its parameters are valid.
     #[must_use]
     pub fn revoke(&self, pairs: &[&Pair], next_update: SystemTime) -> String {
         let revoked = |pair: &&Pair| RevokedCertParams {
@@ -128,7 +128,7 @@ impl Authority {
 // === impl Request ===
 
 impl Request {
-    /// Returns that of a server on this machine.
+    /// Returns the request of a server on this machine.
     #[must_use]
     pub fn server() -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Request {
         .usage(ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// Returns that of a client with a SPIFFE id.
+    /// Returns the request of a client with a SPIFFE id.
     #[must_use]
     pub fn client(uri: &str) -> Self {
         let now = SystemTime::now();
@@ -152,7 +152,7 @@ impl Request {
         }
     }
 
-    /// Sets what it is for.
+    /// Sets the purpose.
     #[must_use]
     pub fn usage(self, usage: ExtendedKeyUsagePurpose) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Request {
         }
     }
 
-    /// Sets when it is valid.
+    /// Sets the validity.
     #[must_use]
     pub fn valid(self, not_before: SystemTime, not_after: SystemTime) -> Self {
         Self {
@@ -171,10 +171,10 @@ impl Request {
         }
     }
 
-    /// Returns a certificate that is signed by its own key.
+    /// Returns a self-signed certificate.
     ///
     /// # Panics
-    /// Where the names cannot be in one.
+    /// If a certificate cannot have the names.
     #[must_use]
     pub fn self_signed(&self) -> Pair {
         let (params, serial) = self.params();
@@ -209,10 +209,10 @@ impl Request {
 // === impl Pair ===
 
 impl Pair {
-    /// Returns the configuration of a server that shows it, in these versions of TLS, and asks for no certificate.
+    /// Returns the configuration of a server that presents the certificate with these versions of TLS, and requires none.
     ///
     /// # Panics
-    /// Never: they belong together.
+    /// Never: certificate and key match.
     #[must_use]
     pub fn server_config(&self, versions: &[&'static SupportedProtocolVersion]) -> ServerConfig {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -228,10 +228,10 @@ impl Pair {
 // === impl Files ===
 
 impl Files {
-    /// Writes a certificate with its key, and the CAs by which the other side is checked.
+    /// Writes a certificate with its key, and the CAs for the other side.
     ///
     /// # Panics
-    /// Where there is no room for them.
+    /// If the files cannot be written.
     #[must_use]
     pub fn new(pair: &Pair, ca: &str) -> Self {
         let files = Self {
@@ -243,17 +243,17 @@ impl Files {
         files
     }
 
-    /// Replaces a file at one go.
+    /// Replaces a file atomically.
     ///
     /// # Panics
-    /// Where there is no room for it.
+    /// If the file cannot be written.
     pub fn write(&self, name: &str, text: &str) {
         let beside = self.path(&format!("{name}.new"));
         fs::write(&beside, text).expect("it can be written");
         fs::rename(&beside, self.path(name)).expect("it can be renamed");
     }
 
-    /// Returns where a file is.
+    /// Returns the path of a file.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -278,7 +278,7 @@ impl Files {
         }
     }
 
-    /// Returns the flags as they are written.
+    /// Returns the flags as command-line arguments.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let file = |flag: &str, name| format!("{flag}={}", self.path(name).display());
@@ -302,8 +302,8 @@ impl Files {
     }
 }
 
-/// Certificates that nothing of today's makes any more, of a CA with a key of 1,024 bits and of one that signs with SHA-1: the CA and
-/// what it issued.
+/// Certificates that no current tool issues, of a CA with a key of 1,024 bits and of one that signs with SHA-1: the CA and its
+/// certificate.
 #[must_use]
 pub fn weak() -> [(&'static str, Pair); 2] {
     let pair = |cert: &str| Pair {

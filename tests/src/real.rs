@@ -5,13 +5,13 @@
 //!                                   ▲
 //!                    api ── namespace: one for each test
 //! ```
-//! [`Attended`] adds a decree-server and a decree-agent that act everywhere in a cluster of their own; tests that bring agents
-//! themselves ([`Agent`], [`DecisionServer`]) do so on [`ApiServer::shared`], which nobody attends to.
+//! [`Attended`] adds a decree-server and a decree-agent that act everywhere in a separate cluster. Tests that start agents
+//! themselves ([`Agent`], [`DecisionServer`]) use [`ApiServer::shared`], which has no controller.
 //!
-//! The flags stand in `tests/cluster/run`, which serves people too. A test binary has one [`ApiServer::shared`]; its tests keep
-//! out of each other's way by namespaces. A test that restarts or stops something starts an [`ApiServer`] of its own.
+//! The flags are in `tests/cluster/run`, which people use too. A test binary has one [`ApiServer::shared`], whose tests use
+//! separate namespaces. A test that restarts or stops something starts another [`ApiServer`].
 //!
-//! **Invariant:** no process and no folder outlives the test binary, even one that is killed.
+//! **Invariant:** no process and no folder outlives the test binary, even a killed one.
 //!
 //! **Invariant:** [`Api`] shares no code with the agent but the crates that both depend on, and it sends a request once.
 
@@ -59,13 +59,13 @@ use std::{
 
 use crate::binaries;
 
-/// How often a test looks whether what it waits for has come.
+/// The interval at which a test checks the condition of a wait.
 pub const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Runs a command of the CLI to its end.
 ///
 /// # Panics
-/// Where the CLI was not built.
+/// If the CLI was not built.
 #[must_use]
 pub fn decree(arguments: &[&str]) -> Output {
     let program = binaries::folder().join("decree");

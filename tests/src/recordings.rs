@@ -1,4 +1,4 @@
-//! Recordings of sessions that lie in the repository, and recordings that are changed on purpose.
+//! Recordings of sessions in the repository, and modified recordings.
 
 use std::{
     fs,
@@ -11,36 +11,36 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use prost::Message;
 use server_recording::{Decisions, Difference, Replay, Summary};
 
-/// A text that stands in templates and annotations of every object that a recorded run creates, and must stand in no recording.
+/// A text in templates and annotations of every object that a recorded run creates. No recording must contain the text.
 pub const CANARY: &str = "canary";
-/// A label of every pod of a recorded run, which a recording must have: a search that finds nothing would not find it either.
+/// A label of every pod of a recorded run, which a recording must contain: it proves that the search for the canary works.
 pub const ON_THE_WIRE: &str = "on-the-wire";
 /// The ending of the files in the repository.
 const ENDING: &str = ".recording.gz";
 
-/// A recording in its parts.
+/// The parts of a recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
     magic: Vec<u8>,
-    /// The beginning of its session.
+    /// The start of its session.
     pub header: Header,
     /// The calls of its session.
     pub records: Vec<Record>,
 }
 
-/// Returns the recordings of the repository by name, sorted by it.
+/// Returns the recordings of the repository, sorted by name.
 ///
 /// # Panics
-/// If one cannot be read.
+/// If a recording cannot be read.
 #[must_use]
 pub fn kept() -> Vec<(String, Vec<u8>)> {
     kept_in(&folder())
 }
 
-/// Returns the recordings of a folder by name, sorted by it; none if there is no such folder.
+/// Returns the recordings of a folder, sorted by name; none if the folder does not exist.
 ///
 /// # Panics
-/// If one cannot be read.
+/// If a recording cannot be read.
 #[must_use]
 pub fn kept_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -57,7 +57,7 @@ pub fn kept_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
     kept
 }
 
-/// Puts recordings into the repository in the place of those that are there.
+/// Replaces the recordings in the repository.
 ///
 /// # Panics
 /// If a file cannot be written.
@@ -76,7 +76,7 @@ pub fn keep(recordings: &[(&str, Vec<u8>)]) {
 /// Replays a recording to its end.
 ///
 /// # Panics
-/// If it is damaged.
+/// If the recording is damaged.
 #[must_use]
 pub fn replay(bytes: &[u8]) -> (Vec<Difference>, Summary) {
     let mut replay = Replay::open(bytes).expect("it is a recording");
@@ -87,10 +87,10 @@ pub fn replay(bytes: &[u8]) -> (Vec<Difference>, Summary) {
     (differences, replay.summary())
 }
 
-/// Checks that recordings together have enough of each kind of decision to be worth replaying.
+/// Checks that recordings together have enough of each kind of decision for a useful replay.
 ///
 /// # Panics
-/// If they have not.
+/// If they have too few.
 pub fn assert_rich<'a>(recordings: impl IntoIterator<Item = &'a [u8]>) {
     let decisions: Vec<_> = recordings
         .into_iter()
@@ -108,7 +108,7 @@ pub fn assert_rich<'a>(recordings: impl IntoIterator<Item = &'a [u8]>) {
     assert!(decisions.len() >= 3, "an agent and a server were restarted");
 }
 
-/// Checks that a recording holds nothing of templates and annotations.
+/// Checks that a recording contains nothing from templates and annotations.
 ///
 /// # Panics
 /// If it does, or if the search finds nothing at all.
@@ -140,10 +140,10 @@ fn unpacked(path: &Path) -> Vec<u8> {
 // === impl Recording ===
 
 impl Recording {
-    /// Takes a recording apart.
+    /// Decodes a recording.
     ///
     /// # Panics
-    /// If it is torn or damaged.
+    /// If the recording is torn or damaged.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let line = bytes.iter().position(|byte| *byte == b'\n');
@@ -161,7 +161,7 @@ impl Recording {
         }
     }
 
-    /// Puts it together again.
+    /// Encodes the recording.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let Self {

@@ -1,4 +1,4 @@
-//! What a world looks like at rest (I8): every ReplicaSet has what it wants, says so, and nobody is left behind.
+//! The state of a world at rest (I8): every ReplicaSet has its desired pods and a matching status, and no pod is left behind.
 
 use agent_fake::{Kind, Object};
 
@@ -8,10 +8,10 @@ use crate::{
     world::World,
 };
 
-/// Says why the world is not as wanted.
+/// Checks the desired state of the world.
 ///
 /// # Errors
-/// The first thing that is not as wanted.
+/// The first difference from the desired state.
 pub fn i8_as_wanted(world: &World) -> Verdict {
     for set in world.cluster.objects(Kind::ReplicaSet) {
         ensure(set["metadata"]["deletionTimestamp"].is_null(), || {
@@ -30,10 +30,11 @@ pub fn i8_as_wanted(world: &World) -> Verdict {
     })
 }
 
-/// We delete no more than scaling down and adoption ask for (I3). Where the outcome of a write is not known, a decision may be made twice.
+/// The agents delete no more pods than scaling down and adoption require (I3). A decision may be repeated if the outcome of a
+/// write is unknown.
 ///
 /// # Errors
-/// How many too many.
+/// The number of surplus deletions.
 pub fn i3_zero_churn(world: &World) -> Verdict {
     let mut surplus = world.ledger.adopted;
     for wanted in world.ledger.wanted.values() {

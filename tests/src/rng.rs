@@ -1,4 +1,4 @@
-//! The one source of chance in a simulated world.
+//! The only random source of a simulated world.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Rng(u64);
 
 impl Rng {
-    /// Returns the generator of a seed; neighbouring seeds have nothing in common.
+    /// Returns the generator of a seed; adjacent seeds give unrelated numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -27,18 +27,18 @@ impl Rng {
         low + self.next_u64() % (high - low + 1)
     }
 
-    /// Returns true in so many of a thousand cases.
+    /// Returns true with this probability per thousand.
     pub const fn chance(&mut self, per_mille: u64) -> bool {
         self.next_u64() % 1000 < per_mille
     }
 
-    /// Returns a span of 0 to `max`, to the microsecond.
+    /// Returns a duration from 0 to `max`, to the microsecond.
     pub fn delay(&mut self, max: Duration) -> Duration {
         let micros = u64::try_from(max.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.between(0, micros.max(1)))
     }
 
-    /// Returns one of the choices, of which there must be one.
+    /// Returns one of the choices, which must not be empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         let last = choices.len().saturating_sub(1) as u64;
         &choices[self.between(0, last) as usize]

@@ -1,4 +1,4 @@
-//! A process whose lines are read as they come.
+//! A process whose output lines are read as they come.
 
 use std::{
     fmt,
@@ -11,25 +11,25 @@ use std::{
 
 use serde_json::Value;
 
-/// Longer than anything here takes on the busiest machine; only a test that hangs meets it.
+/// Longer than any wait on the busiest machine; only a hanging test reaches it.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// How soon to look again for what nobody announces.
+/// The interval of checks for what nobody announces.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How many of the last lines a failure shows.
+/// The number of last lines in a failure.
 const TAIL: usize = 40;
 
-/// Where a process says what it does.
+/// The stream on which a process reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
-    /// What it prints.
+    /// Standard output.
     Stdout,
-    /// What it logs.
+    /// Standard error, with the log.
     Stderr,
 }
 
-/// A running process; it is killed when this is dropped.
+/// A running process, killed on drop.
 #[derive(Debug)]
 pub struct Running {
     name: String,
@@ -48,10 +48,10 @@ struct Said {
 // === impl Running ===
 
 impl Running {
-    /// Starts a process and listens to its voice.
+    /// Starts a process and reads the stream `voice`.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If the process does not start.
     #[must_use]
     pub fn start(mut command: Command, voice: Voice) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -79,10 +79,10 @@ impl Running {
         }
     }
 
-    /// Waits until `find` finds what it looks for among the lines said so far.
+    /// Waits until `find` succeeds on the lines so far.
     ///
     /// # Panics
-    /// With the last lines, where it does not within [`PATIENCE`], or the process has ended.
+    /// With the last lines, if `find` does not succeed within [`PATIENCE`], or the process has ended.
     pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&[String]) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut state = self.said.lock();
@@ -103,7 +103,7 @@ impl Running {
         }
     }
 
-    /// Waits for the address of a socket, from the JSON log.
+    /// Waits for the address of a listener in the JSON log.
     pub fn address(&self, listener: &str) -> String {
         self.wait_for(&format!("where {listener} is"), |lines| {
             let mut logged = lines.iter().filter_map(|line| parse(line));
@@ -119,7 +119,7 @@ impl Running {
         state.0[state.0.len().saturating_sub(TAIL)..].to_vec()
     }
 
-    /// Returns how many bytes were said so far.
+    /// Returns the number of output bytes so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let state = self.said.lock();
@@ -134,7 +134,7 @@ impl Running {
         logged.filter(|line| line["message"] == message).count()
     }
 
-    /// Waits until a message was logged at least so many times.
+    /// Waits until a message was logged at least `times` times.
     pub fn wait_for_message(&self, message: &str, times: usize) {
         let (mut read, mut count) = (0, 0);
         self.wait_for(message, |lines| {
@@ -148,7 +148,7 @@ impl Running {
     /// Writes a line to the process.
     ///
     /// # Panics
-    /// Where it does not read.
+    /// If the process does not read.
     pub fn tell(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("its input is open");
         writeln!(stdin, "{line}").expect("it reads its input");
@@ -159,13 +159,13 @@ impl Running {
         self.stdin = None;
     }
 
-    /// Returns whether the process says no more, as it has ended.
+    /// Returns whether the output has ended with the process.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.said.lock().1
     }
 
-    /// Returns the process's number.
+    /// Returns the id of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -176,19 +176,19 @@ impl Running {
         signal("TERM", self.child.id());
     }
 
-    /// Ends the process without asking it, and waits until it is gone.
+    /// Kills the process, and waits for its end.
     ///
     /// # Panics
-    /// Where it cannot be killed.
+    /// If the process cannot be killed.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it is ours");
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process ends by itself.
     ///
     /// # Panics
-    /// Where it does not within [`PATIENCE`].
+    /// If the process does not end within [`PATIENCE`].
     #[must_use]
     pub fn wait(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
@@ -206,7 +206,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be killed, and that is as well.
+        // A process that has ended by itself cannot be killed, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -229,10 +229,10 @@ impl Said {
     }
 }
 
-/// Looks again and again until something is found.
+/// Repeats `look` until it succeeds.
 ///
 /// # Panics
-/// With what was seen last, where it is not found within [`PATIENCE`].
+/// With the last state, if it does not succeed within [`PATIENCE`].
 pub fn until_found<T, S: fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<T, S>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -247,7 +247,7 @@ pub fn until_found<T, S: fmt::Debug>(what: &str, mut look: impl FnMut() -> Resul
 /// Sends a signal to a process.
 ///
 /// # Panics
-/// Where there is no such process.
+/// If there is no such process.
 pub fn signal(signal: &str, process: u32) {
     let sent = Command::new("sh")
         .args(["-c", &format!("kill -{signal} {process}")])

@@ -1,10 +1,10 @@
-//! What is to happen when: one queue for all of a world, in which news on one lane never overtakes older news on it.
+//! The schedule of a world: one queue of events, in which an event of one lane never overtakes an older one of that lane.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
-/// A way on which order holds, as on a TCP connection.
+/// An ordered channel, such as a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// From the agent to the server, by connection.
@@ -15,7 +15,7 @@ pub enum Lane {
     Watch(u64),
 }
 
-/// A queue of things to happen, with the time.
+/// A queue of events, with the time.
 #[derive(Clone, Debug)]
 pub struct Schedule<T> {
     now: Timestamp,
@@ -42,17 +42,17 @@ impl<T> Schedule<T> {
         self.now
     }
 
-    /// Moves the time on.
+    /// Advances the time.
     pub fn arrive(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
     }
 
-    /// Lets something happen after a delay.
+    /// Schedules an event after a delay.
     pub fn after(&mut self, delay: Duration, thing: T) {
         self.at(self.now + delay, thing);
     }
 
-    /// Lets something happen on a lane after a delay, but not before what is on its way there.
+    /// Schedules an event on a lane after a delay, but not before earlier events of the lane.
     pub fn on(&mut self, lane: Lane, delay: Duration, thing: T) {
         let newest = self.lanes.entry(lane).or_insert(self.now);
         *newest = (*newest).max(self.now + delay);
@@ -60,25 +60,25 @@ impl<T> Schedule<T> {
         self.at(at, thing);
     }
 
-    /// Returns when the next thing happens.
+    /// Returns the time of the next event.
     #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         self.queue.keys().next().map(|(at, _)| *at)
     }
 
-    /// Takes the next thing, and moves the time to it.
+    /// Takes the next event, and advances the time to it.
     pub fn pop(&mut self) -> Option<T> {
         let ((at, _), thing) = self.queue.pop_first()?;
         self.arrive(at);
         Some(thing)
     }
 
-    /// Forgets all things for which `goes` holds.
+    /// Removes all events for which `goes` holds.
     pub fn forget(&mut self, goes: impl Fn(&T) -> bool) {
         self.queue.retain(|_, thing| !goes(thing));
     }
 
-    /// Returns how many things are on their way for which `counts` holds.
+    /// Returns the number of scheduled events for which `counts` holds.
     pub fn count(&self, counts: impl Fn(&T) -> bool) -> usize {
         self.queue.values().filter(|thing| counts(thing)).count()
     }

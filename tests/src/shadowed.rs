@@ -1,8 +1,8 @@
-//! A world in which another controller acts and a shadow watches, in virtual time.
+//! A world with another acting controller and a shadow-mode watcher, in virtual time.
 //!
-//! Both see the cluster late, by streams of their own that have no common order, and the calls of the other take a while. The other is
-//! written after upstream's and shares no code with the core: it waits for what it has written, as upstream's expectations do, and sorts
-//! as Go does, so that ties go either way. A [`Fault`] makes it decide wrongly.
+//! Both see the cluster late, by separate streams without a common order, and the calls of the other controller take a while. The
+//! other controller follows upstream and shares no code with the core. Like upstream's expectations, it waits for its own writes.
+//! It sorts as Go does, so ties have either order. A [`Fault`] makes it decide wrongly.
 
 mod cluster;
 mod fault;
@@ -25,26 +25,26 @@ use self::{
 };
 use crate::rng::Rng;
 
-/// When the world begins.
+/// The start time of the world.
 const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// How late everything is.
+/// The delays of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// As on an idle machine.
     Quiet,
-    /// As on a machine that has too much to do.
+    /// As on an overloaded machine.
     Busy,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was told.
+    /// The reported differences.
     pub differences: Vec<Difference>,
-    /// What was compared.
+    /// The results of comparisons.
     pub agreements: Agreements,
-    /// How many pods are counted as deleted by others.
+    /// The number of pods that count as deleted by others.
     pub deleted_by_others: u64,
 }
 
@@ -58,13 +58,13 @@ pub struct Stage {
     other: Upstream,
     watcher: Watcher,
     schedule: BTreeMap<(Timestamp, u64), Happening>,
-    /// The number of the next happening, so that none takes the place of another.
+    /// The number of the next event, so that events have distinct keys.
     next: u64,
-    /// When the latest news of each stream arrives: streams keep their order.
+    /// The arrival of the latest event of each stream: streams keep their order.
     arrivals: BTreeMap<(Who, Kind), Timestamp>,
 }
 
-/// Who sees the cluster.
+/// The observer of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Other,
@@ -73,30 +73,30 @@ enum Who {
 
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A stream shows something.
+    /// A stream shows an event.
     Shown(Who, Box<Event>),
     /// A write reaches the cluster.
     Write(Write),
-    /// A pod goes its way.
+    /// A pod takes its next step.
     Step(PodName, Step),
-    /// Users do something.
+    /// A user acts.
     Act(Act),
-    /// Users think of something to do.
+    /// Users plan their next acts.
     Think,
-    /// The other controller looks at a ReplicaSet.
+    /// The other controller syncs a ReplicaSet.
     Sync(Arc<str>),
-    /// It has claimed its pods, and goes on.
+    /// The other controller has claimed its pods, and continues.
     Manage(Box<Claimed>),
-    /// It is done with a ReplicaSet.
+    /// The other controller has finished a ReplicaSet.
     Done(Arc<str>),
-    /// The watcher's time has come.
+    /// The timer of the watcher is due.
     Wake,
 }
 
 // === impl Pace ===
 
 impl Pace {
-    /// Returns how late a stream may be at most.
+    /// The maximum delay of a stream.
     const fn lag(self) -> u64 {
         match self {
             Self::Quiet => 40,
@@ -104,7 +104,7 @@ impl Pace {
         }
     }
 
-    /// Returns how long a call may take at most.
+    /// The maximum duration of a call.
     const fn call(self) -> u64 {
         match self {
             Self::Quiet => 15,
@@ -112,7 +112,7 @@ impl Pace {
         }
     }
 
-    /// Returns how long users may do nothing at most.
+    /// The maximum pause of users.
     const fn idle(self) -> u64 {
         match self {
             Self::Quiet => 10_000,
@@ -147,18 +147,18 @@ impl Stage {
         stage
     }
 
-    /// Lets the world go on until so much was compared.
+    /// Runs the world until `comparisons` comparisons.
     ///
     /// # Panics
-    /// If nothing happens any more.
+    /// If there are no more events.
     pub fn run(&mut self, comparisons: u64) -> Outcome {
         self.run_while(|watcher| watcher.agreements().compared() < comparisons)
     }
 
-    /// Lets the world go on until something is told that nothing explains, or so much was compared.
+    /// Runs the world until an unexplained difference, or `comparisons` comparisons.
     ///
     /// # Panics
-    /// If nothing happens any more.
+    /// If there are no more events.
     pub fn run_to_surprise(&mut self, comparisons: u64) -> Outcome {
         self.run_while(|watcher| {
             watcher.agreements().compared() < comparisons && !watcher.is_surprised()
@@ -207,7 +207,7 @@ impl Stage {
         }
     }
 
-    /// Lets the watcher go on when it wants to.
+    /// Runs the watcher when its timer is due.
     fn wake(&mut self) {
         if let Some(due) = self.watcher.due(self.now) {
             self.at(due, Happening::Wake);
@@ -221,7 +221,7 @@ impl Stage {
         }
     }
 
-    /// Lets the other controller claim the pods of a ReplicaSet, and go on when that is done.
+    /// Lets the other controller claim the pods of a ReplicaSet, and continue after that.
     fn sync(&mut self, set: &Arc<str>) {
         let Some((claimed, writes)) = self.other.sync(set) else {
             return;
@@ -234,7 +234,7 @@ impl Stage {
         self.later(wait, Happening::Manage(Box::new(claimed)));
     }
 
-    /// Lets it make and delete pods: a few at first and then ever more are made, all are deleted at once.
+    /// Creates pods in growing rounds, or deletes all surplus pods at once.
     fn manage(&mut self, claimed: Claimed) {
         let plan = self.other.manage(self.now, &claimed, &mut self.rng);
         let (mut wait, mut most) = (0, 0);
@@ -284,7 +284,7 @@ impl Stage {
         self.publish(done);
     }
 
-    /// Lets both see what has happened, each when its stream gets there, and pods go their way.
+    /// Schedules the events of a change for both streams, and the next steps of pods.
     fn publish(&mut self, done: cluster::Done) {
         let cluster::Done { events, steps } = done;
         for (wait, pod, step) in steps {

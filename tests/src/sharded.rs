@@ -1,12 +1,12 @@
-//! Processes that share a cluster out by Leases, in a [`World`](crate::world::World): one process may hold several Leases, and an agent acts for
-//! each shard that it holds.
+//! Processes that shard a cluster by Leases, in a [`World`](crate::world::World): one process may hold several Leases, and has an
+//! agent for each shard that it holds.
 //!
 //! ```text
 //! process: Lease of the number of shards, own Lease, Assignment ─▶ a Lease and an agent for each shard
-//!    agents, connections, servers, calls, lists and watches are those of the world
+//! agents, connections, servers, calls, lists and watches are those of the world
 //! ```
-//! Everything takes time, and a create takes effect as late as its timeout and the margin allow. After each step it is checked that no
-//! two agents may write in a namespace, and at each create that none other than its agent may.
+//! Everything takes time, and a create takes effect as late as its timeout and the margin allow. After each step, a check ensures
+//! that no two agents may write in a namespace. At each create, a check ensures that no other agent may write there.
 
 mod checks;
 mod happening;
@@ -26,10 +26,10 @@ pub use self::{
 // === impl Shared ===
 
 impl Shared {
-    /// Lets the next thing happen, and everything that follows at once. Returns whether it was before `until`.
+    /// Executes the next event, with its immediate effects. Returns whether the event was before `until`.
     ///
     /// # Errors
-    /// Says which invariant is broken.
+    /// The broken invariant.
     pub fn step(&mut self, until: Timestamp) -> Result<bool, String> {
         let world = self.world.next_at();
         let next = self.next_at().into_iter().chain(world).min();
@@ -58,7 +58,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Returns when something happens beside the world.
+    /// The time of the next event outside the world.
     fn next_at(&self) -> Option<Timestamp> {
         let awake = |life: &u64| !self.paused.contains_key(life);
         let processes = self.processes.iter().filter(|(life, _)| awake(life));
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Lets a process go on: first it hears everything that has reached it, and only then it looks at its clock.
+    /// Resumes a process: the process first takes everything that has arrived, and only then looks at its clock.
     fn resume(&mut self, life: u64) {
         for happening in self.paused.remove(&life).into_iter().flatten() {
             self.handle(happening);
@@ -94,7 +94,7 @@ impl Shared {
     }
 }
 
-/// Returns the process that takes notice of it, and does so later if it is stopped.
+/// The process that takes the event, later if the process is stopped.
 const fn listener(happening: &Happening) -> Option<u64> {
     match happening {
         Happening::LeaseAnswered { place, .. } => Some(place.life),

@@ -1,5 +1,5 @@
-//! One run: a seed, a workload, a world that is stepped until it rests, with those that share its servers, and the checkers after every
-//! step.
+//! One run: a seed, a workload, a world that is stepped until it rests, together with the worlds that share its servers, and the
+//! checkers after every step.
 
 mod staged;
 
@@ -23,36 +23,36 @@ use crate::{
 
 pub use staged::run_stage;
 
-/// How many schedules a test run tries, over all workloads, unless `DECREE_SIM_RUNS` says otherwise.
+/// The number of schedules in a test run, over all workloads, unless `DECREE_SIM_RUNS` sets it.
 const RUNS: u64 = 6_000;
-/// After how many schedules of a workload everything that is drawn must have happened.
+/// The number of schedules of a workload after which everything drawn must have occurred.
 const RUNS_THAT_MEET_ALL: u64 = 1_000;
-/// How long people wait until all is at rest.
+/// The time for which people wait for rest.
 const APART: Duration = Duration::from_secs(20);
-/// How long after the last act faults may go on.
+/// The time after the last act at which faults end.
 const UNREST: Duration = Duration::from_secs(3);
-/// How long a healed world may take to rest: the wait after 16 failed syncs in a row, which is 164 s, and some more. The 5-minute
-/// timeout of expectations must not be needed.
+/// The maximum time for a healed world to rest: the wait after 16 failed syncs in a row, which is 164 s, and a reserve. The world
+/// must not need the 5-minute timeout of expectations.
 const REST_WITHIN: Duration = Duration::from_secs(280);
-/// How long it must then stay as it is, without a write.
+/// The time for which the world must then stay unchanged, without a write.
 const REST_FOR: Duration = Duration::from_secs(3);
-/// More steps than any run has that comes to rest.
+/// More steps than any run that comes to rest.
 const STEPS_MAX: u64 = 100_000;
 
-/// A run that went well.
+/// A successful run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rested {
-    /// How many steps it took.
+    /// The number of steps.
     pub steps: u64,
-    /// How many pods were created and deleted by us.
+    /// The numbers of pods that the agents created and deleted.
     pub churn: (usize, usize),
-    /// What of the protocol was met.
+    /// The encounters with the protocol.
     pub encounters: Encounters,
-    /// What happened; empty unless it was recorded.
+    /// The trace; empty unless recorded.
     pub trace: Trace,
 }
 
-/// A run that went wrong.
+/// A failed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The workload.
@@ -61,19 +61,18 @@ pub struct Failure {
     pub seed: u64,
     /// The checker that objects.
     pub checker: &'static str,
-    /// Why.
+    /// The reason.
     pub text: String,
-    /// The command that repeats it.
+    /// The command that repeats the run.
     pub repeat: String,
-    /// What happened.
+    /// The trace.
     pub trace: Trace,
 }
 
-/// Runs a workload under as many schedules as its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on.
+/// Runs a workload under its share of `DECREE_SIM_RUNS` schedules, from `DECREE_SIM_SEED` on.
 ///
 /// # Panics
-/// At the first run that goes wrong, with the seed and the command that repeats it; and where many runs never met something of the
-/// protocol that they must meet.
+/// At the first failed run, with the seed and the command that repeats it; and if many runs lack an expected encounter.
 #[expect(
     clippy::print_stdout,
     reason = "the counts are for whoever runs the schedules"
@@ -115,7 +114,7 @@ pub fn run(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<Rest
     Simulation::new(workload, seed, mutant).run()
 }
 
-/// Runs a workload in a quiet world, where people wait until all is at rest before they act again: nothing races.
+/// Runs a workload in a quiet world, in which people wait for rest before each act, so nothing races.
 ///
 /// # Errors
 /// If a checker objects.
@@ -137,7 +136,7 @@ pub fn record(workload: Workload, seed: u64, mutant: Option<Mutant>) -> Result<R
     simulation.run()
 }
 
-/// A world with its workload, and those beside it, before they are run.
+/// A world with its workload, and its neighbors, before their run.
 #[derive(Debug)]
 pub struct Simulation {
     workload: Workload,
@@ -157,7 +156,7 @@ impl Simulation {
         Self::of(workload, seed, (rng, chaos), others, mutant)
     }
 
-    /// Returns a workload in a world that is not drawn.
+    /// Returns a workload in a given world.
     #[must_use]
     pub fn within(workload: Workload, seed: u64, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         let drawn = (rng_of(workload, seed), chaos);
@@ -208,7 +207,7 @@ impl Simulation {
         })
     }
 
-    /// Begins to keep the traces.
+    /// Starts to record the traces.
     pub fn record(&mut self) {
         let worlds = self.clusters.iter_mut();
         worlds.for_each(|world| world.trace.record());
@@ -264,7 +263,7 @@ impl Simulation {
         churn.map_err(|text| ("i3_zero_churn", text))
     }
 
-    /// Waits for a while, and returns whether nothing was written and all stayed as wanted.
+    /// Waits for a while, and returns whether there was no write and everything stayed as desired.
     fn rests(&mut self) -> Result<bool, (&'static str, String)> {
         let writes = |clusters: &Clusters| clusters.iter().map(|it| it.ledger.writes).sum::<u64>();
         let before = writes(&self.clusters);
@@ -292,11 +291,11 @@ impl Simulation {
     }
 }
 
-/// A cluster that shares the servers of another: what happens in it.
+/// The contents of a cluster that shares the servers of another.
 struct Other {
     workload: Workload,
     rng: Rng,
-    /// Whether it is restored from the same backup, so that its objects have the same uids.
+    /// Whether the cluster comes from the same backup, so that its objects have the same uids.
     is_twin: bool,
 }
 
@@ -317,7 +316,7 @@ impl Other {
     }
 }
 
-/// Draws the clusters beside the first: in one world of eight one, in another one two.
+/// Draws the neighbors of the first cluster: one in one world of eight, two in another one of eight.
 fn draw_others(rng: &mut Rng) -> Vec<Other> {
     let count = *rng.pick(&[0, 0, 0, 0, 0, 0, 1, 2]);
     let other = |_| Other {

@@ -4,17 +4,17 @@ use std::{collections::HashMap, str::FromStr};
 
 use decree::v1;
 
-/// The parameters of a step: `key=value`, where `x*300` stands for 300 x, and `{i}` for the number of the object.
+/// The parameters of a step: `key=value`, where `x*300` means 300 x, and `{i}` the number of the object.
 #[derive(Clone, Debug, Default)]
 pub struct Template(Vec<(String, String)>);
 
 // === impl Template ===
 
 impl Template {
-    /// Reads the parameters among the words of a step.
+    /// Reads the parameters from the words of a step.
     ///
     /// # Panics
-    /// Where a word is none.
+    /// If a word is not a parameter.
     #[must_use]
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let pairs = words.into_iter().map(|word| {
@@ -31,10 +31,10 @@ impl Template {
         Some(value.replace("{i}", &number.to_string()))
     }
 
-    /// Returns a parameter that is a number or whatever else can be read.
+    /// Returns a parameter as a number or another parsed value.
     ///
     /// # Panics
-    /// Where it cannot be read.
+    /// If the value cannot be parsed.
     #[must_use]
     pub fn value<T: FromStr>(&self, key: &str, number: u64) -> Option<T> {
         let text = self.text(key, number)?;
@@ -47,7 +47,7 @@ impl Template {
         self.text(key, number).unwrap_or_else(|| other.to_owned())
     }
 
-    /// Returns a message of a reference.
+    /// Returns an object reference.
     #[must_use]
     pub fn reference(&self, number: u64) -> v1::ObjectRef {
         v1::ObjectRef {
@@ -57,7 +57,7 @@ impl Template {
         }
     }
 
-    /// Returns a pod; with `bare`, one of which nothing is set but what is said.
+    /// Returns a pod; with `bare`, only the given fields are set.
     #[must_use]
     pub fn pod(&self, number: u64) -> v1::Pod {
         if self.value("bare", number) == Some(true) {
@@ -99,7 +99,7 @@ impl Template {
         }
     }
 
-    /// Returns a ReplicaSet; with `bare` as [`Self::pod`].
+    /// Returns a ReplicaSet; with `bare`, as [`Self::pod`].
     #[must_use]
     pub fn replica_set(&self, number: u64) -> v1::ReplicaSet {
         if self.value("bare", number) == Some(true) {
@@ -140,7 +140,7 @@ impl Template {
         }
     }
 
-    /// Returns the labels `label.KEY=VALUE`, and as many others as `labels` says.
+    /// The labels `label.KEY=VALUE`, and `labels` others.
     fn labels(&self, number: u64) -> HashMap<String, String> {
         let named = self.0.iter().filter_map(|(key, _)| {
             let label = key.strip_prefix("label.")?;
@@ -154,8 +154,8 @@ impl Template {
         named.chain(more).collect()
     }
 
-    /// Returns the labels of a ReplicaSet's template: as [`Self::labels`], and what its selector asks for, since one that does not match them
-    /// is left alone.
+    /// The labels of a ReplicaSet's template: [`Self::labels`], and the labels of its selector, because the server ignores a
+    /// ReplicaSet whose template does not match.
     fn template_labels(&self, number: u64) -> HashMap<String, String> {
         if self.text("template", number).as_deref() == Some("none") {
             return HashMap::new();
@@ -171,7 +171,7 @@ impl Template {
         asked.chain(self.labels(number)).collect()
     }
 
-    /// Returns the selector: by `match.KEY=VALUE`, and of `requirements` that all use `operator` with `values` values on `key`.
+    /// The selector: `match.KEY=VALUE`, and `requirements` requirements with `operator` and `values` values on `key`.
     fn selector(&self, number: u64) -> Option<v1::LabelSelector> {
         match self.text("selector", number).as_deref() {
             Some("none") => return None,
@@ -216,7 +216,7 @@ impl Template {
     }
 }
 
-/// Writes out `x*300`.
+/// Expands `x*300`.
 fn repeated(value: &str) -> String {
     let parts = value.split_once('*');
     let times = parts.and_then(|(text, times)| Some((text, times.parse::<usize>().ok()?)));

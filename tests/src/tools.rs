@@ -1,4 +1,4 @@
-//! Programs that are not Rust's. Where one is absent its tests are skipped and say so; in CI it must be there.
+//! Programs that are not Rust's. Without a program, its tests are skipped with a notice; in CI, they fail.
 
 use std::{
     env,
@@ -11,13 +11,13 @@ use std::{
 
 use crate::{binaries, depth};
 
-/// Defines a function that returns a program, or the folder of what it needs; it is looked for once.
+/// Defines a function that returns a program, or the folder of its files. The function looks for the program once.
 macro_rules! tool {
     ($(#[$doc:meta])* $name:ident, $what:literal, $find:expr) => {
         $(#[$doc])*
         ///
         /// # Panics
-        /// With `CI` set, where it is not there and cannot be made.
+        /// With `CI` set, if the program is missing and cannot be built.
         pub fn $name() -> Option<&'static Path> {
             static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
             or_skip($what, FOUND.get_or_init(|| $find)).map(PathBuf::as_path)
@@ -25,7 +25,8 @@ macro_rules! tool {
     };
 }
 
-/// Takes what a test needs, or ends the test where this machine does not have it: a notice has said so, and with `CI` set it has failed.
+/// Unwraps a requirement of a test, or ends the test if this machine does not meet it: a notice has been printed, and with `CI`
+/// set, the test has failed.
 #[macro_export]
 macro_rules! or_skip {
     ($found:expr) => {{
@@ -46,12 +47,13 @@ const PROMETHEUS_PARSER: &str = "prometheus-client==0.26.0";
 const CYCLONEDX_CHECK: &str = "import cyclonedx.validation.json, jsonschema";
 const CYCLONEDX: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 const BROWSER_PACKAGES: [&str; 2] = ["puppeteer-core@24.43.1", "axe-core@4.14.1"];
-/// What examples/python/requirements.txt installs.
+/// The packages of examples/python/requirements.txt.
 const PYTHON_CHECK: &str = "import grpc, grpc_tools, setuptools, google.rpc.error_details_pb2";
 const MDBOOK: &str = "mdbook@0.5.4";
-/// The oldest kubectl that the manifests are for, as `tests/cluster/build` calls it. It takes a minute to build, and all of its packages.
+/// The oldest kubectl that the manifests support, by its name in `tests/cluster/build`. Its build compiles all of its packages,
+/// which takes a minute.
 const OLDEST_KUBECTL: &str = "kubectl-v1.30";
-/// The module that has the definitions of the Prometheus operator's resources.
+/// The module with the definitions of the Prometheus operator's resources.
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
 tool!(
@@ -114,11 +116,11 @@ tool!(
     cyclonedx, "Python with cyclonedx-python-lib", installed_once("cyclonedx", |cache| install_packages(cache, "cyclonedx", CYCLONEDX_CHECK, &[CYCLONEDX]))
 );
 
-/// Returns kubectl of each version that the manifests are held against: the newest, which may take minutes to build the first time, the
+/// Returns kubectl of each version that the manifests are tested with: the newest, whose first build may take minutes, the
 /// installed one, if any, and at [full depth](depth) the oldest.
 ///
 /// # Panics
-/// With `CI` set, where they cannot be built.
+/// With `CI` set, if they cannot be built.
 pub fn kubectls() -> Option<&'static [PathBuf]> {
     static PROGRAMS: OnceLock<Result<Vec<PathBuf>, String>> = OnceLock::new();
     or_skip("kubectl", PROGRAMS.get_or_init(built_kubectls)).map(Vec::as_slice)
@@ -140,7 +142,7 @@ fn or_skip<T>(what: &str, found: &'static Result<T, String>) -> Option<&'static 
                 env::var_os("CI").is_none(),
                 "{what} is not there, and CI skips nothing: {why}"
             );
-            // Written past the test runner's capture: who runs the tests should know what was left out.
+            // Written past the capture of the test runner, so that people who run the tests see what was skipped.
             let _ = writeln!(
                 io::stderr(),
                 "skipped: a test needs {what}, which is not there: {why}"
@@ -163,7 +165,7 @@ fn installed_once(
     install(&cache)
 }
 
-/// Returns the folder of a program that `tests/cluster/build` builds where it is not installed.
+/// The folder of a program that `tests/cluster/build` builds if it is not installed.
 fn folder_of(program: &str) -> Result<PathBuf, String> {
     match installed(program) {
         Some(program) => Ok(program.parent().map(Path::to_owned).unwrap_or_default()),
@@ -206,7 +208,7 @@ fn install_mdbook(cache: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Takes the programs out of Debian's package, so that nothing is installed or started.
+/// Extracts the programs from Debian's package, so that nothing is installed or started.
 fn unpack_prometheus(cache: &Path) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folder = cache.join("prometheus-debian");
@@ -289,7 +291,7 @@ fn install_python(cache: &Path) -> Result<PathBuf, String> {
     install_packages(cache, "venv", PYTHON_CHECK, &packages)
 }
 
-/// Returns the Python of a folder in which `check` runs; what it needs is installed there if it does not.
+/// The Python of a folder in which `check` runs. Installs the packages there if `check` fails.
 fn install_packages(
     cache: &Path,
     folder: &str,
@@ -308,7 +310,7 @@ fn install_packages(
     Ok(python)
 }
 
-/// Returns where tools are kept between runs, outside the checkout.
+/// The folder of tools between runs, outside the checkout.
 fn cache() -> PathBuf {
     let named = env::var_os("DECREE_CACHE").map(PathBuf::from);
     let of_user = || {
@@ -325,7 +327,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     output(command).map(drop)
 }
 
-/// Returns what a program prints, or what it says where it fails.
+/// The output of a program, or its error message.
 fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,4 +1,4 @@
-//! What happened, line by line; kept only where somebody will read it.
+//! The events of a run, line by line, recorded only if somebody will read them.
 
 use std::fmt::Display;
 
@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use crate::depth::number;
 
-/// How many happenings a failure shows, unless `DECREE_SIM_TRACE` says otherwise.
+/// The number of events that a failure shows, unless `DECREE_SIM_TRACE` sets it.
 const SHOWN: usize = 60;
-/// How much of one happening is kept: enough to know it by.
+/// The maximum length of a recorded event, enough to identify it.
 const LINE_MAX: usize = 400;
 
 /// The lines of one run.
@@ -18,15 +18,15 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Begins to keep lines.
+    /// Starts to record lines.
     pub fn record(&mut self) {
         self.lines = Some(Vec::new());
     }
 
-    /// Keeps one line, if lines are kept.
+    /// Records one line, if recording.
     pub fn note(&mut self, at: Timestamp, what: &impl Display) {
         if let Some(lines) = &mut self.lines {
-            // Signs of life are many and mean nothing.
+            // Heartbeats are frequent and meaningless.
             let mut line = format!("{at:.6} {what}");
             line.truncate(line.floor_char_boundary(LINE_MAX));
             if !line.ends_with("heartbeat") {
@@ -35,7 +35,7 @@ impl Trace {
         }
     }
 
-    /// Returns the lines of several worlds in the order of their times, each with the number of its world.
+    /// Merges the lines of several worlds in the order of their times, each with the number of its world.
     pub fn merged<'a>(traces: impl Iterator<Item = &'a Self>) -> Self {
         let numbered = traces.enumerate().flat_map(|(number, trace)| {
             let parts = trace.lines().iter().filter_map(|line| line.split_once(' '));
@@ -49,7 +49,7 @@ impl Trace {
         }
     }
 
-    /// Returns the lines that a failure shows: the last ones.
+    /// Returns the last lines, which a failure shows.
     #[must_use]
     pub fn last(&self) -> &[String] {
         let lines = self.lines();

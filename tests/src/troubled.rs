@@ -1,7 +1,8 @@
-//! Worlds in which something is wrong for a while: pods do not last, the store is put back, another controller is at work, an agent of
-//! another make breaks the protocol. Nothing runs away, somebody is told, and when it is over all is as wanted.
+//! Worlds with a fault for a while: pods do not last, the store is restored, another controller acts, or a third-party agent
+//! breaks the protocol. Creates stay limited, somebody is told, and after the fault everything is as desired.
 //!
-//! What is promised stands in docs/reliability.md ("Limits on runaway creation"): `account` counts, and `expected` says what is to be told by when.
+//! The promises are in docs/reliability.md ("Limits on runaway creation"): `account` counts, and `expected` has the required
+//! notices and their deadlines.
 
 mod account;
 mod expected;
@@ -34,21 +35,21 @@ use crate::{
     world::World,
 };
 
-/// How many worlds a test run tries, unless `DECREE_SIM_RUNS` says otherwise.
+/// The number of worlds in a test run, unless `DECREE_SIM_RUNS` sets it.
 const RUNS: u64 = 80;
-/// How many schedules of the other worlds take as long as one of these.
+/// The number of schedules of the other worlds that take as long as one of these worlds.
 const SCHEDULES_PER_WORLD: u64 = 10;
-/// How long after the last trouble a world may take to rest: the longest back-off, its trial, and some more.
+/// The maximum time after the last trouble for a world to rest: the longest back-off, its trial, and a reserve.
 const REST_WITHIN: SignedDuration = SignedDuration::from_mins(11);
-/// How long it must then stay as it is, without a write.
+/// The time for which the world must then stay unchanged, without a write.
 const REST_FOR: SignedDuration = SignedDuration::from_secs(3);
-/// More steps than any run has that comes to rest.
+/// More steps than any run that comes to rest.
 const STEPS_MAX: u64 = 2_000_000;
-/// How often a pod is removed where that goes on.
+/// The interval of repeated removals of a pod.
 const KILLED_EVERY: Duration = Duration::from_secs(3);
-/// How often another controller looks.
+/// The interval of another controller.
 const PERIOD: SignedDuration = SignedDuration::from_millis(20);
-/// Which checkers hold where the store may be put back: the others follow versions, generations or epochs.
+/// The checkers that are valid if the store may be restored: the other checkers depend on versions, generations or epochs.
 const HELD: [&str; 6] = [
     "i0_protocol",
     "i1_no_unowned_pod_deleted",
@@ -58,29 +59,28 @@ const HELD: [&str; 6] = [
     "i10_slow_start",
 ];
 
-/// A run that went wrong.
+/// A failed run.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The checker that objects.
     pub checker: &'static str,
-    /// Why.
+    /// The reason.
     pub text: String,
-    /// The command that repeats it.
+    /// The command that repeats the run.
     pub repeat: String,
     story: Box<Story>,
     trace: Trace,
 }
 
-/// A run that went well.
+/// A successful run.
 #[derive(Clone, Debug, Default)]
 pub struct Healed {
-    /// What was met.
+    /// The encounters with the protocol.
     pub encounters: Encounters,
-    /// The most pods of our making that there were beyond those that were wanted.
+    /// The maximum number of surplus pods that the agents created.
     pub surplus: usize,
 }
 
-/// A troubled world.
 struct Run {
     world: World,
     story: Story,
@@ -90,7 +90,7 @@ struct Run {
     steps: u64,
 }
 
-/// What is done at a time.
+/// An action at a time.
 #[derive(Clone, Copy)]
 enum Cue {
     TakeBackup(Trouble),
@@ -98,10 +98,10 @@ enum Cue {
     End(Trouble),
 }
 
-/// Runs a tenth as many drawn worlds as `DECREE_SIM_RUNS` says, from `DECREE_SIM_SEED` on. Returns what was met.
+/// Runs a tenth of `DECREE_SIM_RUNS` drawn worlds, from `DECREE_SIM_SEED` on. Returns their encounters.
 ///
 /// # Panics
-/// At the first that goes wrong, with its seed and the command that repeats it.
+/// At the first failed run, with its seed and the command that repeats it.
 #[must_use]
 pub fn check() -> Healed {
     let schedules: Option<u64> = number("DECREE_SIM_RUNS");
@@ -128,7 +128,7 @@ pub fn check() -> Healed {
     met
 }
 
-/// Runs the world that is made for a mutant, broken by it or sound.
+/// Runs the world for a mutant, broken or sound.
 ///
 /// # Errors
 /// If a checker objects.
@@ -139,7 +139,7 @@ pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Healed, B
     let mutant = is_broken.then_some(mutant);
     let result = run(seed, rng.clone(), story.clone(), mutant, false);
     let result = match result {
-        // Of a world that is to be sound, somebody wants to know what happened.
+        // A failure of a sound world needs its trace.
         Err(_) if !is_broken => run(seed, rng, story, mutant, true),
         result => result,
     };
@@ -205,13 +205,14 @@ impl Run {
         }
         self.pass(self.start + self.story.ends())?;
         self.account.expect_rest();
-        // What a person wrote may be lost with a store, or be there when the agent begins anew with another one: it is written again.
+        // An annotation of a person may be lost with a store, or exist when the agent restarts with another store, so the person
+        // writes it again.
         self.resume("2", Duration::from_secs(60));
         self.world.heal();
         self.rest()
     }
 
-    /// Returns what is done when, in order.
+    /// The actions with their times, in order.
     fn cues(&self) -> Vec<(Duration, Cue)> {
         let mut cues = Vec::new();
         for stretch in &self.story.troubles {
@@ -310,7 +311,7 @@ impl Run {
         }
     }
 
-    /// Lets a person see to it that the agent goes on.
+    /// Lets a person resume the agent.
     fn resume(&mut self, value: &str, after: Duration) {
         let patch = json!({"metadata": {"annotations": {"decree.dev/resume": value}}});
         let set = SET.to_owned();
@@ -321,7 +322,7 @@ impl Run {
     fn lose(&mut self, fault: Fault, restore: Restore) {
         self.world.plan_fault(Duration::ZERO, fault);
         if !self.account.is_on(Trouble::IllSet) {
-            // The backup may have it from when it was there.
+            // The backup may contain the set.
             self.world
                 .plan_fault(Duration::from_millis(1), Fault::RemoveIllSet);
         }
@@ -383,7 +384,7 @@ impl Run {
         Ok(goes_on)
     }
 
-    /// Waits until all is as wanted and stays so.
+    /// Waits until everything is as desired and stays so.
     fn rest(&mut self) -> Result<(), Objection> {
         let deadline = self.world.now() + REST_WITHIN;
         loop {

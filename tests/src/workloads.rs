@@ -1,4 +1,4 @@
-//! The canonical workloads: Sieve's twelve, for ReplicaSets, and two more. What is there, and what people do to it.
+//! The canonical workloads: Sieve's twelve, for ReplicaSets, and two more. The objects, and the acts of people on them.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::{
     rng::Rng,
 };
 
-/// Where everything happens.
+/// The namespace of all objects.
 pub const NAMESPACE: &str = "default";
-/// The name of a pod that concerns nobody; it must outlive every world.
+/// The name of an unrelated pod, which must outlive every world.
 pub const BYSTANDER: &str = "bystander";
 
-/// The name of a pod with a field that breaks the contract; it is nobody's.
+/// The name of a pod without an owner that has a field in violation of the contract.
 pub const MISFIT: &str = "misfit";
 
-/// After how long a ready pod counts as available, where that is not at once.
+/// The time after which a ready pod counts as available, in workloads with such a delay.
 const MIN_READY_SECONDS: i32 = 2;
 
 /// One of the canonical workloads.
@@ -42,19 +42,19 @@ pub enum Workload {
     NodeLost,
     /// Pods are relabelled out of the selector.
     RelabelOut,
-    /// Matching orphans are there, or come.
+    /// Matching orphans exist, or appear.
     AdoptOrphan,
-    /// The template changes amid a scale-up.
+    /// The template changes during a scale-up.
     TemplateChange,
     /// Two ReplicaSets select the same pods.
     OverlappingSelectors,
-    /// Pods are replaced by others of the same name amid a scale-down (W11).
+    /// Pods are replaced by others of the same name during a scale-down (W11).
     PodReplaced,
-    /// Pods count as available a while after they are ready, amid a kill and scaling.
+    /// Pods count as available a while after they are ready, during a kill and scaling.
     MinReadySeconds,
 }
 
-/// What somebody does.
+/// An act of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Creates an object.
@@ -63,7 +63,7 @@ pub enum Act {
     Scale {
         /// Its name.
         set: String,
-        /// How many are wanted.
+        /// The desired replicas.
         replicas: i32,
     },
     /// Patches a ReplicaSet.
@@ -77,27 +77,27 @@ pub enum Act {
     Delete {
         /// Its name.
         set: String,
-        /// What becomes of its pods.
+        /// The fate of its pods.
         propagation: Propagation,
     },
     /// Removes a pod without grace.
     KillPod,
-    /// Deletes a pod in order.
+    /// Deletes a pod with its grace period.
     DeletePod,
-    /// Ends a pod badly.
+    /// Makes a pod fail.
     FailPod,
     /// Gives a pod another value of the label `app`.
     Relabel {
         /// The value.
         value: String,
     },
-    /// Removes a pod and puts another, which is nobody's, under its name.
+    /// Removes a pod and creates another under its name, without an owner.
     ReplacePod,
-    /// Stops a node that bears pods.
+    /// Stops a node with pods.
     FailNode,
 }
 
-/// The cluster of all workloads: brisk, so that a world is soon at rest.
+/// The cluster of all workloads, with short delays, so that a world soon rests.
 #[must_use]
 pub fn cluster() -> ClusterConfig {
     let millis = Duration::from_millis;
@@ -140,7 +140,8 @@ impl Workload {
         Self::MinReadySeconds,
     ];
 
-    /// Returns how far clocks may differ: where availability is a matter of time, so little that the world comes to rest as wanted.
+    /// Returns the maximum difference between clocks: if availability depends on time, small enough for the world to reach the
+    /// desired state.
     #[must_use]
     pub const fn clock_skew_max(self) -> Duration {
         match self {
@@ -161,7 +162,7 @@ impl Workload {
         }
     }
 
-    /// Draws what happens, and when: counts, order and pauses differ from seed to seed.
+    /// Draws the acts with their times: counts, order and pauses vary by seed.
     #[must_use]
     pub fn plan(self, rng: &mut Rng) -> Vec<(Duration, Act)> {
         let (few, many) = (rng.between(1, 3) as i32, rng.between(4, 7) as i32);
@@ -251,7 +252,7 @@ fn change_template() -> Act {
     }
 }
 
-/// Puts pauses between the acts: none, short ones that fall amid the work before, or long ones.
+/// Adds pauses between the acts: none, short ones within the work before, or long ones.
 fn spread(rng: &mut Rng, acts: Vec<Act>) -> Vec<(Duration, Act)> {
     let mut at = Duration::ZERO;
     let pauses = [1, 50, 400, 3000].map(Duration::from_millis);

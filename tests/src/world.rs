@@ -1,8 +1,15 @@
-//! A world: servers, agents and a cluster, stepped one happening at a time in virtual time.
+//! A world: servers, agents and a cluster, stepped one event at a time in virtual time.
 //!
-//! Each file of it uses those before it alone: what happens (`happening`, `telling`, `boundaries`), of what a world consists (`leadership`, `caches`, `past`,
-//! `state`), what starts and ends (`processes`, `strikes`), what is on its way and what becomes of it (`mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`,
-//! `user`, `restores`, `parts`), what the machines want (`effects`), what goes wrong (`faults`), and the step.
+//! Each file of the world depends only on earlier files:
+//!
+//! 1. the events: `happening`, `telling`, `boundaries`
+//! 2. the state: `leadership`, `caches`, `past`, `state`
+//! 3. starts and ends: `processes`, `strikes`
+//! 4. messages in flight and their effects: `mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`,
+//!    `parts`
+//! 5. the outputs of the machines: `effects`
+//! 6. the faults: `faults`
+//! 7. the step
 
 use jiff::Timestamp;
 
@@ -39,7 +46,8 @@ mod watches;
 // === impl World ===
 
 impl World {
-    /// Lets the next thing happen, at `until` at the latest, and everything that follows at once. Returns whether it was before `until`.
+    /// Executes the next event, at `until` at the latest, with its immediate effects. Returns whether the event was before
+    /// `until`.
     pub fn step(&mut self, until: Timestamp) -> bool {
         self.facts.clear();
         let at = self.next_at().filter(|at| *at <= until);
@@ -64,7 +72,7 @@ impl World {
         true
     }
 
-    /// Does what follows at once from what another world has done to the servers that it shares with this one.
+    /// Applies the immediate effects of another world's acts on the shared servers.
     pub fn follow(&mut self, now: Timestamp, killed: &[usize]) {
         self.facts.clear();
         self.schedule.arrive(now);
@@ -73,12 +81,12 @@ impl World {
         self.settle();
     }
 
-    /// Returns the servers that have died in the last step.
+    /// Returns the servers that died in the last step.
     pub fn take_killed(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.killed)
     }
 
-    /// Returns when the next thing happens here, or on a server that this world has at hand.
+    /// Returns the time of the next event here, or on a server that this world has.
     #[must_use]
     pub fn next_at(&self) -> Option<Timestamp> {
         let awake = |life: &u64| !self.paused.contains_key(life);
@@ -108,14 +116,14 @@ impl World {
         }
     }
 
-    /// Lets a stopped process go on: first it hears everything that has reached it, and only then it looks at its clock.
+    /// Resumes a stopped process: the process first takes everything that has reached it, and only then looks at its clock.
     fn wake_paused(&mut self, life: u64) {
         for happening in self.paused.remove(&life).into_iter().flatten() {
             self.deliver(happening);
         }
     }
 
-    /// Lets something arrive that passes two boundaries: before it is looked at, and after.
+    /// Delivers something that passes two boundaries: before its processing, and after.
     fn deliver(&mut self, happening: Happening) {
         self.pass_with(&happening, Moment::Received);
         let operation = happening.operation();

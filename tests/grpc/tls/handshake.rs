@@ -1,4 +1,4 @@
-//! Handshakes that are none, of another version, or with a server that is not the one.
+//! Invalid handshakes, other versions, and handshakes with a wrong server.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use transport::ClientAuth;
 use super::{HOUR, Stand, agent, call};
 use crate::running::{Running, soon, unhurried};
 
-/// What a client says first that knows TLS 1.2 and no later version: two of its ciphers, and no list of versions.
+/// The first message of a client that supports TLS 1.2 and no later version: two of its ciphers, and no list of versions.
 const HELLO_OF_TLS_1_2: [u8; 76] = [
     0x16, 3, 1, 0, 71, 1, 0, 0, 67, 3, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
     17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 0, 0, 6, 0xc0, 0x2b, 0xc0, 0x2f, 0,

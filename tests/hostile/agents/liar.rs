@@ -1,7 +1,7 @@
-//! A decision server that lies, over real sockets: what a [`Speech`] says, after an honest beginning.
+//! A lying decision server, over real sockets: the lies of a [`Speech`], after an honest start.
 //!
-//! It lets the agent create what is wanted, as an honest server would, and lies from then on. Meanwhile it reads what the agent streams
-//! ([`Witness`]): the agent is honest, so whatever a lie led to in its cluster is seen there.
+//! The server lets the agent create the desired pods, as an honest server would, and lies from then on. Meanwhile, it reads the
+//! agent's stream ([`Witness`]). The agent is honest, so the stream shows every effect of a lie on its cluster.
 
 use std::{
     net::SocketAddr,
@@ -27,7 +27,7 @@ use super::{
     witness::Witness,
 };
 
-/// How many frames wait for the agent.
+/// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
 
 /// The server. Dropping it ends its connections.
@@ -40,9 +40,9 @@ pub(crate) struct MaliciousServer {
 #[derive(Default)]
 struct Shared {
     witness: Mutex<Witness>,
-    /// Wakes the one that waits outside.
+    /// Wakes the waiting test.
     told: Condvar,
-    /// Wakes the session that lies.
+    /// Wakes the lying session.
     news: Notify,
 }
 
@@ -51,13 +51,13 @@ struct Service {
     shared: Arc<Shared>,
 }
 
-/// One side of a session: what leaves.
+/// The sending side of a session.
 struct Mouth {
     outgoing: mpsc::Sender<Result<v1::ReconcileResponse, Status>>,
     sequence: u64,
 }
 
-/// Returns the manifest of a cluster with two ReplicaSets, and pods that they have nothing to do with.
+/// The manifest of a cluster with two ReplicaSets, and unrelated pods.
 pub(crate) fn cluster() -> String {
     let set = |name: &str, replicas: u32| {
         format!(
@@ -98,7 +98,7 @@ type Answer<T> = Result<Response<T>, Status>;
 // === impl MaliciousServer ===
 
 impl MaliciousServer {
-    /// Starts a server that says this, on a free port of loopback.
+    /// Starts a server with this speech, on a free port of loopback.
     pub(crate) fn start(speech: Speech) -> Self {
         let runtime = Runtime::new().expect("there are threads");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
@@ -118,17 +118,17 @@ impl MaliciousServer {
         }
     }
 
-    /// Returns where it listens, such as `127.0.0.1:50051`.
+    /// Its address, such as `127.0.0.1:50051`.
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Returns what was seen so far.
+    /// The observations so far.
     pub(crate) fn witness(&self) -> Witness {
         self.shared.witness().clone()
     }
 
-    /// Waits until what was seen satisfies a condition, and returns what `read` makes of it; `None` where that takes longer than `patience`.
+    /// Waits until `read` succeeds on the observations; `None` after `patience`.
     pub(crate) fn wait_for<T>(
         &self,
         patience: Duration,
@@ -164,7 +164,7 @@ impl Shared {
         changed
     }
 
-    /// Waits until what was seen satisfies a condition.
+    /// Waits until a condition holds for the observations.
     async fn until(&self, is_so: impl Fn(&Witness) -> bool) {
         while !is_so(&self.witness()) {
             self.news.notified().await;
@@ -175,12 +175,12 @@ impl Shared {
 // === impl Mouth ===
 
 impl Mouth {
-    /// Sends a frame. Returns whether the agent still listens.
+    /// Returns whether the agent still listens.
     async fn send(&mut self, frame: Frame) -> bool {
         self.say(Saying::Frame(Box::new(frame))).await
     }
 
-    /// Says something. Returns whether the agent still listens.
+    /// Returns whether the agent still listens.
     async fn say(&mut self, saying: Saying) -> bool {
         self.sequence += 1;
         let frame = match saying {
@@ -243,7 +243,7 @@ impl DecisionService for Service {
     }
 }
 
-/// Reads what the agent sends; not all of it, if the server is not to read.
+/// Reads the agent's frames, or only some if the server must not read.
 async fn hear(mut incoming: Streaming<v1::ReconcileRequest>, shared: &Shared, speech: &Speech) {
     while let Ok(Some(message)) = incoming.message().await {
         let Some(frame) = message.frame else { continue };
@@ -282,7 +282,7 @@ async fn speak(mut mouth: Mouth, shared: &Shared, speech: &Speech) {
     }
 }
 
-/// Lets the agent create what is wanted, as an honest server would.
+/// Lets the agent create the desired pods, as an honest server would.
 async fn settle(mouth: &mut Mouth, shared: &Shared) -> bool {
     let batches = shared.tell(Witness::wanted_batches);
     for batch in batches {

@@ -1,4 +1,4 @@
-//! What a malicious server says in a session, round by round, a step a line.
+//! The frames of a malicious server in a session, round by round, a step a line.
 //!
 //! ```text
 //! heartbeat          nothing (a frame without content)      gap (a frame is left out)
@@ -10,7 +10,7 @@
 //! times N STEP       batches N STEP (in one frame)          countless N (batches that say nothing, in one frame)
 //! end CODE [retry=SECONDS] [message=…]                      the number of a code of gRPC
 //! ```
-//! `[batch]` is what a batch has that it should not have: `namespace=`, `set=`, `uid=`, `session=`, `epoch=`, `id=`, `of=`.
+//! `[batch]` has the wrong values of a batch: `namespace=`, `set=`, `uid=`, `session=`, `epoch=`, `id=`, `of=`.
 //! A batch goes to each ReplicaSet of the cluster.
 
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
@@ -22,43 +22,40 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use super::witness::{Witness, create, suffix};
 use tests::template::Template;
 
-/// A speech.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Speech {
-    /// What each round says.
+    /// The steps of each round.
     #[serde(default)]
     steps: Vec<String>,
-    /// What the Welcome says beside: `protocol=`, `session=`, `heartbeat=`, `operations=`, `frame=`, `version=`.
+    /// The additional values of the Welcome: `protocol=`, `session=`, `heartbeat=`, `operations=`, `frame=`, `version=`.
     #[serde(default)]
     welcome: String,
-    /// What comes instead of a Welcome: a step of one frame.
+    /// The replacement of the Welcome: a step of one frame.
     first: Option<String>,
-    /// How each stream is refused, if it is: what follows in a step `end`.
+    /// The refusal of each stream, if there is one: the arguments of a step `end`.
     refused: Option<String>,
-    /// Whether what is wanted is created first, as an honest server would.
+    /// Whether the agent creates the desired pods first, as with an honest server.
     #[serde(default = "yes")]
     pub(super) honest: bool,
-    /// Whether a round waits for the outcomes of the one before.
+    /// Whether a round waits for the outcomes of the round before.
     #[serde(default = "yes")]
     pub(super) waits: bool,
-    /// Whether there is one round alone, and silence after it.
+    /// Whether there is only one round, and silence after it.
     #[serde(default)]
     pub(super) once: bool,
-    /// Whether what the agent sends is read once pods are there.
+    /// Whether the server reads the agent's frames after the pods exist.
     #[serde(default = "yes")]
     pub(super) reads: bool,
 }
 
-/// One thing that is said.
+/// One output of a speech.
 pub(super) enum Saying {
-    /// A frame.
     Frame(Box<Frame>),
     /// A frame without content.
     Nothing,
-    /// A number that no frame has.
+    /// A skipped frame number.
     Gap,
-    /// The end of the stream.
     End(Status),
 }
 
@@ -69,18 +66,17 @@ fn yes() -> bool {
 // === impl Speech ===
 
 impl Speech {
-    /// Returns whether pods are created before the speech begins.
+    /// Whether pods are created before the speech begins.
     pub(crate) const fn settles(&self) -> bool {
         self.honest && self.refused.is_none() && self.first.is_none()
     }
 
-    /// Returns how each stream is refused, if it is.
+    /// The refusal of each stream, if there is one.
     pub(super) fn refusal(&self) -> Option<Status> {
         let words: Vec<_> = self.refused.as_ref()?.split_whitespace().collect();
         Some(status(&words))
     }
 
-    /// Returns the answer to a Hello.
     pub(super) fn welcome(&self) -> Frame {
         if let Some(first) = &self.first {
             let words: Vec<_> = first.split_whitespace().collect();
@@ -103,7 +99,7 @@ impl Speech {
         })
     }
 
-    /// Returns what a round says.
+    /// The output of a round.
     pub(super) fn round(&self, round: u64, witness: &mut Witness) -> Vec<Saying> {
         let mut sayings = Vec::new();
         for step in &self.steps {
@@ -146,7 +142,7 @@ fn say(words: &[&str], round: u64, witness: &mut Witness, sayings: &mut Vec<Sayi
     }
 }
 
-/// Returns a frame that is no batch; `None` where the step asks for batches.
+/// A frame that is not a batch; `None` if the step asks for batches.
 fn plain(words: &[&str]) -> Option<Frame> {
     Some(match words {
         ["heartbeat"] => Frame::Heartbeat(v1::Heartbeat::default()),
@@ -189,7 +185,7 @@ fn rejection(template: &Template) -> Frame {
     })
 }
 
-/// Returns the batches of a step: one for each ReplicaSet.
+/// The batches of a step: one for each ReplicaSet.
 fn batches(words: &[&str], round: u64, witness: &mut Witness) -> Vec<v1::Batch> {
     let (verb, rest) = words.split_first().expect("a step has a verb");
     let (of, rest) = match rest {
@@ -208,7 +204,7 @@ fn batches(words: &[&str], round: u64, witness: &mut Witness) -> Vec<v1::Batch> 
     sets.into_iter().map(batch).collect()
 }
 
-/// Puts into a batch what it should not have.
+/// Adds wrong values to a batch.
 fn mistake(batch: &mut v1::Batch, template: &Template, round: u64) {
     let text = |key: &str| template.text(key, round);
     if let Some(set) = &mut batch.replica_set {
@@ -237,7 +233,7 @@ fn action(
     witness: &Witness,
     template: &Template,
 ) -> Option<Action> {
-    // Names and uids of nothing that there is or was.
+    // Names and uids of objects that never existed.
     let gone = |at: u64| v1::ObjectRef {
         namespace: set.namespace.clone(),
         name: format!("{}-gone{at}", set.name),
@@ -311,7 +307,7 @@ fn write(set: &v1::ReplicaSet, template: &Template) -> Action {
     })
 }
 
-/// Returns the status of `CODE [retry=SECONDS] [message=…]`.
+/// The status of `CODE [retry=SECONDS] [message=…]`.
 fn status(words: &[&str]) -> Status {
     let (code, rest) = words.split_first().expect("an end has a code");
     let template = Template::read(rest.iter().copied());

@@ -1,4 +1,4 @@
-//! Servers that speak badly below gRPC: HTTP/2 frame by frame, other protocols, TLS that is wrong.
+//! Servers that break protocols below gRPC: HTTP/2 frame by frame, other protocols, invalid TLS.
 
 use std::{
     net::SocketAddr,
@@ -20,13 +20,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{guard::Guard, http2::Http2};
 
-/// What is done with each connection.
+/// The acts on each connection.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wire {
-    /// What is sent: the steps of [`Http2`].
+    /// The sent frames: the steps of [`Http2`].
     steps: Vec<String>,
-    /// The certificate that the server shows, by its name in [`Guard::server_pair`]; without one, it speaks no TLS.
+    /// The certificate of the server, by its name in [`Guard::server_pair`]; without one, the server speaks no TLS.
     pub(crate) certificate: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct WireServer {
     runtime: Runtime,
 }
 
-/// How many connections came, and how many of them got through their handshake.
+/// The number of connections, and of completed handshakes.
 #[derive(Default)]
 struct Counts {
     came: AtomicU64,
@@ -70,12 +70,12 @@ impl WireServer {
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 shared.came.fetch_add(1, Ordering::Relaxed);
-                // Only the first is waited for.
+                // A test waits only for the first.
                 let _ = came.try_send(());
                 let connection = (wire.clone(), tls.clone(), Arc::clone(&shared));
                 tokio::spawn(async move {
                     let (wire, tls, counts) = connection;
-                    // What a connection has seen is kept for as long as the server.
+                    // The result of a connection is kept as long as the server.
                     wire.serve(stream, tls, &counts).await;
                 });
             }
@@ -93,23 +93,22 @@ impl WireServer {
         self.address.to_string()
     }
 
-    /// Waits for the first connection. Returns whether it came.
+    /// Returns whether a first connection came.
     pub(crate) fn wait_for_connection(&self, patience: Duration) -> bool {
         self.first.recv_timeout(patience).is_ok()
     }
 
-    /// Lets time pass.
     pub(crate) fn let_be(&self, time: Duration) {
         self.runtime
             .block_on(async { tokio::time::sleep(time).await });
     }
 
-    /// Returns how many connections came.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> u64 {
         self.counts.came.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it speaks TLS and no connection got through its handshake.
+    /// Whether the server speaks TLS and no connection has completed its handshake.
     pub(crate) fn is_refused(&self) -> bool {
         self.speaks_tls && self.counts.entered.load(Ordering::Relaxed) == 0
     }

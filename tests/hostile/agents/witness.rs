@@ -1,4 +1,4 @@
-//! What an agent streams of its cluster, and whether a lie has led to anything there.
+//! The agent's view of its cluster, as streamed, and the effects of lies on the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame as 
 /// The letters of suffixes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// What has been seen. Owned by one server, over all its sessions.
+/// The observations. Owned by one server, over all its sessions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Witness {
-    /// How many streams began.
+    /// The number of streams.
     pub(crate) sessions: u64,
-    /// How many lists began, of either kind.
+    /// The number of lists, of either kind.
     pub(crate) lists: u64,
-    /// What must not be.
+    /// The violated requirements.
     pub(crate) violations: Vec<String>,
     replica_sets: BTreeMap<String, v1::ReplicaSet>,
     pods: BTreeMap<String, v1::Pod>,
-    /// The pods that no ReplicaSet controls, as they were listed first.
+    /// The pods without a controlling ReplicaSet, as first listed.
     outside: BTreeMap<String, v1::Pod>,
-    /// How many active pods each ReplicaSet had at first.
+    /// The number of active pods of each ReplicaSet at first.
     first: BTreeMap<String, usize>,
     is_greeted: bool,
     ends: BTreeSet<i32>,
@@ -33,12 +33,11 @@ pub(crate) struct Witness {
 // === impl Witness ===
 
 impl Witness {
-    /// Returns the ReplicaSets.
     pub(crate) fn replica_sets(&self) -> Vec<v1::ReplicaSet> {
         self.replica_sets.values().cloned().collect()
     }
 
-    /// Returns whether each ReplicaSet has had the pods that it wants, so that the lies began.
+    /// Whether each ReplicaSet has had its desired pods, so that the lies began.
     pub(crate) const fn is_settled(&self) -> bool {
         self.is_settled
     }
@@ -99,7 +98,7 @@ impl Witness {
         }
     }
 
-    /// Returns the batches that an honest server would send at the beginning.
+    /// The batches that an honest server would send at the start.
     pub(super) fn wanted_batches(&mut self) -> Vec<v1::Batch> {
         let mut batches = Vec::new();
         for set in self.replica_sets() {
@@ -114,7 +113,7 @@ impl Witness {
         batches
     }
 
-    /// Returns the next batch for a ReplicaSet.
+    /// The next batch for a ReplicaSet.
     pub(crate) fn batch(&mut self, set: &v1::ReplicaSet, action: Action) -> v1::Batch {
         self.batch_last += 1;
         let batch = v1::Batch {
@@ -137,7 +136,7 @@ impl Witness {
         batch
     }
 
-    /// Returns the active pods of a ReplicaSet.
+    /// The active pods of a ReplicaSet.
     pub(crate) fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
         let pods = self.pods.values();
         pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
@@ -145,7 +144,7 @@ impl Witness {
             .collect()
     }
 
-    /// Returns the pods that no ReplicaSet controls.
+    /// The pods without a controlling ReplicaSet.
     pub(crate) fn outside(&self) -> Vec<v1::ObjectRef> {
         self.outside.values().map(reference).collect()
     }
@@ -165,7 +164,7 @@ impl Witness {
         }
     }
 
-    /// Looks for what must not be.
+    /// Checks for violations.
     fn look(&mut self) {
         if self.outside.is_empty() {
             let pods = self.pods.values();
@@ -201,7 +200,7 @@ impl Witness {
     }
 }
 
-/// Returns what is wrong with the status of a ReplicaSet.
+/// The fault in the status of a ReplicaSet.
 fn false_status(set: &v1::ReplicaSet) -> Option<String> {
     let status = set.status.as_ref()?;
     let wanted = i32::try_from(wanted(set)).ok()?;
@@ -234,7 +233,7 @@ fn reference(pod: &v1::Pod) -> v1::ObjectRef {
     }
 }
 
-/// Returns a create as an honest server words it.
+/// A create in the format of an honest server.
 pub(super) fn create(generate_name: &str, names: Vec<String>, slow: i32) -> Action {
     Action::Create(v1::Create {
         names,
@@ -243,7 +242,7 @@ pub(super) fn create(generate_name: &str, names: Vec<String>, slow: i32) -> Acti
     })
 }
 
-/// Returns a suffix as the API server writes them, another one for each number.
+/// A suffix in the format of the API server, different for each number.
 pub(super) fn suffix(mut number: u64) -> String {
     let letters = (0..5).map(|_| {
         let letter = ALPHABET[usize::try_from(number % 27).expect("it is small")];

@@ -1,4 +1,4 @@
-//! Going back to the last release and forward again, each time with the manifests of the version that is to run.
+//! A downgrade to the last release and an upgrade, each with the manifests of the new version.
 
 use std::path::Path;
 
@@ -14,22 +14,23 @@ use crate::{
     statics,
 };
 
-/// What the documents have for a workload of the last release.
+/// A workload of the last release in the documents.
 const WORKLOAD: &str = "deployment/decree-agent";
 
 /// The manifests and the chart of a release, with its image.
 struct Release {
     folder: TempDir,
-    /// Where the manifests are that replace those of the road.
+    /// The manifests that replace those of the road.
     overlay: String,
-    /// What they have for pods, where this version has nothing of that kind and name.
+    /// Their workloads that this version does not have.
     workloads: Vec<String>,
 }
 
 // === impl Journey ===
 
 impl Journey {
-    /// Goes back to the last release, as the documents say, and then up to this version again; where its programs can be had.
+    /// Downgrades to the last release, as the documents say, and then upgrades to this version again, if the release's programs
+    /// are available.
     pub(crate) async fn goes_to_the_last_release_and_back(&mut self) {
         if self.pace == Pace::Brisk {
             return;
@@ -45,7 +46,7 @@ impl Journey {
 
     fn goes_to(&self, release: &Release) {
         let commands = if self.road == Road::Chart {
-            // The chart of the release was not installed before this version's, so there is nothing to roll back to yet.
+            // The chart of the release was not installed before this version's, so a rollback is not possible yet.
             let (_, tag) = RELEASED.split_once(':').expect("it has a tag");
             let chart = format!(
                 "upgrade decree \"$release/deploy/helm/decree\" {VALUES} --set image.tag={tag}"
@@ -106,7 +107,7 @@ impl Release {
         }
     }
 
-    /// Returns commands of the documents with the manifests of a folder, and with the workloads of both versions.
+    /// The commands of the documents with the manifests of a folder, and with the workloads of both versions.
     fn adapts(&self, commands: &str, folder: &str, road: Road) -> String {
         let workloads: Vec<_> = self.workloads.iter().map(String::as_str).collect();
         named(
@@ -117,7 +118,7 @@ impl Release {
     }
 }
 
-/// Returns what an overlay has for pods and a road does not, as kubectl names it.
+/// The workloads of an overlay that a road does not have, as kubectl names them.
 fn workloads(cluster: &Cluster, overlay: &Path, road: Road) -> Vec<String> {
     let path = overlay.display();
     let printed = cluster.shell(&format!(

@@ -1,13 +1,13 @@
-//! Times as the API has them.
+//! Times in the format of the API.
 
 use jiff::Timestamp;
 
-/// Returns the time now, to the second.
+/// To the second.
 pub(crate) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns the time now, as Leases have it.
+/// To the microsecond, as in Leases.
 pub(crate) fn precisely() -> String {
     Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%S.%6fZ")

@@ -1,4 +1,4 @@
-//! One container of a pod: its process, its probes, and what is said of it.
+//! One container of a pod: its process, its probes, and its status.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -15,21 +15,21 @@ use super::{
     process::{Plan, Process},
 };
 
-/// How long the second start waits where a container ends again; each further one waits twice as long.
+/// The delay before the second start of a container that ends repeatedly; each further delay is twice as long.
 const BACK_OFF: Duration = Duration::from_secs(10);
-/// The longest of these.
+/// The longest delay.
 const LONGEST: Duration = Duration::from_mins(5);
-/// How long a probe may take, whatever its manifest says: this machine may be a slow one, and what hangs is found all the same.
+/// The timeout of a probe, instead of its manifest's: this machine may be slow, and a hanging process is still found.
 const PROBED_WITHIN: Duration = Duration::from_mins(1);
-/// How often a container is asked that is not ready yet.
+/// The interval of probes of a container that is not ready.
 const EAGERLY: Duration = Duration::from_millis(500);
 
-/// What a container is to its pod.
+/// The role of a container in its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Starts before the others, and ends after them.
+    /// Starts before the main containers, and ends after them.
     Sidecar,
-    /// What the pod is for.
+    /// A main container of the pod.
     Main,
 }
 
@@ -78,12 +78,12 @@ impl Container {
         self.spec["name"].as_str().unwrap_or_default()
     }
 
-    /// Returns what it is made of, as the pod says.
+    /// Its part of the pod's spec.
     pub(crate) fn spec(&self) -> &Value {
         &self.spec
     }
 
-    /// Returns the plan by which it was started last, and the number of its process while it runs.
+    /// The plan of its last start, and the id of its process while it runs.
     pub(crate) fn started(&self) -> Option<(&Plan, Option<u32>)> {
         Some((self.plan.as_ref()?, self.process.as_ref().map(Process::pid)))
     }
@@ -92,7 +92,7 @@ impl Container {
         self.process.is_some()
     }
 
-    /// Tells whether it has passed its startup probe.
+    /// Whether it has passed its startup probe.
     pub(crate) fn is_started(&self) -> bool {
         self.is_started
     }
@@ -101,23 +101,22 @@ impl Container {
         self.is_ready
     }
 
-    /// Tells whether it may be started.
+    /// Whether it may be started.
     pub(crate) fn is_due(&self) -> bool {
         self.process.is_none() && Instant::now() >= self.due
     }
 
-    /// Returns the code with which it ended last.
+    /// The exit code of its last end.
     pub(crate) fn code(&self) -> Option<i64> {
         self.last.as_ref()?["terminated"]["exitCode"].as_i64()
     }
 
-    /// Says why it cannot be started, and tries again a while later.
+    /// Notes why it cannot be started, and schedules another attempt.
     pub(crate) fn waits(&mut self, reason: &'static str, message: String) {
         self.waiting = (reason, message);
         self.due = Instant::now() + EAGERLY;
     }
 
-    /// Starts it.
     pub(crate) fn start(&mut self, plan: Plan) {
         match plan.start() {
             Ok(process) => {
@@ -133,7 +132,7 @@ impl Container {
         self.plan = Some(plan);
     }
 
-    /// Takes note of its end, and says when it is started again.
+    /// Notes its end, and schedules the next start.
     pub(crate) fn notice_end(&mut self) {
         let Some(code) = self.process.as_mut().and_then(Process::ended) else {
             return;
@@ -144,7 +143,7 @@ impl Container {
         self.last = Some(json!({"terminated": {
             "exitCode": code, "reason": reason, "startedAt": self.started_at, "finishedAt": clock::now(),
         }}));
-        // The first one is not held up.
+        // The first restart has no delay.
         let delay = match self.restarts {
             0 => Duration::ZERO,
             more => LONGEST.min(BACK_OFF * 2_u32.saturating_pow(more - 1)),
@@ -160,7 +159,7 @@ impl Container {
         }
     }
 
-    /// Asks it how it is, where a probe is due.
+    /// Probes the container, if a probe is due.
     pub(crate) async fn probe(&mut self, network: &Arc<Network>) {
         if self.process.is_none() || Instant::now() < self.next_probe {
             return;
@@ -168,7 +167,7 @@ impl Container {
         let kind = match (self.is_started, self.is_ready) {
             (false, _) => "startupProbe",
             (true, false) => "readinessProbe",
-            // It has been ready: a readiness that is lost and a life that is are found by the same rounds.
+            // The container has been ready: the same rounds detect the loss of readiness and of liveness.
             (true, true) => "livenessProbe",
         };
         let probe = self.spec[kind].clone();
@@ -208,7 +207,7 @@ impl Container {
         asked.await.is_ok_and(|answer| answer.unwrap_or(false))
     }
 
-    /// Returns the number of a port that may be given by its name.
+    /// The number of a port, given as number or name.
     fn port(&self, port: &Value) -> Option<u16> {
         let number = port.as_u64().or_else(|| {
             let mut ports = self.spec["ports"].as_array()?.iter();
@@ -217,7 +216,7 @@ impl Container {
         number.and_then(|number| u16::try_from(number).ok())
     }
 
-    /// Returns what the status of the pod says of it.
+    /// Its part of the pod's status.
     pub(crate) fn status(&self, restarts_again: bool) -> Value {
         let (reason, message) = &self.waiting;
         let state = match (&self.process, &self.last) {
@@ -234,7 +233,7 @@ impl Container {
     }
 }
 
-/// Asks for a page; what is answered with 2xx or 3xx is well.
+/// Requests a page; any 2xx or 3xx answer is success.
 fn answers(network: &Network, port: u16, path: &str) -> io::Result<bool> {
     let mut stream = network.connect(port)?;
     stream.set_read_timeout(Some(PROBED_WITHIN))?;

@@ -1,4 +1,4 @@
-//! Static pods: those that stand in files of a node, and what the API server is shown of them.
+//! Static pods: the pods in files of a node, and their mirrors on the API server.
 
 use std::{collections::BTreeMap, fs};
 
@@ -11,7 +11,7 @@ const SOURCE: &str = "kubernetes.io/config.source";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const HASH: &str = "kubernetes.io/config.hash";
 
-/// Returns the static pods of a node by their uids, as its files have them now. What is no manifest is left out: it may be under way.
+/// The current static pods in the files of a node, by their uids. Skips invalid manifests, which may be incomplete.
 pub(crate) fn of(node: &Node) -> BTreeMap<String, Value> {
     let folder = node.host().join("etc/kubernetes/manifests");
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -23,7 +23,7 @@ pub(crate) fn of(node: &Node) -> BTreeMap<String, Value> {
 fn pod(node: &Node, text: &str) -> Option<(String, Value)> {
     let mut pod: Value = serde_saphyr::from_str(text).ok()?;
     let name = format!("{}-{}", pod["metadata"]["name"].as_str()?, node.name());
-    // Another text is another pod.
+    // A changed text is another pod.
     let hash = text.bytes().fold(0_u64, |hash, byte| {
         hash.wrapping_mul(31).wrapping_add(u64::from(byte))
     });
@@ -37,30 +37,30 @@ fn pod(node: &Node, text: &str) -> Option<(String, Value)> {
     Some((uid, pod))
 }
 
-/// Tells whether a pod stands in a file.
+/// Whether a pod comes from a file.
 pub(crate) fn is_static(pod: &Value) -> bool {
     pod["metadata"]["annotations"][SOURCE] == "file"
 }
 
-/// Tells whether a pod of the API server only shows a static one.
+/// Whether a pod of the API server only mirrors a static one.
 pub(crate) fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"][MIRROR].is_string()
 }
 
-/// Returns the mirror of a static pod among the pods of the API server.
+/// The mirror of a static pod among the pods of the API server.
 pub(crate) fn mirror_of<'a>(pod: &Value, pods: &'a BTreeMap<String, Value>) -> Option<&'a Value> {
     let same = |other: &Value, key: &str| other["metadata"][key] == pod["metadata"][key];
     let mut pods = pods.values();
     pods.find(|it| is_mirror(it) && same(it, "name") && same(it, "namespace"))
 }
 
-/// Tells whether a mirror shows this version of its pod.
+/// Whether a mirror shows this version of its pod.
 pub(crate) fn shows(mirror: &Value, pod: &Value) -> bool {
     mirror["metadata"]["deletionTimestamp"].is_null()
         && mirror["metadata"]["annotations"][MIRROR] == pod["metadata"]["uid"]
 }
 
-/// Has the API server show a static pod. What fails is done again.
+/// Makes the mirror of a static pod. A failed request is repeated later.
 pub(crate) async fn mirror(api: &Api, pod: &Value) {
     let (metadata, node) = (&pod["metadata"], &pod["spec"]["nodeName"]);
     let path = format!("/api/v1/nodes/{}", node.as_str().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What a pod has for a network: a name space with nothing but the loopback interface, on which the addresses of Services and pods are.
+//! The network of a pod: a name space with only the loopback interface, which has the addresses of Services and pods.
 
 use std::{
     fs::File,
@@ -15,19 +15,19 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
-/// The networks of Services, as `tests/cluster/run` tells the API server, and of pods.
+/// The networks of Services, as `tests/cluster/run` sets them for the API server, and of pods.
 const LOCAL: [([u8; 4], u8); 2] = [([10, 0, 0, 1], 24), ([10, 1, 0, 1], 16)];
 /// The loopback interface is the first of each name space.
 const LOOPBACK: u32 = 1;
-/// What a request to the kernel is for, and its flags, in the words of rtnetlink.
+/// The types of requests to the kernel, and their flags, in the words of rtnetlink.
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
 const REQUEST: u16 = 0x405;
 const ERROR: u16 = 2;
-/// How long connecting may take where the other end is of this machine.
+/// The timeout of connections within this machine.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// A network name space. It lasts as long as this, or as long as a process in it.
+/// A network name space. It lasts as long as this value, or as long as a process in it.
 #[derive(Debug)]
 pub(crate) struct Network {
     space: File,
@@ -36,14 +36,14 @@ pub(crate) struct Network {
 // === impl Network ===
 
 impl Network {
-    /// Makes one. It fails where this machine lets nobody make name spaces.
+    /// Fails if this machine lets nobody make name spaces.
     pub(crate) fn create() -> io::Result<Self> {
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo; read -r _"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        // It is in the name space when it speaks.
+        // The holder is in the name space when it writes.
         let spoken = holder.stdout.take().map(|mut it| it.read_exact(&mut [0]));
         let space = File::open(format!("/proc/{}/ns/net", holder.id()));
         drop(holder.stdin.take());
@@ -54,7 +54,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Returns a path by which other programs enter it.
+    /// The path by which other programs enter the name space.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", process::id(), self.space.as_raw_fd())
     }
@@ -64,13 +64,13 @@ impl Network {
         self.within(|| TcpListener::bind(address))
     }
 
-    /// Connects to what listens on a port here.
+    /// Connects to a port in the name space.
     pub(crate) fn connect(&self, port: u16) -> io::Result<TcpStream> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         self.within(|| TcpStream::connect_timeout(&address, CONNECT))
     }
 
-    /// Does something on a thread that is in the name space; a socket that is made there stays there.
+    /// Runs `act` on a thread in the name space; its sockets stay there.
     fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let enter = || {
             move_into_link_name_space(self.space.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -81,17 +81,18 @@ impl Network {
     }
 }
 
-/// Sets the loopback interface up, and gives it the networks of Services and pods: on this interface, each address of a network is a local one.
+/// Brings the loopback interface up, and adds the networks of Services and pods: on this interface, each address of a network is
+/// local.
 fn bring_up() -> io::Result<()> {
     let mut up = vec![0, 0, 0, 0];
     up.extend(LOOPBACK.to_ne_bytes());
-    // Its flags, and which of them are meant: that it is up.
+    // Its flags, and their mask: the interface is up.
     up.extend([1_u32.to_ne_bytes(), 1_u32.to_ne_bytes()].concat());
     ask(NEW_LINK, &up)?;
     for (address, prefix) in LOCAL {
         let mut given = vec![2, prefix, 0, 0];
         given.extend(LOOPBACK.to_ne_bytes());
-        // The address of the interface, and that of its other end.
+        // The address of the interface, and the address of its other end.
         for attribute in [1_u16, 2] {
             given.extend([8_u16.to_ne_bytes(), attribute.to_ne_bytes()].concat());
             given.extend(address);
@@ -101,9 +102,9 @@ fn bring_up() -> io::Result<()> {
     Ok(())
 }
 
-/// Asks the kernel for a change of the network, and waits until it is made.
+/// Requests a change of the network from the kernel, and waits for it.
 fn ask(request: u16, body: &[u8]) -> io::Result<()> {
-    // The first protocol of netlink is that of routes, addresses and links.
+    // The first protocol of netlink is for routes, addresses and links.
     let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     let length = u32::try_from(16 + body.len()).map_err(io::Error::other)?;
     let mut message = length.to_ne_bytes().to_vec();

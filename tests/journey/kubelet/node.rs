@@ -1,4 +1,4 @@
-//! A node: what says that it is there, and what its pods share.
+//! A node: its heartbeats, and the resources that its pods share.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use super::{clock, network::Network};
 
 const ADDRESS: &str = "127.0.0.1";
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// Says that the kubelet takes what an API server passes on of `kubectl exec`.
+/// Declares that the kubelet accepts forwarded `kubectl exec` connections from an API server.
 const TAKES_WEB_SOCKETS: &str = "ExtendWebSocketsToKubelet";
 
 /// A node, up or lost.
@@ -32,7 +32,7 @@ pub(crate) struct Node {
 // === impl Node ===
 
 impl Node {
-    /// Makes one that is up, with a folder for a file system. Its name says whether it is of the control plane.
+    /// Makes a running node, with a folder as its file system. Its name says whether it is of the control plane.
     pub(crate) fn of(name: &str, folder: &Path) -> io::Result<Self> {
         let host = folder.join(name);
         fs::create_dir_all(host.join("etc/kubernetes/manifests"))?;
@@ -53,12 +53,12 @@ impl Node {
         self.is_up.load(Ordering::SeqCst)
     }
 
-    /// Loses the node with all that runs on it, or has it come back.
+    /// Takes the node down with everything on it, or brings it back.
     pub(crate) fn set_up(&self, is_up: bool) {
         self.is_up.store(is_up, Ordering::SeqCst);
     }
 
-    /// Returns the folder that is the root of its file system.
+    /// The folder that is the root of its file system.
     pub(crate) fn host(&self) -> &Path {
         &self.host
     }
@@ -67,7 +67,7 @@ impl Node {
         ADDRESS
     }
 
-    /// Returns the network for a pod: that of the node, or a new one.
+    /// The network for a pod: the node's, or a new one.
     pub(crate) fn network(&self, of_host: bool) -> io::Result<Arc<Network>> {
         if !of_host {
             return Ok(Arc::new(Network::create()?));
@@ -81,7 +81,7 @@ impl Node {
         Ok(made)
     }
 
-    /// Says that it is there and well: makes the Node and its Lease, or renews them. What fails is done the next time.
+    /// Sends a heartbeat: creates the Node and its Lease, or renews them. The next heartbeat repeats failed requests.
     pub(crate) async fn beats(&self, api: &Api, port: u16) {
         let path = format!("/api/v1/nodes/{}", self.name);
         let status = json!({"status": self.status(port)});
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Returns the Node, as kubeadm labels and taints it.
+    /// The Node, with the labels and taints of kubeadm.
     fn object(&self) -> Value {
         let mut node = json!({
             "apiVersion": "v1", "kind": "Node",
@@ -123,7 +123,7 @@ impl Node {
         let now = clock::now();
         let capacity = json!({"cpu": "16", "memory": "64Gi", "pods": "250"});
         json!({
-            // Not by name: nothing resolves that of a node here.
+            // No resolver knows the name of a node here.
             "addresses": [{"type": "InternalIP", "address": ADDRESS}],
             "capacity": capacity, "allocatable": capacity,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},

@@ -1,4 +1,4 @@
-//! The port of a kubelet that the API server asks for logs, and passes `kubectl exec` on to.
+//! The port of a kubelet, from which the API server reads logs, and to which it forwards `kubectl exec`.
 
 use std::{
     fs,
@@ -21,29 +21,29 @@ use tests::pki::Request;
 
 use super::shared::{Place, Shared};
 
-/// What RFC 6455 has a server append to the key of its client.
+/// The text of RFC 6455 that a server appends to the key of its client.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PROTOCOL: &str = "v5.channel.k8s.io";
 /// The channels of that protocol.
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const RESULT: u8 = 3;
-/// The opcodes of a message and of the end, each the last frame of its message.
+/// The opcodes of a message and of the end, each as the last frame of its message.
 const BINARY: u8 = 0x82;
 const CLOSE: u8 = 0x88;
-/// How long the end of a conversation is waited for.
+/// The timeout of the end of a conversation.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 type Stream = StreamOwned<ServerConnection, TcpStream>;
 
-/// What was asked for: a path, its parameters, and the key of a WebSocket.
+/// A request: a path, its parameters, and the key of a WebSocket.
 struct Asked {
     path: Vec<String>,
     parameters: Vec<(String, String)>,
     key: Option<String>,
 }
 
-/// Opens one for all nodes, and returns its number. It has threads of its own.
+/// Opens a port for all nodes, and returns its number. The port has separate threads.
 pub(crate) fn open(shared: &Arc<Shared>) -> io::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -59,14 +59,14 @@ pub(crate) fn open(shared: &Arc<Shared>) -> io::Result<u16> {
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
-            // The API server says so where an answer is lost.
+            // The API server reports a lost answer.
             thread::spawn(move || serve(client, config, &shared));
         }
     });
     Ok(port)
 }
 
-/// Answers what is asked on one connection, which then ends.
+/// Answers the request on one connection, which then ends.
 fn serve(client: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::Result<()> {
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, client));
@@ -92,7 +92,7 @@ fn serve(client: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::R
     }
 }
 
-/// Runs the command that is asked for, and sends what comes of it.
+/// Runs the requested command, and sends its output.
 fn exec(stream: &mut Stream, place: &Place, asked: &Asked) -> io::Result<()> {
     let command = asked
         .parameters
@@ -114,7 +114,7 @@ fn exec(stream: &mut Stream, place: &Place, asked: &Asked) -> io::Result<()> {
     send(stream, RESULT, result.to_string().as_bytes())
 }
 
-/// Returns what the end of a command is in the words of the API.
+/// The end of a command in the words of the API.
 fn result(code: Option<i32>) -> Value {
     match code {
         Some(0) => json!({"metadata": {}, "status": "Success"}),
@@ -156,7 +156,7 @@ fn read(stream: &mut impl BufRead) -> io::Result<Asked> {
     })
 }
 
-/// Undoes the encoding of a URL.
+/// Decodes a URL.
 fn plain(text: &str) -> String {
     let mut bytes = text.bytes();
     let mut plain = Vec::new();
@@ -185,7 +185,7 @@ fn answer(stream: &mut Stream, status: &str, body: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Makes the connection a WebSocket.
+/// Turns the connection into a WebSocket.
 fn accept(stream: &mut Stream, key: &str) -> io::Result<()> {
     let accepted = digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes());
     let accepted = STANDARD.encode(accepted);
@@ -220,7 +220,7 @@ fn send(stream: &mut Stream, channel: u8, message: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Ends the conversation, and hears the other side out: what it says late must not cut off what it has not read.
+/// Ends the conversation, and reads the rest of the other side's messages, so that they do not cut off unread data.
 fn part(stream: &mut Stream) -> io::Result<()> {
     // Normal closure.
     stream.write_all(&[CLOSE, 2, 0x03, 0xe8])?;

@@ -1,4 +1,4 @@
-//! The process of a container, in name spaces of its own, with nothing of this machine but what it is given.
+//! The process of a container, in separate name spaces, with only the given resources of this machine.
 
 use std::{
     fmt::Write as _,
@@ -8,9 +8,10 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-/// Where programs of this machine are found that set a container up.
+/// The path of programs of this machine that set up a container.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Runs what follows the name of a log, prints the number of the process, and kills it at the end of standard input: nothing outlives the test.
+/// Runs the command after the name of a log, prints the id of the process, and kills the process at the end of standard input:
+/// nothing outlives the test.
 const KEEPER: &str = r#"exec 3<&0
 log=$1
 shift
@@ -24,27 +25,27 @@ wait "$child"
 status=$?
 kill "$guard"
 exit "$status""#;
-/// What a program that is not static needs of this machine: those of an image are, and those of tests are not.
+/// The libraries of this machine for a dynamic program: the programs of an image are static, and those of tests are not.
 const LIBRARIES: &str = r#"for folder in /lib /lib64 /usr; do
     if [ -L "$folder" ]; then cp -P "$folder" "$root$folder"
     elif [ -d "$folder" ]; then mkdir "$root$folder"; mount -o bind,ro "$folder" "$root$folder"; fi
 done
 "#;
 
-/// What a container is made of.
+/// The parts of a container.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The path by which its network is entered.
     pub(crate) network: String,
-    /// What the pod is called.
+    /// The name of the pod.
     pub(crate) hostname: String,
     /// An empty folder, which becomes its root.
     pub(crate) root: PathBuf,
-    /// Where its output goes.
+    /// The file of its output.
     pub(crate) log: PathBuf,
-    /// The files and folders of this machine that it has, each at a path of its own.
+    /// Its files and folders from this machine, each at a separate path.
     pub(crate) mounts: Vec<Mount>,
-    /// Whether it can write to its root.
+    /// Whether its root is writable.
     pub(crate) has_writable_root: bool,
     pub(crate) user: u64,
     pub(crate) group: u64,
@@ -61,7 +62,7 @@ pub(crate) struct Mount {
     pub(crate) is_read_only: bool,
 }
 
-/// A container that was started; its process is killed when this is dropped, and when the test ends.
+/// A started container; its process is killed on drop, and at the end of the test.
 #[derive(Debug)]
 pub(crate) struct Process {
     keeper: Child,
@@ -71,7 +72,6 @@ pub(crate) struct Process {
 // === impl Plan ===
 
 impl Plan {
-    /// Starts it.
     pub(crate) fn start(&self) -> io::Result<Process> {
         let mut keeper = Command::new("sh");
         keeper
@@ -98,7 +98,7 @@ impl Plan {
         Ok(Process { keeper, pid })
     }
 
-    /// Runs another command in it, as who it runs as, and returns what came of it.
+    /// Runs another command in the container, as its user, and returns the output.
     pub(crate) fn exec(&self, pid: u32, command: &[String]) -> io::Result<Output> {
         Command::new("nsenter")
             .args(["--target", &pid.to_string()])
@@ -113,7 +113,7 @@ impl Plan {
             .output()
     }
 
-    /// Returns the shell script that makes the root and becomes the program.
+    /// The shell script that makes the root and becomes the program.
     fn script(&self) -> String {
         let mut script = format!(
             "root={}\nmount -t tmpfs -o mode=0755 root \"$root\"\n{LIBRARIES}",
@@ -158,22 +158,22 @@ impl Plan {
 // === impl Process ===
 
 impl Process {
-    /// Returns the number of the process.
+    /// The id of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Returns the code with which it ended, if it has; 128 and its number after a signal.
+    /// The exit code, if the process has ended; 128 plus the number of a signal.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         let ended = self.keeper.try_wait().ok().flatten()?;
         Some(ended.code().unwrap_or(255))
     }
 
-    /// Sends it a signal, as in `TERM`, unless it has ended.
+    /// Sends a signal, such as `TERM`, unless the process has ended.
     pub(crate) fn signal(&mut self, name: &str) {
         if self.ended().is_none() {
             let kill = ["-c".to_owned(), format!("kill -{name} {}", self.pid)];
-            // It may end at this moment.
+            // The process may end at this moment.
             let _ = Command::new("sh").args(kill).stderr(Stdio::null()).status();
         }
     }

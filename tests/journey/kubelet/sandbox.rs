@@ -1,4 +1,4 @@
-//! What the containers of a pod share: its network, the names of Services, and the way to other pods.
+//! The shared resources of the containers of a pod: its network, the names of Services, and connections to other pods.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{network::Network, services::Services};
 
-/// A network in which the Services of the cluster are, and a hosts file with their names.
+/// A network with the Services of the cluster, and a hosts file with their names.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     network: Arc<Network>,
@@ -31,8 +31,8 @@ pub(crate) struct Sandbox {
 // === impl Sandbox ===
 
 impl Sandbox {
-    /// Makes one in a network for a pod in a namespace, with its file in a folder. The pod itself listens on some ports, at all addresses:
-    /// there it answers its own calls of Services.
+    /// Makes a sandbox in a network for a pod in a namespace, with its file in a folder. The pod itself listens on `own_ports` at
+    /// all addresses, so it answers its own calls of Services there.
     pub(crate) fn create(
         network: Arc<Network>,
         services: &Arc<Services>,
@@ -52,21 +52,19 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Returns its network.
     pub(crate) fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
-    /// Returns its hosts file.
     pub(crate) fn hosts(&self) -> &Path {
         &self.hosts
     }
 
-    /// Has it know the Services that there are now.
+    /// Updates the Services.
     pub(crate) fn follow(&mut self) -> io::Result<()> {
         let hosts = self.services.hosts(&self.namespace);
         if hosts != self.written {
-            // In place: containers have this file, and not this name.
+            // Written in place, because containers have mounted the file itself.
             fs::write(&self.hosts, &hosts)?;
             self.written = hosts;
         }
@@ -100,7 +98,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Carries what comes to an address to who answers for it.
+/// Forwards connections to an address to one of its endpoints.
 async fn open(listener: TcpListener, address: SocketAddr, services: Arc<Services>) {
     while let Ok((mut client, _)) = listener.accept().await {
         let services = Arc::clone(&services);
@@ -110,7 +108,7 @@ async fn open(listener: TcpListener, address: SocketAddr, services: Arc<Services
                 stream.set_nonblocking(true)?;
                 Ok::<_, io::Error>(stream)
             });
-            // A Service without endpoints is for the client to find out: it sees its connection end.
+            // If a Service has no endpoints, the client sees its connection end.
             if let Ok(Ok(server)) = connected.await
                 && let Ok(mut server) = TcpStream::from_std(server)
             {

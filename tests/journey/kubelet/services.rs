@@ -1,4 +1,4 @@
-//! What kube-proxy and the DNS of a cluster do: which Service is where, and who answers for it.
+//! A substitute for kube-proxy and the DNS of a cluster: the addresses of Services, and their endpoints.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::network::Network;
 
-/// The Services of a cluster, and the pods that answer for them.
+/// The Services of a cluster, and the pods behind them.
 #[derive(Debug)]
 pub(crate) struct Services {
     api_server: SocketAddr,
@@ -25,14 +25,14 @@ pub(crate) struct Services {
     turn: AtomicUsize,
 }
 
-/// A pod that may answer for Services.
+/// A pod that may be an endpoint of Services.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) namespace: String,
     pub(crate) labels: Value,
-    /// That of the pod. `None` in the network of a node.
+    /// The address of the pod. `None` in the network of a node.
     pub(crate) address: Option<Ipv4Addr>,
-    /// The ports that have names.
+    /// The named ports.
     pub(crate) ports: BTreeMap<String, u16>,
     pub(crate) network: Arc<Network>,
     pub(crate) is_ready: bool,
@@ -45,14 +45,14 @@ struct Service {
     name: String,
     address: Ipv4Addr,
     selector: Value,
-    /// Each with its target, which is a number or a name.
+    /// Each port with its target, which is a number or a name.
     ports: Vec<(u16, Value)>,
 }
 
 // === impl Services ===
 
 impl Services {
-    /// Makes a list that is empty, beside an API server.
+    /// Makes an empty list, for an API server at this address.
     pub(crate) fn of(api_server: SocketAddr) -> Self {
         Self {
             api_server,
@@ -62,22 +62,21 @@ impl Services {
         }
     }
 
-    /// Takes the Services from a list of the API server.
+    /// Reads the Services from a list of the API server.
     pub(crate) fn take(&self, items: &[Value]) {
         *lock(&self.list) = items.iter().filter_map(Service::of).collect();
     }
 
-    /// Has a pod answer for the Services that select it, in place of what is known of it.
+    /// Makes a pod an endpoint of the Services that select it, in place of its earlier data.
     pub(crate) fn add(&self, uid: &str, endpoint: Endpoint) {
         lock(&self.endpoints).insert(uid.to_owned(), endpoint);
     }
 
-    /// Forgets a pod.
     pub(crate) fn remove(&self, uid: &str) {
         lock(&self.endpoints).remove(uid);
     }
 
-    /// Returns the addresses at which pods find Services and each other.
+    /// The addresses at which pods find Services and each other.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let list = lock(&self.list);
         let of_services = list.iter().flat_map(|service| {
@@ -90,7 +89,7 @@ impl Services {
         addresses
     }
 
-    /// Returns what a hosts file of a pod in a namespace says.
+    /// The hosts file of a pod in a namespace.
     pub(crate) fn hosts(&self, namespace: &str) -> String {
         let mut text = "127.0.0.1 localhost\n".to_owned();
         for service in lock(&self.list).iter() {
@@ -105,7 +104,7 @@ impl Services {
         text
     }
 
-    /// Connects to the pod at an address, or to one that answers for the Service there: each of them in turn.
+    /// Connects to the pod at an address, or to an endpoint of the Service there, in turn.
     pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let nobody = || io::Error::other(format!("nobody answers for {address}"));
         let endpoints = lock(&self.endpoints);
@@ -144,7 +143,7 @@ impl Services {
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Returns the addresses at which other pods find it.
+    /// The addresses at which other pods find it.
     fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.ports.values();
         let of = |address: Ipv4Addr| {
@@ -159,7 +158,7 @@ impl Endpoint {
 // === impl Service ===
 
 impl Service {
-    /// Reads one. `None` where it has no address of its own.
+    /// `None` if the Service has no address.
     fn of(object: &Value) -> Option<Self> {
         let (metadata, spec) = (&object["metadata"], &object["spec"]);
         let ports = spec["ports"].as_array()?.iter();

@@ -1,4 +1,4 @@
-//! What all that runs for a cluster's nodes knows: the pods that are wanted, and where their containers are.
+//! The shared state of a cluster's nodes: the desired pods, and the places of their containers.
 
 use std::{
     collections::BTreeMap,
@@ -15,21 +15,21 @@ use tests::real::Api;
 
 use super::{manifests, process::Plan, services::Services};
 
-/// An image of this name is only pretended to run.
+/// An image of this name is not run, only reported as running.
 const PAUSE: &str = "registry.k8s.io/pause";
 
-/// How many of the last lines of a log a failure shows.
+/// The number of last lines of a log in a failure.
 const TAIL: usize = 15;
 
-/// What the nodes of a cluster share.
+/// The shared state of the nodes of a cluster.
 pub(crate) struct Shared {
     pub(crate) api: Api,
     pub(crate) services: Arc<Services>,
     /// The folders with the programs of the images that can be pulled.
     pub(crate) images: BTreeMap<String, PathBuf>,
-    /// By uid, as the API server told last.
+    /// By uid, as the API server last reported.
     pods: Mutex<BTreeMap<String, Value>>,
-    /// Those of files of the nodes.
+    /// The pods in files of the nodes.
     static_pods: Mutex<BTreeMap<String, Value>>,
     places: Mutex<Vec<Place>>,
     /// The last lines of containers whose pods are gone.
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     addresses: AtomicU32,
 }
 
-/// A container that was started at least once, and what is known of it now.
+/// A container that was started at least once, and its current state.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) uid: String,
@@ -45,7 +45,7 @@ pub(crate) struct Place {
     pub(crate) pod: String,
     pub(crate) container: String,
     pub(crate) plan: Plan,
-    /// The number of its process while it runs.
+    /// The id of its process while it runs.
     pub(crate) pid: Option<u32>,
 }
 
@@ -65,46 +65,43 @@ impl Shared {
         }
     }
 
-    /// Returns an address for a pod, which nobody reaches: Services know its network.
+    /// An address for a pod that is unreachable from outside: Services know its network.
     pub(crate) fn address(&self) -> String {
         let number = self.addresses.fetch_add(1, Ordering::Relaxed);
         format!("10.1.{}.{}", number / 250, number % 250 + 1)
     }
 
-    /// Returns a pod that is there by its uid.
+    /// An existing pod, by its uid.
     pub(crate) fn pod(&self, uid: &str) -> Option<Value> {
         let pod = lock(&self.pods).get(uid).cloned();
         pod.or_else(|| lock(&self.static_pods).get(uid).cloned())
     }
 
-    /// Returns what the API server shows of a static pod.
+    /// The mirror of a static pod on the API server.
     pub(crate) fn mirror_of(&self, pod: &Value) -> Option<Value> {
         manifests::mirror_of(pod, &lock(&self.pods)).cloned()
     }
 
-    /// Takes the pods that the API server has.
     pub(crate) fn take(&self, pods: BTreeMap<String, Value>) {
         *lock(&self.pods) = pods;
     }
 
-    /// Takes those of the files.
     pub(crate) fn take_static(&self, pods: BTreeMap<String, Value>) {
         *lock(&self.static_pods) = pods;
     }
 
-    /// Returns the places of all containers.
     pub(crate) fn places(&self) -> Vec<Place> {
         lock(&self.places).clone()
     }
 
-    /// Puts down where the containers of a pod are, in place of what was known of them.
+    /// Replaces the places of the containers of a pod.
     pub(crate) fn place(&self, uid: &str, places: Vec<Place>) {
         let mut all = lock(&self.places);
         all.retain(|place| place.uid != uid);
         all.extend(places);
     }
 
-    /// Forgets the containers of a pod that is gone, but for their last lines.
+    /// Removes the containers of a pod that is gone, except for their last lines.
     pub(crate) fn forget(&self, uid: &str) {
         let mut all = lock(&self.places);
         let (gone, rest): (Vec<_>, Vec<_>) = all.drain(..).partition(|place| place.uid == uid);
@@ -112,7 +109,7 @@ impl Shared {
         lock(&self.last_words).extend(gone.iter().map(Place::tail));
     }
 
-    /// Returns the last lines of all containers, those of pods that are gone first.
+    /// The last lines of all containers, those of deleted pods first.
     pub(crate) fn logs(&self) -> String {
         let mut texts = lock(&self.last_words).clone();
         texts.extend(self.places().iter().map(Place::tail));
@@ -131,7 +128,7 @@ impl Place {
     }
 }
 
-/// Tells whether a pod is only pretended to run: what is in it is nobody's concern.
+/// Whether a pod is not run, only reported as running.
 pub(crate) fn is_pretended(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array();
     let mut images = containers.into_iter().flatten();

@@ -1,10 +1,10 @@
-//! What is said of a pod in its status.
+//! The status of a pod.
 
 use serde_json::{Value, json};
 
 use super::clock;
 
-/// The conditions of a pod, each with the time since when it is so.
+/// The conditions of a pod, each with the time of its last change.
 #[derive(Debug)]
 pub(crate) struct Conditions {
     since: String,
@@ -15,7 +15,7 @@ pub(crate) struct Conditions {
 // === impl Conditions ===
 
 impl Conditions {
-    /// Returns those of a pod that has just come to its node.
+    /// The conditions of a pod that has just come to its node.
     pub(crate) fn new() -> Self {
         let now = clock::now();
         Self {
@@ -25,12 +25,12 @@ impl Conditions {
         }
     }
 
-    /// Returns since when the pod is here.
+    /// The time since which the pod is here.
     pub(crate) fn since(&self) -> &str {
         &self.since
     }
 
-    /// Takes note of how the pod is now, and returns what the status says.
+    /// Notes the current state of the pod, and returns its conditions.
     pub(crate) fn told(&mut self, is_ready: bool, is_initialized: bool) -> Value {
         for (told, is_so) in [
             (&mut self.is_ready, is_ready),
@@ -55,7 +55,7 @@ impl Conditions {
     }
 }
 
-/// Tells whether a status says what is to be said: controllers of nodes write to it too.
+/// Whether a status has the required content: controllers of nodes write to it too.
 pub(crate) fn says(status: &Value, wanted: &Value) -> bool {
     let containers = |key: &str| of_containers(&status[key]) == of_containers(&wanted[key]);
     status["phase"] == wanted["phase"]
@@ -64,7 +64,7 @@ pub(crate) fn says(status: &Value, wanted: &Value) -> bool {
         && containers("containerStatuses")
 }
 
-/// Tells whether a status says of conditions what is to be said.
+/// Whether a status has the required conditions.
 pub(crate) fn says_conditions(status: &Value, wanted: &Value) -> bool {
     let mut conditions = wanted["conditions"].as_array().into_iter().flatten();
     conditions.all(|wanted| {

@@ -1,4 +1,4 @@
-//! The volumes of a pod as folders of this machine. What is written once is not written again: Secrets and tokens outlast a test.
+//! The volumes of a pod as folders of this machine. Files are written once and not updated: Secrets and tokens outlast a test.
 
 use std::{
     collections::BTreeMap,
@@ -10,28 +10,28 @@ use std::{
 use serde_json::{Value, json};
 use tests::real::Api;
 
-/// The modes of files and folders where nobody says otherwise.
+/// The default modes of files and folders.
 const FILE: u32 = 0o644;
 const FOLDER: u32 = 0o755;
-/// An empty folder is for everybody in the pod.
+/// An empty folder is for all users in the pod.
 const EMPTY: u32 = 0o777;
-/// The group of a pod reads what the pod has.
+/// The group of a pod can read its files.
 const GROUP: u32 = 0o040;
 
 /// Makes the volumes of one pod.
 pub(crate) struct Maker<'a> {
     pub(crate) api: &'a Api,
     pub(crate) pod: &'a Value,
-    /// Where they are made.
+    /// The folder of the volumes.
     pub(crate) folder: &'a Path,
-    /// What the node has for a file system, for what a pod takes of it.
+    /// The file system of the node, for the pod's parts of it.
     pub(crate) host: &'a Path,
 }
 
 // === impl Maker ===
 
 impl Maker<'_> {
-    /// Makes all of them, and returns where each is. Says what is missing where that is so.
+    /// Makes all volumes, and returns their paths. The error says what is missing.
     pub(crate) async fn make(&self) -> Result<BTreeMap<String, PathBuf>, String> {
         let mut made = BTreeMap::new();
         for volume in items(&self.pod["spec"]["volumes"]) {
@@ -73,7 +73,7 @@ impl Maker<'_> {
         Ok(folder)
     }
 
-    /// Writes the files of one source, as it stands in a projected volume.
+    /// Writes the files of one source, as in a projected volume.
     async fn source(&self, source: &Value, mode: &Value, folder: &Path) -> Result<(), String> {
         let mode = mode.as_u64().and_then(|it| u32::try_from(it).ok());
         let mode = mode.unwrap_or(FILE);
@@ -159,7 +159,7 @@ impl Maker<'_> {
     }
 }
 
-/// Returns what a field of a pod says, for what is told of the pod to its containers.
+/// The value of a field of a pod, for the downward API.
 pub(crate) fn field(pod: &Value, path: &str) -> Result<String, String> {
     let annotation = path.strip_prefix("metadata.annotations['");
     let found = match annotation.and_then(|it| it.strip_suffix("']")) {
@@ -175,7 +175,7 @@ pub(crate) fn field(pod: &Value, path: &str) -> Result<String, String> {
         .ok_or_else(|| format!("the pod has no {path}"))
 }
 
-/// Returns the files of a ConfigMap or Secret: those that are named, or all.
+/// The files of a ConfigMap or Secret: the named ones, or all.
 fn chosen(
     data: &Value,
     wanted: &Value,

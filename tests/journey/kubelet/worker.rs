@@ -26,7 +26,7 @@ use super::{
 };
 
 const TICK: Duration = Duration::from_millis(100);
-/// What deploy/Containerfile puts into an image, and what it says of who runs it.
+/// The content of an image by deploy/Containerfile, and its user.
 const PROGRAMS: [&str; 3] = ["decree", "decree-agent", "decree-server"];
 const ENTRYPOINT: &str = "/decree-server";
 const USER: u64 = 65532;
@@ -67,7 +67,7 @@ impl Worker {
         })
     }
 
-    /// Does what the API server says of the pod, until it is gone.
+    /// Follows the API server's state of the pod, until the pod is gone.
     pub(crate) async fn run(mut self) {
         let mut ticks = time::interval(TICK);
         while self.node.is_up() {
@@ -97,7 +97,7 @@ impl Worker {
         self.shared.forget(&self.uid);
     }
 
-    /// Makes what the containers need before they start, and has it follow what changes.
+    /// Makes the requirements of containers before they start, and follows their changes.
     async fn prepare(&mut self) {
         let sandbox = match self.sandbox.take() {
             Some(mut sandbox) => sandbox.follow().map(|()| sandbox),
@@ -133,7 +133,7 @@ impl Worker {
         Sandbox::create(network, &self.shared.services, pod, folder)
     }
 
-    /// Returns the ports of all containers, as the pod says.
+    /// The ports of all containers in the pod's spec.
     fn ports(&self) -> impl Iterator<Item = &Value> {
         let containers = self.containers.iter();
         containers.flat_map(|it| it.spec()["ports"].as_array().into_iter().flatten())
@@ -147,7 +147,7 @@ impl Worker {
         }
     }
 
-    /// Starts what may be started: sidecars in their order, each once the one before is started, and then the others.
+    /// Starts the containers that may start: sidecars in their order, each once the one before is started, and then the others.
     fn start_what_is_due(&mut self) {
         let mut goes_on = true;
         for at in 0..self.containers.len() {
@@ -165,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Tells whether a container starts again when it has ended.
+    /// Whether a container restarts after its end.
     fn restarts(&self, container: &Container) -> bool {
         container.part == Part::Sidecar || self.pod["spec"]["restartPolicy"] == "Always"
     }
@@ -220,7 +220,7 @@ impl Worker {
         })
     }
 
-    /// Returns what it is called: in the network of its node, as the node.
+    /// The name of the pod; in the network of its node, the node's.
     fn hostname(&self) -> String {
         if self.pod["spec"]["hostNetwork"] == true {
             self.node.name().to_owned()
@@ -246,7 +246,7 @@ impl Worker {
         Ok(env)
     }
 
-    /// Says how it is to the API server and to Services, where that is news.
+    /// Reports changes of its state to the API server and to Services.
     async fn report(&mut self) {
         let (name, namespace) = self.names();
         let mains = || self.containers.iter().filter(|it| it.part == Part::Main);
@@ -295,12 +295,12 @@ impl Worker {
         if !status::says(&shown["status"], &status) {
             let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/status");
             let patch = json!({"metadata": {"uid": shown["metadata"]["uid"]}, "status": status});
-            // What does not arrive is said again: the pod does not look like it.
+            // A failed report is repeated, because the pod does not show it.
             let _ = self.shared.api.patch(&path, Patch::Merge, &patch).await;
         }
     }
 
-    /// Returns what the API server has of the pod. `None` where a static pod is not shown yet.
+    /// The API server's state of the pod. `None` before the mirror of a static pod exists.
     async fn shown(&self) -> Option<Value> {
         if !manifests::is_static(&self.pod) {
             return Some(self.pod.clone());
@@ -314,7 +314,7 @@ impl Worker {
         None
     }
 
-    /// Deletes what the API server has of the pod, without grace. What fails is done again.
+    /// Deletes the pod on the API server, without a grace period. A failed request is repeated later.
     async fn delete(&self, shown: &Value) {
         let (name, namespace) = self.names();
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
@@ -323,7 +323,7 @@ impl Worker {
         let _ = self.shared.api.delete(&path, &options).await;
     }
 
-    /// Has it answer for Services, while it is ready.
+    /// Makes the pod an endpoint of Services, while it is ready.
     fn answer(&self, is_ready: bool) {
         let Some(sandbox) = &self.sandbox else {
             return;
@@ -344,7 +344,7 @@ impl Worker {
         self.shared.services.add(&self.uid, endpoint);
     }
 
-    /// Ends its containers with as much grace as it has, sidecars last, and then the pod itself.
+    /// Ends its containers within its grace period, sidecars last, and then the pod itself.
     async fn end(&mut self) {
         self.answer(false);
         let told = &self.pod["metadata"]["deletionGracePeriodSeconds"];
@@ -399,7 +399,7 @@ impl Worker {
     }
 }
 
-/// Returns the command of a container: that of the image, where it has none.
+/// The command of a container, or of its image if it has none.
 fn command(spec: &Value) -> Vec<String> {
     let words = |key: &str| {
         let list = spec[key].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! What people and kubelets do in a namespace: ordinary work, of which each kind calls for a choice of its own.
+//! The acts of people and kubelets in a namespace: ordinary work, and each kind of it needs a different decision.
 
 use std::{
     collections::BTreeMap,
@@ -12,38 +12,38 @@ use tokio::{sync::watch, task::JoinHandle, time};
 
 use crate::{acts, objects};
 
-/// How many steps there are.
+/// The number of steps.
 pub(super) const STEPS: usize = 3;
-/// What is scaled down in two steps, after what its pods differ by.
+/// The ReplicaSets that are scaled down in two steps, by the difference of their pods.
 const SCALED: [&str; 7] = [
     "age", "assigned", "cost", "crowded", "crowding", "ready", "restarts",
 ];
-/// What stays as large as it is, while an orphan appears, a pod gets another label, and pods that are ready are not yet available.
+/// The ReplicaSets that keep their size, while an orphan appears, a pod gets another label, and ready pods are not yet available.
 const STANDING: [&str; 3] = ["adopting", "releasing", "waiting"];
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
-/// The owner that `crowded` and `crowding` have in common: pods on the same node are counted together.
+/// The common owner of `crowded` and `crowding`: pods on the same node are counted together.
 const OWNER: &str = "6d1ac19c-9b8b-4d5a-8f43-3b9e1a3c6a11";
-/// For how long nothing may happen until the next step: longer than the oldest view with which a shadow explains something.
+/// The quiet time before the next step: longer than the age of the oldest view in an explanation.
 const STANDS: Duration = Duration::from_millis(6_500);
-/// After how long the next step is done in any case: a controller with a fault may never come to rest.
+/// The maximum time before the next step, because a faulty controller may never rest.
 const STANDS_AT_LAST: Duration = Duration::from_mins(1);
 
-/// People and kubelets of a namespace, which are gone when this is dropped.
+/// People and kubelets of a namespace, which end when this is dropped.
 pub(super) struct People {
     namespace: Namespace,
-    /// When the kubelets did something last.
+    /// The time of the last act of the kubelets.
     acted: watch::Receiver<Instant>,
     kubelets: JoinHandle<()>,
     step_began: Instant,
 }
 
-/// Plays scheduler and kubelets.
+/// Acts as scheduler and kubelets.
 struct Kubelets {
     namespace: Namespace,
     acted: watch::Sender<Instant>,
-    /// How many pods each ReplicaSet has had.
+    /// The number of pods that each ReplicaSet has had.
     had: BTreeMap<String, usize>,
-    /// Which of them a pod is, by its name.
+    /// The number of a pod in its ReplicaSet, by its name.
     numbers: BTreeMap<String, usize>,
     began: Timestamp,
 }
@@ -75,7 +75,6 @@ impl People {
         people
     }
 
-    /// Takes a step.
     pub(super) async fn act(&mut self, step: usize) {
         let replicas = match step {
             0 => 6,
@@ -91,13 +90,13 @@ impl People {
         self.step_began = Instant::now();
     }
 
-    /// Returns whether the kubelets have had nothing to do for long enough that the next step can be taken.
+    /// Whether the kubelets have been idle for long enough for the next step.
     pub(super) fn stands(&self) -> bool {
         let acted = (*self.acted.borrow()).max(self.step_began);
         acted.elapsed() > STANDS || self.step_began.elapsed() > STANDS_AT_LAST
     }
 
-    /// Makes an orphan that is to be adopted and a pod that only looks like one, and gives a pod another label.
+    /// Creates an orphan to adopt and a pod that only looks like one, and changes the label of a pod.
     async fn change_claims(&mut self) {
         for label in ["adopting", "adopting-stranger"] {
             let mut pod = objects::pod(&format!("{label}-by-hand"));
@@ -143,7 +142,7 @@ impl Kubelets {
         }
     }
 
-    /// Lets a pod go its way by one step, and returns whether there was one. The pod may be gone by then.
+    /// Moves a pod one step forward, and returns whether there was a step. The pod may be gone by then.
     async fn attend(&mut self, pod: &Value) -> bool {
         let metadata = &pod["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default();
@@ -180,7 +179,7 @@ impl Kubelets {
         true
     }
 
-    /// Returns which ReplicaSet made a pod, and which of its pods it is.
+    /// The ReplicaSet of a pod, and its number in the ReplicaSet.
     fn number<'a>(&mut self, name: &str, made_by: &'a Value) -> (&'a str, usize) {
         let set = made_by.as_str().unwrap_or_default().trim_end_matches('-');
         let number = *self.numbers.entry(name.to_owned()).or_insert_with(|| {
@@ -191,7 +190,7 @@ impl Kubelets {
         (set, number)
     }
 
-    /// Returns the status of a pod that runs: all are alike but for what the name of their ReplicaSet says.
+    /// The status of a running pod: all are equal except for the difference that the name of their ReplicaSet says.
     fn status(&self, set: &str, number: usize) -> Value {
         let is_odd = number % 2 == 1;
         let since = match set {

@@ -1,4 +1,4 @@
-//! What happens in the recorded run. Each step is over when the status says so, so that the next meets what this one left.
+//! The events of the recorded run. Each step ends when the status reports its result, so that the next step starts from it.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tests::real::{Agent, ApiServer, DecisionServer, Namespace, User};
 use super::sets;
 use crate::{acts, objects};
 
-/// A namespace, a server that records, and an agent.
+/// A namespace, a recording server, and an agent.
 pub(super) struct Run {
     cluster: &'static ApiServer,
     namespace: Namespace,
@@ -20,7 +20,7 @@ pub(super) struct Run {
 // === impl Run ===
 
 impl Run {
-    /// Starts all. `None` where there is nothing to run a cluster with.
+    /// Starts everything. `None` without programs to run a cluster.
     pub(super) async fn begin(name: &str) -> Option<Self> {
         let cluster = ApiServer::shared().await?;
         let namespace = Namespace::create(cluster.admin().await, name).await;
@@ -71,7 +71,8 @@ impl Run {
         }
     }
 
-    /// Pods go because they have no node, by their cost, for a crowded node, for restarts of either kind, and for their age.
+    /// Pods are deleted because they have no node, by their cost, for a crowded node, for restarts of either kind, and for their
+    /// age.
     pub(super) async fn each_rule_chooses_a_victim(&self) {
         self.scales("web", 8).await;
         self.scales("web", 3).await;
@@ -127,13 +128,13 @@ impl Run {
         }
     }
 
-    /// A pod is labelled away and back, one comes as an orphan, and the template gets a label that its pods lack.
+    /// A pod is labeled away and back, one comes as an orphan, and the template gets a label that its pods lack.
     pub(super) async fn labels_move_pods(&self) {
         let pods = self.pods("web").await;
         for app in ["debug", "web"] {
             self.relabel(&pods[0], app).await;
         }
-        // Of four pods one was surplus, whichever that was.
+        // One of four pods was surplus, whichever pod that was.
         let left = self.pods("web").await;
         self.relabel(&left[0], "debug").await;
         acts::create_pod(&self.namespace, &sets::orphan("stray", "api")).await;
@@ -147,7 +148,7 @@ impl Run {
             .await;
     }
 
-    /// A quota takes two of four pods, and the rest when it is raised.
+    /// A quota admits two of four pods, and the rest when it is raised.
     pub(super) async fn a_quota_refuses_pods(&self) {
         self.namespace.allow_pods(2).await;
         acts::scale(&self.namespace, "web", 7).await;
@@ -165,7 +166,7 @@ impl Run {
             .await;
     }
 
-    /// A ReplicaSet that is being deleted does not replace a pod, and is gone then.
+    /// A ReplicaSet in deletion does not replace a pod, and is gone then.
     pub(super) async fn a_set_is_deleted(&self) {
         let path = self.namespace.replica_set("worker");
         let api = self.namespace.api();
@@ -179,7 +180,7 @@ impl Run {
         acts::patch_set(&self.namespace, "worker", &unheld).await;
     }
 
-    /// The agent stops, much happens, and another takes over.
+    /// The agent stops, many changes follow, and another agent takes over.
     pub(super) async fn agent_is_restarted(self) -> Self {
         let ended = self.agent.terminate();
         assert_eq!(ended.code(), Some(0), "it drained");
@@ -197,7 +198,7 @@ impl Run {
         run
     }
 
-    /// The server drains and another takes its place, to which the agent comes back.
+    /// The server drains and another replaces it, to which the agent reconnects.
     pub(super) async fn server_is_replaced(self) -> Self {
         let server = self.server.replace();
         let run = Self { server, ..self };
@@ -207,7 +208,7 @@ impl Run {
         run
     }
 
-    /// Kills the agent, stops the server, and returns what was recorded.
+    /// Kills the agent, stops the server, and returns the recordings.
     pub(super) fn end(self) -> TempDir {
         self.agent.kill();
         let ended = self.server.terminate();
@@ -236,7 +237,7 @@ impl Run {
             .await;
     }
 
-    /// Removes the pods that terminate, as their nodes do when they have stopped.
+    /// Removes the terminating pods, as their nodes do when the pods have stopped.
     async fn nodes_stop_pods(&self) {
         let pods = self.namespace.pods().await.expect("they can be listed");
         for pod in pods.iter().filter(|pod| is_terminating(pod)) {
@@ -273,14 +274,14 @@ impl Run {
 async fn start_agent(cluster: &ApiServer, namespace: &Namespace, server: &DecisionServer) -> Agent {
     let name = namespace.name();
     let mut flags = vec!["--namespace", name, "--lease-namespace", name];
-    // One that is lost would be a session more.
+    // A lost Lease would add a session.
     flags.extend(["--lease-duration", "1m"]);
     let agent = Agent::start(server, &cluster.kubeconfig(User::Admin), &flags);
     agent.becomes_ready().await;
     agent
 }
 
-/// Returns the active pods with this label, sorted by name.
+/// The active pods with this label, sorted by name.
 async fn pods(namespace: &Namespace, app: &str) -> Vec<Value> {
     let pods = namespace.pods().await.expect("they can be listed");
     active(&pods, app).into_iter().cloned().collect()
@@ -308,7 +309,7 @@ fn is_owned(pod: &Value) -> bool {
     pod["metadata"]["ownerReferences"].is_array()
 }
 
-/// Returns the time so many seconds ago, to the second.
+/// The time `seconds` ago, to the second.
 fn ago(seconds: i64) -> String {
     let time = Timestamp::now() - SignedDuration::from_secs(seconds);
     format!("{time:.0}")

@@ -1,9 +1,9 @@
-//! ReplicaSets whose templates and annotations hold what no recording may.
+//! ReplicaSets whose templates and annotations contain what no recording may.
 
 use serde_json::{Value, json};
 use tests::recordings::{CANARY, ON_THE_WIRE};
 
-/// Returns a ReplicaSet of this many pods. Those of the same `owner` are siblings.
+/// Those of the same `owner` are siblings.
 pub(super) fn replica_set(name: &str, replicas: u32, owner: Option<&str>) -> Value {
     let controller = |owner| {
         json!({
@@ -36,7 +36,6 @@ pub(super) fn replica_set(name: &str, replicas: u32, owner: Option<&str>) -> Val
     })
 }
 
-/// Returns an orphan that the ReplicaSet of this name selects.
 pub(super) fn orphan(name: &str, set: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -50,7 +49,7 @@ pub(super) fn orphan(name: &str, set: &str) -> Value {
     })
 }
 
-/// Returns the status of a pod that has been ready since a time, with so many restarts of its container and of its sidecar.
+/// The status of a pod that has been ready since `time`, with restarts of its container and of its sidecar.
 pub(super) fn ready_since(time: &str, restarts: u32, sidecar_restarts: u32) -> Value {
     let container = |name: &str, restarts: u32| {
         json!({

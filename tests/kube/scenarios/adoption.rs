@@ -1,4 +1,4 @@
-//! Whose a pod is.
+//! The owner of a pod.
 
 use serde_json::{Value, json};
 use tests::real::{Attended, Namespace, Sightings};
@@ -8,7 +8,7 @@ use crate::{
     stand::{Attendance, Stand},
 };
 
-/// A ReplicaSet of one pod, and a pod that was there before the agent.
+/// A ReplicaSet of one pod, and a pod from before the agent.
 struct Found {
     stand: Stand,
     set: Value,
@@ -28,7 +28,7 @@ impl Found {
         Some(Self { stand, set, pod })
     }
 
-    /// Lets an agent in, and returns the pod when the ReplicaSet is content.
+    /// Starts an agent, and returns the pod when the ReplicaSet has converged.
     async fn meet(&self, pods: usize) -> (Value, Attendance) {
         let attendance = self.stand.attend().await;
         let namespace = &self.stand.namespace;
@@ -94,7 +94,7 @@ async fn a_reference_that_lost_its_controller_becomes_the_one_controller_again()
     assert_eq!(references(&pod), &json!([controller(&set)]));
 }
 
-/// Puts other references on a ReplicaSet's only pod, and returns both when it has its controller again.
+/// Replaces the references of a ReplicaSet's only pod, and returns the pod before and after it gets its controller again.
 async fn adopts_again(name: &str, put: impl Fn(&Value) -> Value) -> Option<(Value, Value)> {
     let namespace = Attended::namespace(name).await?;
     let sightings = Sightings::begin(&namespace);
@@ -117,7 +117,7 @@ async fn a_pod_labelled_away_is_released_and_adopted_when_it_is_back() {
         set,
         pod,
     } = &relabelled;
-    // It is the best there is, so that another one has to go.
+    // This pod ranks last for deletion, so another one is the victim.
     let ready = objects::ready_since("2026-01-01T00:00:00Z", 0);
     acts::set_pod_status(namespace, pod, &ready).await;
     acts::patch_pod(
@@ -151,7 +151,7 @@ async fn a_pod_labelled_away_is_released_and_deleted_as_surplus_when_it_is_back(
     acts::status_becomes(namespace, "web", &json!({"replicas": 2})).await;
 }
 
-/// A ReplicaSet of two pods, and one that was its own until it was labelled away.
+/// A ReplicaSet of two pods, and its former pod that was labeled away.
 struct Relabelled {
     namespace: Namespace,
     set: Value,

@@ -1,4 +1,4 @@
-//! What may be changed of a ReplicaSet, and how it ends.
+//! The possible changes of a ReplicaSet, and its end.
 
 use serde_json::{Value, json};
 use tests::real::{Attended, Patch};
@@ -36,7 +36,7 @@ async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_a
     let path = namespace.replica_set("web");
     let deleted = namespace.api().delete(&path, &json!({})).await;
     deleted.expect("it is there");
-    // To be deleted is a new generation, which is seen.
+    // A deletion request is a new generation, which the controller observes.
     let set = acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     assert!(set["metadata"]["deletionTimestamp"].is_string());
     assert_eq!(set["metadata"]["finalizers"], finalizers);
@@ -50,7 +50,7 @@ async fn a_deleted_replica_set_gets_no_finalizer_of_ours_and_its_pods_are_left_a
     let api = namespace.api();
     let gone = |list: &Value| (list["items"] == json!([])).then_some(());
     api.wait_for("gone", &namespace.replica_set(""), gone).await;
-    // The garbage collector's to delete, and none runs.
+    // Only the garbage collector deletes them, and none runs.
     assert_eq!(acts::pods_become(&namespace, 2).await, pods);
 }
 

@@ -1,4 +1,4 @@
-//! How many pods there are.
+//! The number of pods.
 
 use serde_json::{Value, json};
 use tests::real::{Attended, Sightings};
@@ -67,7 +67,7 @@ async fn two_replica_sets_of_one_selector_share_nothing() {
         for (name, replicas) in wanted {
             let status = json!({"replicas": replicas, "fullyLabeledReplicas": replicas});
             acts::status_becomes(&namespace, name, &status).await;
-            // Both are looked at once more.
+            // Makes the controller sync both again.
             acts::patch_set(&namespace, name, &json!({"spec": {"minReadySeconds": 1}})).await;
         }
     }

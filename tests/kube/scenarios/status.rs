@@ -1,4 +1,4 @@
-//! What is said of the pods.
+//! The status of the pods.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ async fn pods_that_terminate_are_counted_until_they_are_gone() {
     acts::pods_become(&namespace, 6).await;
 }
 
-/// The API server forgets the count then. Each look at the ReplicaSet writes it once, as upstream's does, and a write that changes
-/// nothing leads to no other look.
+/// The API server drops the count then. Each sync of the ReplicaSet writes the count once, as upstream's does, and a write
+/// without a change leads to no further sync.
 #[tokio::test]
 async fn where_the_api_server_knows_no_terminating_pods_none_are_counted() {
     let off = "--feature-gates=DeploymentReplicaSetTerminatingReplicas=false";
@@ -62,7 +62,7 @@ async fn where_the_api_server_knows_no_terminating_pods_none_are_counted() {
     let (_, seven) = terminating(&namespace, &Value::Null, &Value::Null).await;
     let statuses = || attended.agent().calls("replace_status");
     let before = statuses();
-    // Each of these takes as long as a status that is written without end would be written many times over.
+    // During each of these steps, an endless loop of status writes would write the status many times.
     for pod in &seven {
         let noted = json!({"metadata": {"annotations": {"example.com/noted": "true"}}});
         acts::patch_pod(&namespace, pod, &noted).await;
@@ -75,14 +75,14 @@ async fn where_the_api_server_knows_no_terminating_pods_none_are_counted() {
     assert!(written < 3 * changes, "{written} times");
 }
 
-/// Has five running pods, of which two are deleted and do not stop; returns those two, and all seven.
+/// Makes five running pods, of which two are deleted and do not stop; returns those two, and all seven.
 async fn terminating(
     namespace: &Namespace,
     before: &Value,
     after: &Value,
 ) -> (Vec<Value>, Vec<Value>) {
     let mut set = objects::replica_set("web", 5);
-    // What has no node is removed at once.
+    // A pod without a node is removed at once.
     set["spec"]["template"]["spec"]["nodeName"] = "node-without-kubelet".into();
     acts::create_set(namespace, &set).await;
     let none = json!({"replicas": 5, "terminatingReplicas": before});

@@ -1,4 +1,4 @@
-//! Which pod goes.
+//! The victims.
 
 use serde_json::{Value, json};
 use tests::real::Attended;
@@ -20,7 +20,7 @@ async fn without_costs_the_pod_of_fewer_restarts_survives() {
     survives("without-costs", [(None, 0), (None, 5)], 0).await;
 }
 
-/// Scales two ready pods down to one, each with a cost and restarts of its own, and checks which is left.
+/// Scales two ready pods with these costs and restarts down to one, and checks the survivor.
 async fn survives(namespace: &str, pods_are: [(Option<&str>, u32); 2], survivor: usize) {
     let namespace = tests::or_skip!(Attended::namespace(namespace).await);
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
@@ -37,7 +37,7 @@ async fn survives(namespace: &str, pods_are: [(Option<&str>, u32); 2], survivor:
         let ready = objects::ready_since("2026-01-01T00:00:00Z", restarts);
         acts::set_pod_status(&namespace, pod, &ready).await;
     }
-    // Both are seen to be ready, and what came before as well.
+    // The controller has seen both as ready, and everything before.
     acts::status_becomes(
         &namespace,
         "web",

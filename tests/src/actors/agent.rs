@@ -1,4 +1,4 @@
-//! The agent half: a machine, with its connection and its open watches.
+//! The agent of a world: a machine, with its connection and its open watches.
 
 use std::time::Duration;
 
@@ -20,55 +20,55 @@ use super::{
 };
 use crate::{mutants::Mutant, rng::Rng};
 
-/// How long a create of a simulated world may take, and how much later it may still take effect.
+/// The maximum duration of a create in a simulated world, and the maximum delay of its effect after that.
 pub const CREATES: CreateLimits = CreateLimits {
     timeout: Duration::from_millis(1500),
     margin: Duration::from_millis(500),
 };
 
-/// One life of an agent. Another life is another agent.
+/// One life of an agent. After a restart, a new value takes its place.
 #[derive(Debug)]
 pub struct AgentActor {
     /// The machine.
     pub agent: Machine,
-    /// Numbers the lives; answers to an older life reach nobody.
+    /// The number of this life; answers to an older life are dropped.
     pub life: u64,
-    /// The epoch in which it acts.
+    /// The epoch of the agent.
     pub epoch: i64,
     /// The connection, while there is one.
     pub connection: Option<u64>,
-    /// How many frames are on their way to the server.
+    /// The number of frames in flight to the server.
     pub frames_out: usize,
     /// The open watch of each kind, by [`agent_core::api::Kind`].
     pub watches: [Option<OpenWatch>; 2],
-    /// The watch of each kind that the agent asked for last; an older one that opens late is nobody's.
+    /// The latest watch of each kind that the agent requested. A watch with an older id that opens late is ignored.
     pub wanted: [Option<WatchId>; 2],
-    /// Its clocks. It goes by the monotonic one.
+    /// The clocks of the agent, which uses the monotonic clock.
     pub clock: Clock,
-    /// When a timeout was served last; it is not served twice at one time.
+    /// The time of the last served timeout; the actor serves one timeout at a time.
     pub served: Timestamp,
-    /// The part of the cluster that it acts for; all of it without.
+    /// The part of the cluster that the agent acts for; `None` for the whole cluster.
     pub part: Option<Part>,
 }
 
-/// The process of an agent that begins to act.
+/// The process of an agent at its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// When it begins.
+    /// The time of the start.
     pub now: Timestamp,
-    /// The number of its cluster.
+    /// The number of the cluster.
     pub cluster: u64,
-    /// Its number.
+    /// The number of the life.
     pub life: u64,
-    /// Its clocks.
+    /// The clocks of the process.
     pub clock: Clock,
-    /// Whether it is an agent of another make.
+    /// Whether the agent is a third-party agent.
     pub is_foreign: bool,
-    /// What it does then that the protocol forbids.
+    /// The protocol violation of a third-party agent.
     pub manner: Option<Manner>,
-    /// How much it creates and deletes in a minute.
+    /// The budget of the agent.
     pub budget: budget::BudgetConfig,
-    /// Whether it does what it is asked without rules of its own.
+    /// Whether the agent executes requests without its own rules.
     pub is_lenient: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct OpenWatch {
     pub id: WatchId,
     /// Its number in the cluster.
     pub cluster: agent_fake::WatchId,
-    /// The API server that serves it.
+    /// The API server that serves the watch.
     pub server: usize,
     /// Its number in the world.
     pub number: u64,
@@ -88,7 +88,7 @@ pub struct OpenWatch {
 // === impl AgentActor ===
 
 impl AgentActor {
-    /// Returns an agent that begins to act in an epoch.
+    /// Returns an agent that starts in an epoch.
     #[must_use]
     pub fn new(process: Process, epoch: i64, seed: u64, mutant: Option<Mutant>) -> Self {
         let Process {
@@ -130,7 +130,7 @@ impl AgentActor {
         Self::begin(now, (life, epoch), clock, agent)
     }
 
-    /// Returns an agent that begins to act for a part of the cluster.
+    /// Returns an agent that starts for a part of the cluster.
     #[must_use]
     pub fn of_part(
         now: Timestamp,
@@ -167,13 +167,13 @@ impl AgentActor {
         }
     }
 
-    /// Returns what its clock shows at a time of the cluster.
+    /// Returns the time on the clock of the agent at a time of the cluster.
     #[must_use]
     pub fn local(&self, now: Timestamp) -> Timestamp {
         self.clock.monotonic(now)
     }
 
-    /// Returns when the machine wants to be woken, if that is not behind it.
+    /// Returns the deadline of the machine, if it is in the future.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self.clock.when_monotonic(self.agent.poll_timeout()?);
@@ -181,7 +181,7 @@ impl AgentActor {
     }
 }
 
-/// Returns an agent. In a broken world it refuses nothing: it would hide what the checkers are to see.
+/// In a broken world, the agent refuses nothing, because refusals would hide what the checkers must see.
 fn ours(
     hello: v1::Hello,
     creates: CreateLimits,
@@ -195,7 +195,7 @@ fn ours(
         cluster_name: hello.cluster_name,
         epoch: hello.epoch,
         calls_max: 64,
-        // The links of every second one are so slow that what waits is merged.
+        // Every second agent has such slow links that waiting changes are merged.
         events_max: if seed.is_multiple_of(2) {
             0
         } else {

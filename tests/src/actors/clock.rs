@@ -1,27 +1,28 @@
-//! The clocks of a machine, against that of the cluster.
+//! The clocks of a machine, relative to the clock of the cluster.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How many parts of a machine's drift are one: it is counted in millionths.
+/// The unit of a machine's drift: drift is counted in millionths.
 const ONE: i128 = 1_000_000;
 
-/// The clocks of one process: a wall clock, which may be wrong and may be set, and one that begins with it and is never set. Both
-/// run at the speed of their machine.
+/// The clocks of one process: a wall clock, which may be wrong and may be set, and a monotonic clock, which starts with the
+/// process. Both run at the speed of their machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     begun: Timestamp,
-    /// What the clocks showed when the process began.
+    /// The reading of the clocks at the start of the process.
     showed: Timestamp,
-    /// By how many millionths they run faster than that of the cluster.
+    /// The speed relative to the clock of the cluster, in millionths above 1.
     drift: i32,
-    /// By how much the wall clock has been set since.
+    /// The sum of the changes to the wall clock since the start.
     set: SignedDuration,
 }
 
 // === impl Clock ===
 
 impl Clock {
-    /// Returns the clocks of a process that begins now on a machine whose clock is ahead by `offset`, and drifts by so many millionths.
+    /// Returns the clocks of a process that starts now on a machine whose clock is ahead by `offset` and drifts by `drift`
+    /// millionths.
     #[must_use]
     pub fn new(now: Timestamp, offset: SignedDuration, drift: i32) -> Self {
         Self {
@@ -32,12 +33,12 @@ impl Clock {
         }
     }
 
-    /// Sets the wall clock, so that it is ahead of that of the cluster by `offset`.
+    /// Sets the wall clock to the time of the cluster plus `offset`.
     pub fn set(&mut self, now: Timestamp, offset: SignedDuration) {
         self.set = (now + offset).duration_since(self.monotonic(now));
     }
 
-    /// Returns what the monotonic clock shows at a time of the cluster.
+    /// Returns the monotonic clock at a time of the cluster.
     #[must_use]
     pub fn monotonic(&self, now: Timestamp) -> Timestamp {
         let passed = now.duration_since(self.begun).as_nanos();
@@ -45,25 +46,25 @@ impl Clock {
         bounded(self.showed.as_nanosecond() + shown)
     }
 
-    /// Returns what the wall clock shows at a time of the cluster.
+    /// Returns the wall clock at a time of the cluster.
     #[must_use]
     pub fn wall(&self, now: Timestamp) -> Timestamp {
         self.monotonic(now) + self.set
     }
 
-    /// Returns the first time of the cluster at which the wall clock shows this, or later, unless it is set.
+    /// Returns the first time of the cluster at which the wall clock shows `shown` or later, unless the clock is set.
     #[must_use]
     pub fn when_wall(&self, shown: Timestamp) -> Timestamp {
         let shown = shown.as_nanosecond() - self.set.as_nanos();
         self.when_monotonic(bounded(shown))
     }
 
-    /// Returns the first time of the cluster at which the monotonic clock shows this, or later, to the nanosecond.
+    /// Returns the first time of the cluster at which the monotonic clock shows `shown` or later, to the nanosecond.
     #[must_use]
     pub fn when_monotonic(&self, shown: Timestamp) -> Timestamp {
         let passed = shown.as_nanosecond() - self.showed.as_nanosecond();
         let speed = ONE + i128::from(self.drift);
-        // Rounded up: a process that is woken too early has to be woken again.
+        // Rounded up, so that the deadline has passed when the process is polled.
         let passed = -(-passed * ONE).div_euclid(speed) + i128::from(self.drift != 0);
         bounded(self.begun.as_nanosecond() + passed)
     }

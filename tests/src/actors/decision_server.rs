@@ -1,4 +1,4 @@
-//! What answers the agents: a server, or one gone bad in its place.
+//! The decision server of a world: an honest one, or a malicious one in its place.
 
 use decree::v1;
 use jiff::Timestamp;
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::facts::Told;
 
-/// Either of them, driven alike: see [`ServerActor`].
+/// Either server, with the same interface: see [`ServerActor`].
 #[derive(Debug)]
 pub enum DecisionServer {
-    /// A server.
+    /// An honest server.
     Honest(Box<ServerActor>),
-    /// One gone bad.
+    /// A malicious server.
     Malicious(Box<MaliciousServer>),
 }
 
@@ -38,7 +38,7 @@ impl DecisionServer {
         }
     }
 
-    /// Takes the end of the agent's half of a connection; `in_order` where the agent closed it.
+    /// Takes the end of the agent's half of a connection; `in_order` if the agent closed it.
     pub fn handle_disconnected(&mut self, now: Timestamp, connection: u64, in_order: bool) {
         match self {
             Self::Honest(it) => it.handle_disconnected(now, connection, in_order),
@@ -46,14 +46,14 @@ impl DecisionServer {
         }
     }
 
-    /// Begins to drain; a malicious server does so when it likes.
+    /// Starts a drain; a malicious server drains at any time.
     pub fn handle_drain(&mut self, now: Timestamp) {
         if let Self::Honest(it) = self {
             it.handle_drain(now);
         }
     }
 
-    /// Lets time pass.
+    /// Handles timers that are due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         match self {
             Self::Honest(it) => it.handle_timeout(now),
@@ -61,7 +61,7 @@ impl DecisionServer {
         }
     }
 
-    /// Returns what leaves next on one of these connections.
+    /// Returns the next output on one of these connections.
     pub fn poll(&mut self, now: Timestamp, is_of: impl Fn(u64) -> bool) -> Option<Sent> {
         match self {
             Self::Honest(it) => it.poll(now, is_of),
@@ -69,7 +69,7 @@ impl DecisionServer {
         }
     }
 
-    /// Returns what people were told since this was asked last, by the connections of the sessions.
+    /// Returns the notices to people since the last call, by the connections of the sessions.
     pub fn take_told(&mut self) -> Vec<(u64, Told)> {
         match self {
             Self::Honest(it) => it.take_told(),
@@ -92,7 +92,7 @@ impl DecisionServer {
         matches!(self, Self::Honest(it) if it.is_drained())
     }
 
-    /// Returns how many sessions live on these connections.
+    /// Returns the number of live sessions on these connections.
     pub fn session_count(&self, is_of: impl Fn(u64) -> bool) -> usize {
         match self {
             Self::Honest(it) => it.session_count(is_of),
@@ -100,7 +100,7 @@ impl DecisionServer {
         }
     }
 
-    /// Returns how many batches are in flight, as far as the server keeps account.
+    /// Returns the number of batches in flight, as far as the server counts them.
     #[must_use]
     pub fn batches_in_flight(&self) -> usize {
         match self {
@@ -109,7 +109,7 @@ impl DecisionServer {
         }
     }
 
-    /// Returns its clocks, if it goes by any.
+    /// Returns the clocks of the server, if it uses any.
     pub fn clock_mut(&mut self) -> Option<&mut Clock> {
         match self {
             Self::Honest(it) => Some(&mut it.clock),

@@ -1,8 +1,8 @@
-//! An agent of another make, written from docs/protocol.md alone: it shares no code with ours, and does what the protocol leaves open as
-//! its [`Behaviour`] says.
+//! A third-party agent, written from docs/protocol.md alone: it shares no code with the agent of this project, and its
+//! [`Behaviour`] makes the choices that the protocol leaves open.
 //!
-//! It is simple where ours is careful: it makes creates one by one, looks nothing up that went unanswered, and puts every status on the
-//! live object.
+//! This agent is simple: it makes creates one by one, does not look up unanswered calls, and writes every status to the live
+//! object.
 
 use agent_core::{
     agent::AgentCommand,
@@ -42,14 +42,14 @@ pub struct ForeignAgent {
     work: Work,
     calls: Vec<Call>,
     reports: Vec<Report>,
-    /// When it was woken last, or asked what it wants to do.
+    /// The time of the last poll or timeout.
     polled: Timestamp,
 }
 
 // === impl ForeignAgent: what it hears ===
 
 impl ForeignAgent {
-    /// Returns an agent that wants to connect at once, and says this Hello.
+    /// Returns an agent that connects at once, with this Hello.
     #[must_use]
     pub fn new(
         now: Timestamp,
@@ -71,7 +71,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Takes the news that the stream to the server is open.
+    /// Takes an open stream to the server.
     pub fn handle_connected(&mut self, now: Timestamp) {
         self.channel.handle_connected(now);
         if !self.behaviour.waits_for_welcome {
@@ -85,7 +85,7 @@ impl ForeignAgent {
         self.end_session();
     }
 
-    /// Takes a frame of the server.
+    /// Takes a frame from the server.
     pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
         match self.channel.handle_frame(now, frame) {
             News::Welcome if self.behaviour.waits_for_welcome => self.list_all(),
@@ -157,7 +157,7 @@ impl ForeignAgent {
         self.calls.extend(next);
     }
 
-    /// Does what time asks for.
+    /// Handles timers that are due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.polled = now;
         self.feed.handle_timeout(now, &self.behaviour);
@@ -167,7 +167,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Takes a batch: it is executed if it is of this session and epoch, and for a ReplicaSet that is known.
+    /// Takes a batch, and executes the batch if its session and epoch are current and its ReplicaSet is known.
     fn take(&mut self, now: Timestamp, batch: &v1::Batch) {
         let guard = batch.guard.clone().unwrap_or_default();
         let own =
@@ -202,11 +202,11 @@ impl ForeignAgent {
 // === impl ForeignAgent: what it does ===
 
 impl ForeignAgent {
-    /// Returns the next thing to do.
+    /// Returns the next command.
     pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
         self.polled = now;
         let mut call = self.calls.pop();
-        // Of a list without a version the server cannot tell which writes it shows: none is under way while it is made.
+        // The server cannot tell which writes a list without a version shows, so no write is in flight during such a list.
         if call.is_none() && (self.behaviour.versions_lists || !self.feed.is_listing()) {
             call = self.work.poll_call(now, &self.feed.sets);
         }
@@ -225,7 +225,7 @@ impl ForeignAgent {
     pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
         let mut frame = self.channel.poll_own_frame(now);
         if frame.is_none() && self.channel.takes_frames() {
-            // What became of a write may be told before or after the change that it made.
+            // The outcome of a write may precede or follow the change that the write made.
             frame = if self.rng.chance(500) {
                 self.poll_outcomes(now).or_else(|| self.poll_feed())
             } else {
@@ -235,12 +235,12 @@ impl ForeignAgent {
         frame.map(|frame| self.channel.send(now, frame))
     }
 
-    /// Returns the next thing that happened.
+    /// Returns the next report.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.reports.pop()
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
+    /// Returns the deadline of [`handle_timeout`](Self::handle_timeout) and the polls without other input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let due = self
@@ -248,12 +248,12 @@ impl ForeignAgent {
             .poll_timeouts()
             .chain(self.feed.poll_timeouts());
         let due = due.chain(self.work.poll_timeouts());
-        // What was due before waits for something else: for room in the window, or for the end of a call.
+        // An overdue deadline waits for something else: for room in the window, or for the end of a call.
         due.filter(|at| *at > self.polled).min()
     }
 
-    /// Returns whether a list of a kind is asked for with `resourceVersion=0`. The first of a session is not: it shows the writes of
-    /// the session before.
+    /// Returns whether a list of a kind uses `resourceVersion=0`. The first list of a session does not, because it must show the
+    /// writes of the session before.
     #[must_use]
     pub fn lists_from_cache(&self, kind: Kind) -> bool {
         self.behaviour.lists_from_cache && self.feed.is_listed(kind)
@@ -267,8 +267,8 @@ impl ForeignAgent {
 
     fn poll_outcomes(&mut self, now: Timestamp) -> Option<request::Frame> {
         let max = self.behaviour.frame_items_max;
-        // Behind newer changes of others the newest change of a pod may wait that has replaced an older one: a server that heard of
-        // its creation only now would take it for gone.
+        // The newest change of a replaced pod may wait after newer changes of other objects. A server that learned of the
+        // creation only now would take the pod for deleted.
         let held = |pod: &str| self.behaviour.merges && self.feed.is_waiting(pod);
         let outcomes = self.work.poll_outcomes(now, max, held);
         outcomes.map(request::Frame::Outcomes)

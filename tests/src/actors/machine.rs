@@ -1,4 +1,4 @@
-//! The machine of an agent: ours, or that of an agent of another make.
+//! The machine of an agent: the agent of this project, or a third-party agent.
 
 use agent_core::{
     agent::{Agent, AgentCommand},
@@ -13,12 +13,12 @@ use jiff::Timestamp;
 
 use super::foreign::ForeignAgent;
 
-/// Either machine, driven alike: see [`Agent`].
+/// Either machine, with the same interface: see [`Agent`].
 #[derive(Debug)]
 pub enum Machine {
-    /// Ours.
+    /// The agent of this project.
     Ours(Box<Agent>),
-    /// That of an agent of another make.
+    /// A third-party agent.
     Foreign(Box<ForeignAgent>),
 }
 
@@ -35,12 +35,12 @@ macro_rules! either {
 // === impl Machine ===
 
 impl Machine {
-    /// Takes the news that the stream to the server is open.
+    /// Takes an open stream to the server.
     pub fn handle_connected(&mut self, now: Timestamp) {
         either!(self, it => it.handle_connected(now));
     }
 
-    /// Takes the end of the connection, or a failed try to open one.
+    /// Takes the end of the connection, or a failed attempt to connect.
     pub fn handle_disconnected(&mut self, now: Timestamp, cause: Disconnect) {
         match self {
             Self::Ours(it) => it.handle_disconnected(now, cause),
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// Takes a frame of the server.
+    /// Takes a frame from the server.
     pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
         either!(self, it => it.handle_frame(now, frame));
     }
@@ -86,7 +86,7 @@ impl Machine {
         either!(self, it => it.handle_watch_closed(now, kind, id, error));
     }
 
-    /// Takes the answer to a question for the newest version of a kind, which an agent of another make does not ask.
+    /// Takes the newest version of a kind, which a third-party agent does not request.
     pub fn handle_version(
         &mut self,
         now: Timestamp,
@@ -105,7 +105,7 @@ impl Machine {
         either!(self, it => it.handle_reply(now, id, result));
     }
 
-    /// Begins to stop in order, which an agent of another make is never asked to.
+    /// Starts an orderly stop, which no world requests of a third-party agent.
     pub fn handle_shutdown(&mut self) {
         match self {
             Self::Ours(it) => it.handle_shutdown(),
@@ -122,12 +122,12 @@ impl Machine {
         }
     }
 
-    /// Does what time asks for.
+    /// Handles timers that are due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         either!(self, it => it.handle_timeout(now));
     }
 
-    /// Returns the next thing to do.
+    /// Returns the next command.
     pub fn poll_command(&mut self, now: Timestamp) -> Option<AgentCommand> {
         either!(self, it => it.poll_command(now))
     }
@@ -137,18 +137,18 @@ impl Machine {
         either!(self, it => it.poll_frame(now))
     }
 
-    /// Returns the next thing that happened.
+    /// Returns the next report.
     pub fn poll_report(&mut self) -> Option<Report> {
         either!(self, it => it.poll_report())
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and the polls are due without other news.
+    /// Returns the deadline of [`handle_timeout`](Self::handle_timeout) and the polls without other input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         either!(self, it => it.poll_timeout())
     }
 
-    /// Returns whether a list of a kind is asked for with `resourceVersion=0`, so that a cache may answer.
+    /// Returns whether a list of a kind uses `resourceVersion=0`, so that a cache may answer.
     #[must_use]
     pub fn lists_from_cache(&self, kind: Kind) -> bool {
         match self {
@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// Returns whether it takes a list page by page.
+    /// Returns whether the agent takes lists in pages.
     #[must_use]
     pub const fn takes_pages(&self) -> bool {
         matches!(self, Self::Ours(_))

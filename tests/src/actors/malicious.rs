@@ -1,7 +1,7 @@
-//! A server gone bad: it speaks the protocol well enough to be admitted, and then asks for whatever harms.
+//! A malicious server: it speaks the protocol well enough to be admitted, and then requests harmful actions.
 //!
-//! It reads what its agents tell, draws for each session what it is up to, and is trusted in between: a server that is bad all the time
-//! leaves no pods to harm.
+//! The server reads the frames of its agents and draws an intent for each session. Between attacks, the server acts honestly,
+//! because a server that is always malicious leaves no pods to harm.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,12 +22,12 @@ mod attacks;
 mod intent;
 mod knowledge;
 
-/// What is wrong in a world with malicious servers.
+/// The malice of the servers in a world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Malice {
-    /// The one attack that there is; `None` for all of them.
+    /// The only attack; `None` for all attacks.
     pub attack: Option<Attack>,
-    /// Whether agents do what they are asked without their own rules.
+    /// Whether agents execute requests without their own rules.
     pub is_obeyed: bool,
 }
 
@@ -41,14 +41,14 @@ pub struct MaliciousServer {
     waiting: VecDeque<Sent>,
 }
 
-/// A connection, and what the server is up to on it.
+/// A connection, and the intent of the server on it.
 #[derive(Debug)]
 struct Stream {
     epoch: i64,
     sequence: u64,
     batch: u64,
     intent: Intent,
-    /// When it does something next; never where it is silent.
+    /// The time of the next act; `None` if the server is silent.
     due: Option<Timestamp>,
     ends: Timestamp,
     has_ended: bool,
@@ -57,7 +57,7 @@ struct Stream {
 // === impl MaliciousServer ===
 
 impl MaliciousServer {
-    /// Returns a server that does what the seed says, with one kind of attack or with all of them.
+    /// Returns a server that draws from the seed, with one kind of attack or with all kinds.
     #[must_use]
     pub fn new(seed: u64, only: Option<Attack>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl MaliciousServer {
         self.streams.keys().filter(|it| is_of(**it)).count()
     }
 
-    /// Answers a Hello, or not, or not as it should.
+    /// Answers a Hello correctly, wrongly, or not at all.
     fn greet(&mut self, now: Timestamp, connection: u64, epoch: i64) {
         let intent = Intent::draw(&mut self.rng, self.only);
         let mut stream = Stream {
@@ -140,7 +140,7 @@ impl MaliciousServer {
         self.streams.insert(connection, stream);
     }
 
-    /// Does one thing, and sees when it does the next.
+    /// Acts once, and sets the time of the next act.
     fn act(&mut self, now: Timestamp, connection: u64, stream: &mut Stream) {
         stream.due = Some(now + stream.intent.pause(&mut self.rng));
         if stream.has_ended || now >= stream.ends {

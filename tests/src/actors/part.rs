@@ -10,19 +10,19 @@ use agent_core::{
 use decree::v1;
 use jiff::Timestamp;
 
-/// Some namespaces, and the Leases by which an agent has them.
+/// Some namespaces, and the Leases of an agent for them.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The namespaces.
     pub namespaces: BTreeSet<String>,
-    /// The Leases that must last; none where one of them is given back.
+    /// The Leases that must be valid; `None` if the agent has given one back.
     pub leases: Option<Vec<Lease>>,
 }
 
 // === impl Part ===
 
 impl Part {
-    /// Returns how long its Leases allow a create to take; `None` where they do not last.
+    /// Returns the time that the Leases leave for a create; `None` if they have expired.
     #[must_use]
     pub fn create_time(&self, now: Timestamp) -> Option<Duration> {
         let mut time = Duration::MAX;
@@ -33,7 +33,7 @@ impl Part {
         Some(time)
     }
 
-    /// Leaves out what is in other namespaces.
+    /// Removes objects of other namespaces.
     pub(crate) fn own_list(&self, mut list: List) -> List {
         match &mut list.items {
             Items::Pods(pods) => {
@@ -47,7 +47,7 @@ impl Part {
         list
     }
 
-    /// Leaves of an event about an object in another namespace the version.
+    /// Reduces an event about an object in another namespace to its version.
     pub(crate) fn own_event(&self, event: WatchEvent) -> WatchEvent {
         let (WatchEvent::Applied(object)
         | WatchEvent::MadeByOther { object, .. }

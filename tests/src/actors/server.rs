@@ -1,6 +1,6 @@
-//! The server half: the real sessions and the real registry, in virtual time, as the shell of `decree-server` holds them.
+//! The server of a world: the real sessions and the real registry, in virtual time, as the shell of `decree-server` runs them.
 //!
-//! Beside each session stands an oracle that reads the same frames, by which each batch is judged as it leaves.
+//! Each session has an oracle that reads the same frames and judges each outgoing batch.
 
 use std::{
     borrow::Cow,
@@ -28,7 +28,7 @@ use crate::{
     oracle::Oracle,
 };
 
-/// How long a draining server waits for its sessions.
+/// The deadline of a drain for the sessions.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A decision server.
@@ -40,18 +40,18 @@ pub struct ServerActor {
     pub clock: Clock,
     /// The live sessions by their connections.
     sessions: BTreeMap<u64, Held>,
-    /// Which session is the live one of its cluster and shard; the handle is the connection.
+    /// The live session of each cluster and shard; the handle is the connection.
     registry: SessionRegistry<u64>,
-    /// The open connections: what arrives on another reaches nobody.
+    /// The open connections: frames on other connections are dropped.
     connections: BTreeSet<u64>,
     waiting: VecDeque<Sent>,
-    /// What people were told, by the connections of the sessions.
+    /// The notices to people, by the connections of the sessions.
     told: Vec<(u64, Told)>,
-    /// When a draining server ends its sessions.
+    /// The time at which a draining server ends its sessions.
     drained_at: Option<Timestamp>,
 }
 
-/// What leaves the server.
+/// An output of the server.
 #[derive(Debug)]
 pub enum Sent {
     /// A frame.
@@ -60,21 +60,21 @@ pub enum Sent {
         connection: u64,
         /// The frame.
         frame: v1::ReconcileResponse,
-        /// The batches in it, each with the verdict on the view that it rests on.
+        /// The batches in the frame, each with the verdict on its view.
         batches: Vec<(v1::Batch, Result<(), String>)>,
     },
-    /// The end of a connection, as a malicious server makes it.
+    /// The end of a connection by a malicious server.
     Cut {
         /// The connection.
         connection: u64,
-        /// What the agent hears.
+        /// The cause for the agent.
         cause: Disconnect,
     },
     /// The end of a session.
     End {
         /// The connection.
         connection: u64,
-        /// Why; `None` where the agent has closed it.
+        /// Why; `None` if the agent closed the session.
         refusal: Option<Refusal>,
     },
 }
@@ -84,18 +84,18 @@ pub enum Sent {
 struct Held {
     session: Session,
     oracle: Oracle,
-    /// The latest time that the session can have read, and when that was.
+    /// The latest time that the session can have read, by the wall clock and by the monotonic clock.
     latest: (Timestamp, Duration),
-    /// What a mutant keeps in mind.
+    /// The state of a mutant.
     faulty: FaultySession,
-    /// How many frames a mutant has added to those of the session, less those that it has lost.
+    /// The number of frames that a mutant has added to the session's frames, minus the frames that the mutant has dropped.
     added: i64,
 }
 
 // === impl ServerActor ===
 
 impl ServerActor {
-    /// Returns a server without a session, which lets so many operations be in flight, and goes by these clocks.
+    /// Returns a server without a session, with this limit of operations in flight and these clocks.
     #[must_use]
     pub fn new(mutant: Option<Mutant>, operations_max: usize, clock: Clock) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl ServerActor {
         }
     }
 
-    /// Takes the end of the agent's half of a connection; `in_order` where the agent closed it.
+    /// Takes the end of the agent's half of a connection; `in_order` if the agent closed it.
     pub fn handle_disconnected(&mut self, now: Timestamp, connection: u64, in_order: bool) {
         let moment = self.moment(now);
         match self.sessions.get_mut(&connection) {
@@ -145,7 +145,7 @@ impl ServerActor {
         }
     }
 
-    /// Begins to drain.
+    /// Starts a drain.
     pub fn handle_drain(&mut self, now: Timestamp) {
         self.drained_at.get_or_insert(now + DRAIN_DEADLINE);
         let moment = self.moment(now);
@@ -154,7 +154,7 @@ impl ServerActor {
         }
     }
 
-    /// Lets time pass.
+    /// Handles timers that are due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let moment = self.moment(now);
         for held in self.sessions.values_mut() {
@@ -170,7 +170,7 @@ impl ServerActor {
         }
     }
 
-    /// Returns what leaves next on one of these connections.
+    /// Returns the next output on one of these connections.
     pub fn poll(&mut self, now: Timestamp, is_of: impl Fn(u64) -> bool) -> Option<Sent> {
         let (mutant, moment) = (self.mutant, self.moment(now));
         let mut ended = Vec::new();
@@ -208,7 +208,7 @@ impl ServerActor {
         self.waiting.remove(next)
     }
 
-    /// Returns what people were told since this was asked last.
+    /// Returns the notices to people since the last call.
     pub fn take_told(&mut self) -> Vec<(u64, Told)> {
         std::mem::take(&mut self.told)
     }
@@ -228,13 +228,13 @@ impl ServerActor {
         self.is_draining() && self.sessions.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns how many sessions live on these connections.
+    /// Returns the number of live sessions on these connections.
     pub fn session_count(&self, is_of: impl Fn(u64) -> bool) -> usize {
         let connections = self.sessions.keys();
         connections.filter(|it| is_of(**it)).count()
     }
 
-    /// Returns how many batches are in flight.
+    /// Returns the number of batches in flight.
     #[must_use]
     pub fn batches_in_flight(&self) -> usize {
         let sessions = self.sessions.values();
@@ -243,7 +243,7 @@ impl ServerActor {
             .sum()
     }
 
-    /// Returns a moment of the world as a session is told it.
+    /// A moment of the world by the clocks of the server.
     fn moment(&self, now: Timestamp) -> Now {
         let wall = self.clock.wall(now).as_nanosecond();
         let since = self.clock.monotonic(now).as_nanosecond();
@@ -288,7 +288,7 @@ impl ServerActor {
         Ok(())
     }
 
-    /// Returns the connection of the session that reads a frame: that on which it came, but where a mutant mistakes the cluster.
+    /// The connection of the session that reads a frame: the connection of the frame, unless a mutant confuses clusters.
     fn reader(&self, connection: u64, request: &v1::ReconcileRequest) -> u64 {
         let is_mistaken = matches!(
             (self.mutant, &request.frame),
@@ -307,7 +307,7 @@ impl ServerActor {
         other.map_or(connection, |(other, _)| *other)
     }
 
-    /// Registers a session. Returns the one that it supersedes.
+    /// Registers a session. Returns the session that it supersedes.
     fn register(
         &mut self,
         connection: u64,
@@ -330,7 +330,7 @@ impl ServerActor {
         })
     }
 
-    /// Returns as whom a session is registered.
+    /// The identity under which a session is registered.
     fn registered(&self, identity: &Arc<SessionIdentity>) -> Arc<SessionIdentity> {
         match self.mutant {
             Some(Mutant::KeyByClusterName) => Arc::new(SessionIdentity {
@@ -361,7 +361,6 @@ impl ServerActor {
 // === impl Sent ===
 
 impl Sent {
-    /// Returns the connection on which it leaves.
     pub(super) const fn connection(&self) -> u64 {
         match self {
             Self::Frame { connection, .. }
@@ -422,14 +421,14 @@ impl Held {
         [first].into_iter().chain(again).collect()
     }
 
-    /// Notes the time. A session whose wall clock is set back goes on by one that is no faster than time itself.
+    /// Notes the time. If the wall clock of a session was set back, the time continues no faster than real time.
     fn note_time(&mut self, now: Now) {
         let (latest, at) = self.latest;
         let elapsed = now.monotonic.saturating_sub(at);
         self.latest = (wall(now).max(latest + elapsed), now.monotonic);
     }
 
-    /// Judges the batches of a frame, each before the oracle takes note of it.
+    /// Judges the batches of a frame, each before the oracle notes it.
     fn judge(&mut self, frame: &v1::ReconcileResponse) -> Vec<(v1::Batch, Result<(), String>)> {
         let Some(response::Frame::Batches(batches)) = &frame.frame else {
             return Vec::new();
@@ -443,13 +442,13 @@ impl Held {
     }
 }
 
-/// Returns the id of the session that is opened on a connection.
+/// Returns the id of the session on a connection.
 #[must_use]
 pub fn session_id(connection: u64) -> String {
     format!("session-{connection}")
 }
 
-/// Returns the end of a session as a mutant tells it.
+/// The end of a session as a mutant reports it.
 fn told_end(mutant: Option<Mutant>, end: End) -> End {
     match end {
         End::Refused(Refusal::OutcomesMissing(_)) if mutant == Some(Mutant::EndWithoutReason) => {

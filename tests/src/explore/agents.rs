@@ -1,4 +1,4 @@
-//! The real machine of the agent, one step at a time: an input, and all that it wants done then.
+//! The real machine of the agent, one step at a time: an input, and all its outputs.
 
 use std::{collections::HashMap, rc::Rc, time::Duration};
 
@@ -16,12 +16,12 @@ use super::{
     store::{Id, Interner, Messages},
 };
 
-/// What an agent takes.
+/// An input of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// It has just begun.
+    /// The start.
     Begun,
-    /// The stream to the server is open.
+    /// An open stream to the server.
     Connected,
     /// A frame of the server.
     Frame(Id),
@@ -33,13 +33,13 @@ pub enum Input {
     Watched(Kind, WatchId, Id),
     /// The answer to a call.
     Replied(CallId, Id),
-    /// A place for a frame is free again.
+    /// A free place for a frame.
     Room,
-    /// Time has passed.
+    /// A timer is due.
     Timeout,
 }
 
-/// What an agent wants done.
+/// An output of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A call.
@@ -63,11 +63,11 @@ pub enum Output {
 pub struct Moment {
     /// The time.
     pub now: Timestamp,
-    /// How many frames may leave.
+    /// The number of frames that may leave.
     pub room: u8,
 }
 
-/// All states of agents that were met, and what they did in them.
+/// All visited states of agents, and their outputs.
 #[derive(Debug)]
 pub struct Agents {
     mutant: Option<Mutant>,
@@ -80,7 +80,7 @@ type Step = (Id, Rc<[Output]>);
 // === impl Agents ===
 
 impl Agents {
-    /// Returns none yet.
+    /// Returns an empty set.
     #[must_use]
     pub fn new(mutant: Option<Mutant>) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Agents {
         }
     }
 
-    /// Returns a new agent that leads with an epoch.
+    /// Returns a new agent that leads in an epoch.
     pub fn begin(&mut self, instance: String, epoch: i64, seed: u64) -> Id {
         let mut creates = create_limits();
         if self.mutant == Some(Mutant::SkipBarrier) {
@@ -109,7 +109,7 @@ impl Agents {
         }))
     }
 
-    /// Lets an agent take an input.
+    /// Gives an input to an agent.
     pub fn step(&mut self, messages: &mut Messages, agent: Id, input: Input, at: Moment) -> Step {
         if let Some(step) = self.steps.get(&(agent, input, at)) {
             return step.clone();
@@ -122,13 +122,13 @@ impl Agents {
         step
     }
 
-    /// Returns when an agent wants to be woken.
+    /// Returns the deadline of an agent.
     #[must_use]
     pub fn poll_timeout(&self, agent: Id) -> Option<Timestamp> {
         self.states.get(agent).poll_timeout()
     }
 
-    /// Returns all that an agent wants done: as its shell does it.
+    /// The outputs of an agent, as its shell executes them.
     fn drain(&self, agent: &mut Agent, messages: &mut Messages, at: Moment) -> Vec<Output> {
         let mut outputs = Vec::new();
         let mut room = at.room;
@@ -210,7 +210,7 @@ fn output(effect: AgentCommand, messages: &mut Messages) -> Option<Output> {
         AgentCommand::Watch(kind, WatchCommand::List(id)) => Output::List(kind, id),
         AgentCommand::Watch(kind, WatchCommand::Watch { id, .. }) => Output::Watch(kind, id),
         AgentCommand::Watch(kind, WatchCommand::Stop) => Output::StopWatch(kind),
-        // The configuration asks for none.
+        // The configuration turns this off.
         AgentCommand::AskVersion(..) => return None,
         AgentCommand::Link(LinkCommand::Connect) => Output::Connect,
         AgentCommand::Link(LinkCommand::Close | LinkCommand::Abort) => Output::Disconnect,

@@ -1,7 +1,7 @@
-//! The API server of a bounded world: one ReplicaSet and its pods, with versions, uids, preconditions and names that are taken.
+//! The API server of a bounded world: one ReplicaSet and its pods, with versions, uids, preconditions and taken names.
 //!
-//! Each kind has versions of its own, and a uid is made of a name: orders that come to the same objects come to the same state.
-//! A deleted pod is gone at once.
+//! Each kind has separate versions, and a uid derives from a name. So orders of events that lead to the same objects lead to the
+//! same state. A deleted pod is gone at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::lease_api::refusal;
 const NAMESPACE: &str = "default";
 const SET: &str = "web";
 
-/// The API server, with what only the checks read: from `names` on.
+/// The API server. The fields from `names` on are only for the checks.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// The ReplicaSet.
@@ -27,33 +27,34 @@ pub struct Api {
     pub pods: BTreeMap<String, v1::Pod>,
     pods_version: u64,
     set_version: u64,
-    /// Whether new pods are not ready at once.
+    /// Whether new pods become ready later.
     readiness: bool,
-    /// The names that creates have given to pods, and how often.
+    /// The names of created pods, and how often a create used each.
     names: BTreeMap<String, i32>,
-    /// The names whose create went unanswered: they are tried again.
+    /// The names of unanswered creates, which agents retry.
     unanswered: BTreeSet<String>,
-    /// The fewest and the most replicas that were ever wanted.
+    /// The lowest and the highest desired replicas so far.
     wanted: (i32, i32),
-    /// How many pods users took away.
+    /// The number of pods that users removed.
     taken_away: i32,
 }
 
-/// What a call did.
+/// The effect of a call.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The answer.
     pub reply: Result<Reply, ApiError>,
-    /// What watches tell of it.
+    /// The event of watches.
     pub event: Option<WatchEvent>,
-    /// What it breaks.
+    /// The invariant that the call breaks.
     pub violation: Option<String>,
 }
 
 // === impl Api ===
 
 impl Api {
-    /// Returns an API server with a ReplicaSet that wants so many replicas and has none; with `readiness` new pods are not ready at once.
+    /// Returns an API server with a ReplicaSet of `replicas` desired and no current pods; with `readiness`, new pods become ready
+    /// later.
     #[must_use]
     pub fn new(replicas: i32, readiness: bool) -> Self {
         let labels = || [("app".to_owned(), SET.to_owned())].into();
@@ -103,14 +104,14 @@ impl Api {
         }
     }
 
-    /// Notes that nobody knows what becomes of a create.
+    /// Notes a create of unknown effect.
     pub fn note_unanswered(&mut self, request: &Request) {
         if let Request::CreatePod(create) = request {
             self.unanswered.insert(create.name.clone());
         }
     }
 
-    /// Does what a user does. Returns what watches tell of it.
+    /// Executes an act of a user. Returns the events of watches.
     pub fn act(&mut self, now: Timestamp, act: Act) -> Vec<WatchEvent> {
         match act {
             Act::Scale(replicas) => {
@@ -142,7 +143,7 @@ impl Api {
         }
     }
 
-    /// Lets a pod become ready. Returns what watches tell of it.
+    /// Makes a pod ready. Returns the event of watches.
     pub fn make_ready(&mut self, now: Timestamp, place: usize) -> Option<WatchEvent> {
         let version = self.next_pods_version();
         let pod = self.pods.values_mut().nth(place)?;
@@ -151,7 +152,7 @@ impl Api {
         Some(WatchEvent::Applied(Object::from(pod.clone())))
     }
 
-    /// Returns the pods that are not ready, by their places.
+    /// Returns the places of pods that are not ready.
     pub fn unready(&self) -> impl Iterator<Item = usize> {
         let pods = self.pods.values().enumerate();
         pods.filter(|(_, pod)| pod.ready.is_none())
@@ -180,14 +181,14 @@ impl Api {
         }
     }
 
-    /// Returns how many pods the ReplicaSet has.
+    /// Returns the number of pods of the ReplicaSet.
     #[must_use]
     pub fn owned(&self) -> i32 {
         let owned = self.pods.values().filter(|pod| pod.controller.is_some());
         i32::try_from(owned.count()).unwrap_or(i32::MAX)
     }
 
-    /// Returns what is not as wanted, of the pods or of the status.
+    /// Returns a difference from the desired state, in the pods or in the status.
     #[must_use]
     pub fn not_as_wanted(&self) -> Option<String> {
         let (owned, wanted) = (self.owned(), self.set.replicas());
@@ -239,8 +240,8 @@ impl Api {
         }
     }
 
-    /// Returns what is wrong with the pods after a create. A create that went unanswered and the one that repeats it may both take
-    /// effect, where somebody takes the first pod away: then there is one too many until the controller deletes it (decision 11).
+    /// The fault of the pods after a create. An unanswered create and its retry may both take effect if somebody removes the
+    /// first pod. Then there is one surplus pod until the controller deletes it (decision 11).
     fn surplus(&self, created: &str) -> Option<String> {
         if self.names[created] > 1 && !self.unanswered.contains(created) {
             return Some(format!("name {created} is used again"));

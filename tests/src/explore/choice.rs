@@ -1,4 +1,4 @@
-//! What may happen next in a state.
+//! The possible next events of a state.
 
 use agent_core::api::Kind;
 use jiff::Timestamp;
@@ -9,67 +9,67 @@ use super::{
     state::{Asked, Link, Listing, Place, Process, State, Stream},
 };
 
-/// One thing that may happen. Numbers are places in the state.
+/// One possible event. Numbers are places in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The API server takes what an agent asks of the Lease.
+    /// The API server executes a Lease request of an agent.
     LeaseTaken(usize),
-    /// An agent hears the answer to that.
+    /// An agent gets the answer to its Lease request.
     LeaseAnswered(usize),
-    /// An agent that has lost the Lease ends, and begins as a new process.
+    /// An agent that has lost the Lease ends, and starts as a new process.
     LeaseLost(usize),
     /// An agent is connected to a server.
     Connects(usize, usize),
-    /// The server hears the next of a connection.
+    /// The server gets the next input of a connection.
     ServerHears(usize),
-    /// The agent hears the next of a connection.
+    /// The agent gets the next input of a connection.
     AgentHears(usize),
-    /// The API server takes a list that an agent asks for.
+    /// The API server executes a list request of an agent.
     ListTaken(usize, Kind),
-    /// An agent hears the list.
+    /// An agent gets the list.
     ListAnswered(usize, Kind),
     /// A call takes effect, or is refused.
     CallTaken(usize, usize),
-    /// An agent hears the answer to a call.
+    /// An agent gets the answer to a call.
     CallAnswered(usize, usize),
-    /// An agent hears the next of a watch.
+    /// An agent gets the next event of a watch.
     WatchTells(usize, Kind),
     /// A pod becomes ready.
     PodReady(usize),
     /// A user acts.
     Acts(usize),
-    /// An agent hears that there is no answer to a call, which may take effect yet if it has not.
+    /// An agent learns that a call has no answer. The call may still take effect.
     AnswerLost(usize, usize),
-    /// A write that nobody waits for takes effect, or is refused.
+    /// A write without a waiting agent takes effect, or is refused.
     OrphanTaken(usize),
-    /// A write that nobody waits for never takes effect.
+    /// A write without a waiting agent never takes effect.
     OrphanLost(usize),
-    /// A server dies, and starts anew.
+    /// A server dies, and restarts.
     ServerDies(usize),
-    /// An agent dies, and begins as a new process.
+    /// An agent dies, and starts as a new process.
     AgentDies(usize),
     /// A connection breaks.
     ConnectionBreaks(usize),
     /// An agent is stopped.
     AgentStops(usize),
-    /// An agent that was stopped goes on.
+    /// A stopped agent resumes.
     AgentGoesOn(usize),
     /// Time passes until the next timer.
     TimePasses(Timestamp),
 }
 
-/// What may happen next.
+/// The possible next events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choices {
-    /// The world goes on in one of these ways.
+    /// The world continues with one of these events.
     Some(Vec<Choice>),
-    /// The world is at rest, as wanted; only these disturb it.
+    /// The world is at rest in the desired state; only these events disturb it.
     AtRest(Vec<Choice>),
-    /// The world is not as wanted, and nothing happens any more, or not for long.
+    /// The world is not in the desired state, and no event follows, or not for long.
     Stuck(String),
 }
 
-/// Returns what may happen next. Time passes only where nothing but the writes of dead or stopped agents is on its way.
+/// Returns the possible next events. Time passes only if nothing is in flight but the writes of dead or stopped agents.
 #[must_use]
 pub fn choices(machines: &Machines, state: &State, start: Timestamp) -> Choices {
     let mut found = Vec::new();
@@ -164,7 +164,7 @@ fn of_links(found: &mut Vec<Choice>, state: &State) {
     }
 }
 
-/// The ends of connections, of which a server may hear much later.
+/// The ends of connections, which a server may notice much later.
 fn of_ends(found: &mut Vec<Choice>, state: &State) {
     let links = state.links.iter().enumerate();
     let ended = |link: &Link| link.server.is_some() && link.to_server.front() == Some(&None);
@@ -216,14 +216,15 @@ fn of_faults(found: &mut Vec<Choice>, state: &State) {
     }
 }
 
-/// Returns whether a server before this one is in the same state, without connections of either: which is connected makes no difference.
+/// Whether an earlier server has the same state, and both have no connections: then it makes no difference which of them
+/// connects.
 fn has_twin(state: &State, server: usize) -> bool {
     let alone = |server| state.links.iter().all(|link| link.server != Some(server));
     alone(server)
         && (0..server).any(|twin| alone(twin) && state.servers[twin] == state.servers[server])
 }
 
-/// Returns the next timer, unless something must happen before.
+/// The next timer, unless something must happen before it.
 fn next_time(machines: &Machines, state: &State) -> Option<Timestamp> {
     let awake = || {
         state

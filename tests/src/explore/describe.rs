@@ -1,4 +1,4 @@
-//! Says what happens, for people.
+//! Descriptions of events, for people.
 
 use agent_core::api::{Kind, Request};
 use decree::v1::{batch::Action, reconcile_request, reconcile_response};
@@ -11,7 +11,7 @@ use super::{
     store::Id,
 };
 
-/// Returns what happens where one thing happens next, in one line.
+/// Describes an event in one line.
 #[must_use]
 pub fn describe(bounds: &Bounds, machines: &Machines, state: &State, choice: Choice) -> String {
     match choice {

@@ -1,14 +1,14 @@
-//! A digest of a value, made from what `Debug` writes of it, in which the order of maps and sets does not count.
+//! A digest of a value, made from its `Debug` text, independent of the order of maps and sets.
 //!
-//! The text is read as it is written and kept nowhere. A map or set is known by its brace, before which no name of a type stands.
-//! Fields that only serve inspection (`MASKED`) do not count: no frame depends on them.
+//! The digest reads the text while `Debug` writes it, and keeps none of it. A map or set is recognized by its brace without a
+//! type name before it. Fields that only serve inspection (`MASKED`) do not count: no frame depends on them.
 
 use std::fmt::{self, Debug, Write as _};
 
-/// The fields that nothing but inspection reads: what a session has decided, counted and reported.
+/// The fields for inspection only: the decisions, counts and reports of a session.
 const MASKED: [&[u8]; 4] = [b"history", b"counters", b"stats", b"reported"];
 
-/// More than the longest masked name has.
+/// Longer than the longest masked name.
 const FIELD_MAX: usize = 16;
 
 const FNV_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -28,22 +28,22 @@ pub fn digest(value: &impl Debug) -> u128 {
     reader.open.pop().map_or(0, Group::finish)
 }
 
-/// Reads what `Debug` writes.
+/// Reads the output of `Debug`.
 struct Reader {
     open: Vec<Group>,
     quoted: bool,
     escaped: bool,
-    /// The two bytes before this one.
+    /// The two bytes before the current one.
     before: [u8; 2],
 }
 
-/// What stands between braces, brackets or parentheses.
+/// The content of braces, brackets or parentheses.
 struct Group {
     order: Order,
     hash: u128,
-    /// Of the entries of a map or set that are complete.
+    /// The sum over the complete entries of a map or set.
     sum: u128,
-    /// The name of the field that is being read, where it has one.
+    /// The name of the current field, if it has one.
     field: Vec<u8>,
     /// The hash before a masked field.
     masked: Option<u128>,
@@ -53,7 +53,7 @@ struct Group {
 enum Order {
     /// A list, a tuple, or one value.
     Kept,
-    /// A struct: its fields have names.
+    /// A struct, whose fields have names.
     Named,
     /// A map or a set.
     None,
@@ -174,7 +174,7 @@ impl Group {
     }
 }
 
-/// Spreads each bit over all.
+/// Spreads each bit over all bits.
 const fn finish(hash: u128) -> u128 {
     let hash = (hash ^ (hash >> 59)).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     hash ^ (hash >> 67)

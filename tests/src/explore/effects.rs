@@ -1,4 +1,4 @@
-//! What machines want done, put on its way.
+//! Puts the outputs of machines in flight.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use super::{
     store::Id,
 };
 
-/// Something that happens to a state: the machines change it.
+/// An event of a state, in which the machines change it.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// The bounds of the world.
     pub bounds: &'a Bounds,
-    /// What the machines were seen to do.
+    /// The machines and their known steps.
     pub machines: &'a mut Machines,
-    /// The state as it is by now.
+    /// The current state.
     pub state: State,
 }
 
 // === impl Step ===
 
 impl Step<'_> {
-    /// Lets an agent take an input, and puts on its way what it wants done.
+    /// Gives an input to an agent, and puts its outputs in flight.
     ///
     /// # Errors
-    /// If it begins a write that it may not begin.
+    /// If the agent begins a write that it may not begin.
     pub fn step_agent(&mut self, place: usize, input: Input) -> Result<(), String> {
         let Some(agent) = self.state.agents[place].agent else {
             return Ok(());
@@ -81,10 +81,10 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Lets a server take an input, and puts on its way what leaves it.
+    /// Gives an input to a server, and puts its outputs in flight.
     ///
     /// # Errors
-    /// If it holds two sessions of the one cluster.
+    /// If the server has two sessions of the one cluster.
     pub fn step_server(&mut self, place: usize, input: servers::Input) -> Result<(), String> {
         let (server, now) = (self.state.servers[place].machines, self.state.now);
         let Machines {
@@ -115,7 +115,7 @@ impl Step<'_> {
         }
     }
 
-    /// Lets the process want of the Lease what it wants.
+    /// Puts the Lease request of a process in flight.
     pub fn ask_lease(&mut self, place: usize) {
         let process = &mut self.state.agents[place];
         if process.asked.is_none() {
@@ -128,10 +128,10 @@ impl Step<'_> {
         }
     }
 
-    /// Lets the calls leave that wait for the Lease to be renewed.
+    /// Sends the calls that wait for a renewal of the Lease.
     ///
     /// # Errors
-    /// If one begins that may not begin.
+    /// If a call begins that may not begin.
     pub fn leave_held(&mut self, place: usize) -> Result<(), String> {
         let calls = std::mem::take(&mut self.state.agents[place].calls);
         let (held, others): (Vec<_>, Vec<_>) = calls
@@ -142,7 +142,7 @@ impl Step<'_> {
             .try_for_each(|call| self.leave(place, call.id, call.request))
     }
 
-    /// Lets a call leave, as the agent's shell does: only with the Lease, and a create with the time that the Lease leaves it.
+    /// Sends a call as the agent's shell does: only with the Lease, and a create with the remaining time of the Lease.
     fn leave(&mut self, place: usize, id: CallId, request: Id) -> Result<(), String> {
         let (machines, now) = (&mut *self.machines, self.state.now);
         let lead = machines.leases.lead(self.state.agents[place].lease, now);
@@ -174,7 +174,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Returns how many frames an agent may send now.
+    /// The number of frames that an agent may send now.
     fn room(&mut self, place: usize) -> u8 {
         let Some(window) = self.bounds.window else {
             return u8::MAX;
@@ -207,7 +207,7 @@ fn check_epoch(agent: usize, lead: Option<Lead>, newest: i64) -> Result<(), Stri
     }
 }
 
-/// Returns how long after its timeout a call may take effect.
+/// The maximum time after its timeout at which a call may take effect.
 fn lateness_max(mutant: Option<Mutant>) -> Duration {
     let margin = create_limits().margin;
     if mutant == Some(Mutant::IgnoreTimeout) {

@@ -1,4 +1,4 @@
-//! Lets one thing happen, and puts on its way what follows from it at once.
+//! Executes one event, and puts its immediate effects in flight.
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -17,7 +17,7 @@ use super::{
     store::Id,
 };
 
-/// Returns the state in which a world is when it has just started.
+/// Returns the state of a world at its start.
 pub fn begin(bounds: &Bounds, machines: &mut Machines, now: Timestamp) -> State {
     let state = machines.first(bounds, now);
     let mut step = Step {
@@ -29,10 +29,10 @@ pub fn begin(bounds: &Bounds, machines: &mut Machines, now: Timestamp) -> State 
     step.state
 }
 
-/// Returns the state after something has happened.
+/// Returns the state after an event.
 ///
 /// # Errors
-/// If a promise is broken by it.
+/// If the event breaks a promise.
 pub fn happen(
     bounds: &Bounds,
     machines: &mut Machines,
@@ -111,7 +111,7 @@ impl Step<'_> {
         events.for_each(|(kind, event)| self.state.tell(kind, event));
     }
 
-    /// An agent that is not stopped hears the answer at once: until then it does nothing that depends on it.
+    /// An agent that is not stopped gets the answer at once: before the answer, the agent does nothing that depends on it.
     fn take_lease(&mut self, place: usize) -> Result<(), String> {
         let Some(Asked::Sent(command)) = self.state.agents[place].asked else {
             return Ok(());
@@ -147,7 +147,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Ends a process: its writes may take effect yet. Another begins in its place.
+    /// Ends a process, whose writes may still take effect. Another process starts in its place.
     fn end_process(&mut self, place: usize, deaths: u8) {
         if let Some(link) = self.state.link_of(place) {
             link.leave_agent();
@@ -199,7 +199,7 @@ impl Step<'_> {
         }
     }
 
-    /// Lets servers hear all that is on its way to them.
+    /// Delivers everything in flight to servers.
     fn deliver_to_servers(&mut self) -> Result<(), String> {
         let waits = |link: &Link| link.server.is_some() && !link.to_server.is_empty();
         while let Some(link) = self.state.links.iter().position(waits) {
@@ -301,7 +301,7 @@ impl Step<'_> {
             .for_each(|link| link.leave_server(end));
     }
 
-    /// Lets a process do what time has asked for while it was stopped.
+    /// Handles the timers of a process that were due during its pause.
     fn wake(&mut self, place: usize) -> Result<(), String> {
         let agent = self.state.agents[place].agent;
         let due = agent.and_then(|agent| self.machines.agents.poll_timeout(agent));

@@ -1,4 +1,4 @@
-//! The real machine of the Lease, one step at a time, and the Lease as the API server keeps it.
+//! The real machine of the Lease, one step at a time, and the Lease on the API server.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::lease_api::execute;
 
-/// All states of the Lease that were met, in the API server and in the processes that contend for it.
+/// All visited states of the Lease, on the API server and in the processes that contend for it.
 #[derive(Debug)]
 pub struct Leases {
     mutant: Option<Mutant>,
@@ -24,7 +24,7 @@ pub struct Leases {
 // === impl Leases ===
 
 impl Leases {
-    /// Returns none yet.
+    /// Returns an empty set.
     #[must_use]
     pub fn new(mutant: Option<Mutant>) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Leases {
         }
     }
 
-    /// Returns the state of the API server in which there is no Lease.
+    /// Returns the state of the API server without a Lease.
     pub fn absent(&mut self) -> Id {
         self.objects.intern(None)
     }
@@ -58,7 +58,7 @@ impl Leases {
         }))
     }
 
-    /// Returns what a process wants of the Lease, if anything.
+    /// Returns the Lease request of a process, if there is one.
     pub fn poll(&mut self, messages: &mut Messages, lease: Id, now: Timestamp) -> (Id, Option<Id>) {
         if let Some(step) = self.asked.get(&(lease, now)) {
             return *step;
@@ -71,7 +71,7 @@ impl Leases {
         step
     }
 
-    /// Lets a process take an answer.
+    /// Gives an answer to a process.
     pub fn answer(&mut self, messages: &Messages, lease: Id, answer: Id, now: Timestamp) -> Id {
         if let Some(step) = self.answered.get(&(lease, answer, now)) {
             return *step;
@@ -95,20 +95,20 @@ impl Leases {
         self.states.get(lease).is_lost(now)
     }
 
-    /// Returns when a process has something to do for the Lease.
+    /// Returns the deadline of a process for the Lease.
     #[must_use]
     pub fn poll_timeout(&self, lease: Id) -> Timestamp {
         self.states.get(lease).poll_timeout()
     }
 
-    /// Returns the newest epoch that the API server knows.
+    /// Returns the newest epoch on the API server.
     #[must_use]
     pub fn epoch(&self, object: Id) -> Option<i64> {
         let object = self.objects.get(object);
         object.as_ref().as_ref().map(|record| record.transitions)
     }
 
-    /// Does what the API server does with the Lease: an update must know its newest version.
+    /// Executes a Lease request as the API server does: an update must know the newest version.
     pub fn execute(&mut self, messages: &mut Messages, object: Id, command: Id) -> (Id, Id) {
         let command = messages.lease_commands.get(command).as_ref().clone();
         let known = self.objects.get(object).as_ref().clone();

@@ -1,4 +1,4 @@
-//! All machines of a search, and what each was seen to do.
+//! All machines of a search, and their known steps.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use super::{
     store::{Id, Interner, Messages},
 };
 
-/// The machines of a search. Owned and changed by it.
+/// The machines of a search, which owns and changes them.
 #[derive(Debug)]
 pub struct Machines {
-    /// How the world is broken.
+    /// The break of the world.
     pub mutant: Option<Mutant>,
     /// The agents.
     pub agents: Agents,
@@ -29,29 +29,29 @@ pub struct Machines {
     pub servers: Servers,
     /// The Lease.
     pub leases: Leases,
-    /// What is on its way.
+    /// The messages in flight.
     pub messages: Messages,
     apis: Interner<Api>,
     calls: HashMap<(Id, Id, Timestamp), Executed>,
 }
 
-/// What a call did.
+/// The effect of a call.
 #[derive(Clone, Debug)]
 pub struct Executed {
     /// The API server after it.
     pub api: Id,
     /// The answer.
     pub reply: Id,
-    /// What watches tell of it.
+    /// The event of watches.
     pub event: Option<(Kind, Id)>,
-    /// What it breaks.
+    /// The invariant that the call breaks.
     pub violation: Option<String>,
 }
 
 // === impl Machines ===
 
 impl Machines {
-    /// Returns machines that have done nothing.
+    /// Returns machines without steps.
     #[must_use]
     pub fn new(mutant: Option<Mutant>) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Machines {
         }
     }
 
-    /// Returns a world in which nothing has begun and nothing goes wrong.
+    /// Returns a world at its start, without faults.
     pub fn first(&mut self, bounds: &Bounds, now: Timestamp) -> State {
         State {
             now,
@@ -103,7 +103,7 @@ impl Machines {
         self.apis.get(api)
     }
 
-    /// Returns what is asked by a call.
+    /// Returns the request of a call.
     #[must_use]
     pub fn request(&self, request: Id) -> &Request {
         self.messages.requests.get(request)
@@ -126,7 +126,7 @@ impl Machines {
         executed
     }
 
-    /// Notes that nobody knows what becomes of a call.
+    /// Notes a call of unknown effect.
     pub fn note_unanswered(&mut self, api: Id, request: Id) -> Id {
         let mut server = Api::clone(self.apis.get(api));
         server.note_unanswered(self.messages.requests.get(request));
@@ -164,7 +164,7 @@ impl Machines {
         self.messages.lists.intern(list)
     }
 
-    /// Returns an event with its kind, unless watches do not tell it.
+    /// An event with its kind, unless watches do not report it.
     fn event(&mut self, event: WatchEvent) -> Option<(Kind, Id)> {
         let (object, lost) = match &event {
             WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => (object, false),
@@ -185,7 +185,7 @@ impl Machines {
     }
 }
 
-/// Returns what a process is called.
+/// Returns the name of a process.
 #[must_use]
 pub fn instance(place: usize, life: u8) -> String {
     format!("agent-{place}-{life}")

@@ -1,4 +1,4 @@
-//! The search: every state that can be reached, nearest first, each visited once.
+//! The search: every reachable state, nearest first, each visited once.
 
 use std::{
     collections::HashSet,
@@ -18,32 +18,32 @@ use super::{
     state::State,
 };
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// How many states there are.
+    /// The number of states.
     pub states: usize,
-    /// How many ways lead from a state to a state.
+    /// The number of transitions between states.
     pub transitions: usize,
-    /// The length of the longest of the shortest ways to a state.
+    /// The longest distance of a state from the first.
     pub depth: usize,
-    /// In how many states the world is at rest, as wanted.
+    /// The number of states at rest, as desired.
     pub at_rest: usize,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
-/// Why a search did not find every state good.
+/// Why a search failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A promise is broken; no shorter way leads to that.
+    /// A broken promise, on a shortest path.
     Violation {
         /// What is wrong.
         text: String,
-        /// What happens, from the first state on.
+        /// The events from the first state on.
         path: Vec<String>,
     },
-    /// There are more states than the search may visit.
+    /// More states than the search may visit.
     TooMany(usize),
 }
 
@@ -52,16 +52,16 @@ struct Search<'a> {
     bounds: &'a Bounds,
     machines: Machines,
     first: State,
-    /// For each state the one before it on a shortest way, and what happens there.
+    /// For each state, the state before it on a shortest path, and the event there.
     ways: Vec<(usize, Choice)>,
     seen: HashSet<u128>,
     searched: Searched,
 }
 
-/// Visits every state of a bounded world, at most so many.
+/// Visits every state of a bounded world, at most `states_max`.
 ///
 /// # Errors
-/// The nearest state in which a promise is broken, or that there are too many states.
+/// The nearest state with a broken promise, or too many states.
 pub fn search(
     bounds: &Bounds,
     mutant: Option<Mutant>,
@@ -98,7 +98,7 @@ pub fn search(
 // === impl Search ===
 
 impl Search<'_> {
-    /// Adds the states that lie next to a state and were not met before.
+    /// Adds the new states next to a state.
     fn extend(
         &mut self,
         number: usize,
@@ -127,7 +127,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes a shortest way to a state once more, and tells what happens on it.
+    /// Repeats a shortest path to a state, and describes its events.
     fn violation(&mut self, text: String, mut number: usize, last: Option<Choice>) -> Failure {
         let mut way: Vec<_> = last.into_iter().collect();
         while number != 0 {
@@ -147,7 +147,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the state where a search begins: an agent leads, its session is open, all is as wanted, and nothing is on its way.
+/// The first state of the search: an agent leads, its session is open, all is as desired, and nothing is in flight.
 fn settled(bounds: &Bounds, machines: &mut Machines) -> Result<State, Failure> {
     let mut state = begin(bounds, machines, start());
     let mut path = Vec::new();
@@ -182,7 +182,7 @@ const fn start() -> Timestamp {
     Timestamp::constant(1_767_225_600, 0)
 }
 
-/// Returns a digest of a state; those of different states differ, but for a chance of one in 10^24 with 10^7 states.
+/// The digest of a state. With 10^7 states, two have the same digest with a chance of one in 10^24.
 fn digest(state: &State) -> u128 {
     let mut hasher = WideHasher(0);
     state.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! The real machines of a server, one step at a time: the sessions that it holds, and the registry of the live ones.
+//! The real machines of a server, one step at a time: its sessions, and the registry of the live sessions.
 
 use std::{
     borrow::Cow,
@@ -18,30 +18,30 @@ use super::{
 };
 use crate::actors::disconnect;
 
-/// Longer than any search lets pass: links that fall silent are left to the drawn worlds.
+/// Longer than any search lasts: silent links are a matter of the drawn worlds.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a server takes.
+/// An input of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// A frame on a connection.
     Frame(u64, Id),
     /// The end of a connection.
     Ended(u64),
-    /// Time has passed.
+    /// A timer is due.
     Timeout,
 }
 
-/// What leaves a server.
+/// An output of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A frame on a connection.
     Frame(u64, Id),
-    /// The end of a connection, which the server has ended.
+    /// The end of a connection by the server.
     End(u64, Id),
 }
 
-/// All states of servers that were met, and what they did in them.
+/// All visited states of servers, and their outputs.
 #[derive(Debug)]
 pub struct Servers {
     mutant: Option<Mutant>,
@@ -51,7 +51,6 @@ pub struct Servers {
 
 type Step = (Id, Rc<[Output]>);
 
-/// One server.
 #[derive(Clone, Debug, Default)]
 struct Server {
     sessions: BTreeMap<u64, Session>,
@@ -61,7 +60,7 @@ struct Server {
 // === impl Servers ===
 
 impl Servers {
-    /// Returns none yet.
+    /// Returns an empty set.
     #[must_use]
     pub fn new(mutant: Option<Mutant>) -> Self {
         Self {
@@ -76,7 +75,7 @@ impl Servers {
         self.states.intern(Server::default())
     }
 
-    /// Lets a server take an input.
+    /// Gives an input to a server.
     pub fn step(
         &mut self,
         messages: &mut Messages,
@@ -109,7 +108,7 @@ impl Servers {
         step
     }
 
-    /// Returns when a server wants to be woken.
+    /// Returns the deadline of a server.
     #[must_use]
     pub fn poll_timeout(&self, server: Id) -> Option<Timestamp> {
         let sessions = self.states.get(server).sessions.values();
@@ -118,7 +117,7 @@ impl Servers {
             .min()
     }
 
-    /// Returns how many sessions a server holds.
+    /// Returns the number of sessions of a server.
     #[must_use]
     pub fn sessions(&self, server: Id) -> usize {
         self.states.get(server).sessions.len()
@@ -128,7 +127,7 @@ impl Servers {
 // === impl Server ===
 
 impl Server {
-    /// Takes a frame. Returns the connections that end by it, and why.
+    /// Takes a frame. Returns the connections that end, and why.
     fn hear(
         &mut self,
         now: Now,
@@ -176,7 +175,7 @@ fn end((connection, refusal): (u64, Refusal), messages: &mut Messages) -> Output
     Output::End(connection, messages.ends.intern(disconnect(Some(&refusal))))
 }
 
-/// Both clocks of a server go like that of the world.
+/// Both clocks of a server show the time of the world.
 fn moment(now: Timestamp) -> Now {
     let nanos = now.as_nanosecond();
     Now {

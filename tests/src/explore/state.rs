@@ -1,4 +1,4 @@
-//! A state of a bounded world: the states of its machines, by number, and what is on its way between them.
+//! A state of a bounded world: the states of its machines, by number, and the messages in flight.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub struct State {
     pub now: Timestamp,
     /// The API server.
     pub api: Id,
-    /// The Lease, as the API server keeps it.
+    /// The Lease on the API server.
     pub lease: Id,
     /// The processes of agents, by place.
     pub agents: Vec<Process>,
@@ -25,15 +25,15 @@ pub struct State {
     pub servers: Vec<Server>,
     /// The connections, oldest first.
     pub links: Vec<Link>,
-    /// The writes that nobody waits for, and that may take effect yet.
+    /// The writes without a waiting agent that may still take effect.
     pub orphans: Vec<Orphan>,
-    /// The acts of users that are still to come, by place.
+    /// The remaining acts of users, by place.
     pub acts: Vec<bool>,
-    /// How many connections may break yet.
+    /// The number of connections that may still break.
     pub broken_connections: u8,
-    /// How many answers may be lost yet.
+    /// The number of answers that may still be lost.
     pub lost_answers: u8,
-    /// How often an agent may be stopped yet.
+    /// The number of remaining pauses.
     pub pauses: u8,
 }
 
@@ -42,43 +42,43 @@ pub struct State {
 pub struct Server {
     /// Its machines.
     pub machines: Id,
-    /// How often it may die yet.
+    /// The number of remaining deaths.
     pub crashes: u8,
 }
 
 /// A process that acts as the agent, or stands by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Numbers the processes of this place.
+    /// The number of the process at its place.
     pub life: u8,
-    /// How often it may die yet.
+    /// The number of remaining deaths.
     pub crashes: u8,
-    /// Until when it is stopped at most, if it is.
+    /// The end of its pause, if it is stopped.
     pub paused: Option<Timestamp>,
     /// Its part in the contest for the Lease.
     pub lease: Id,
-    /// What it asked of the Lease.
+    /// Its Lease request.
     pub asked: Option<Asked>,
     /// Its agent, once it leads.
     pub agent: Option<Id>,
-    /// Whether it wants a connection.
+    /// Whether it requests a connection.
     pub dials: bool,
-    /// Numbers its connections.
+    /// The number of its connections.
     pub dialled: u8,
     /// The calls without an answer, oldest first.
     pub calls: Vec<Call>,
-    /// The list that it asked for, of each kind.
+    /// The requested list of each kind.
     pub lists: [Option<Listing>; 2],
-    /// What watches have to tell since the last list, of each kind.
+    /// The pending watch events since the last list, of each kind.
     pub streams: [Option<Stream>; 2],
 }
 
-/// A command for the Lease.
+/// A Lease request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Asked {
-    /// It is on its way.
+    /// The request is in flight.
     Sent(Id),
-    /// The answer is on its way.
+    /// The answer is in flight.
     Answered(Id),
 }
 
@@ -87,51 +87,51 @@ pub enum Asked {
 pub struct Call {
     /// Its number.
     pub id: CallId,
-    /// What is asked.
+    /// The request.
     pub request: Id,
-    /// Where it is.
+    /// The progress.
     pub place: Place,
 }
 
-/// Where a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// It waits for the Lease to be renewed.
+    /// The call waits for the renewal of the Lease.
     Held,
-    /// It is on its way, until a deadline.
+    /// The call is in flight, with this deadline.
     Sent(Timestamp),
-    /// Its answer is on its way.
+    /// The answer is in flight.
     Answered(Id),
 }
 
 /// A list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Listing {
-    /// It is asked for.
+    /// The request is in flight.
     Sent(WatchId),
-    /// It is on its way.
+    /// The list is in flight.
     Answered(WatchId, Id),
 }
 
-/// What a watch has to tell.
+/// The pending events of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// The watch; `None` before the agent has opened it.
     pub watch: Option<WatchId>,
-    /// What was not told yet.
+    /// The pending events.
     pub events: VecDeque<Id>,
 }
 
-/// A write that nobody waits for.
+/// A write without a waiting agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Orphan {
-    /// When it can take effect no more.
+    /// The last time at which the write can take effect.
     pub deadline: Timestamp,
-    /// What is asked.
+    /// The request.
     pub request: Id,
 }
 
-/// A connection. Each way is in order; a half that has gone is told nothing.
+/// A connection. Each direction is in order, and drops everything for a half that has left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Its number.
@@ -142,11 +142,11 @@ pub struct Link {
     pub server: Option<usize>,
     /// The frames to the server; `None` for the end.
     pub to_server: VecDeque<Option<Id>>,
-    /// What is on its way to the agent.
+    /// The messages in flight to the agent.
     pub to_agent: VecDeque<ToAgent>,
 }
 
-/// What is on its way to an agent.
+/// A message in flight to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToAgent {
     /// A frame.
@@ -168,7 +168,7 @@ impl State {
         self.links.iter_mut().find(|link| link.number == number)
     }
 
-    /// Tells all watches of a kind.
+    /// Adds an event to all watches of a kind.
     pub fn tell(&mut self, kind: Kind, event: Id) {
         for process in &mut self.agents {
             if let Some(stream) = &mut process.streams[kind as usize] {
@@ -177,7 +177,7 @@ impl State {
         }
     }
 
-    /// Forgets connections that both halves have left.
+    /// Removes connections that both halves have left.
     pub fn forget_links(&mut self) {
         self.links
             .retain(|link| link.agent.is_some() || link.server.is_some());
@@ -187,26 +187,26 @@ impl State {
 // === impl Link ===
 
 impl Link {
-    /// Returns whether nothing that the agent sends arrives any more.
+    /// Returns whether frames of the agent no longer arrive.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.server.is_none() || self.to_server.back() == Some(&None)
     }
 
-    /// Lets the connection break: what is on its way is lost, and each half will see the end.
+    /// Breaks the connection: everything in flight is lost, and each half sees the end.
     pub fn break_off(&mut self, end: Id) {
         self.to_server = [None].into();
         self.to_agent = [ToAgent::End(end)].into();
     }
 
-    /// Lets the agent leave: what is on its way to the server arrives no more, but for the end.
+    /// Lets the agent leave: of everything in flight to the server, only the end arrives.
     pub fn leave_agent(&mut self) {
         self.agent = None;
         self.to_agent.clear();
         self.to_server = [None].into();
     }
 
-    /// Lets the server leave without a word: what is on its way to the agent arrives no more, but for the end.
+    /// Lets the server leave without notice: of everything in flight to the agent, only the end arrives.
     pub fn leave_server(&mut self, end: Id) {
         self.server = None;
         self.to_server.clear();
@@ -217,7 +217,7 @@ impl Link {
 // === impl Process ===
 
 impl Process {
-    /// Returns the process that begins in place of another.
+    /// Returns the process that replaces another.
     #[must_use]
     pub const fn new(life: u8, crashes: u8, lease: Id) -> Self {
         Self {

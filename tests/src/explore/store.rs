@@ -1,7 +1,6 @@
 //! Values kept once, and known by small numbers: equal states of a machine, and equal messages, are one.
 //!
-//! A state of the world is then a few numbers, and what a machine does with an input is computed once, however many states of the
-//! world it happens in.
+//! A state of the world is then a few numbers. The step of a machine with an input is computed once, for all states of the world.
 
 use std::{collections::HashMap, fmt::Debug, rc::Rc};
 
@@ -26,7 +25,7 @@ pub struct Interner<T> {
     ids: HashMap<u128, Id>,
 }
 
-/// All that is on its way in any state.
+/// All messages in any state.
 #[derive(Debug, Default)]
 pub struct Messages {
     /// Frames of agents.
@@ -43,9 +42,9 @@ pub struct Messages {
     pub lists: Interner<List>,
     /// Events of watches.
     pub events: Interner<WatchEvent>,
-    /// What is asked of the Lease.
+    /// Requests for the Lease.
     pub lease_commands: Interner<Command>,
-    /// What is answered to that.
+    /// Answers to requests for the Lease.
     pub lease_answers: Interner<Result<Record, ApiError>>,
 }
 
@@ -61,7 +60,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Debug> Interner<T> {
-    /// Keeps a value, and returns its number: that of an equal one, if there is one.
+    /// Keeps a value, and returns its number, or the number of an equal value.
     pub fn intern(&mut self, value: T) -> Id {
         let digest = digest(&value);
         let next = Id(u32::try_from(self.values.len()).expect("fewer values than states"));

@@ -1,4 +1,4 @@
-//! What there was of a ReplicaSet, as far back as it matters.
+//! The history of a ReplicaSet, as far back as the limits need.
 
 use std::collections::VecDeque;
 
@@ -20,11 +20,11 @@ pub(super) struct Sample {
 /// The counts over time.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Each with the time from which it holds.
+    /// Each sample, with the time from which it is valid.
     samples: VecDeque<(Timestamp, Sample)>,
-    /// When pods were taken away by others.
+    /// The times at which others removed pods.
     lost: VecDeque<Timestamp>,
-    /// From when on the counts of a status may come.
+    /// The earliest time of the counts in a status.
     status_since: Timestamp,
     gone: Option<Timestamp>,
 }
@@ -32,7 +32,6 @@ pub(super) struct History {
 // === impl Sample ===
 
 impl Sample {
-    /// Counts the pods of a ReplicaSet.
     pub(super) fn of<'a>(set: &Object, pods: impl Iterator<Item = &'a Object>) -> Self {
         let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0) as usize;
         let mut sample = Self {
@@ -65,29 +64,26 @@ impl Sample {
 // === impl History ===
 
 impl History {
-    /// Notes what there is.
     pub(super) fn note(&mut self, now: Timestamp, sample: Sample) {
         if self.samples.back().is_none_or(|(_, last)| *last != sample) {
             self.samples.push_back((now, sample));
         }
     }
 
-    /// Notes that others took a pod away.
     pub(super) fn lost(&mut self, now: Timestamp) {
         self.lost.push_back(now);
     }
 
-    /// Notes that the ReplicaSet is gone.
     pub(super) fn gone(&mut self, now: Timestamp) {
         self.gone.get_or_insert(now);
     }
 
-    /// Returns whether it is gone since no earlier than a time.
+    /// Whether the ReplicaSet was deleted at or after a time.
     pub(super) fn is_gone_since(&self, since: Timestamp) -> bool {
         self.gone.is_some_and(|at| at >= since)
     }
 
-    /// Notes that a status was written; what was before `since` cannot be in the next one.
+    /// Notes a status write. The next status cannot contain counts from before `since`.
     pub(super) fn status_written(&mut self, since: Timestamp) {
         self.status_since = since;
         let starts = self.samples.iter().rposition(|(at, _)| *at <= since);
@@ -95,30 +91,30 @@ impl History {
         self.lost.retain(|at| *at >= since);
     }
 
-    /// Returns the most replicas that were wanted since a time.
+    /// The maximum desired replicas since a time.
     pub(super) fn wanted_most(&self, since: Timestamp) -> usize {
         let wanted = self.since(since).map(|sample| sample.wanted);
         wanted.max().unwrap_or(0)
     }
 
-    /// Returns the fewest replicas that were wanted since a time.
+    /// The minimum desired replicas since a time.
     pub(super) fn wanted_least(&self, since: Timestamp) -> usize {
         let wanted = self.since(since).map(|sample| sample.wanted);
         wanted.min().unwrap_or(0)
     }
 
-    /// Returns how many pods others have taken away since a time.
+    /// The number of pods that others have removed since a time.
     pub(super) fn lost_since(&self, since: Timestamp) -> usize {
         self.lost.iter().filter(|at| **at >= since).count()
     }
 
-    /// Returns the most of each since the last status.
+    /// The maximum of each count since the last status.
     pub(super) fn most(&self) -> Sample {
         let samples = self.since(self.status_since);
         samples.fold(Sample::default(), Sample::max)
     }
 
-    /// Returns what held at some time since then.
+    /// All samples that were valid at some time since `since`.
     fn since(&self, since: Timestamp) -> impl Iterator<Item = Sample> {
         let first = self.samples.iter().rposition(|(at, _)| *at <= since);
         let samples = self.samples.iter().skip(first.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! How often an agent does what a server makes it do, and how long it is kept from doing anything.
+//! The frequency at which an agent follows requests of a server, and the time for which a server can block the agent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,29 +7,29 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::verdict::{SLACK, Verdict, limit};
 
-/// How many sessions may begin within [`SESSIONS_WITHIN`]: the first three, and then one each.
+/// The maximum number of sessions that begin within [`SESSIONS_WITHIN`]: the first three, and then one each.
 const SESSIONS_MAX: usize = 3;
 const SESSIONS_WITHIN: SignedDuration = SignedDuration::from_secs(1);
-/// How many lists of a kind may begin within [`LISTS_WITHIN`]: the first, and beyond it one each.
+/// The maximum number of lists of a kind that begin within [`LISTS_WITHIN`]: the first, and then one each.
 const LISTS_MAX: usize = 2;
 const LISTS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
-/// How long an agent may neither hear a server nor open a connection, whatever servers have asked for: five minutes is the longest wait, and
-/// four intervals of a minute without a word end a session.
+/// The maximum time for which an agent neither hears a server nor opens a connection. The longest wait that a server can request
+/// is five minutes, and four silent intervals of a minute end a session.
 const AWAY_MAX: SignedDuration = SignedDuration::from_mins(5);
 
-/// What each agent has done, as far back as it matters.
+/// The acts of each agent, as far back as the limits need.
 #[derive(Debug, Default)]
 pub(super) struct Paces {
     sessions: BTreeMap<u64, VecDeque<Timestamp>>,
     lists: BTreeMap<(u64, Kind), VecDeque<Timestamp>>,
-    /// When each was heard or seen last.
+    /// The last time at which each agent was heard or seen.
     last: BTreeMap<u64, Timestamp>,
 }
 
 // === impl Paces ===
 
 impl Paces {
-    /// Judges that an agent opens a connection.
+    /// Judges a new connection of an agent.
     pub(super) fn dialed(&mut self, life: u64, now: Timestamp) -> Verdict {
         self.heard(life, now);
         let times = self.sessions.entry(life).or_default();
@@ -39,7 +39,7 @@ impl Paces {
         })
     }
 
-    /// Judges that an agent begins a list.
+    /// Judges a new list of an agent.
     pub(super) fn listed(&mut self, life: u64, kind: Kind, now: Timestamp) -> Verdict {
         let times = self.lists.entry((life, kind)).or_default();
         let within = note(times, now, LISTS_MAX);
@@ -48,12 +48,12 @@ impl Paces {
         })
     }
 
-    /// Notes that an agent heard something.
+    /// Notes input of an agent.
     pub(super) fn heard(&mut self, life: u64, now: Timestamp) {
         self.last.insert(life, now);
     }
 
-    /// Judges how long agents have waited.
+    /// Judges the waits of agents.
     pub(super) fn judge_silence(&self, now: Timestamp) -> Verdict {
         let longest = self.last.values().map(|last| now.duration_since(*last));
         let longest = longest.max().unwrap_or_default();
@@ -63,7 +63,7 @@ impl Paces {
     }
 }
 
-/// Notes a time. Returns how long ago the one was that is so many before it; for ever, where there is none.
+/// Notes a time. Returns the time since the one `before` entries earlier; the maximum if there is none.
 fn note(times: &mut VecDeque<Timestamp>, now: Timestamp, before: usize) -> SignedDuration {
     times.push_back(now);
     if times.len() > before {

@@ -1,4 +1,5 @@
-//! Faults of a session: what a mutant changes in the frames that it reads and writes. The oracle beside it reads the true ones.
+//! Faults of a session: the changes of a mutant to the frames that the session reads and writes. The oracle reads the true
+//! frames.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -14,20 +15,20 @@ use decree::v1::{
 
 use super::Mutant;
 
-/// From which frame of a session on its numbers are wrong.
+/// The first frame of a session with a wrong number.
 const NUMBERED_RIGHT: u64 = 4;
 
-/// What a faulty session keeps in mind.
+/// The state of a faulty session.
 #[derive(Clone, Debug, Default)]
 pub struct FaultySession {
     /// The first state of each pod and each ReplicaSet, by uid.
     pods: BTreeMap<String, v1::Pod>,
     sets: BTreeMap<String, v1::ReplicaSet>,
-    /// The status that was decided last, by the uid of the ReplicaSet.
+    /// The last decided status, by the uid of the ReplicaSet.
     statuses: BTreeMap<String, v1::ReplicaSetStatus>,
-    /// The names of pods to be, in the order of their decisions.
+    /// The names of new pods, in the order of their decisions.
     names: Vec<String>,
-    /// The names of pods that are gone.
+    /// The names of deleted pods.
     retired: Vec<String>,
     listed: Vec<v1::Kind>,
     /// The newest version of a list of each kind.
@@ -39,8 +40,8 @@ pub struct FaultySession {
 // === impl FaultySession: what it reads ===
 
 impl FaultySession {
-    /// Returns the frames that the session reads where the agent sent this one. They leave the numbers out, which may be done for
-    /// all of a session or for none.
+    /// Returns the frames that the session reads instead of this frame of the agent. They have no numbers, which is valid only
+    /// for all frames of a session or none.
     pub fn read(&mut self, mutant: Mutant, frame: &request::Frame) -> Vec<request::Frame> {
         self.retired.extend(names_of_gone_pods(frame));
         let mut frame = frame.clone();
@@ -181,7 +182,7 @@ impl FaultySession {
         }
     }
 
-    /// Gives a list the newest version that a list of its kind has had.
+    /// Sets the version of a list to the highest version of a list of its kind.
     fn raise(&mut self, end: &mut v1::SnapshotEnd) {
         let version = end.resource_version.parse().unwrap_or(0);
         let newest = self.newest.entry(end.kind).or_default();
@@ -189,7 +190,7 @@ impl FaultySession {
         end.resource_version = newest.to_string();
     }
 
-    /// A later list of a kind only adds: what it does not name stays.
+    /// A later list of a kind only adds objects, and removes none.
     fn merged(&mut self, frame: request::Frame) -> Vec<request::Frame> {
         match &frame {
             request::Frame::SnapshotBegin(begin) if self.listed.contains(&begin.kind()) => {
@@ -212,7 +213,7 @@ impl FaultySession {
 // === impl FaultySession: what it writes ===
 
 impl FaultySession {
-    /// Changes a frame that the session sends. Returns whether it leaves at all.
+    /// Changes an outgoing frame of the session. Returns whether the frame leaves at all.
     pub fn write(&mut self, mutant: Mutant, frame: &mut v1::ReconcileResponse) -> bool {
         match mutant {
             Mutant::ReuseSequence if frame.sequence > NUMBERED_RIGHT => frame.sequence -= 1,
@@ -315,7 +316,7 @@ impl FaultySession {
     }
 }
 
-/// Returns the batches of a frame once more, under other numbers.
+/// Returns the batches of a frame again, under other numbers.
 #[must_use]
 pub fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
     let mut again = frame.clone();
@@ -329,7 +330,7 @@ pub fn repeated(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
     again
 }
 
-/// A list is complete when it begins, and what it names are changes.
+/// Ends a list at its start, and turns its objects into changes.
 fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
     match frame {
         request::Frame::SnapshotBegin(begin) => {
@@ -351,7 +352,7 @@ fn listed_at_once(frame: request::Frame) -> Vec<request::Frame> {
     }
 }
 
-/// Returns the objects of a list as changes.
+/// Turns the objects of a list into changes.
 fn applied(objects: v1::SnapshotObjects) -> Option<request::Frame> {
     let pods = objects.pods.into_iter().map(Event::PodApplied);
     let sets = objects.replica_sets.into_iter();

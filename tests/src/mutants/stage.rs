@@ -1,7 +1,7 @@
-//! The world that is made for each mutant: it brings about what the mutant needs to do harm, whatever is drawn.
+//! The world for each mutant: it brings about the situation in which the mutant does harm.
 //!
-//! A mutant that does harm wherever something happens gets a workload, and all else is drawn. One that needs a situation gets the times at which
-//! people act, and the faults, by which the situation comes about in nearly every world.
+//! A mutant that does harm everywhere gets a workload, and everything else is drawn. A mutant that needs a situation gets times
+//! for the acts of people, and faults, so that the situation occurs in nearly every world.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -20,35 +20,35 @@ use crate::{
     workloads::{Act, Workload},
 };
 
-/// In this time a calm world comes to rest, and the Lease of a process that does not renew it is another's.
+/// The time in which a calm world comes to rest, and after which another process takes a Lease that is not renewed.
 const REST: Duration = Duration::from_secs(15);
-/// How long a frame or call takes where work is to be under way for a while.
+/// The duration of a frame or call in worlds that need work in flight.
 const SLOW: Duration = Duration::from_millis(500);
-/// By how much a watch cache is behind at most where lists are read from it.
+/// The maximum lag of a watch cache in worlds that list from caches.
 const BEHIND: Duration = Duration::from_secs(8);
 const FAR_BEHIND: Duration = Duration::from_secs(20);
-/// How long after its last renewal the Lease of a process that is stopped is another's for sure.
+/// The time after its last renewal at which another process has taken the Lease of a stopped process.
 const PAUSE: Duration = Duration::from_secs(12);
 
-/// A world before it is run.
+/// A world before its run.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// What is there, and what people do.
+    /// The objects, and the acts of people.
     pub workload: Workload,
-    /// What they do when.
+    /// The acts with their times.
     pub plan: Vec<(Duration, Act)>,
-    /// What goes wrong when, beside what is drawn.
+    /// The planned faults with their times, in addition to drawn faults.
     pub faults: Vec<(Duration, Fault)>,
-    /// How rough it is.
+    /// The drawn faults and delays.
     pub chaos: Chaos,
-    /// How many clusters share its servers.
+    /// The number of clusters that share its servers.
     pub neighbours: u64,
 }
 
 // === impl Mutant ===
 
 impl Mutant {
-    /// Draws the world that is made for the mutant.
+    /// Draws the world for the mutant.
     #[must_use]
     pub fn stage(self, rng: &mut Rng) -> Stage {
         let workload = self.workload();
@@ -66,7 +66,7 @@ impl Mutant {
         stage
     }
 
-    /// Returns the workload in which what the mutant breaks is at work.
+    /// Returns the workload that uses what the mutant breaks.
     #[must_use]
     pub const fn workload(self) -> Workload {
         match self {
@@ -105,7 +105,7 @@ impl Mutant {
         }
     }
 
-    /// Sets what the mutant needs.
+    /// Sets up the situation for the mutant.
     fn set(self, stage: &mut Stage, rng: &mut Rng) {
         match self {
             Self::DeleteBystanders
@@ -124,7 +124,7 @@ impl Mutant {
             | Self::ReuseNames => stage.act_at_rest(Chaos::calm()),
             Self::IgnoreReplicaSetDeletion => stage.delete(Propagation::Foreground),
             Self::IgnoreReplicaSetTombstones => stage.delete(Propagation::Background),
-            // Nothing is there before the watch is open, and the ReplicaSet is not told of again.
+            // The world is empty before the watch opens, and does not mention the ReplicaSet again.
             Self::DropFirstEventAfterList | Self::DropFirstWatchEvent => {
                 stage.act_at_rest(Chaos::calm());
                 stage.space(&[REST]);
@@ -138,19 +138,19 @@ impl Mutant {
                     foreign: 1_000,
                     ..Chaos::calm()
                 };
-                // One agent of another make in four leaves the versions of its lists out.
+                // One third-party agent in four leaves out the versions of its lists.
                 stage.neighbours = 4;
             }
             Self::ListFromCache => stage.restart_behind(),
             Self::TakeListsForNewest => stage.list_behind(rng),
-            // A session that is not told what came of its creates asks for a list.
+            // A session without the outcomes of its creates requests a list.
             Self::LoseResync | Self::MergeLists | Self::TruncateLists => {
                 stage.chaos = Chaos {
                     bare: 1_000,
                     ..Chaos::calm()
                 };
             }
-            // The first lists hold the ReplicaSet, and none of its pods.
+            // The first lists contain the ReplicaSet, and none of its pods.
             Self::ListStaleAfterRestart | Self::ServeOldLists => {
                 stage.act_at_rest(Chaos::calm());
                 stage.faults.push((REST, Fault::KillAgents));
@@ -160,7 +160,7 @@ impl Mutant {
         }
     }
 
-    /// Sets what a mutant needs that is seen where several agents act.
+    /// Sets up the situation for a mutant that needs several acting agents.
     fn set_for_many(self, stage: &mut Stage, rng: &mut Rng) {
         let contended = Chaos {
             servers: 8,
@@ -183,14 +183,14 @@ impl Mutant {
                 stage.faults = every(PAUSE, 6).map(|at| (at, Fault::JumpClocks)).collect();
             }
             Self::LetClocksRunApart => {
-                // One that is slow still leads when it goes on, and one that is fast has taken over.
+                // A slow agent still leads when it resumes, and a fast one has taken over.
                 stage.kill_steadily(60);
                 stage.chaos = contended;
                 stage.faults = every(REST, 3)
                     .map(|at| (at, Fault::PauseAgents(PAUSE / 2)))
                     .collect();
             }
-            // The one that takes over meets the session of the one that is stopped.
+            // The new agent meets the session of the stopped one.
             Self::IgnoreSupersession => {
                 stage.chaos = Chaos {
                     servers: 1,
@@ -215,13 +215,13 @@ impl Mutant {
 // === impl Stage ===
 
 impl Stage {
-    /// Lets people wait until all is at rest before they act again.
+    /// Lets people wait for rest before each act.
     fn act_at_rest(&mut self, chaos: Chaos) {
         self.chaos = chaos;
         self.space(&[Duration::ZERO, REST]);
     }
 
-    /// Lets acts come so long after one another; the last pause holds for all that follow.
+    /// Sets the pauses between acts; the last pause applies to all further acts.
     fn space(&mut self, pauses: &[Duration]) {
         let mut now = Duration::ZERO;
         for (number, (at, _)) in self.plan.iter_mut().enumerate() {
@@ -231,7 +231,7 @@ impl Stage {
         }
     }
 
-    /// Lets the ReplicaSet be deleted when its pods are there.
+    /// Deletes the ReplicaSet after its pods exist.
     fn delete(&mut self, how: Propagation) {
         self.act_at_rest(Chaos::calm());
         for (_, act) in &mut self.plan {
@@ -241,7 +241,7 @@ impl Stage {
         }
     }
 
-    /// Lets pods be replaced while their deletions are on the way.
+    /// Replaces pods while their deletions are in flight.
     fn replace_amid_deletion(&mut self) {
         self.chaos = Chaos {
             call_max: SLOW,
@@ -250,7 +250,7 @@ impl Stage {
         self.space(&[Duration::ZERO, REST, Duration::from_millis(60)]);
     }
 
-    /// Lets many ReplicaSets begin: of each it is a matter of chance which status is the last that is written.
+    /// Creates many ReplicaSets: the last written status of each is a matter of chance.
     fn begin_many_sets(&mut self) {
         self.chaos = Chaos::calm();
         let sets = (1..=8).map(|number| {
@@ -261,14 +261,14 @@ impl Stage {
         self.plan = sets.collect();
     }
 
-    /// Lets the pods of a ReplicaSet that is at rest be killed one by one.
+    /// Kills the pods of a ReplicaSet at rest one by one.
     fn kill_steadily(&mut self, times: u32) {
         self.plan.truncate(1);
         let kills = every(Duration::from_secs(1), times);
         self.plan.extend(kills.map(|at| (at, Act::KillPod)));
     }
 
-    /// Lets pods be killed while watches are opened anew, each a while after the list that it goes on from.
+    /// Kills pods while watches open again, each a while after the list from which it continues.
     fn reopen_watches(&mut self, rng: &mut Rng) {
         self.kill_steadily(30);
         self.chaos = Chaos {
@@ -281,7 +281,7 @@ impl Stage {
             .collect();
     }
 
-    /// Lets orphans be adopted where the agent's success does not reach the server as one, and the watch tells of it late.
+    /// Lets an agent adopt orphans while its successes do not reach the server as such, and the watch reports them late.
     fn adopt_unheard(&mut self, mutant: Mutant) {
         let calm = Chaos {
             watch_max: SLOW,
@@ -303,7 +303,7 @@ impl Stage {
         self.space(&[Duration::ZERO, REST]);
     }
 
-    /// Lets a ReplicaSet be scaled up to many pods and down to none by turns. Returns when it is scaled up.
+    /// Scales a ReplicaSet up to many pods and down to none by turns. Returns the times of the scale-ups.
     fn scale_in_waves(&mut self, waves: u32) -> Vec<Duration> {
         let begin = Act::Create(replica_set("web").replicas(0).build());
         let scale = |replicas| Act::Scale {
@@ -318,7 +318,7 @@ impl Stage {
         ups
     }
 
-    /// Lets lists be read again from caches that do not hold yet what was created.
+    /// Lists again from caches that do not contain the created pods yet.
     fn list_behind(&mut self, rng: &mut Rng) {
         let ups = self.scale_in_waves(6);
         self.chaos = Chaos {
@@ -327,13 +327,13 @@ impl Stage {
             foreign: 1_000,
             ..Chaos::calm()
         };
-        // Another agent of another make lists in another way.
+        // Another third-party agent lists differently.
         self.faults = amid(&ups, 3 * SLOW, rng, Fault::DropWatches);
         self.faults
             .extend(ups.iter().map(|at| (*at - REST / 2, Fault::KillAgents)));
     }
 
-    /// Lets agents start again and again after all pods were killed and replaced, of which the caches tell late.
+    /// Restarts agents again and again after all pods were killed and replaced, which the caches show late.
     fn restart_behind(&mut self) {
         let begin = Act::Create(replica_set("web").replicas(7).build());
         let kills = iter::repeat_n((2 * REST, Act::KillPod), 7);
@@ -346,7 +346,7 @@ impl Stage {
         self.faults = deaths.map(|at| (at, Fault::KillAgents)).collect();
     }
 
-    /// Lets agents die while creates are on their way, which then take effect as late as they may.
+    /// Kills agents while creates are in flight, which then take effect at the last possible moment.
     fn die_amid_creates(&mut self, rng: &mut Rng) {
         let ups = self.scale_in_waves(3);
         self.chaos = Chaos {
@@ -357,7 +357,7 @@ impl Stage {
         self.faults = amid(&ups, SLOW, rng, Fault::KillAgents);
     }
 
-    /// Lets agents be stopped until another has taken over, while batches are on their way to them.
+    /// Stops agents until another has taken over, while batches are in flight to them.
     fn pause_amid_work(&mut self, rng: &mut Rng) {
         let ups = self.scale_in_waves(5);
         self.chaos = Chaos {
@@ -371,7 +371,7 @@ impl Stage {
     }
 }
 
-/// Returns so many times, so far apart.
+/// `times` times, with `span` between them.
 fn every(span: Duration, times: u32) -> impl Iterator<Item = Duration> {
     (1..=times).map(move |number| number * span)
 }

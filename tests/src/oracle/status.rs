@@ -1,20 +1,19 @@
-//! Whether a status is true of what a session was told.
+//! Whether a status is consistent with the information of a session.
 
 use std::collections::BTreeMap;
 
 use decree::v1;
 use jiff::{SignedDuration, Timestamp};
 
-/// The pods that were ever shown as ready, by the uid of their controller and their own, with the earliest time.
+/// The pods that were ever reported as ready, by the uid of their controller and their own, with the earliest time.
 ///
-/// Pods that are gone stay: a status is decided before the deletions that the same decision asks for, and leaves after them.
+/// Deleted pods stay: a status is decided before the deletions of the same decision, and leaves after them.
 #[derive(Debug, Default)]
 pub(super) struct Ready(BTreeMap<String, BTreeMap<String, Option<Timestamp>>>);
 
 // === impl Ready ===
 
 impl Ready {
-    /// Notes the readiness of a pod.
     pub(super) fn note(&mut self, pod: &v1::Pod) {
         let ready = pod.ready.as_ref().filter(|ready| ready.ready);
         let (Some(ready), Some(controller)) = (ready, &pod.controller) else {
@@ -27,10 +26,10 @@ impl Ready {
         *known = (*known).into_iter().chain(since).min();
     }
 
-    /// Says why a status of a ReplicaSet counts too many pods as available. The session has read no later time than `latest`.
+    /// Returns why a status of a ReplicaSet counts too many pods as available. The session has read no later time than `latest`.
     ///
     /// # Errors
-    /// How many are counted, and how many there can be.
+    /// The counted and the possible number.
     pub(super) fn check(
         &self,
         set: &v1::ReplicaSet,

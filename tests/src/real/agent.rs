@@ -8,10 +8,10 @@ use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
-/// Lets lost pods be replaced at once, as upstream does.
+/// Replaces lost pods at once, as upstream does.
 pub(super) const LOSES_PODS: [(&str, &str); 1] = [("DECREE_CREATE_BACK_OFF", "false")];
 
-/// A running decree-agent; it is killed when this is dropped.
+/// A running decree-agent, killed on drop.
 #[derive(Debug)]
 pub struct Agent {
     kept: Kept,
@@ -21,20 +21,20 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts one with flags beside those that it cannot do without, and returns when its admin endpoint listens. It logs what
-    /// [`says`](Self::says) looks for, unless the flags say what to log.
+    /// Starts an agent with flags beside the required ones, and returns when its admin endpoint listens. The agent logs the
+    /// messages that [`says`](Self::says) reads, unless the flags set the log level.
     #[must_use]
     pub fn start(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
         Self::start_at(&server.url(), kubeconfig, flags)
     }
 
-    /// Starts one whose server is behind a URL.
+    /// Starts an agent whose server is at a URL.
     #[must_use]
     pub fn start_at(url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
         Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[]))
     }
 
-    /// Starts the one among the programs of a folder, to lose pods again and again.
+    /// Starts the agent in a folder of programs, with replacement of lost pods at once.
     #[must_use]
     pub fn start_in(
         programs: &Path,
@@ -59,7 +59,7 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        // Few clusters here have a built-in controller, and for none half a minute would be waited.
+        // Few clusters here have a built-in controller, and the agent would wait half a minute for none.
         let ignored = ("DECREE_BUILT_IN_CONTROLLER", "ignore");
         let variables = [variables, &[ignored]].concat();
         let kept = Kept::start_with(program, &all, &variables);
@@ -67,13 +67,13 @@ impl Agent {
         Self { kept, admin }
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until the agent reports ready.
     pub async fn becomes_ready(&self) {
         self.waits_for("readiness", || admin::get(&self.admin, "/readyz").is_ok())
             .await;
     }
 
-    /// Waits until it says that it is not ready.
+    /// Waits until the agent reports not ready.
     pub async fn stops_being_ready(&self) {
         let path = "/readyz";
         self.waits_for("end of readiness", || {
@@ -82,26 +82,26 @@ impl Agent {
         .await;
     }
 
-    /// Returns where its admin endpoint is, such as `127.0.0.1:8081`.
+    /// Returns the address of the admin endpoint, such as `127.0.0.1:8081`.
     #[must_use]
     pub fn admin(&self) -> &str {
         &self.admin
     }
 
-    /// Waits until it logged a message so many times.
+    /// Waits until the agent has logged a message `times` times.
     pub async fn says(&self, message: &str, times: usize) {
         let running = self.kept.running();
         self.waits_for(message, || running.messages(message) >= times)
             .await;
     }
 
-    /// Returns how often it logged a message so far.
+    /// Returns how often the agent has logged a message.
     #[must_use]
     pub fn said(&self, message: &str) -> usize {
         self.kept.running().messages(message)
     }
 
-    /// Returns what it says.
+    /// Returns the running process.
     #[must_use]
     pub fn running(&self) -> &Running {
         self.kept.running()
@@ -113,53 +113,53 @@ impl Agent {
         admin::get(&self.admin, "/metrics").expect("it serves its metrics")
     }
 
-    /// Returns how many calls of a verb, as in `create_pod`, it has made.
+    /// Returns the number of its calls of a verb, such as `create_pod`.
     #[must_use]
     pub fn calls(&self, verb: &str) -> u64 {
         self.metric(&format!("decree_agent_calls_total{{verb=\"{verb}\"}}"))
     }
 
-    /// Returns the value of a metric, 0 where there is none yet.
+    /// Returns the value of a metric; 0 if it is not set yet.
     #[must_use]
     pub fn metric(&self, name: &str) -> u64 {
         admin::metric(&self.admin, name)
     }
 
-    /// Stops it where it stands: SIGSTOP.
+    /// Stops the process with SIGSTOP.
     pub fn pause(&self) {
         self.kept.signal("STOP");
     }
 
-    /// Lets it go on: SIGCONT.
+    /// Resumes the process with SIGCONT.
     pub fn wake(&self) {
         self.kept.signal("CONT");
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills the process, and waits for its end.
     pub fn kill(self) {
         self.kept.signal("KILL");
         let _killed = self.kept.wait();
     }
 
-    /// Asks it to end with SIGTERM, and waits until it has.
+    /// Sends SIGTERM, and waits for the end of the process.
     #[must_use]
     pub fn terminate(self) -> ExitStatus {
         self.ask_to_end();
         self.wait()
     }
 
-    /// Asks it to end with SIGTERM.
+    /// Sends SIGTERM.
     pub fn ask_to_end(&self) {
         self.kept.signal("TERM");
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process ends by itself.
     #[must_use]
     pub fn wait(self) -> ExitStatus {
         self.kept.wait()
     }
 
-    /// Returns the number of the process, for who measures it.
+    /// Returns the id of the process, for measurements.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()

@@ -28,7 +28,7 @@ pub struct Api {
     kubeconfig: PathBuf,
 }
 
-/// The ways to patch.
+/// The kinds of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
     /// RFC 7386.
@@ -37,16 +37,16 @@ pub enum Patch {
     Json,
     /// Kubernetes' own, which merges lists by key.
     Strategic,
-    /// Server-side apply; the path names the field manager.
+    /// Server-side apply; the path has the field manager.
     Apply,
 }
 
-/// The API server said no, or nothing.
+/// A refusal of the API server, or no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The code of HTTP, 0 without an answer.
+    /// The HTTP status code, 0 without an answer.
     pub code: u16,
-    /// The reason of the status, as in `NotFound`.
+    /// The reason of the status, such as `NotFound`.
     pub reason: String,
     /// The message of the status.
     pub message: String,
@@ -57,10 +57,10 @@ pub struct Refusal {
 impl Api {
     /// Makes a client of the user of a kubeconfig.
     ///
-    /// It belongs to the runtime that it is made in: a test makes its own.
+    /// The client belongs to the current runtime, so each test makes its own client.
     ///
     /// # Panics
-    /// Where the kubeconfig is none.
+    /// If the kubeconfig is invalid.
     pub async fn of(kubeconfig: &Path) -> Self {
         let read = Kubeconfig::read_from(kubeconfig).expect("it is a kubeconfig");
         let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
@@ -79,7 +79,7 @@ impl Api {
         &self.kubeconfig
     }
 
-    /// Returns what sends the requests, for what this client does not do.
+    /// Returns the underlying client, for requests that this client does not support.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -88,15 +88,15 @@ impl Api {
     /// Reads an object or a list.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn get(&self, path: &str) -> Result<Value, Refusal> {
         self.send(Method::GET, path, "", None).await
     }
 
-    /// Reads something that is not JSON, as metrics and probes are.
+    /// Reads a page that is not JSON, such as metrics and probes.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn text(&self, path: &str) -> Result<String, Refusal> {
         let request = Request::get(path).body(Vec::new());
         let request = request.expect("a test's path is one");
@@ -109,7 +109,7 @@ impl Api {
     /// Reads the columns and cells that kubectl prints of a list.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn table(&self, path: &str) -> Result<Value, Refusal> {
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let request = Request::get(path).header(ACCEPT, accept).body(Vec::new());
@@ -120,7 +120,7 @@ impl Api {
     /// Reads the items of a list.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn list(&self, path: &str) -> Result<Vec<Value>, Refusal> {
         let mut list = self.get(path).await?;
         match list["items"].take() {
@@ -133,28 +133,28 @@ impl Api {
         }
     }
 
-    /// Posts an object to its collection, or to a subresource as that of evictions.
+    /// Posts an object to its collection, or to a subresource such as evictions.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, Refusal> {
         let json = "application/json";
         self.send(Method::POST, path, json, Some(object)).await
     }
 
-    /// Writes the whole of an object.
+    /// Replaces an object.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn replace(&self, path: &str, object: &Value) -> Result<Value, Refusal> {
         let json = "application/json";
         self.send(Method::PUT, path, json, Some(object)).await
     }
 
-    /// Writes a part of an object.
+    /// Patches an object.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn patch(&self, path: &str, kind: Patch, patch: &Value) -> Result<Value, Refusal> {
         let content = match kind {
             Patch::Merge => "application/merge-patch+json",
@@ -165,10 +165,10 @@ impl Api {
         self.send(Method::PATCH, path, content, Some(patch)).await
     }
 
-    /// Deletes an object or a collection, with the options of a deletion, as `{}` or `{"gracePeriodSeconds": 0}`.
+    /// Deletes an object or a collection, with deletion options such as `{}` or `{"gracePeriodSeconds": 0}`.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn delete(&self, path: &str, options: &Value) -> Result<Value, Refusal> {
         let json = "application/json";
         self.send(Method::DELETE, path, json, Some(options)).await
@@ -177,7 +177,7 @@ impl Api {
     /// Watches a collection from a version on; the stream ends with the connection.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn watch(
         &self,
         path: &str,
@@ -189,12 +189,12 @@ impl Api {
         events.map_err(Refusal::from)
     }
 
-    /// Waits until what is at a path is as wanted, and returns what `find` makes of it.
+    /// Waits until `find` succeeds on the object at a path.
     ///
-    /// Refusals are waited out too: what is not there may come.
+    /// The wait continues after refusals, because a missing object may appear.
     ///
     /// # Panics
-    /// With what is there, where it does not become so in [`PATIENCE`].
+    /// With the current object, if `find` does not succeed in [`PATIENCE`].
     pub async fn wait_for<T>(
         &self,
         what: &str,
@@ -205,10 +205,10 @@ impl Api {
         found.unwrap_or_else(|there| panic!("not {what}: {there}"))
     }
 
-    /// Looks for so long, so often, until `find` makes something of what is at a path.
+    /// Reads the object at a path at an interval until `find` succeeds, for a limited time.
     ///
     /// # Errors
-    /// Says what is there at the end.
+    /// The last object.
     pub async fn look_for<T>(
         &self,
         path: &str,

@@ -14,15 +14,15 @@ use tokio::{sync::OnceCell, task, time};
 
 use super::{LOOK_EVERY, PATIENCE, api::Api, assets, program::Program};
 
-/// How many ports are tried; one that was free may be taken before the API server has it.
+/// The number of attempted ports: another process may take a free port before the API server does.
 const PORTS_TRIED: usize = 5;
 
-/// A running API server with RBAC, and an etcd of its own that keeps its promises to memory only.
+/// A running API server with RBAC, and a separate etcd without durable writes.
 ///
-/// Dropped, it is killed and its folder removed.
+/// On drop, the API server is killed and its folder removed.
 #[derive(Debug)]
 pub struct ApiServer {
-    // In the order in which they are dropped.
+    // In the order of their drops.
     server: Option<Program>,
     etcd: Program,
     _warden: Warden,
@@ -32,54 +32,54 @@ pub struct ApiServer {
     flags: Vec<String>,
 }
 
-/// A copy of what etcd knew at a moment. Its folder goes with this.
+/// A backup of etcd. Dropping it removes its folder.
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
-/// What is put back, or started anew.
+/// The part that a restore replaces or restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// etcd, while the API server is stopped, as the documents of Kubernetes ask for.
+    /// etcd, while the API server is stopped, as the documentation of Kubernetes demands.
     Stopped,
-    /// etcd alone, while the API server goes on.
+    /// Only etcd, while the API server keeps running.
     Serving,
 }
 
-/// Who the API server knows by a token.
+/// The users with a token of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// May do all, as `system:masters`.
+    /// All permissions, as `system:masters`.
     Admin,
     /// The built-in controllers.
     ControllerManager,
-    /// What static pods of Decree act as: may do what everybody may, until a role is bound to it.
+    /// The identity of static pods of Decree: the permissions of everybody, until a role is bound.
     Decree,
-    /// May do what everybody may.
+    /// The permissions of everybody.
     Nobody,
 }
 
-/// Removes a folder when the process ends in which nothing is dropped.
+/// Removes a folder at the end of a process that runs no destructors.
 #[derive(Debug)]
 struct Warden(Child);
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// Returns the one that all tests of this process share, started by the first. `None` where there is nothing to run it with.
+    /// Returns the API server that all tests of this process share; the first call starts it. `None` without programs to run it.
     pub async fn shared() -> Option<&'static Self> {
         static SHARED: OnceCell<Option<ApiServer>> = OnceCell::const_new();
         SHARED.get_or_init(Self::start).await.as_ref()
     }
 
-    /// Starts one, and returns when it is ready. `None` where there is nothing to run it with.
+    /// Starts an API server, and returns when it is ready. `None` without programs to run it.
     pub async fn start() -> Option<Self> {
         Self::start_with(&[]).await
     }
 
-    /// Starts one with flags of kube-apiserver of one's own beside the usual ones.
+    /// Starts an API server with additional flags of kube-apiserver.
     ///
     /// # Panics
-    /// With the end of the log, where it does not come up.
+    /// With the end of the log, if it does not become ready.
     pub async fn start_with(flags: &[&str]) -> Option<Self> {
         let assets = task::spawn_blocking(assets::folder)
             .await
@@ -106,7 +106,7 @@ impl ApiServer {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the file with the certificate by which it is known.
+    /// Returns the file with its CA certificate.
     #[must_use]
     pub fn ca(&self) -> PathBuf {
         self.folder.path().join("certs/apiserver.crt")
@@ -124,10 +124,10 @@ impl ApiServer {
         self.folder.path().join(format!("{name}.kubeconfig"))
     }
 
-    /// Returns a kubeconfig of a service account, which exists.
+    /// Returns a kubeconfig of an existing service account.
     ///
     /// # Panics
-    /// Where the API server makes no token for it.
+    /// If the API server issues no token.
     pub async fn service_account(&self, namespace: &str, name: &str) -> PathBuf {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let request =
@@ -149,30 +149,30 @@ impl ApiServer {
         file
     }
 
-    /// Makes a client that may do all.
+    /// Makes a client with all permissions.
     pub async fn admin(&self) -> Api {
         Api::of(&self.kubeconfig(User::Admin)).await
     }
 
-    /// Kills the API server and waits until it is gone; etcd stays.
+    /// Kills the API server and waits for its end; etcd stays.
     pub fn stop(&mut self) {
         self.server = None;
     }
 
-    /// Starts the API server that was stopped, at the same address, and waits until it is ready.
+    /// Starts the stopped API server again, at the same address, and waits until it is ready.
     pub async fn resume(&mut self) {
         self.launch();
         let ready = self.becomes_ready().await;
         assert!(ready, "kube-apiserver does not resume:\n{}", self.log());
     }
 
-    /// Kills the API server and starts it again, at the same address and with what it knew.
+    /// Kills the API server and starts it again, at the same address and with the same state.
     pub async fn restart(&mut self) {
         self.stop();
         self.resume().await;
     }
 
-    /// Kills etcd and starts it again with what it knew; the API server goes on.
+    /// Kills etcd and starts it again with its state; the API server keeps running.
     pub async fn restart_etcd(&mut self) {
         self.etcd.kill();
         fs::remove_file(self.socket()).expect("etcd made it");
@@ -180,7 +180,7 @@ impl ApiServer {
         self.wait_for_etcd().await;
     }
 
-    /// Copies what etcd knows at this moment.
+    /// Copies the current state of etcd.
     pub async fn back_up(&self) -> Backup {
         let folder = TempDir::with_prefix("decree-backup-").expect("there is room");
         self.pause_etcd().await;
@@ -189,7 +189,7 @@ impl ApiServer {
         Backup(folder)
     }
 
-    /// Puts etcd back to what it knew at the time of a backup.
+    /// Restores etcd from a backup.
     pub async fn restore(&mut self, backup: &Backup, how: Restored) {
         if how == Restored::Stopped {
             self.stop();
@@ -209,7 +209,7 @@ impl ApiServer {
         }
     }
 
-    /// Stops etcd where it stands, and returns when it does nothing more: what it is asked waits.
+    /// Stops etcd with a signal, and returns after the stop; requests to etcd wait.
     pub async fn pause_etcd(&self) {
         self.etcd.signal("STOP");
         let until = Instant::now() + PATIENCE;
@@ -220,7 +220,7 @@ impl ApiServer {
         }
     }
 
-    /// Lets etcd go on.
+    /// Resumes etcd.
     pub fn wake_etcd(&self) {
         self.etcd.signal("CONT");
     }
@@ -232,7 +232,7 @@ impl ApiServer {
         server.map(Program::tail).unwrap_or_default()
     }
 
-    /// Returns the numbers of the processes, of the API server and of etcd, for who measures them.
+    /// Returns the ids of the processes, of the API server and of etcd, for measurements.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         let programs = self.server.iter().chain([&self.etcd]);
@@ -290,7 +290,7 @@ impl ApiServer {
         ));
     }
 
-    /// Returns whether the API server has become ready, rather than ended.
+    /// Whether the API server has become ready, and not ended.
     async fn becomes_ready(&mut self) -> bool {
         let until = Instant::now() + PATIENCE;
         let mut looks = time::interval(LOOK_EVERY);
@@ -306,9 +306,9 @@ impl ApiServer {
         true
     }
 
-    /// Returns whether the API server says that it is ready and its first namespaces are there.
+    /// Whether the API server reports ready and its first namespaces exist.
     async fn is_ready(&self) -> bool {
-        // It makes its certificate and only then listens.
+        // The API server listens only after it has made its certificate.
         if !self.ca().exists() {
             return false;
         }
@@ -323,7 +323,7 @@ impl ApiServer {
 
 impl Warden {
     fn of(folder: &Path) -> Self {
-        // By then the programs in it are being killed, which takes a moment.
+        // By then, the programs in the folder are being killed, which takes a moment.
         let script = "read -r _; for _ in $(seq 600); do sleep 0.2; rm -rf \"$1\" && exit; done";
         let warden = Command::new("sh")
             .args(["-c", script, "warden"])
@@ -337,7 +337,7 @@ impl Warden {
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        // The folder is dropped after this, and says if it cannot be removed.
+        // The folder is dropped after this, and reports a failed removal.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Where the programs of a cluster are.
+//! The locations of the programs of a cluster.
 
 use std::{
     env,
@@ -7,33 +7,33 @@ use std::{
     sync::OnceLock,
 };
 
-/// How `tests/cluster/build` says that it has nothing to build with.
+/// The exit code of `tests/cluster/build` if the machine has no tools for a build.
 const NOTHING_TO_BUILD_WITH: i32 = 69;
 
-/// Returns a file of `tests/cluster`.
+/// A file of `tests/cluster`.
 pub(super) fn script(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.join("cluster").join(name)
 }
 
-/// Returns the folder of etcd, kube-apiserver and perhaps kube-controller-manager, which may take minutes to build the first time.
+/// The folder of etcd, kube-apiserver and perhaps kube-controller-manager, whose first build may take minutes.
 ///
-/// `None` where there is nothing to build them with, after saying so.
+/// `None` without tools for a build, after a notice.
 ///
 /// # Panics
-/// Where the build fails, and with `CI` set also where there is nothing to build with.
+/// If the build fails, and with `CI` set also without tools for a build.
 pub(super) fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(|| built(&[])).as_deref()
 }
 
-/// Returns the folder of kube-scheduler, which is built as [`folder`]'s programs are.
+/// The folder of kube-scheduler, built like the programs of [`folder`].
 pub(super) fn scheduler() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(|| built(&["kube-scheduler"])).as_deref()
 }
 
-/// Returns the folder of the ReplicaSet controller that can have a fault, which is built as [`folder`]'s programs are.
+/// The folder of the ReplicaSet controller with optional faults, built like the programs of [`folder`].
 pub(super) fn replicaset_controller() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER

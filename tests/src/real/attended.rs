@@ -1,4 +1,4 @@
-//! A cluster that Decree attends to.
+//! A cluster with Decree as its ReplicaSet controller.
 
 use tokio::sync::OnceCell;
 
@@ -9,7 +9,7 @@ use super::{
     namespace::Namespace,
 };
 
-/// A decree-server, a decree-agent without leader election, and the API server that they are the controller of.
+/// A decree-server, a decree-agent without leader election, and the API server of their cluster.
 #[derive(Debug)]
 pub struct Attended {
     agent: Agent,
@@ -20,14 +20,14 @@ pub struct Attended {
 // === impl Attended ===
 
 impl Attended {
-    /// Returns the one that all tests of this process share, started by the first. `None` where there is nothing to run it with.
+    /// Returns the cluster that all tests of this process share; the first call starts it. `None` without programs to run it.
     pub async fn shared() -> Option<&'static Self> {
         static SHARED: OnceCell<Option<Attended>> = OnceCell::const_new();
         let start = || async { Some(Self::of(ApiServer::start().await?).await) };
         SHARED.get_or_init(start).await.as_ref()
     }
 
-    /// Makes a namespace in the shared one. `None` where there is nothing to run it with.
+    /// Makes a namespace in the shared cluster. `None` without programs to run it.
     pub async fn namespace(name: &str) -> Option<Namespace> {
         let admin = Self::shared().await?.cluster.admin().await;
         Some(Namespace::create(admin, name).await)

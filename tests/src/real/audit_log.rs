@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where an API server writes what it was asked for, once it is started with [`Self::flags`]. The log goes with this.
+/// The log of requests to an API server that is started with [`Self::flags`]. Dropping it removes the log.
 #[derive(Debug)]
 pub struct AuditLog {
     folder: TempDir,
@@ -18,10 +18,10 @@ pub struct AuditLog {
 // === impl AuditLog ===
 
 impl AuditLog {
-    /// Makes the policy and the place of a log of answered requests, by these rules of an audit policy.
+    /// Makes the policy and the file of a log of answered requests, with these rules of an audit policy.
     ///
     /// # Panics
-    /// Where there is no room for temporary files.
+    /// If temporary files cannot be written.
     #[must_use]
     pub fn of(rules: &Value) -> Self {
         let folder = TempDir::with_prefix("decree-audit-").expect("there is room");
@@ -32,7 +32,7 @@ impl AuditLog {
         Self { folder }
     }
 
-    /// Returns the flags of the API server that writes it.
+    /// Returns the flags of the API server that writes the log.
     #[must_use]
     pub fn flags(&self) -> [String; 2] {
         let policy = self.folder.path().join("policy.json");
@@ -42,10 +42,10 @@ impl AuditLog {
         ]
     }
 
-    /// Returns the requests that stand in it, but for so many bytes at its beginning.
+    /// Returns the requests in the log after the first `skipped` bytes.
     ///
     /// # Panics
-    /// Where the API server has not begun it.
+    /// If the API server has not created the log.
     #[must_use]
     pub fn lines(&self, skipped: u64) -> Vec<Value> {
         let mut log = File::open(self.path()).expect("the API server has begun it");
@@ -53,14 +53,14 @@ impl AuditLog {
         log.seek(SeekFrom::Start(skipped))
             .and_then(|_| log.read_to_string(&mut text))
             .expect("it can be read");
-        // The last line may be under way.
+        // The last line may be incomplete.
         let lines = text.lines();
         lines
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     }
 
-    /// Returns the file, which the API server begins.
+    /// Returns the file, which the API server creates.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("audit.log")

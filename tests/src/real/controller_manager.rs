@@ -2,7 +2,7 @@
 
 use super::{api_server::ApiServer, program::Program};
 
-/// A running kube-controller-manager, in which each controller has its own service account; it is killed when this is dropped.
+/// A running kube-controller-manager, in which each controller has a separate service account; killed on drop.
 #[derive(Debug)]
 pub struct ControllerManager {
     program: Program,
@@ -11,13 +11,13 @@ pub struct ControllerManager {
 // === impl ControllerManager ===
 
 impl ControllerManager {
-    /// Starts all controllers but that of ReplicaSets. It does not wait for them.
+    /// Starts all controllers but the ReplicaSet controller, without a wait for their readiness.
     #[must_use]
     pub fn start_others(server: &ApiServer) -> Self {
         Self::start(server, &["--controllers=*,-replicaset-controller"])
     }
 
-    /// Starts the controllers, with further flags. It does not wait for them.
+    /// Starts the controllers, with further flags, without a wait for their readiness.
     #[must_use]
     pub fn start(server: &ApiServer, flags: &[&str]) -> Self {
         let program = Program::start(
@@ -35,13 +35,13 @@ impl ControllerManager {
         self.program.tail()
     }
 
-    /// Returns the number of its process, for who measures it.
+    /// Returns the id of its process, for measurements.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.pid()
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the process and waits for its end.
     pub fn stop(&mut self) {
         self.program.kill();
     }

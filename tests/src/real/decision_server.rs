@@ -11,50 +11,50 @@ use super::{decree, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-server";
-/// How long the CLI waits for an answer, which on a busy machine takes longer than people wait.
+/// The timeout of the CLI, longer than the default because of busy machines.
 const ANSWERED_WITHIN: &str = "2m";
 
-/// A running decree-server; it is killed when this is dropped.
+/// A running decree-server, killed on drop.
 #[derive(Debug)]
 pub struct DecisionServer {
     kept: Kept,
     address: String,
     admin: String,
-    /// The flags beside those of its addresses.
+    /// The flags, except addresses.
     flags: Vec<String>,
 }
 
 // === impl DecisionServer ===
 
 impl DecisionServer {
-    /// Starts one on free ports, and returns when it listens.
+    /// Starts a server on free ports, and returns when it listens.
     #[must_use]
     pub fn start() -> Self {
         Self::start_at("127.0.0.1:0", Vec::new())
     }
 
-    /// Starts one with flags of one's own.
+    /// Starts a server with flags.
     #[must_use]
     pub fn start_with(flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Self::start_at("127.0.0.1:0", flags)
     }
 
-    /// Starts one that records its sessions in a folder.
+    /// Starts a server that records its sessions in a folder.
     #[must_use]
     pub fn recording(folder: &Path) -> Self {
         let folder = folder.to_string_lossy().into_owned();
         Self::start_at("127.0.0.1:0", vec!["--record".to_owned(), folder])
     }
 
-    /// Starts one of the programs of a folder, with flags of one's own, that listens at `listen`: an address or `unix:PATH`.
+    /// Starts a server from a folder of programs, with flags, that listens at `listen`: an address or `unix:PATH`.
     #[must_use]
     pub fn start_in(programs: &Path, listen: &str, flags: &[&str]) -> Self {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Self::start_program(&programs.join(PROGRAM), listen, flags)
     }
 
-    /// Returns where it serves gRPC.
+    /// Returns its URL for gRPC.
     #[must_use]
     pub fn url(&self) -> String {
         if self.address.starts_with("unix:") {
@@ -64,25 +64,25 @@ impl DecisionServer {
         }
     }
 
-    /// Returns the address at which it serves gRPC.
+    /// Returns its address for gRPC.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills the process, and waits for its end.
     pub fn kill(self) {
         self.kept.signal("KILL");
         let _killed = self.kept.wait();
     }
 
-    /// Returns the value of a metric, 0 where there is none yet.
+    /// Returns the value of a metric; 0 if it is not set yet.
     #[must_use]
     pub fn metric(&self, name: &str) -> u64 {
         admin::metric(&self.admin, name)
     }
 
-    /// Returns what it says.
+    /// Returns the running process.
     #[must_use]
     pub fn running(&self) -> &Running {
         self.kept.running()
@@ -94,14 +94,14 @@ impl DecisionServer {
         admin::get(&self.admin, "/metrics").expect("it serves its metrics")
     }
 
-    /// Runs a command of the CLI on it to its end.
+    /// Runs a command of the CLI on the server to its end.
     #[must_use]
     pub fn ask(&self, arguments: &[&str]) -> Output {
         let asked = ["--server", &self.url(), "--timeout", ANSWERED_WITHIN];
         decree(&[arguments, &asked].concat())
     }
 
-    /// Runs a command of the CLI that prints one JSON document, `None` where it does not succeed.
+    /// Runs a command of the CLI that prints one JSON document; `None` if it fails.
     #[must_use]
     pub fn ask_json(&self, arguments: &[&str]) -> Option<Value> {
         let output = self.ask(&[arguments, &["-o", "json"]].concat());
@@ -109,7 +109,7 @@ impl DecisionServer {
         answered.then(|| serde_json::from_slice(&output.stdout).ok())?
     }
 
-    /// Kills it, and starts another in its place.
+    /// Kills the server, and starts another in its place.
     #[must_use]
     pub fn restart(self) -> Self {
         let Self {
@@ -123,7 +123,7 @@ impl DecisionServer {
         Self::start_at(&address, flags)
     }
 
-    /// Asks it to end with SIGTERM, waits until it has drained its sessions, and starts another in its place.
+    /// Sends SIGTERM, waits until the server has drained its sessions, and starts another in its place.
     #[must_use]
     pub fn replace(self) -> Self {
         let (address, flags) = (self.address.clone(), self.flags.clone());
@@ -132,14 +132,14 @@ impl DecisionServer {
         Self::start_at(&address, flags)
     }
 
-    /// Asks it to end with SIGTERM, and waits until it has.
+    /// Sends SIGTERM, and waits for the end of the process.
     #[must_use]
     pub fn terminate(self) -> ExitStatus {
         self.kept.signal("TERM");
         self.kept.wait()
     }
 
-    /// Returns the number of the process, for who measures it.
+    /// Returns the id of the process, for measurements.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()

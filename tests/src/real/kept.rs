@@ -1,4 +1,4 @@
-//! One program of this workspace as a process, which ends when the test binary does, however that ends.
+//! One program of this workspace as a process, which always ends with the test binary.
 
 use std::{
     path::Path,
@@ -10,7 +10,7 @@ use crate::{
     running::{self, Running, Voice},
 };
 
-/// Tells the number of the process, and kills it at the end of standard input.
+/// Prints the id of the process, and kills the process at the end of standard input.
 const KEEPER: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
@@ -22,7 +22,7 @@ status=$?
 kill "$guard"
 exit "$status""#;
 
-/// A running program that logs to standard error; it is killed when this is dropped.
+/// A running program that logs to standard error, killed on drop.
 #[derive(Debug)]
 pub(super) struct Kept {
     running: Running,
@@ -32,13 +32,12 @@ pub(super) struct Kept {
 // === impl Kept ===
 
 impl Kept {
-    /// Starts a program with flags. A path that is relative is one of the programs of this workspace.
+    /// Starts a program with flags. A relative path names a program of this workspace.
     pub(super) fn start(program: &Path, flags: &[&str]) -> Self {
         Self::start_with(program, flags, &[])
     }
 
-    /// Starts a program with flags, as [`Self::start`] does, and with variables of the environment: a version that does not know them leaves
-    /// them alone.
+    /// Starts a program with flags, as [`Self::start`] does, and with environment variables, which older versions ignore.
     pub(super) fn start_with(program: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER]).arg(program);
@@ -60,22 +59,19 @@ impl Kept {
         Self { running, process }
     }
 
-    /// Returns what it says.
+    /// The running program.
     pub(super) fn running(&self) -> &Running {
         &self.running
     }
 
-    /// Returns the number of the process.
     pub(super) fn process(&self) -> u32 {
         self.process
     }
 
-    /// Sends a signal.
     pub(super) fn signal(&self, signal: &str) {
         running::signal(signal, self.process);
     }
 
-    /// Waits until it has ended.
     pub(super) fn wait(self) -> ExitStatus {
         self.running.wait()
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Refusal};
 
-/// A namespace that takes pods, and the paths in it.
+/// A namespace that accepts pods, and the paths in it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: String,
@@ -14,10 +14,10 @@ pub struct Namespace {
 // === impl Namespace ===
 
 impl Namespace {
-    /// Makes a namespace with the service account that admission wants pods to have.
+    /// Makes a namespace with the service account that admission requires for pods.
     ///
     /// # Panics
-    /// Where there is one of this name already: tests name theirs after themselves.
+    /// If the namespace exists: tests name their namespaces after themselves.
     pub async fn create(api: Api, name: &str) -> Self {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -40,25 +40,25 @@ impl Namespace {
         &self.name
     }
 
-    /// Returns the client that made it.
+    /// Returns the client that created the namespace.
     #[must_use]
     pub fn api(&self) -> &Api {
         &self.api
     }
 
-    /// Returns the path of a pod of this name, or of all with an empty one.
+    /// Returns the path of a pod of this name, or of all pods for an empty name.
     #[must_use]
     pub fn pod(&self, name: &str) -> String {
         self.path("/api/v1", "pods", name)
     }
 
-    /// Returns the path of a ReplicaSet of this name, or of all with an empty one.
+    /// Returns the path of a ReplicaSet of this name, or of all ReplicaSets for an empty name.
     #[must_use]
     pub fn replica_set(&self, name: &str) -> String {
         self.path("/apis/apps/v1", "replicasets", name)
     }
 
-    /// Returns a path below a group as `/apis/apps/v1`.
+    /// Returns a path below a group such as `/apis/apps/v1`.
     #[must_use]
     pub fn path(&self, group: &str, resource: &str, name: &str) -> String {
         let namespace = &self.name;
@@ -66,10 +66,10 @@ impl Namespace {
         path.trim_end_matches('/').to_owned()
     }
 
-    /// Returns all pods, the terminating ones too.
+    /// Returns all pods, including terminating ones.
     ///
     /// # Errors
-    /// As the API server says.
+    /// The refusal of the API server.
     pub async fn pods(&self) -> Result<Vec<Value>, Refusal> {
         self.api.list(&self.pod("")).await
     }

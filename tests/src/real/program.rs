@@ -1,4 +1,4 @@
-//! One program of a cluster, kept running by `tests/cluster/run` as long as its input is open.
+//! One program of a cluster, which `tests/cluster/run` keeps running while its input is open.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use std::{
 use super::{LOOK_EVERY, PATIENCE, assets};
 use crate::running;
 
-/// How many of the last lines of a log a failure shows.
+/// The number of last lines of a log in a failure.
 const TAIL: usize = 25;
 
-/// A running program; it is killed when this is dropped, and when this process ends.
+/// A running program, killed on drop and at the end of this process.
 #[derive(Debug)]
 pub(super) struct Program {
     name: &'static str,
@@ -25,7 +25,6 @@ pub(super) struct Program {
 // === impl Program ===
 
 impl Program {
-    /// Starts a program of the cluster in this folder.
     pub(super) fn start(
         assets: &Path,
         cluster: &Path,
@@ -47,12 +46,12 @@ impl Program {
         }
     }
 
-    /// Returns how the program ended, if it did by itself.
+    /// The exit status of the program, if it has ended by itself.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.keeper.try_wait().expect("it is ours")
     }
 
-    /// Returns the number of the process, when it has one.
+    /// The id of the process, once it has one.
     #[expect(
         clippy::disallowed_methods,
         reason = "a file is awaited, with a deadline"
@@ -73,7 +72,7 @@ impl Program {
         self.cluster.join(format!("{}.pid", self.name))
     }
 
-    /// Returns the end of what the program logged.
+    /// The end of the log of the program.
     pub(super) fn tail(&self) -> String {
         let file = self.cluster.join(format!("{}.log", self.name));
         let text = fs::read(file).unwrap_or_default();
@@ -82,12 +81,12 @@ impl Program {
         lines[lines.len().saturating_sub(TAIL)..].join("\n")
     }
 
-    /// Sends the program a signal, as in `STOP`.
+    /// Sends a signal, such as `STOP`.
     pub(super) fn signal(&self, name: &str) {
         running::signal(name, self.pid());
     }
 
-    /// Returns whether all threads of the program are stopped by a signal.
+    /// Whether a signal has stopped all threads of the program.
     pub(super) fn is_stopped(&self) -> bool {
         let threads = fs::read_dir(format!("/proc/{}/task", self.pid()));
         threads.into_iter().flatten().flatten().all(|thread| {
@@ -96,11 +95,11 @@ impl Program {
         })
     }
 
-    /// Kills the program and waits until it is gone.
+    /// Kills the program and waits for its end.
     pub(super) fn kill(&mut self) {
         drop(self.keeper.stdin.take());
         self.keeper.wait().expect("it is ours");
-        // The next one of this cluster has another number.
+        // The next program of this name in the cluster has another id.
         let _ = fs::remove_file(self.pid_file());
     }
 }

@@ -1,4 +1,4 @@
-//! A way to the API server that can be cut.
+//! A proxy to the API server whose connections a test can cut.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Carries bytes both ways between whoever connects and an address. It has threads of its own, and no part in TLS.
+/// Copies bytes both ways between clients and an address. The proxy has separate threads, and passes TLS through.
 #[derive(Debug)]
 pub struct Proxy {
     address: String,
@@ -20,7 +20,7 @@ pub struct Proxy {
     folder: TempDir,
 }
 
-/// Whether requests are held.
+/// Whether the proxy holds requests.
 #[derive(Debug, Default)]
 struct Gate {
     held: Mutex<bool>,
@@ -30,10 +30,10 @@ struct Gate {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts one in front of an address such as `127.0.0.1:6443`.
+    /// Starts a proxy in front of an address such as `127.0.0.1:6443`.
     ///
     /// # Panics
-    /// Where there is no free port.
+    /// If there is no free port.
     #[must_use]
     pub fn start(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
@@ -43,7 +43,7 @@ impl Proxy {
         let (accepted, passed) = (Arc::clone(&ways), Arc::clone(&gate));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // A target that is away is for the client to find out.
+                // The client notices if the target is away.
                 let _ = carry(client, &target, &accepted, &passed);
             }
         });
@@ -55,10 +55,10 @@ impl Proxy {
         }
     }
 
-    /// Returns a kubeconfig that is like another, but leads through here.
+    /// Returns a copy of a kubeconfig that uses the proxy.
     ///
     /// # Panics
-    /// Where the other is none of one cluster.
+    /// If `like` is not a kubeconfig of one cluster.
     #[must_use]
     pub fn kubeconfig(&self, like: &Path, url: &str) -> PathBuf {
         let text = fs::read_to_string(like).expect("it is there");
@@ -69,28 +69,28 @@ impl Proxy {
         file
     }
 
-    /// Lets answers through and holds what is asked, until the next cut.
+    /// Passes answers and holds requests, until the next cut.
     pub fn hold_requests(&self) {
         self.gate.set(true);
     }
 
-    /// Returns how many connections were accepted since the last cut.
+    /// Returns the number of connections since the last cut.
     #[must_use]
     pub fn accepted(&self) -> usize {
         let ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         ways.len()
     }
 
-    /// Cuts all that is connected, and returns how many connections that were. New ones are accepted.
+    /// Cuts all connections, and returns their number. The proxy accepts new connections.
     #[must_use]
     pub fn cut(&self) -> usize {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let cut = ways.drain(..);
-        // One that was closed already is cut too.
+        // Only open connections count.
         let count = cut
             .filter(|way| way.shutdown(Shutdown::Both).is_ok())
             .count();
-        // What was held goes nowhere.
+        // Drops the held requests.
         self.gate.set(false);
         count
     }

@@ -1,4 +1,4 @@
-//! A quota of pods, with what its controller would say of it: none runs beside the API servers of tests.
+//! A quota of pods, with the status that its controller would write: the API servers of tests have no quota controller.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{Patch, namespace::Namespace};
 const NAME: &str = "few";
 
 impl Namespace {
-    /// Lets the namespace have so many pods.
+    /// Limits the namespace to this number of pods.
     ///
     /// # Panics
     /// If the namespace has this quota or pods already.
@@ -26,10 +26,10 @@ impl Namespace {
         replaced.expect("no other controller runs");
     }
 
-    /// Raises that quota.
+    /// Raises the quota.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the namespace has no quota.
     pub async fn raise_quota(&self, pods: u32) {
         let raised = json!({"pods": pods.to_string()});
         let quota = self.path("/api/v1", "resourcequotas", NAME);

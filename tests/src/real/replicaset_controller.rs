@@ -1,10 +1,10 @@
-//! Upstream's own ReplicaSet controller alone, with a fault or without.
+//! Upstream's ReplicaSet controller alone, with or without a fault.
 
 use tokio::task;
 
 use super::{api_server::ApiServer, assets, namespace::Namespace, program::Program};
 
-/// A running controller of one namespace; it is killed when this is dropped.
+/// A running controller of one namespace, killed on drop.
 #[derive(Debug)]
 pub struct ReplicaSetController {
     program: Program,
@@ -13,11 +13,11 @@ pub struct ReplicaSetController {
 // === impl ReplicaSetController ===
 
 impl ReplicaSetController {
-    /// Starts one with a fault by its name in `tests/cluster/replicaset-controller`, an empty one for none, and does not wait for it.
-    /// `None` where there is nothing to build it with.
+    /// Starts a controller with a fault by its name in `tests/cluster/replicaset-controller`, or without one for an empty name,
+    /// and does not wait for its readiness. `None` without tools to build it.
     ///
     /// # Panics
-    /// Where it does not build.
+    /// If it does not build.
     pub async fn start(server: &ApiServer, namespace: &Namespace, fault: &str) -> Option<Self> {
         let assets = task::spawn_blocking(assets::replicaset_controller).await;
         let assets = assets.expect("it says why it panics")?;
@@ -30,7 +30,7 @@ impl ReplicaSetController {
         Some(Self { program })
     }
 
-    /// Returns the end of its log, which all of a cluster share.
+    /// Returns the end of its log, which all such controllers of a cluster share.
     #[must_use]
     pub fn log(&self) -> String {
         self.program.tail()

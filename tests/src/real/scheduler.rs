@@ -4,7 +4,7 @@ use tokio::task;
 
 use super::{api_server::ApiServer, assets, program::Program};
 
-/// A running kube-scheduler; it is killed when this is dropped.
+/// A running kube-scheduler, killed on drop.
 #[derive(Debug)]
 pub struct Scheduler {
     _program: Program,
@@ -13,10 +13,10 @@ pub struct Scheduler {
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Starts one, and does not wait for it. `None` where there is nothing to build it with.
+    /// Starts a scheduler, and does not wait for its readiness. `None` without tools to build it.
     ///
     /// # Panics
-    /// Where it does not build.
+    /// If it does not build.
     pub async fn start(server: &ApiServer) -> Option<Self> {
         let assets = task::spawn_blocking(assets::scheduler).await;
         let assets = assets.expect("it says why it panics")?;

@@ -1,4 +1,4 @@
-//! What a Service is to who connects to it: one address, and each connection goes to one of several servers.
+//! A Service as its clients see it: one address that leads each connection to one of several servers.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::rng::Rng;
 
-/// Carries each connection to one of its endpoints, drawn by seed, as kube-proxy does. It has threads of its own.
+/// Copies each connection to one of its endpoints, drawn by seed, as kube-proxy does. The service has separate threads.
 #[derive(Debug)]
 pub struct Service {
     address: String,
@@ -19,10 +19,10 @@ pub struct Service {
 // === impl Service ===
 
 impl Service {
-    /// Starts one without endpoints.
+    /// Starts a service without endpoints.
     ///
     /// # Panics
-    /// Where there is no free port.
+    /// If there is no free port.
     #[must_use]
     pub fn start(seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
@@ -34,7 +34,7 @@ impl Service {
                 let endpoints = chosen.lock().unwrap_or_else(PoisonError::into_inner);
                 let endpoint = (!endpoints.is_empty()).then(|| rng.pick(&endpoints).clone());
                 drop(endpoints);
-                // An endpoint that is away is for the client to find out.
+                // The client notices if the endpoint is away.
                 let _ = endpoint.map(|endpoint| carry(client, &endpoint));
             }
         });
@@ -47,7 +47,7 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// Has new connections go to these addresses.
+    /// Sets the endpoints of new connections.
     pub fn set_endpoints(&self, endpoints: Vec<String>) {
         *self
             .endpoints

@@ -1,4 +1,4 @@
-//! Every pod that was ever there, by a watch of the test's own.
+//! Every pod that ever existed, from a watch by the test.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use tokio_stream::StreamExt as _;
 
 use super::{LOOK_EVERY, api::Api, namespace::Namespace};
 
-/// The pods of a namespace that were seen since it began, those that are gone too.
+/// The pods of a namespace that were seen since the start, including deleted ones.
 #[derive(Debug)]
 pub struct Sightings {
     seen: Arc<Mutex<Seen>>,
@@ -22,7 +22,7 @@ pub struct Sightings {
 #[derive(Debug, Default)]
 struct Seen {
     by_uid: BTreeMap<String, Sighting>,
-    /// The active pods of each controller by its name: those that there are, and the most that there were.
+    /// The active pods of each controller by its name: the current number and the maximum.
     active: BTreeMap<String, (usize, usize)>,
 }
 
@@ -30,14 +30,14 @@ struct Seen {
 struct Sighting {
     name: String,
     deleted: bool,
-    /// The name of its controller, while it is active.
+    /// The name of its controller, while the pod is active.
     counts_for: Option<String>,
 }
 
 // === impl Sightings ===
 
 impl Sightings {
-    /// Begins to watch a namespace; pods that are there already are seen.
+    /// Starts to watch a namespace. Existing pods count as seen.
     #[must_use]
     pub fn begin(namespace: &Namespace) -> Self {
         let seen = Arc::default();
@@ -50,13 +50,13 @@ impl Sightings {
         Self { seen, task }
     }
 
-    /// Returns how many pods were seen.
+    /// Returns the number of pods seen.
     #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.seen).by_uid.len()
     }
 
-    /// Returns the names of the pods that were seen and went.
+    /// Returns the names of the deleted pods.
     #[must_use]
     pub fn gone(&self) -> Vec<String> {
         let seen = lock(&self.seen);
@@ -64,17 +64,17 @@ impl Sightings {
         gone.map(|sighting| sighting.name.clone()).collect()
     }
 
-    /// Returns how many active pods a controller of this name had at most, at one time.
+    /// Returns the maximum number of concurrent active pods of the controller of this name.
     #[must_use]
     pub fn most(&self, controller: &str) -> usize {
         let seen = lock(&self.seen);
         seen.active.get(controller).map_or(0, |(_, most)| *most)
     }
 
-    /// Waits until so many pods were seen.
+    /// Waits until `count` pods were seen.
     ///
     /// # Panics
-    /// Where they were not within [`PATIENCE`](super::PATIENCE).
+    /// If they were not seen within [`PATIENCE`](super::PATIENCE).
     pub async fn reach(&self, count: usize) {
         let mut looks = time::interval(LOOK_EVERY);
         let until = time::Instant::now() + super::PATIENCE;
@@ -121,7 +121,7 @@ impl Seen {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Watches from the last version that was seen; where that is too old, from a new list.
+    /// Watches from the last seen version, or from a new list if the version is too old.
     async fn run(self) {
         let mut from = None;
         let mut tries = time::interval(LOOK_EVERY);
@@ -144,7 +144,7 @@ impl Watcher {
             .map(str::to_owned)
     }
 
-    /// Returns the version to go on from.
+    /// Returns the version from which to continue.
     async fn watch(&self, mut version: String) -> Option<String> {
         let Ok(events) = self.api.watch(&self.path, &version).await else {
             return Some(version);

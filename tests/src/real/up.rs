@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{agent::LOSES_PODS, kept::Kept};
 
-/// A running `decree up` that acts: server and agent in one process. It is killed when this is dropped.
+/// A running `decree up` in enforce mode: server and agent in one process. Killed on drop.
 #[derive(Debug)]
 pub struct Up {
     kept: Kept,
@@ -13,7 +13,7 @@ pub struct Up {
 // === impl Up ===
 
 impl Up {
-    /// Starts one on free ports, to lose pods again and again. It does not wait for it.
+    /// Starts the command on free ports, with replacement of lost pods at once. Does not wait for its readiness.
     #[must_use]
     pub fn start(kubeconfig: &Path) -> Self {
         let kubeconfig = kubeconfig.to_string_lossy();
@@ -24,7 +24,7 @@ impl Up {
         Self { kept }
     }
 
-    /// Returns the number of the process, for who measures it.
+    /// Returns the id of the process, for measurements.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.kept.process()

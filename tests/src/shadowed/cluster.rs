@@ -1,4 +1,4 @@
-//! A cluster of a few ReplicaSets: what is written changes it, and pods go their way.
+//! A cluster of a few ReplicaSets: writes change it, and pods take their steps.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 pub(super) const NAMESPACE: &str = "shadowed";
 pub(super) const NODES: [&str; 4] = ["node-a", "node-b", "node-c", "node-d"];
-/// The ReplicaSets, each with its Deployment and how many pods it wants at first.
+/// The ReplicaSets, each with its Deployment and its initial replicas.
 const SETS: [(&str, &str, i32); 7] = [
     ("shop-1", "shop", 6),
     ("shop-2", "shop", 0),
@@ -22,7 +22,7 @@ const SETS: [(&str, &str, i32); 7] = [
     ("queue", "", 2),
 ];
 
-/// What deletions of new pods cost.
+/// The deletion costs of new pods.
 const COSTS: [i32; 6] = [0, 0, 0, 0, -5, 5];
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Cluster {
     made: u64,
 }
 
-/// A pod for its lifetime.
+/// A name of one pod, unique over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodName {
     pub(super) name: Arc<str>,
@@ -47,11 +47,11 @@ pub(super) enum Write {
     Delete(PodName),
     Adopt(PodName, Key),
     Release(PodName),
-    /// The status of a ReplicaSet that still has this version.
+    /// The status of a ReplicaSet, if it still has this version.
     Status(Key, Option<ResourceVersion>, Box<Status>),
 }
 
-/// What scheduler and kubelet do with a pod.
+/// A step of scheduler and kubelet for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Assign,
@@ -60,7 +60,7 @@ pub(super) enum Step {
     Vanish,
 }
 
-/// What has changed, and what happens next, each after so many milliseconds.
+/// The changes, and the next steps, each after a delay in milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) events: Vec<Event>,
@@ -99,7 +99,6 @@ impl Cluster {
         self.pods.values()
     }
 
-    /// Lets a write of the other controller take effect.
     pub(super) fn write(&mut self, now: Timestamp, write: &Write, rng: &mut Rng) -> Done {
         match write {
             Write::Create(set) => self.create(now, (&set.key.name, Some(&set.key)), rng),
@@ -120,7 +119,6 @@ impl Cluster {
         }
     }
 
-    /// Lets a pod go its way.
     pub(super) fn step(
         &mut self,
         now: Timestamp,
@@ -152,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// Creates a pod with the labels of a ReplicaSet, which owns it or does not.
+    /// Creates a pod with the labels of a ReplicaSet, with or without an owner.
     pub(super) fn create(
         &mut self,
         now: Timestamp,
@@ -183,7 +181,7 @@ impl Cluster {
         done
     }
 
-    /// Asks a pod to go. One that is on no node is gone at once.
+    /// Requests the deletion of a pod. A pod without a node is gone at once.
     pub(super) fn delete(&mut self, pod: &PodName, rng: &mut Rng) -> Done {
         let Some(known) = self.known(pod).filter(|known| !known.state.deleting) else {
             return Done::default();
@@ -197,7 +195,7 @@ impl Cluster {
         done
     }
 
-    /// Changes a pod that is there.
+    /// Changes an existing pod.
     pub(super) fn change(&mut self, pod: &PodName, change: impl FnOnce(&mut Pod)) -> Done {
         let Some(known) = self.known(pod) else {
             return Done::default();
@@ -210,7 +208,6 @@ impl Cluster {
         self.change_always(pod, |known| *known = changed)
     }
 
-    /// Changes a ReplicaSet.
     pub(super) fn change_set(&mut self, name: &str, change: impl FnOnce(&mut ReplicaSet)) -> Done {
         self.version += 1;
         let version = Some(ResourceVersion(self.version));
@@ -276,14 +273,13 @@ impl PodName {
 // === impl Done ===
 
 impl Done {
-    /// Adds what else was done.
     pub(super) fn and(&mut self, other: Self) {
         self.events.extend(other.events);
         self.steps.extend(other.steps);
     }
 }
 
-/// Draws how many milliseconds something takes; for two in five it is up to a minute.
+/// Draws a duration in milliseconds; two in five are up to a minute.
 fn slow(rng: &mut Rng, low: u64, high: u64) -> u64 {
     let high = if rng.chance(400) { 60_000 } else { high };
     rng.between(low, high)

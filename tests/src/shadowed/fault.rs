@@ -1,30 +1,30 @@
-//! What a controller can do wrongly.
+//! Faults of a controller.
 
-/// What the other controller does wrongly.
+/// A fault of the other controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not look whether pods are ready.
+    /// The controller ignores the readiness of pods.
     ReadinessIgnored,
-    /// It deletes first what costs most.
+    /// The controller deletes the pods with the highest cost first.
     CostReversed,
-    /// It deletes first on nodes with few related pods.
+    /// The controller prefers victims on nodes with few related pods.
     CrowdingReversed,
-    /// It deletes first what has been ready for longest.
+    /// The controller prefers victims that have been ready for longest.
     ReadyTimeReversed,
-    /// It deletes assigned pods before unassigned ones.
+    /// The controller deletes assigned pods before unassigned ones.
     AssignmentReversed,
-    /// It makes one pod too many.
+    /// The controller creates one pod too many.
     MakesOneMore,
-    /// It makes one pod too few.
+    /// The controller creates one pod too few.
     MakesOneLess,
-    /// It deletes one pod too many.
+    /// The controller deletes one pod too many.
     DeletesOneMore,
-    /// It deletes one pod too few.
+    /// The controller deletes one pod too few.
     DeletesOneLess,
-    /// It does not wait until it sees what it has written.
+    /// The controller does not wait until it sees its own writes.
     Impatient,
-    /// It adopts pods that its ReplicaSets do not select.
+    /// The controller adopts pods that its ReplicaSets do not select.
     AdoptsStrangers,
-    /// It writes that one more is ready than there are.
+    /// The controller reports one ready pod too many in the status.
     StatusTooGood,
 }

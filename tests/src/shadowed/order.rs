@@ -1,4 +1,4 @@
-//! Upstream's order of deletion, written after its comparison, with its ties and cycles.
+//! Upstream's order of deletion, after its comparison function, with its ties and cycles.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use server_core::{Pod, Timestamp};
 use super::fault::Fault;
 use crate::rng::Rng;
 
-/// A pod, and how many active related pods its node has.
+/// A pod, and the number of active related pods on its node.
 pub(super) struct Ranked<'a> {
     pub(super) pod: &'a Pod,
     pub(super) rank: u32,
@@ -22,7 +22,7 @@ pub(super) fn by_node<'a>(pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<Optio
     counts
 }
 
-/// Sorts in place as Go sorts few elements, from an order that is nobody's: what compares as equal, or in a cycle, goes either way.
+/// Sorts in place as Go sorts few elements, from a random order: pods that are equal, or in a cycle, have either order.
 pub(super) fn sort(pods: &mut [Ranked<'_>], now: Timestamp, fault: Option<Fault>, rng: &mut Rng) {
     for at in (1..pods.len()).rev() {
         let other = usize::try_from(rng.between(0, at as u64)).unwrap_or(0);
@@ -37,7 +37,7 @@ pub(super) fn sort(pods: &mut [Ranked<'_>], now: Timestamp, fault: Option<Fault>
     }
 }
 
-/// Returns whether one pod goes before another, by the first rule that tells them apart.
+/// Whether one pod precedes another, by the first rule that distinguishes them.
 fn goes_before(one: &Ranked<'_>, other: &Ranked<'_>, now: Timestamp, fault: Option<Fault>) -> bool {
     let (left, right) = (&one.pod.state, &other.pod.state);
     let has = |it: Fault| fault == Some(it);

@@ -1,5 +1,5 @@
-//! The other controller, written after upstream's: it claims, makes or deletes pods, writes the status, and waits until it sees what it has
-//! written.
+//! The other controller, after upstream: it claims, creates or deletes pods, writes the status, and waits until it sees its own
+//! writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,30 +23,30 @@ pub(super) struct Upstream {
     fault: Option<Fault>,
 }
 
-/// How far it is with a ReplicaSet.
+/// The state of the other controller for a ReplicaSet.
 #[derive(Debug, Default)]
 struct Sync {
     is_queued: bool,
     is_busy: bool,
-    /// Whether something has happened since it began.
+    /// Whether there was an event since the start of the sync.
     again: bool,
-    /// How many pods it has made and not seen.
+    /// The number of created pods that the stream has not shown.
     unseen: usize,
-    /// The pods that it has deleted and not seen going.
+    /// The deleted pods whose deletion the stream has not shown.
     going: BTreeSet<Uid>,
 }
 
-/// A ReplicaSet with the pods that it has claimed.
+/// A ReplicaSet with its claimed pods.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
     pub(super) set: ReplicaSet,
     pods: Vec<Pod>,
     terminating: i32,
-    /// Whether all that was written has been seen.
+    /// Whether the stream has shown all writes.
     is_due: bool,
 }
 
-/// What is to be written.
+/// The writes of a sync.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) creates: Vec<Write>,
@@ -67,7 +67,7 @@ impl Upstream {
         }
     }
 
-    /// Takes what a stream shows, and returns the ReplicaSets that it concerns.
+    /// Takes an event of a stream, and returns the affected ReplicaSets.
     pub(super) fn see(&mut self, event: Event) -> BTreeSet<Arc<str>> {
         match event {
             Event::PodApplied(pod) => {
@@ -110,7 +110,7 @@ impl Upstream {
         }
     }
 
-    /// Queues a ReplicaSet. Returns whether it is to be looked at.
+    /// Queues a ReplicaSet. Returns whether its sync is due.
     pub(super) fn enqueue(&mut self, set: &Arc<str>) -> bool {
         let sync = self.syncs.entry(Arc::clone(set)).or_default();
         if sync.is_busy {
@@ -120,7 +120,7 @@ impl Upstream {
         !std::mem::replace(&mut sync.is_queued, true)
     }
 
-    /// Looks at a ReplicaSet: returns the pods that it claims, and what is to be written for that.
+    /// Starts the sync of a ReplicaSet: returns the pods that it claims, and the writes for the claims.
     pub(super) fn sync(&mut self, name: &Arc<str>) -> Option<(Claimed, Vec<Write>)> {
         let set = self.sets.get(name)?.clone();
         let sync = self.syncs.entry(Arc::clone(name)).or_default();
@@ -153,7 +153,7 @@ impl Upstream {
         Some((claimed, writes))
     }
 
-    /// Decides how many pods are made, which ones go, and what the status is.
+    /// Decides the creates, the victims, and the status.
     pub(super) fn manage(&mut self, now: Timestamp, claimed: &Claimed, rng: &mut Rng) -> Plan {
         let set = &claimed.set;
         let wanted = usize::try_from(set.replicas).unwrap_or(0);
@@ -195,14 +195,14 @@ impl Upstream {
         plan
     }
 
-    /// Ends with a ReplicaSet. Returns whether it is to be looked at again.
+    /// Ends the sync of a ReplicaSet. Returns whether another sync is due.
     pub(super) fn end(&mut self, set: &Arc<str>) -> bool {
         let sync = self.syncs.entry(Arc::clone(set)).or_default();
         sync.is_busy = false;
         std::mem::take(&mut sync.again)
     }
 
-    /// Returns the ReplicaSets that a change of a pod concerns: its owner, or for an orphan all that select it.
+    /// The ReplicaSets affected by a change of a pod: its owner, or for an orphan all that select it.
     fn concerned(&self, pod: &Pod) -> BTreeSet<Arc<str>> {
         if let Some(owner) = &pod.controller {
             return [Arc::clone(&owner.name)].into();
@@ -243,7 +243,7 @@ impl Upstream {
             .collect()
     }
 
-    /// Returns the pods that the ReplicaSets of the same Deployment select; none for one that stands alone.
+    /// The pods that the ReplicaSets of the same Deployment select; none without a Deployment.
     fn related(&self, set: &ReplicaSet) -> Vec<&Pod> {
         if set.controller.is_none() {
             return Vec::new();

@@ -1,12 +1,12 @@
-//! What people and other controllers do: Deployments roll, ReplicaSets are scaled, pods are deleted by hand, fail and are evicted, nodes are
-//! lost.
+//! The acts of people and of other controllers: Deployments roll, ReplicaSets scale, people delete pods, pods fail and are
+//! evicted, nodes are lost.
 
 use server_core::{Phase, Pod, Ready, Timestamp};
 
 use super::cluster::{Cluster, Done, NODES, PodName, Step, labels};
 use crate::rng::Rng;
 
-/// The ReplicaSets that stand alone, and the two of each Deployment.
+/// The ReplicaSets without a Deployment, and the two of each Deployment.
 const ALONE: [&str; 3] = ["web", "api", "queue"];
 const DEPLOYMENTS: [[&str; 2]; 2] = [["shop-1", "shop-2"], ["cart-1", "cart-2"]];
 
@@ -15,7 +15,7 @@ pub(super) enum Act {
     Scale(&'static str, i32),
     Delete(PodName),
     Fail(PodName),
-    /// Its container ends and starts again.
+    /// The container of a pod ends and restarts.
     Restart(PodName),
     Price(PodName, i32),
     /// A pod without an owner, with the labels of a ReplicaSet.
@@ -28,7 +28,7 @@ pub(super) enum Act {
 // === impl Act ===
 
 impl Act {
-    /// Thinks of what is done next, each after so many milliseconds.
+    /// Draws the next acts, each after a delay in milliseconds.
     pub(super) fn think(cluster: &Cluster, rng: &mut Rng) -> Vec<(u64, Self)> {
         let pods: Vec<&Pod> = cluster.pods().filter(|pod| pod.state.is_active()).collect();
         let pod = match pods.as_slice() {
@@ -101,7 +101,7 @@ fn roll(cluster: &Cluster, rng: &mut Rng) -> Vec<(u64, Act)> {
     acts
 }
 
-/// Returns the ReplicaSets of a Deployment, the larger one first.
+/// The ReplicaSets of a Deployment, the larger one first.
 fn in_turn(cluster: &Cluster, rng: &mut Rng) -> [&'static str; 2] {
     let [first, second] = *rng.pick(&DEPLOYMENTS);
     if cluster.replicas(first) >= cluster.replicas(second) {
@@ -111,12 +111,10 @@ fn in_turn(cluster: &Cluster, rng: &mut Rng) -> [&'static str; 2] {
     }
 }
 
-/// Draws one of some names.
 fn one_of(rng: &mut Rng, names: &[&'static str]) -> &'static str {
     rng.pick::<&'static str>(names)
 }
 
-/// Draws a small number.
 fn number(rng: &mut Rng, low: u64, high: u64) -> i32 {
     i32::try_from(rng.between(low, high)).unwrap_or(i32::MAX)
 }
@@ -131,14 +129,14 @@ fn scale(cluster: &mut Cluster, set: &str, replicas: i32) -> Done {
     })
 }
 
-/// Marks a pod as one that is disrupted, and deletes it a moment later.
+/// Marks a pod as disrupted, and deletes it a moment later.
 fn evict(cluster: &mut Cluster, pod: &PodName, wait: u64) -> Done {
     let mut done = cluster.change(pod, |pod| pod.state.disruption_target = true);
     done.steps.push((wait, pod.clone(), Step::Delete));
     done
 }
 
-/// Lets all pods of a node be not ready, and then go.
+/// Makes all pods of a node not ready, and then deletes them.
 fn lose_node(cluster: &mut Cluster, node: &str, rng: &mut Rng) -> Done {
     let lost = cluster
         .pods()

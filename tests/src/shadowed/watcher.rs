@@ -1,4 +1,4 @@
-//! The shadow with its controller, which decides and does nothing.
+//! The shadow-mode watcher with its controller, which decides and does nothing.
 
 use server_core::{
     Batch, Config, Controller, Event, Kind, NotStarted, OperationResult, Outcome, ReplicaSet,
@@ -11,12 +11,12 @@ pub(super) struct Watcher {
     controller: Controller,
     shadow: Shadow,
     told: Vec<Difference>,
-    /// When its time comes.
+    /// The time of the next timer.
     alarm: Option<Timestamp>,
 }
 
 impl Watcher {
-    /// Returns a watcher that has been listed these ReplicaSets, and no pods.
+    /// Returns a watcher after a list of these ReplicaSets, without pods.
     pub(super) fn new(now: Timestamp, sets: Vec<ReplicaSet>) -> Self {
         let mut controller = Controller::new(Config::default());
         let sets = sets.into_iter().map(Box::new).map(Event::ReplicaSetApplied);
@@ -46,7 +46,6 @@ impl Watcher {
         self.decide(now);
     }
 
-    /// Lets time pass.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.alarm = None;
         self.controller.handle_timeout(now);
@@ -56,7 +55,7 @@ impl Watcher {
             .extend(std::iter::from_fn(|| self.shadow.poll_difference()));
     }
 
-    /// Returns when it wants to go on, if that is news.
+    /// The deadline of the watcher, if it has changed.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<Timestamp> {
         let due = [self.controller.poll_timeout(), self.shadow.poll_timeout()];
         let due = due.into_iter().flatten().min()?.max(now);
@@ -84,7 +83,7 @@ impl Watcher {
         findings.any(|finding| finding.departure.is_none())
     }
 
-    /// Lets everything be decided, and answers that nothing is done.
+    /// Makes all due decisions, and answers that nothing was done.
     fn decide(&mut self, now: Timestamp) {
         while let Some(batch) = self.controller.poll_batch(now) {
             self.shadow.handle_batch(now, &batch);

@@ -1,4 +1,4 @@
-//! What must hold after each step, and when everything has come to rest.
+//! The checks after each step, and at rest.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::state::{Mutant, Shared};
 use crate::facts::Fact;
 
 impl Shared {
-    /// Checks what the world has done since it was last looked at, and that no two agents may write in a namespace.
+    /// Checks the effects since the last check, and that no two agents may write in a namespace.
     pub(super) fn check(&mut self) -> Result<(), String> {
         let facts = std::mem::take(&mut self.world.facts);
         let now = self.now();
@@ -50,7 +50,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks that a create takes effect while no other agent may write there, and that its pod is wanted.
+    /// Checks that a create takes effect while no other agent may write there, and that its pod is desired.
     fn judge_create(&mut self, by: Option<u64>, namespace: &str) -> Result<(), String> {
         for (life, actor) in &self.world.agents {
             let mut parts = actor.part.iter();
@@ -73,13 +73,13 @@ impl Shared {
         }
     }
 
-    /// Returns whether an agent holds the Leases that its calls need.
+    /// Whether an agent holds the Leases for its calls.
     pub(super) fn may_write(&self, life: u64) -> bool {
         let part = self.world.agents.get(&life).and_then(|it| it.part.as_ref());
         part.is_some_and(|part| part.create_time(self.now()).is_some())
     }
 
-    /// Tells the agents of the Leases as they are now.
+    /// Gives the agents the current Leases.
     pub(super) fn lend_leases(&mut self) {
         for (life, (process, shard)) in &self.agents {
             let leases = self.leases_of(*process, *shard);
@@ -102,7 +102,7 @@ impl Shared {
         Some(leases.map(|it| it.lease.clone()).collect())
     }
 
-    /// Returns why the world is not yet as wanted: all pods are there, and processes serve shards evenly.
+    /// Returns the difference from the desired state: all pods exist, and processes serve shards evenly.
     #[must_use]
     pub fn unfinished(&self) -> Option<String> {
         for (namespace, wanted) in &self.wanted {
@@ -124,7 +124,7 @@ impl Shared {
         (served != all).then(|| format!("{served} shards of {all} are served: {counts:?}"))
     }
 
-    /// Returns how many shards each process serves.
+    /// Returns the number of shards that each process serves.
     #[must_use]
     pub fn shard_counts(&self) -> BTreeMap<u64, usize> {
         let count = |life: &u64| {

@@ -1,4 +1,4 @@
-//! What happens to processes and Leases.
+//! The events of processes and Leases.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use agent_core::{
 
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    /// With so many shards; without for the whole cluster.
+    /// With this number of shards; `None` for the whole cluster.
     ProcessStarts {
         shards: Option<u16>,
     },
     ProcessDies {
         life: u64,
     },
-    /// In order.
+    /// An orderly stop.
     ProcessStops {
         life: u64,
     },
@@ -44,12 +44,12 @@ pub(super) enum Happening {
     },
 }
 
-/// Where an answer about a Lease belongs.
+/// The place of the Lease to which an answer belongs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeasePlace {
     pub(super) life: u64,
     pub(super) slot: Slot,
-    /// That of the Lease that asked.
+    /// The number of the Lease that sent the request.
     pub(super) number: u64,
 }
 

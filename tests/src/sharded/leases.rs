@@ -1,4 +1,4 @@
-//! The Leases, as the API server keeps them and as processes ask for them.
+//! The Leases on the API server, and the requests of processes for them.
 
 use agent_core::{
     api::ApiError,
@@ -12,7 +12,7 @@ use super::{
 use crate::lease_api;
 
 impl Shared {
-    /// Asks what the Leases of a process want asked.
+    /// Sends the requests for the Leases of a process.
     pub(super) fn poll_leases(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
         let shards: Vec<_> = process.wanted.keys().copied().map(Slot::Shard).collect();
@@ -36,7 +36,7 @@ impl Shared {
     pub(super) fn lease_asked(&mut self, place: LeasePlace, command: &Command) {
         let process = self.processes.get_mut(&place.life);
         let held = process.and_then(|it| it.held_mut(place.slot));
-        // One that is given back is nobody's, and its process may be gone.
+        // A Lease that was given back has no holder, and its process may be gone.
         let name = match held.filter(|held| held.number == place.number) {
             Some(held) => held.name.clone(),
             None => self.name_of(place),
@@ -99,7 +99,7 @@ impl Shared {
         self.schedule.after(delay, listed);
     }
 
-    /// Gives the Lease of a shard back, or that of the whole cluster.
+    /// Gives back the Lease of a shard or of the whole cluster.
     pub(super) fn give_back(&mut self, life: u64, process: &mut Process, shard: u16) {
         let now = self.now();
         let Some(mut wanted) = process.wanted.remove(&shard) else {

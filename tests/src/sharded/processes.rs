@@ -1,4 +1,4 @@
-//! Processes: how they start, follow their plan, are stopped, and end.
+//! Processes: their start, their plan, their pauses, and their end.
 
 use std::{num::NonZeroU16, time::Duration};
 
@@ -52,7 +52,7 @@ impl Shared {
         }
     }
 
-    /// Lets every process that is awake do what is due.
+    /// Handles due timers of every process that is not stopped.
     pub(super) fn wake(&mut self) {
         let mut lives: Vec<_> = self.processes.keys().copied().collect();
         lives.retain(|life| !self.paused.contains_key(life));
@@ -89,7 +89,7 @@ impl Shared {
         self.processes.insert(life, process);
     }
 
-    /// Begins what the base Lease is for, once it is held.
+    /// Starts the work of a process once it holds the base Lease.
     fn begin(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
         let is_free = self.is_mutant(Mutant::IgnoreLayout);
@@ -152,7 +152,7 @@ impl Shared {
 
     fn serve(&mut self, life: u64, process: &mut Process, number: u16, epoch: i64) {
         let shard = process.shards.and_then(|count| {
-            // In another way: the shards are counted from the other end.
+            // A different hash: it counts the shards from the other end.
             let number = if process.is_odd {
                 count.get() - 1 - number
             } else {
@@ -184,7 +184,7 @@ impl Shared {
         }
     }
 
-    /// Takes and gives back what the other processes leave.
+    /// Takes and gives back Leases as the other processes allow.
     fn follow_plan(&mut self, life: u64, process: &mut Process) {
         let now = self.now();
         if process.member.is_none() || process.is_stopping {
@@ -227,7 +227,7 @@ impl Shared {
         for (shard, agent, is_asking) in stopping.collect::<Vec<_>>() {
             let agent = agent.and_then(|id| Some((id, self.world.agents.get_mut(&id)?)));
             let Some((id, actor)) = agent else {
-                // What it asks may give it the Lease.
+                // A pending request may still acquire the Lease.
                 if !is_asking {
                     self.give_back(life, process, shard);
                 }
@@ -244,7 +244,7 @@ impl Shared {
         }
     }
 
-    /// Ends a process in order: first nobody counts on it.
+    /// Ends a process in order: first, other processes stop counting on it.
     pub(super) fn stop_process(&mut self, life: u64) {
         let now = self.now();
         let Some(process) = self.processes.get_mut(&life) else {
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Ends a process where it stands.
+    /// Ends a process without notice.
     pub(super) fn end_process(&mut self, life: u64) {
         self.paused.remove(&life);
         self.processes.remove(&life);

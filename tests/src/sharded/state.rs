@@ -1,4 +1,4 @@
-//! What a world consists of.
+//! The state of a world.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,36 +21,36 @@ use crate::{
     world::World,
 };
 
-/// How long after its last renewal a Lease may be taken. A third of it is longer than any write of the world takes.
+/// The time after its last renewal at which a Lease may be taken. A third of it is longer than any write of the world takes.
 pub(super) const LEASE: Duration = Duration::from_secs(9);
-/// Times of a create that stand to [`LEASE`] as the default ones do to the default Lease: it is the Lease that limits each create.
+/// Create limits in the same relation to [`LEASE`] as the defaults to the default Lease: the Lease limits each create.
 pub(super) const CREATES_LIMITED_BY_LEASE: CreateLimits = CreateLimits {
     timeout: Duration::from_secs(12),
     margin: Duration::from_millis(4800),
 };
-/// How long a call, its answer or a frame takes at most.
+/// The maximum transit time of a call, its answer or a frame.
 pub(super) const TRANSIT_MAX: Duration = Duration::from_millis(200);
-/// How many namespaces there are, with a ReplicaSet in each.
+/// The number of namespaces, with a ReplicaSet in each.
 pub(super) const NAMESPACES: usize = 8;
-/// How many pods a ReplicaSet has at most.
+/// The maximum number of pods of a ReplicaSet.
 const PODS_MAX: usize = 40;
 
-/// A way in which a world is broken, which its checks must find.
+/// A break of the world that its checks must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// Agents do not ask for the Lease of their number of shards.
+    /// Agents do not check the Lease of their number of shards.
     IgnoreLayout,
-    /// Calls leave after the Lease is over.
+    /// Calls leave after the expiry of the Lease.
     IgnoreFence,
-    /// A shard's Lease is given back before its agent has ended.
+    /// A process gives back the Lease of a shard before its agent has ended.
     GiveBackEarly,
-    /// Some agents hash namespaces in another way.
+    /// Some agents hash namespaces differently.
     HashOtherwise,
-    /// Creates are not given up after their timeout.
+    /// Agents do not give up creates after their timeout.
     IgnoreTimeout,
-    /// A Lease that another holds is taken for one that has run out.
+    /// A process takes a Lease that another holds.
     TakeHeldLease,
-    /// Agents do not know how long after its timeout a create may take effect.
+    /// Agents do not know the maximum delay of a create after its timeout.
     IgnoreMargin,
 }
 
@@ -62,41 +62,41 @@ pub struct Shared {
     pub(super) schedule: Schedule<Happening>,
     pub(super) rng: Rng,
     pub(super) mutant: Option<Mutant>,
-    /// How many of a thousand requests are refused or answered by nothing.
+    /// The number of refused or unanswered requests per thousand.
     pub(super) faults: u64,
-    /// How long a create takes at most.
+    /// The maximum duration of a create.
     pub(super) creates: CreateLimits,
     pub(super) processes: BTreeMap<u64, Process>,
     /// The process and the shard of each agent, by its life.
     pub(super) agents: BTreeMap<u64, (u64, u16)>,
-    /// The processes that are stopped, with what has reached them meanwhile.
+    /// The stopped processes, with the events that have reached them meanwhile.
     pub(super) paused: BTreeMap<u64, Vec<Happening>>,
-    /// How many pods were created in each namespace.
+    /// The number of created pods in each namespace.
     pub(super) created: BTreeMap<String, usize>,
     pub(super) wanted: BTreeMap<String, usize>,
     pub(super) numbers: u64,
 }
 
-/// A process: the Leases that it holds or wants.
+/// A process, with the Leases that it holds or requests.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// `None` for one that serves the whole cluster.
+    /// `None` for a process that serves the whole cluster.
     pub(super) shards: Option<NonZeroU16>,
     pub(super) names: assignment::AssignmentConfig,
-    /// The Lease of the number of shards, or that of the whole cluster.
+    /// The Lease of the number of shards, or of the whole cluster.
     pub(super) base: Held,
     pub(super) member: Option<Held>,
     pub(super) assignment: Assignment,
-    /// By their numbers; what serves the whole cluster has number 0.
+    /// By their numbers; the whole cluster has number 0.
     pub(super) wanted: BTreeMap<u16, Wanted>,
     pub(super) next_list: Option<Timestamp>,
     pub(super) is_stopping: bool,
     pub(super) served: Timestamp,
-    /// Whether it hashes namespaces in another way than others.
+    /// Whether the process hashes namespaces differently.
     pub(super) is_odd: bool,
 }
 
-/// A Lease, and the number by which answers to an older one of its place are told.
+/// A Lease, and the number that distinguishes its answers from answers to an older Lease of its place.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) lease: Lease,
@@ -107,7 +107,7 @@ pub(super) struct Held {
 /// A shard that a process serves or waits for.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// `None` where the whole cluster is served, by the base Lease.
+    /// `None` if the base Lease serves the whole cluster.
     pub(super) held: Option<Held>,
     pub(super) agent: Option<u64>,
     pub(super) is_stopping: bool,
@@ -116,7 +116,7 @@ pub(super) struct Wanted {
 // === impl Mutant ===
 
 impl Mutant {
-    /// Returns the way in which the world is broken by it, if that is one.
+    /// The break in the world for this mutant, if there is one.
     const fn of_world(self) -> Option<mutants::Mutant> {
         match self {
             Self::IgnoreFence => Some(mutants::Mutant::IgnoreLeaseLoss),
@@ -133,7 +133,7 @@ impl Mutant {
 // === impl Shared ===
 
 impl Shared {
-    /// Returns a world with two servers that start, and no process yet.
+    /// Returns a world with two starting servers, and no process.
     #[must_use]
     pub fn new(seed: u64, faults: u64, mutant: Option<Mutant>) -> Self {
         let chaos = Chaos {
@@ -167,7 +167,7 @@ impl Shared {
             wanted: BTreeMap::new(),
             numbers: 0,
         };
-        // Either it is its own timeout that limits a create, or the Lease.
+        // Either its own timeout limits a create, or the Lease.
         shared.limit_creates(match seed % 2 {
             0 => CREATES,
             _ => CREATES_LIMITED_BY_LEASE,
@@ -217,13 +217,13 @@ impl Shared {
         self.world.encounters.note(what);
     }
 
-    /// Returns how often what a test is about has happened.
+    /// Returns the encounters of the world.
     #[must_use]
     pub const fn encounters(&self) -> &Encounters {
         &self.world.encounters
     }
 
-    /// Asks for more pods in a namespace. None is ever to go, so each that is created twice is one too many.
+    /// Scales up a namespace. No pod is ever deleted, so each duplicate create is one pod too many.
     pub(super) fn scale_up_in(&mut self, number: usize, more: usize) {
         let namespace = namespace(number);
         let replicas = (self.wanted[&namespace] + more).min(PODS_MAX);
@@ -243,7 +243,7 @@ impl Shared {
         self.rng.delay(TRANSIT_MAX)
     }
 
-    /// Returns what the Leases of a process are named after.
+    /// The names of the Leases of a process.
     pub(super) fn names(
         &self,
         life: u64,
@@ -272,7 +272,7 @@ impl Shared {
     }
 }
 
-/// Returns the name of a namespace by its number.
+/// The name of a namespace by its number.
 pub(super) fn namespace(number: usize) -> String {
     format!("team-{number}")
 }
@@ -280,7 +280,7 @@ pub(super) fn namespace(number: usize) -> String {
 // === impl Process ===
 
 impl Process {
-    /// Returns when a Lease or a plan is due, if that is not behind it.
+    /// The future deadline of a Lease or a plan.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let shards = self.wanted.values().filter_map(|it| it.held.as_ref());
         let held = [Some(&self.base), self.member.as_ref()];
@@ -294,7 +294,6 @@ impl Process {
         due.filter(|due| *due > self.served).min()
     }
 
-    /// Returns the Lease of a place.
     pub(super) fn held_mut(&mut self, slot: Slot) -> Option<&mut Held> {
         match slot {
             Slot::Base => Some(&mut self.base),
@@ -304,7 +303,7 @@ impl Process {
     }
 }
 
-/// Returns the namespaces of a shard; all of them without.
+/// The namespaces of a shard; all namespaces without one.
 pub(super) fn namespaces_of(shard: Option<Shard>) -> BTreeSet<String> {
     let all = (0..NAMESPACES).map(namespace);
     all.filter(|name| shard.is_none_or(|shard| shard.contains(name)))

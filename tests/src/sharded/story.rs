@@ -1,4 +1,4 @@
-//! What happens to a world, drawn by seed, until it is left alone and must come to rest.
+//! The story of a world, drawn by seed, until a quiet phase in which it must come to rest.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use super::{
     state::{CREATES_LIMITED_BY_LEASE, LEASE, Mutant, NAMESPACES, Shared, TRANSIT_MAX},
 };
 
-/// How many of a thousand requests are refused, and as many are answered by nothing.
+/// The number of refused requests per thousand, and of unanswered ones.
 const FAULTS: u64 = 20;
-/// How often pods are created in haste, and how many in each namespace.
+/// The number of hasty scale-ups, and of their pods in each namespace.
 const HASTES: u64 = 3;
 const PODS_OF_HASTE: usize = 6;
-/// How long things happen.
+/// The duration of the events.
 const UNREST: Duration = Duration::from_secs(90);
-/// How long a world that is left alone may take to come to rest: what was in doubt is over, Leases have run out, and backoffs too.
+/// The maximum time of a quiet world to come to rest: uncertain writes, Leases and backoffs have ended.
 const REST_WITHIN: Duration = Duration::from_secs(120);
-/// How much later than the end of their Lease the shards of a process that is lost are served.
+/// The maximum time after the expiry of the Lease until other processes serve the shards of a lost process.
 const TAKE_OVER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Processes that share a cluster out die, pause, leave and join, while servers die and drain, and people scale up.
+/// Processes with shards of a cluster die, pause, leave and join, while servers die and drain, and people scale up.
 ///
 /// # Errors
-/// Says what went wrong.
+/// The failure.
 pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     let mut shared = Shared::new(seed, FAULTS, mutant);
     let shards = Some(6);
@@ -37,11 +37,11 @@ pub fn unrest(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     Ok(shared)
 }
 
-/// While pods are created in all namespaces, a process dies, and another is stopped until those that are left have taken over. Half of the
-/// creates take effect as late as they may, and it is the Lease that limits how late.
+/// While agents create pods in all namespaces, a process dies, and another is stopped until the remaining ones have taken over.
+/// Half of the creates take effect at the last possible moment, which the Lease limits.
 ///
 /// # Errors
-/// Says what went wrong.
+/// The failure.
 pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     let mut shared = Shared::new(seed, 0, mutant);
     shared.limit_creates(CREATES_LIMITED_BY_LEASE);
@@ -63,11 +63,11 @@ pub fn haste(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     Ok(shared)
 }
 
-/// A cluster that one process of two serves is shared out in two, then in five, then served whole again: each time new processes come,
-/// and those before them end in order, die, or are paused and wake later.
+/// A cluster that one process of two serves gets two shards, then five, then none again. Each time, new processes start, and the
+/// old ones stop in order, die, or pause and resume later.
 ///
 /// # Errors
-/// Says what went wrong.
+/// The failure.
 pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     let mut shared = Shared::new(seed, FAULTS, mutant);
     let mut before: Vec<u64> = Vec::new();
@@ -95,12 +95,12 @@ pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
             let wait = shared.rng.delay(Duration::from_secs(5));
             shared.run(wait)?;
         }
-        // Whatever started since then, also in place of one that lost its Lease, is of this number of shards.
+        // Every process since then has this number of shards, including a process that replaces one without its Lease.
         before = shared.processes.keys().copied().collect();
         before.retain(|life| *life > first);
         shared.note("number of shards changed");
     }
-    // One that lost its Lease since then has begun again with the number that it had.
+    // A process that has lost its Lease since then has restarted with its old number.
     for _ in 0..30 {
         shared.run(Duration::from_secs(1))?;
         let stale = shared
@@ -117,10 +117,10 @@ pub fn growth(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     Ok(shared)
 }
 
-/// One of three processes dies without a word where nothing else happens: its shards are served by the others in time.
+/// One of three processes dies without notice while nothing else happens: the others serve its shards in time.
 ///
 /// # Errors
-/// Says what went wrong.
+/// The failure.
 pub fn loss(seed: u64, mutant: Option<Mutant>) -> Result<Shared, String> {
     let mut shared = Shared::new(seed, 0, mutant);
     for _ in 0..3 {
@@ -164,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// Lets one thing happen, and time pass.
+    /// Executes one act, and advances the time.
     fn act(&mut self, shards: Option<u16>) -> Result<(), String> {
         let lives: Vec<_> = self.processes.keys().copied().collect();
         let server = usize::from(self.rng.chance(500));
@@ -211,7 +211,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends all faults, and waits until everything is as wanted.
+    /// Ends all faults, and waits for the desired state.
     fn rest(&mut self) -> Result<(), String> {
         self.faults = 0;
         self.world.heal();

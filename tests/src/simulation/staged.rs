@@ -1,9 +1,9 @@
-//! Runs of the worlds that are made for mutants.
+//! Runs of the worlds for mutants.
 
 use super::{Failure, Rested, Simulation, rng_of};
 use crate::{chaos::Chaos, clusters::Clusters, mutants::Mutant, rng::Rng, world::World};
 
-/// Runs the world that is made for a mutant, broken by it or sound.
+/// Runs the world for a mutant, broken or sound.
 ///
 /// # Errors
 /// If a checker objects.
@@ -14,7 +14,7 @@ pub fn run_stage(mutant: Mutant, seed: u64, is_broken: bool) -> Result<Rested, F
 // === impl Simulation ===
 
 impl Simulation {
-    /// Returns the world that is made for a mutant, and those beside it, broken by it or sound.
+    /// The world for a mutant, and its neighbors, broken or sound.
     fn staged(mutant: Mutant, seed: u64, is_broken: bool) -> Self {
         let workload = mutant.workload();
         let broken = is_broken.then_some(mutant);
@@ -24,7 +24,7 @@ impl Simulation {
         for number in 1..=first.neighbours {
             let mut rng = Rng::new(rng.next_u64());
             let other = mutant.stage(&mut rng);
-            // Half of them are restored from the same backup.
+            // Half of them come from the same backup.
             let seed = *rng.pick(&[seed, rng.clone().next_u64()]);
             let chaos = Chaos {
                 servers: first.chaos.servers,

@@ -20,7 +20,7 @@ tool!(
 /// Returns the folder of the packages of clients/python, as pip installs them from a source distribution.
 ///
 /// # Panics
-/// With `CI` set, where there is no Python, and where they do not build.
+/// With `CI` set, if there is no Python, or they do not build.
 pub fn python_client() -> Option<&'static Path> {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let python = python()?;
@@ -115,7 +115,7 @@ fn build_java_examples() -> PathBuf {
     copy.join("examples/java")
 }
 
-/// Copies parts of the checkout: some tools leave files beside what they build.
+/// Copies parts of the checkout, because some tools write files beside their output.
 fn copied(language: &str, parts: &[&str]) -> PathBuf {
     let copy = built_clients().join(language);
     for part in parts {
@@ -131,7 +131,7 @@ fn copied(language: &str, parts: &[&str]) -> PathBuf {
     copy
 }
 
-/// Returns where programs of other languages are built: beside those of Rust.
+/// The folder of programs of other languages, beside Rust's.
 fn built_clients() -> PathBuf {
     let folder = binaries::folder().join("clients");
     fs::create_dir_all(&folder).expect("the target can be written");

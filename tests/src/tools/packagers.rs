@@ -1,4 +1,4 @@
-//! What reads the files of a release that are for package managers.
+//! Readers of the files of a release for package managers.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{installed, installed_once, or_skip, run};
 
-/// Krew, and the program by which its index checks what is submitted to it.
+/// Krew, and the program by which its index checks submissions.
 const KREW: [&str; 2] = [
     "sigs.k8s.io/krew/cmd/krew@v0.4.3",
     "sigs.k8s.io/krew/cmd/validate-krew-manifest@v0.4.3",

@@ -1,4 +1,4 @@
-//! The programs of the last release, for what this version promises to work with.
+//! The programs of the last release, for the compatibility promises of this version.
 
 use std::{
     env, fs,
@@ -12,10 +12,10 @@ use super::{installed_once, or_skip, output, run};
 use crate::binaries;
 
 const PROGRAMS: [&str; 3] = ["decree-server", "decree-agent", "decree"];
-/// Where each release leaves the number of its commit, as `VERSION.commit`: tags do not come with every clone.
+/// The folder in which each release writes the number of its commit to `VERSION.commit`: not every clone has tags.
 const COMMITS: &str = "tests/contract";
 
-/// What a release has for the cluster: its manifests and its chart.
+/// The files of a release for the cluster: its manifests and its chart.
 const MANIFESTS: &str = "deploy";
 
 /// A release, and the folder with its programs and manifests.
@@ -23,26 +23,26 @@ const MANIFESTS: &str = "deploy";
 pub struct Released {
     /// The tag, such as `v0.1.0`.
     pub tag: String,
-    /// Where `decree-server`, `decree-agent`, `decree` and the folder `deploy` are.
+    /// The folder with `decree-server`, `decree-agent`, `decree` and the folder `deploy`.
     pub folder: PathBuf,
 }
 
-/// What names a release: its tag, and the full number of its commit.
+/// The identity of a release: its tag, and the full number of its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     tag: String,
     commit: String,
 }
 
-/// Returns the programs and manifests of the last release before this commit: that of the newest tag `v*` in its history, other than of a pre-release,
-/// or else that whose commit stands in the newest file `tests/contract/VERSION.commit`. They are built when they are first wanted, which
-/// takes minutes, and kept outside the checkout.
+/// Returns the programs and manifests of the last release before this commit. That is the newest tag `v*` in its history without
+/// pre-releases, or else the commit in the newest file `tests/contract/VERSION.commit`. The first call builds them, which takes
+/// minutes, and keeps them outside the checkout.
 ///
-/// Where the commit is neither here nor can be fetched, and was not built before, this says so and returns nothing, with `CI` set too: a
-/// shallow clone has no history.
+/// `None` with a notice, even with `CI` set, if the commit is missing and cannot be fetched, and was not built before: a shallow
+/// clone has no history.
 ///
 /// # Panics
-/// With `CI` set, where they do not build.
+/// With `CI` set, if they do not build.
 pub fn released() -> Option<&'static Released> {
     static RELEASED: OnceLock<Result<Option<Released>, String>> = OnceLock::new();
     let released = or_skip(
@@ -50,7 +50,7 @@ pub fn released() -> Option<&'static Released> {
         RELEASED.get_or_init(|| provide(&last()?)),
     )?;
     if released.is_none() {
-        // Written past the test runner's capture: who runs the tests should know what was left out.
+        // Written past the capture of the test runner, so that people who run the tests see what was skipped.
         let _ = writeln!(
             io::stderr(),
             "notice: the commit of the last release is not in this clone and cannot be fetched, so its programs are not tried"
@@ -59,7 +59,6 @@ pub fn released() -> Option<&'static Released> {
     released.as_ref()
 }
 
-/// Returns what names the last release.
 fn last() -> Result<Name, String> {
     if let Some(tag) = last_tag() {
         let commit = output(git().args(["rev-parse", &format!("{tag}^{{commit}}")]))?;
@@ -82,7 +81,7 @@ fn last() -> Result<Name, String> {
     })
 }
 
-/// Returns the newest tag. Sources without a repository, as those of an archive, have none, and a shallow clone may have none.
+/// The newest tag. Sources without a repository, such as an archive, have no tag, and a shallow clone may have none.
 fn last_tag() -> Option<String> {
     let tags = output(git().args([
         "tag",
@@ -95,7 +94,7 @@ fn last_tag() -> Option<String> {
     newest(&tags.ok()?).map(str::to_owned)
 }
 
-/// Returns the programs of a release, and builds them where that is possible and was not done before.
+/// The programs of a release, built if possible and necessary.
 fn provide(name: &Name) -> Result<Option<Released>, String> {
     let kept = format!("released/{}-{}", name.tag, &name.commit[..12]);
     let mut is_absent = false;
@@ -125,7 +124,7 @@ fn provide(name: &Name) -> Result<Option<Released>, String> {
     }))
 }
 
-/// Tells whether a commit is in this clone, for which it is fetched if need be.
+/// Whether this clone has a commit; fetches it if necessary.
 fn is_here(commit: &str) -> bool {
     let is_known = || {
         let object = format!("{commit}^{{commit}}");
@@ -140,7 +139,7 @@ fn is_here(commit: &str) -> bool {
             "origin",
             commit,
         ];
-        // Nobody is there to be asked for a password.
+        // Nobody can answer a password prompt.
         output(git().args(words).env("GIT_TERMINAL_PROMPT", "0"))
     };
     is_known() || (fetch().is_ok() && is_known())
@@ -152,7 +151,7 @@ fn git() -> Command {
     git
 }
 
-/// Builds the programs of a commit from its files alone, of which only they are kept.
+/// Builds the programs of a commit only from its files, and keeps only the programs.
 fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     let work = folder.with_extension("build");
     let text = |error: io::Error| error.to_string();
@@ -168,7 +167,7 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
         .args(PROGRAMS.map(|program| format!("--bin={program}")))
         .env("CARGO_TARGET_DIR", work.join("target"))
         .env("CARGO_INCREMENTAL", "0");
-    // What cargo says of this test would be taken for what it says of them.
+    // Cargo's variables for this test would affect the build.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_") {
@@ -185,7 +184,7 @@ fn build_into(folder: &Path, commit: &str) -> Result<(), String> {
     fs::remove_dir_all(&work).map_err(text)
 }
 
-/// Puts the files of a commit into a folder: those of some paths, or all.
+/// Extracts the files of a commit to a folder: some paths, or all.
 fn unpack(commit: &str, paths: &[&str], folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let archive = folder.with_extension("tar");
@@ -202,12 +201,12 @@ fn unpack(commit: &str, paths: &[&str], folder: &Path) -> Result<(), String> {
     fs::remove_file(archive).map_err(|error| error.to_string())
 }
 
-/// Returns the first of some tags, newest first, that is no pre-release.
+/// The first release of some tags in descending order, without pre-releases.
 fn newest(tags: &str) -> Option<&str> {
     tags.lines().find(|tag| !tag.contains('-'))
 }
 
-/// Returns the numbers of a version, by which versions have their order.
+/// The numbers of a version, which define the order of versions.
 fn numbers(version: &str) -> Vec<u64> {
     version.split('.').map_while(|it| it.parse().ok()).collect()
 }

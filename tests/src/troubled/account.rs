@@ -1,4 +1,4 @@
-//! What a troubled world is held to: nothing runs away, and somebody is told.
+//! The requirements of a troubled world: creates stay limited, and somebody is told.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,57 +17,59 @@ use crate::{
     world::{ILL_SET, World},
 };
 
-/// A pod that ends sooner than this after its creation has not lasted. A quiet time as long begins the count of them anew.
+/// A pod that ends earlier than this after its creation has not lasted. After a quiet time of this length, their count starts
+/// again.
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
-/// How many pods end early, beyond those that are wanted, until creates close.
+/// The number of early ends, beyond the desired replicas, after which creates close.
 const ENDED_MAX: usize = 10;
-/// How many pods a trial makes.
+/// The number of pods in a trial.
 const TRIAL_PODS: usize = 5;
 /// The first and the longest delay of the back-off, which doubles.
 const DELAY_FIRST: i64 = 10;
 const DELAY_MAX: i64 = 300;
 
-/// How late a server may be shown what has happened: in a calm world, and where agents are stopped and watches break.
+/// The maximum delay until a server sees an event: in a calm world, and in a world with stopped agents and broken watches.
 const SHOWN_CALM: SignedDuration = SignedDuration::from_secs(2);
 const SHOWN_ROUGH: SignedDuration = SignedDuration::from_secs(45);
 
 /// The account of a world.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// The most pods that were wanted.
+    /// The maximum desired replicas.
     wanted: usize,
-    /// How many creates were decided or under way when the store was put back, and one for each time.
+    /// The number of creates that were decided or in flight at restores of the store, plus one for each restore.
     in_flight: usize,
-    /// The most pods of our making that there were beyond those that were wanted.
+    /// The maximum number of surplus pods that the agents created.
     surplus: usize,
     is_calm: bool,
-    /// How soon after its creation a pod is gone of which the server is shown in time that it has not lasted.
+    /// The maximum lifetime of a pod of which the server sees in time that it has not lasted.
     shown_within: SignedDuration,
-    /// Whether pods are deleted by nobody but the troubles.
+    /// Whether only the troubles delete pods.
     deletes_nothing: bool,
     troubles: Vec<Trouble>,
     /// Whether some new pods last while others do not.
     is_partial: bool,
-    /// Whether the store is put back at some time: an agent that lists anew is not shown which pods are new.
+    /// Whether the store is restored at some time: an agent that lists again does not see which pods are new.
     is_restored: bool,
-    /// Until when a server may not know yet that another number of pods is wanted, by which it forgets what did not last.
+    /// The time until which a server may not know new desired replicas, which reset the count of pods that did not last.
     forgotten_until: Timestamp,
     version: u64,
-    /// The replicas that there are.
+    /// The current replicas.
     pods: BTreeMap<String, Replica>,
     sessions: BTreeMap<String, Session>,
-    /// The lives of agents that hold the ReplicaSet for another controller, and since when.
+    /// The lives of agents that hold the ReplicaSet because of another controller, with the start of the hold.
     held: BTreeMap<u64, Timestamp>,
     others: VecDeque<Timestamp>,
-    /// How many creates of each batch have been decided and not been answered, by connection and number.
+    /// The number of decided creates of each batch without an answer, by connection and number.
     decided: BTreeMap<(u64, u64), usize>,
-    /// The newest connection on which a batch came, and the newest one of before the store was put back: what happens since is not shown there.
+    /// The newest connection with a batch, and the newest one from before the restore of the store, which does not see later
+    /// events.
     newest: u64,
     blind: u64,
     expected: Expected,
 }
 
-/// A replica, since when it is there, and the session that made it.
+/// A replica, with its start, and the session that created it.
 #[derive(Debug)]
 struct Replica {
     since: Timestamp,
@@ -77,12 +79,12 @@ struct Replica {
 /// The pods of a session that did not last.
 #[derive(Debug, Default)]
 struct Session {
-    /// When they ended, of late.
+    /// Their recent ends.
     ended: VecDeque<Timestamp>,
-    /// The first one after a quiet time, and how many there were since.
+    /// The first end after a quiet time, and the number of ends since.
     first: Option<Timestamp>,
     count: usize,
-    /// How many of its pods had lasted when they ended.
+    /// The number of its pods that had lasted when they ended.
     lasted: usize,
     is_told: bool,
 }
@@ -124,17 +126,17 @@ impl Account {
         }
     }
 
-    /// Notes that another number of pods is wanted from now on.
+    /// Notes a change of the desired replicas.
     pub(super) fn note_wanted(&mut self, now: Timestamp, replicas: i32) {
         self.forgotten_until = now + SHOWN_CALM;
         let sessions = self.sessions.values_mut();
         sessions.for_each(|session| session.ended.clear());
         self.wanted = self.wanted.max(usize::try_from(replicas).unwrap_or(0));
-        // What did not last is forgotten where another number is wanted.
+        // New desired replicas reset the count of pods that did not last.
         self.is_partial = true;
     }
 
-    /// Notes that all pods are killed once, and that those that are made in their place may last.
+    /// Notes that all pods are killed once, and that their replacements may last.
     pub(super) const fn note_kills(&mut self) {
         self.is_partial = true;
     }
@@ -154,7 +156,7 @@ impl Account {
 
     pub(super) fn end(&mut self, trouble: Trouble) {
         self.troubles.retain(|it| *it != trouble);
-        // New pods last from now on, and what comes after may be another matter.
+        // New pods last from now on, but perhaps not in the next trouble.
         self.is_partial |= matches!(trouble, Trouble::Pods { .. });
         if trouble == Trouble::OtherController {
             self.held.clear();
@@ -164,22 +166,21 @@ impl Account {
         }
     }
 
-    /// Returns whether a trouble has begun and not ended.
+    /// Whether a trouble has begun and not ended.
     pub(super) fn is_on(&self, trouble: Trouble) -> bool {
         self.troubles.contains(&trouble)
     }
 
-    /// Returns the most pods of our making that there were beyond those that were wanted.
+    /// The maximum number of surplus pods that the agents created.
     pub(super) const fn surplus(&self) -> usize {
         self.surplus
     }
 
-    /// Notes that nothing goes wrong any more.
+    /// Notes the end of all troubles.
     pub(super) fn expect_rest(&mut self) {
         self.troubles.clear();
     }
 
-    /// Judges a step.
     pub(super) fn judge(&mut self, world: &World) -> Result<(), Objection> {
         for fact in &world.facts {
             self.judge_fact(world, fact)?;
@@ -208,7 +209,7 @@ impl Account {
                 watching,
             } => {
                 let decided: usize = self.decided.values().sum();
-                // News that is on its way is decided on, and the first create of that batch tells what has happened.
+                // The server also decides on events in flight; the first create of such a batch shows them.
                 self.in_flight += decided.max(*creates) + 1;
                 self.forget_pods();
                 self.expected.put_back(world, *reached, *behind, watching);
@@ -274,7 +275,7 @@ impl Account {
             let text = "a pod is made while the ReplicaSet is held".to_owned();
             return Err(("held", text));
         }
-        // A create that went unanswered is repeated under its name, and both take effect where somebody takes the first pod away: decision 11.
+        // An unanswered create is retried under its name, and both take effect if somebody removes the first pod: decision 11.
         let is_repeated = |pod: &agent_fake::Object| {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             world.ledger.name_uses(name) > 1
@@ -308,13 +309,13 @@ impl Account {
         self.expected.told(what, by);
     }
 
-    /// Forgets which session made which pod: the store was put back, and what is there now has come from elsewhere.
+    /// Forgets which session created which pod: after a restore, the pods come from elsewhere.
     fn forget_pods(&mut self) {
         self.pods.clear();
         self.blind = self.newest;
     }
 
-    /// Follows which replicas come and go.
+    /// Notes new and deleted replicas.
     fn follow_pods(&mut self, world: &World) -> Result<(), Objection> {
         let now = world.now();
         let Some(set) = world.cluster.peek(Kind::ReplicaSet, NAMESPACE, SET) else {
@@ -371,7 +372,7 @@ impl Account {
         Ok(())
     }
 
-    /// Notes a pod that came from elsewhere: made by another controller, or back from a backup.
+    /// Notes a pod from elsewhere: from another controller, or from a backup.
     fn note_other(&mut self, world: &World, pod: &str) {
         let now = world.now();
         let by_other = self.troubles.contains(&Trouble::OtherController)
@@ -387,7 +388,7 @@ impl Account {
         }
     }
 
-    /// Takes a pod of a session that has ended early.
+    /// Handles a pod of a session that has ended early.
     fn end_early(&mut self, world: &World, id: String) -> Result<(), Objection> {
         let now = world.now();
         let made_here =
@@ -416,10 +417,10 @@ impl Account {
         }
         let since = session.first.unwrap_or(now);
         let bound = if self.is_partial {
-            // Creates open again and again where a trial happens to last.
+            // Creates open repeatedly if a trial happens to last.
             3 * self.wanted + 4 * ENDED_MAX
         } else {
-            // Where more pods have lasted than end, the count begins anew, once.
+            // If more pods have lasted than end, the count starts again, once.
             let anew = if lasted > ENDED_MAX { ENDED_MAX } else { 0 };
             let trials = trials(now.duration_since(since));
             self.wanted + ENDED_MAX + anew + TRIAL_PODS * trials
@@ -437,15 +438,14 @@ impl Account {
     }
 }
 
-/// Returns the connection of a session.
 fn number(session: &str) -> u64 {
     let number = session.strip_prefix("session-");
     number.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// Returns how many trials there have been so long after pods began to end early, at most.
+/// The maximum number of trials this long after pods began to end early.
 fn trials(since: SignedDuration) -> usize {
-    // Clocks of servers run faster by 1 % at most.
+    // Clocks of servers run at most 1 % faster.
     let since = since.as_secs() * 102 / 100 + 1;
     let (mut at, mut delay, mut count) = (0, DELAY_FIRST, 0);
     while at + delay <= since {

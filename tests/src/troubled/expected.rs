@@ -1,4 +1,4 @@
-//! What somebody must be told, and by when.
+//! The required notices, with their deadlines.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,43 +12,43 @@ use crate::{
     world::World,
 };
 
-/// How soon somebody is told.
+/// The deadline of most notices.
 const SOON: SignedDuration = SignedDuration::from_mins(1);
-/// How soon an agent that asks for versions has asked.
+/// The time until an agent that asks for versions has asked.
 const ASKED: SignedDuration = SignedDuration::from_secs(35);
-/// How long an agent may leave a batch without an outcome, and how soon after that its session is over.
+/// The maximum time of a batch without an outcome, and the time after that until its session has ended.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 const LOOK: SignedDuration = SignedDuration::from_secs(31);
 
-/// What is expected. What is told is expected no more.
+/// The outstanding notices. A notice removes its expectation.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
     news: BTreeMap<(Told, Teller), News>,
-    /// Sessions that sent a list that is too old, by their connection.
+    /// Sessions with a list that is too old, by their connection.
     older: BTreeMap<u64, Timestamp>,
-    /// Batches that wait for outcomes, by connection and number: when the last outcome came, and how many are missing.
+    /// Batches without outcomes, by connection and number: the time of the last outcome, and the number of missing ones.
     batches: BTreeMap<(u64, u64), (Timestamp, usize)>,
 }
 
-/// Something that is to be told.
+/// A required notice.
 #[derive(Debug)]
 struct News {
     since: Timestamp,
     by: Timestamp,
-    /// The version that the store must not reach before anybody looks.
+    /// The version that the store must not reach before an agent checks.
     below: Option<u64>,
 }
 
 // === impl Expected ===
 
 impl Expected {
-    /// Forgets what is expected of an agent that is replaced.
+    /// Forgets the expectations of a replaced agent.
     pub(super) fn forget(&mut self) {
         self.older.clear();
         self.batches.clear();
     }
 
-    /// Expects agents that have seen the cluster to tell that it is another by now.
+    /// Expects notices of a different cluster from agents that have seen the old state.
     pub(super) fn put_back(
         &mut self,
         world: &World,
@@ -136,7 +136,7 @@ impl Expected {
         }
     }
 
-    /// Says what is overdue, unless who was to tell it is no more.
+    /// Fails if a notice is overdue, unless its teller is gone.
     pub(super) fn judge(&mut self, world: &World) -> Result<(), String> {
         let now = world.now();
         self.news.retain(|(_, teller), news| {
@@ -162,7 +162,7 @@ impl Expected {
         let now = world.now();
         let late = |heard: &Timestamp, patience| *heard + patience < now;
         let mut silent = self.batches.iter();
-        // Nothing else ends the session of a calm world just then.
+        // Nothing else ends the session of a calm world at that time.
         let patience = PATIENCE - SignedDuration::from_secs(1);
         let found = silent.find(|((connection, _), (heard, _))| {
             let is_over = !lives(world, Teller::Session(*connection));
@@ -180,7 +180,7 @@ impl Expected {
     }
 }
 
-/// Returns whether somebody is there to tell anything.
+/// Whether the teller of a notice exists.
 fn lives(world: &World, teller: Teller) -> bool {
     match teller {
         Teller::Session(connection) => {

@@ -1,4 +1,4 @@
-//! The world that is made for each mutant of a mechanism by which nothing runs away.
+//! The world for each mutant of the limits on runaway creation.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -12,13 +12,13 @@ use agent_core::budget;
 use super::story::{Between, Fate, Restore, Story, Stretch, Trouble, WATCHES};
 use crate::{actors::foreign::Manner, chaos::Chaos, mutants::Mutant, rng::Rng};
 
-/// The mutants to which no checker can object; docs/reliability.md says why of each.
+/// The mutants that no checker can find; docs/reliability.md has the reasons.
 pub const HARMLESS: [Mutant; 2] = [Mutant::RaiseListedVersions, Mutant::RaiseCreatedVersions];
 
-/// When the trouble begins: all is at rest by then, and pods that were made at first have lasted.
+/// The start of the trouble: everything is at rest by then, and the first pods have lasted.
 const REST: Duration = Duration::from_secs(90);
 
-/// Draws the world that is made for a mutant: calm but for the one trouble that brings what it breaks to work.
+/// Draws the world for a mutant: calm except for the one trouble that uses what the mutant breaks.
 #[must_use]
 pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
     let replicas = rng.between(2, 12) as i32;
@@ -30,7 +30,7 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
         troubles: vec![stretch],
     };
     if stretch.trouble == Trouble::OtherController {
-        // Pods are lacking all the time, so that both controllers have something to do.
+        // Pods are missing all the time, so that both controllers have work.
         story.troubles.push(Stretch {
             begins: stretch.begins + Duration::from_secs(1),
             lasts: stretch.lasts - Duration::from_secs(2),
@@ -45,7 +45,7 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
     }
     story.settle();
     if mutant == Mutant::AcceptOlderLists {
-        // The first list of each session is new, and those after it may be older.
+        // The first list of each session is new, and later lists may be older.
         story.chaos.kill_agent = 5;
         story.chaos.incidents = 20;
     }
@@ -84,7 +84,7 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
     }
 }
 
-/// Draws how the store is put back.
+/// Draws the restore of the store.
 fn restored(mutant: Mutant, rng: &mut Rng) -> Trouble {
     let (open, between) = match mutant {
         Mutant::RaiseAskedVersions => (&WATCHES[1..2], Between::Nothing),
@@ -93,7 +93,7 @@ fn restored(mutant: Mutant, rng: &mut Rng) -> Trouble {
         Mutant::RaiseVersions | Mutant::KeepRestoresQuiet => (&WATCHES[..], Between::Kills),
         Mutant::BelieveLostLists => {
             return Trouble::RunsOn(Restore {
-                // Pods are being made just when the store is put back.
+                // Creates are in flight during the restore of the store.
                 age: Duration::from_millis(rng.between(5, 60)),
                 lost: 2_000,
                 between: Between::Kills,

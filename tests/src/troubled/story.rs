@@ -1,4 +1,4 @@
-//! What goes wrong in a troubled world, and when.
+//! The troubles of a world, with their times.
 
 use std::time::Duration;
 
@@ -7,86 +7,86 @@ use agent_fake::OpenWatches;
 
 use crate::{actors::foreign::Manner, chaos::Chaos, rng::Rng};
 
-/// The ReplicaSet that a world is about.
+/// The ReplicaSet of a world.
 pub const SET: &str = "web";
 
-/// What is wrong: the checker, and why.
+/// The objecting checker, and the reason.
 pub(super) type Objection = (&'static str, String);
 
-/// How many pods are wanted at most.
+/// The maximum desired replicas.
 const REPLICAS_MAX: u64 = 30;
-/// How many versions the cluster loses by a restore at least: more than it writes until somebody looks.
+/// The minimum number of versions that the cluster loses in a restore: more than it writes until an agent checks.
 const LOST_MIN: u64 = 2_000;
 
-/// What may become of open watches; the second is silence.
+/// The possible fates of open watches; the second is silence.
 pub(super) const WATCHES: [OpenWatches; 3] = [
     OpenWatches::Closed,
     OpenWatches::Silent,
     OpenWatches::Expired,
 ];
 
-/// A world before it is run.
+/// A world before its run.
 #[derive(Clone, Debug)]
 pub struct Story {
-    /// How many pods are wanted.
+    /// The desired replicas.
     pub replicas: i32,
-    /// How rough it is.
+    /// The drawn faults and delays.
     pub chaos: Chaos,
     /// The budget of agents.
     pub budget: budget::BudgetConfig,
-    /// What goes wrong.
+    /// The troubles.
     pub troubles: Vec<Stretch>,
 }
 
 /// A trouble for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// When it begins.
+    /// The start.
     pub begins: Duration,
-    /// For how long.
+    /// The duration.
     pub lasts: Duration,
-    /// What it is.
+    /// The trouble.
     pub trouble: Trouble,
 }
 
-/// What goes wrong.
+/// A fault that lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// So many of a thousand new pods meet a fate.
+    /// New pods meet a fate.
     Pods {
-        /// Which.
+        /// The fate.
         fate: Fate,
-        /// How many.
+        /// The number of affected pods per thousand.
         per_mille: u64,
-        /// Whether somebody removes the pods that are there when it begins.
+        /// Whether somebody removes the existing pods at the start.
         kills: bool,
     },
-    /// The store is put back to a backup, and the watches end so.
+    /// The store is restored from a backup, and the watches end in this way.
     Restore(OpenWatches, Restore),
-    /// The store is put back behind an API server that runs on.
+    /// The store is restored behind an API server that keeps running.
     RunsOn(Restore),
     /// Somebody removes a pod now and then.
     Kills,
     /// Another controller acts on the same ReplicaSet.
     OtherController,
-    /// A ReplicaSet is there whose selector its template's labels do not match.
+    /// A ReplicaSet exists whose selector does not match the labels of its template.
     IllSet,
-    /// The agent is one of another make that breaks the protocol.
+    /// The agent is a third-party agent that breaks the protocol.
     Foreign(Manner),
 }
 
-/// To what the store is put back.
+/// The backup of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restore {
-    /// How old the backup is.
+    /// The age of the backup.
     pub age: Duration,
-    /// How many versions are lost at least.
+    /// The minimum number of lost versions.
     pub lost: u32,
-    /// What somebody does between the backup and the restore.
+    /// The act between the backup and the restore.
     pub between: Between,
 }
 
-/// What befalls a new pod.
+/// A fate of a new pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// A webhook drops its labels.
@@ -97,16 +97,16 @@ pub enum Fate {
     Removed,
 }
 
-/// What somebody does between a backup and the restore.
+/// An act between a backup and the restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// Nothing: the cluster is quiet.
     Nothing,
-    /// All pods are removed, and others made.
+    /// Somebody removes all pods, and others are created.
     Kills,
-    /// Another number of pods is wanted.
+    /// Somebody changes the desired replicas.
     Scales,
-    /// A pod is removed just when the store has been put back.
+    /// Somebody removes a pod just after the restore of the store.
     KillsAfter,
 }
 
@@ -138,7 +138,7 @@ impl Story {
         story
     }
 
-    /// Makes the world one in which its troubles can happen.
+    /// Adjusts the world so that its troubles can happen.
     pub fn settle(&mut self) {
         // A store has one backup at a time, and there is one other controller.
         let kinds = |it: &Stretch| it.trouble.kind();
@@ -161,7 +161,7 @@ impl Story {
         }
     }
 
-    /// Returns whether nothing is slow or goes wrong but for the troubles.
+    /// Returns whether nothing is slow or fails except for the troubles.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         let calm = Chaos {
@@ -174,7 +174,7 @@ impl Story {
         self.chaos == calm
     }
 
-    /// Returns when the last trouble is over.
+    /// Returns the end of the last trouble.
     #[must_use]
     pub fn ends(&self) -> Duration {
         let ends = self.troubles.iter().map(|it| it.begins + it.lasts);
@@ -231,7 +231,7 @@ impl Stretch {
 // === impl Trouble ===
 
 impl Trouble {
-    /// Returns a number that troubles share which cannot be there twice.
+    /// A number that mutually exclusive troubles share.
     const fn kind(self) -> (u8, u8) {
         match self {
             Self::Pods { fate, .. } => (0, fate as u8),
@@ -243,7 +243,7 @@ impl Trouble {
         }
     }
 
-    /// Returns to what it puts the store back, if it does.
+    /// Returns the restore of the trouble, if it has one.
     #[must_use]
     pub const fn restore(self) -> Option<Restore> {
         match self {

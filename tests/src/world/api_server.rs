@@ -27,7 +27,7 @@ impl World {
         }
         let leads = self.leadership.leads(life, self.now());
         if !leads && !self.is_mutant(Mutant::IgnoreLeaseLoss) {
-            // The process ends: an answer would only be reported as what became of the call.
+            // The process is ending, so it would only report an answer.
             return;
         }
         let actor = self.agents.get(&life);
@@ -72,21 +72,21 @@ impl World {
         self.schedule.after(delay, arrival);
     }
 
-    /// Lets a call leave that waited.
+    /// Sends a call that waited.
     pub(super) fn call_leaves(&mut self, life: u64, call: Call) {
         if self.agents.contains_key(&life) {
             self.send_call(life, call);
         }
     }
 
-    /// Draws how much later a create takes effect than it would: up to the last moment at which it may, and often just then.
+    /// Draws the delay of the effect of a create: up to the last possible moment, and often exactly that.
     fn lateness_of_create(&mut self, create: &CreatePod, delay: Duration) -> Duration {
         let mut latest = match self.creates {
-            // Any later it would be given up.
+            // Any later, the agent would give up the create.
             Some(creates) => create.timeout + creates.margin - Duration::from_micros(1),
             None => CREATES.timeout + CREATES.margin,
         };
-        // The margin is also for the clocks, of which the one that measures it may be the faster one.
+        // The margin also covers the clocks, and the measuring clock may be the faster one.
         latest -= latest * u32::from(self.chaos.clock_drift) / 1_000_000;
         if self.mutant == Some(Mutant::IgnoreTimeout) {
             latest *= 3;
@@ -116,7 +116,7 @@ impl World {
             && !answered
             && let Request::CreatePod(create) = &call.request
         {
-            // Nobody waits for its answer: it may as well take effect at the last moment.
+            // Nobody waits for its answer, so the create may take effect at the last moment.
             self.ledger.note_unknown(create);
             let lateness = self.lateness_of_create(create, self.chaos.call_max);
             let arrival = Happening::CallArrives {
@@ -207,7 +207,7 @@ impl World {
         result
     }
 
-    /// Returns a call, and the pod that it is about as it is before.
+    /// A call, and its pod before the call.
     fn witnessed(&self, request: &Request) -> (Box<Request>, Option<Box<Object>>) {
         let pod = match request {
             Request::DeletePod { pod, .. }

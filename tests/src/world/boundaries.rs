@@ -1,6 +1,6 @@
 //! The boundaries of operations: moments between two actions of a half, of the connection or of the API server.
 //!
-//! A world counts the boundaries that it passes. A strike says what dies at which of them.
+//! A world counts the boundaries that it passes. A strike has a crash and its boundary.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use decree::v1::{reconcile_request::Frame as Request, reconcile_response::Frame 
 
 use super::happening::Happening;
 
-/// One boundary: what is under way, and how far it is.
+/// One boundary: an operation, and its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Boundary {
     /// A frame by its message, a call by its verb, or a part of a list and watch.
     pub what: &'static str,
-    /// How far it is.
+    /// The progress.
     pub moment: Moment,
 }
 
-/// How far something is.
+/// The progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// The agent has checked the guard of a call, and has not sent it.
+    /// The agent has checked the guard of a call, and has not sent the call.
     Checked,
-    /// It is on its way.
+    /// The message is in flight.
     Sent,
-    /// It has arrived, and nobody has looked at it.
+    /// The message has arrived, and is not processed.
     Received,
     /// The API server has executed a call, and has not answered.
     Committed,
-    /// Its receiver has taken it in, and done nothing else.
+    /// The receiver has processed the message, and done nothing else.
     Handled,
 }
 
-/// What dies.
+/// The part that dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Crash {
     /// The server process that the agent is connected with.
@@ -45,12 +45,12 @@ pub enum Crash {
     Connection,
 }
 
-/// What becomes of the frames, and of the calls of a dead agent, that are on their way.
+/// The fate of the frames in flight, and of the calls of a dead agent in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InFlight {
-    /// They arrive.
+    /// The messages arrive.
     Delivered,
-    /// They are lost.
+    /// The messages are lost.
     Lost,
 }
 
@@ -59,13 +59,13 @@ pub enum InFlight {
 pub struct Strike {
     /// The boundary, counted from 0.
     pub boundary: usize,
-    /// What dies.
+    /// The crash.
     pub crash: Crash,
-    /// What becomes of that which is on its way.
+    /// The fate of the messages in flight.
     pub in_flight: InFlight,
 }
 
-/// Whose operation something belongs to.
+/// The owner of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Party {
     /// The agent of a life.
@@ -74,7 +74,7 @@ pub(super) enum Party {
     Connection(u64),
 }
 
-/// The boundaries that a world has passed, and what happens at one of them.
+/// The passed boundaries of a world, and the strike at one of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Boundaries {
     count: usize,
@@ -86,14 +86,14 @@ pub(super) struct Boundaries {
 // === impl Crash ===
 
 impl Crash {
-    /// All of them.
+    /// All crashes.
     pub const ALL: [Self; 4] = [Self::Server, Self::Agent, Self::Both, Self::Connection];
 }
 
 // === impl InFlight ===
 
 impl InFlight {
-    /// Both of them.
+    /// Both fates.
     pub const ALL: [Self; 2] = [Self::Delivered, Self::Lost];
 }
 
@@ -130,27 +130,25 @@ impl fmt::Display for Boundary {
 // === impl Boundaries ===
 
 impl Boundaries {
-    /// Begins to note the boundaries that are passed.
     pub(super) fn record(&mut self) {
         self.passed = Some(Vec::new());
     }
 
-    /// Returns the boundaries that were passed, if they are noted.
+    /// The passed boundaries, if recorded.
     pub(super) fn passed(&self) -> &[Boundary] {
         self.passed.as_deref().unwrap_or_default()
     }
 
-    /// Plans a crash.
     pub(super) const fn plan(&mut self, strike: Strike) {
         self.strike = Some(strike);
     }
 
-    /// Returns the boundary at which the planned crash happened, once it has.
+    /// The boundary of the planned crash, once it has happened.
     pub(super) const fn struck(&self) -> Option<Boundary> {
         self.struck
     }
 
-    /// Passes a boundary. Returns what dies there.
+    /// Passes a boundary. Returns the crash there.
     pub(super) fn pass(&mut self, boundary: Boundary) -> Option<Crash> {
         let number = self.count;
         self.count += 1;
@@ -166,7 +164,7 @@ impl Boundaries {
 // === impl Happening ===
 
 impl Happening {
-    /// Returns what passes a boundary with this happening, and whose operation it is; `None` where it is no part of an operation.
+    /// The message of this event that passes a boundary, and the owner of its operation; `None` if it is no part of an operation.
     pub(super) const fn operation(&self) -> Option<(&'static str, Party)> {
         let (what, party) = match self {
             Self::LeaseAsked { life, .. } => ("Lease request", Party::Life(*life)),
@@ -200,7 +198,7 @@ impl Happening {
     }
 }
 
-/// Returns the message of a frame of the agent; signs of life are no part of an operation.
+/// The message of a frame of the agent; heartbeats are no part of an operation.
 const fn to_server(frame: Option<&Request>) -> Option<&'static str> {
     match frame {
         Some(Request::Hello(_)) => Some("Hello"),
@@ -213,7 +211,6 @@ const fn to_server(frame: Option<&Request>) -> Option<&'static str> {
     }
 }
 
-/// Returns the message of a frame of the server.
 const fn to_agent(frame: Option<&Response>) -> Option<&'static str> {
     match frame {
         Some(Response::Welcome(_)) => Some("Welcome"),

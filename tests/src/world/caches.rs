@@ -1,6 +1,7 @@
-//! The watch caches of the API servers: each is behind the store, for each kind by a time of its own, and never goes back.
+//! The watch caches of the API servers. Each cache lags behind the store, by a separate time for each kind, and never goes back.
 //!
-//! A watch tells what its cache has been told. Lists without a version are read from the store, those of `resourceVersion=0` from a cache.
+//! A watch reports what its cache has received. Lists without a version are read from the store, and lists with
+//! `resourceVersion=0` from a cache.
 
 use std::time::Duration;
 
@@ -14,19 +15,19 @@ use jiff::Timestamp;
 
 use crate::rng::Rng;
 
-/// The caches of all API servers, and what their store held when.
+/// The caches of all API servers, and the history of their store.
 #[derive(Debug, Default)]
 pub(super) struct Caches {
     servers: Vec<ApiServer>,
-    /// When the store reached each version.
+    /// The time at which the store reached each version.
     reached: Vec<(u64, Timestamp)>,
-    /// What it held then, where lists are read from caches.
+    /// The state at each version, if lists are read from caches.
     states: Option<Vec<[Vec<Object>; 2]>>,
 }
 
 #[derive(Clone, Debug)]
 struct ApiServer {
-    /// By how much its cache of each kind is behind.
+    /// The lag of the cache of each kind.
     lags: [Duration; 2],
     /// The version with which its caches begin.
     begins: u64,
@@ -35,7 +36,8 @@ struct ApiServer {
 // === impl Caches ===
 
 impl Caches {
-    /// Returns the caches of so many API servers, which are behind by `lag_max` at most. `lists` says whether lists are read from them.
+    /// Draws the lags, at most `lag_max`, of the caches of `servers` API servers. `lists`: whether lists are read from the
+    /// caches.
     pub(super) fn new(rng: &mut Rng, servers: usize, lag_max: Duration, lists: bool) -> Self {
         let mut server = || ApiServer {
             lags: [rng.delay(lag_max), rng.delay(lag_max)],
@@ -48,7 +50,7 @@ impl Caches {
         }
     }
 
-    /// Lets all caches be behind by these times: those of pods, and those of ReplicaSets.
+    /// Sets the lags of all caches: of pods, and of ReplicaSets.
     pub(super) fn lag(&mut self, pods: Duration, replica_sets: Duration) {
         for server in &mut self.servers {
             server.lags[api::Kind::Pod as usize] = pods;
@@ -56,7 +58,7 @@ impl Caches {
         }
     }
 
-    /// Notes what the store holds.
+    /// Notes the state of the store.
     pub(super) fn note(&mut self, now: Timestamp, cluster: &Cluster) {
         let version = cluster.version();
         if self
@@ -73,7 +75,7 @@ impl Caches {
         }
     }
 
-    /// Picks the API server that a load balancer leads to.
+    /// Picks an API server as a load balancer does.
     pub(super) fn pick(&self, rng: &mut Rng) -> usize {
         match self.servers.len() {
             0 | 1 => 0,
@@ -81,7 +83,7 @@ impl Caches {
         }
     }
 
-    /// Returns the refusal of a watch that is to begin where the cache has forgotten what was.
+    /// The refusal of a watch that starts before the history of the cache.
     pub(super) fn check(&self, server: usize, from: u64) -> Result<(), ApiError> {
         let begins = self.servers.get(server).map_or(0, |it| it.begins);
         if from >= begins {
@@ -91,7 +93,7 @@ impl Caches {
         Err(ApiError::new(410, "Expired", text))
     }
 
-    /// Returns when a cache is told of a version.
+    /// The time at which a cache receives a version.
     pub(super) fn told_at(&self, server: usize, kind: api::Kind, version: u64) -> Timestamp {
         let place = self.reached.partition_point(|(it, _)| *it < version);
         let reached = self.reached.get(place).or_else(|| self.reached.last());
@@ -99,21 +101,21 @@ impl Caches {
         reached.map_or(Timestamp::MIN, |(_, at)| *at + lag.unwrap_or_default())
     }
 
-    /// Lets all API servers begin anew with a store that is at another version: what it held before never was.
+    /// Restarts all API servers with a store at another version, without the history of the old one.
     pub(super) fn begin_anew(&mut self, version: u64) {
         self.reached.clear();
         self.states.iter_mut().for_each(Vec::clear);
         self.servers.iter_mut().for_each(|it| it.begins = version);
     }
 
-    /// Lets an API server begin anew: its caches know nothing of what was before.
+    /// Restarts an API server: its caches have no history.
     pub(super) fn restart(&mut self, server: usize, version: u64) {
         if let Some(server) = self.servers.get_mut(server) {
             server.begins = version;
         }
     }
 
-    /// Returns a list as a cache holds it; nothing where the cache has not begun, or none is read.
+    /// A list from a cache; `None` if the cache has not begun, or lists are not read from caches.
     pub(super) fn list(&self, server: usize, now: Timestamp, kind: api::Kind) -> Option<List> {
         let it = self.servers.get(server)?;
         let told = self

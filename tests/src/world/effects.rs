@@ -1,4 +1,4 @@
-//! What the machines hear and what they want: news is handed to them, and their effects go on their way.
+//! The input and output of the machines: delivers events, and puts outputs in flight.
 
 use agent_core::{
     agent::AgentCommand,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl World {
-    /// Hands the agent what the cluster answers or tells, if the life that asked is not over.
+    /// Gives an answer or event of the cluster to the agent, if the life that asked is not over.
     pub(super) fn tell_agent(&mut self, happening: Happening) {
         match happening {
             Happening::Reply { life, id, result } => {
@@ -106,12 +106,12 @@ impl World {
             if actor.poll_timeout().is_some_and(|at| at <= now) {
                 actor.agent.handle_timeout(actor.local(now));
             }
-            // An overdue wake-up that could not be served yet is served with the next news.
+            // An overdue timer that could not be served yet is served with the next event.
             actor.served = actor.served.max(now);
         }
     }
 
-    /// Does everything that the processes want at this moment.
+    /// Executes all current outputs of the processes.
     pub(super) fn settle(&mut self) {
         loop {
             let awake = self.agents.keys().copied();

@@ -1,4 +1,4 @@
-//! What goes wrong between the steps: deaths of either half, stopped processes, clocks that are set, drains, broken and silent
+//! The faults between the steps: deaths of server or agent, stopped processes, changed clocks, drains, broken and silent
 //! connections, broken watches.
 
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl World {
         self.incidents -= 1;
     }
 
-    /// Lets something go wrong that was planned.
+    /// Executes a planned fault.
     pub(super) fn suffer(&mut self, fault: Fault) {
         let lives: Vec<_> = self.agents.keys().copied().collect();
         match fault {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Picks one of the agents that act.
+    /// Picks one of the acting agents.
     fn pick_agent(&mut self) -> Option<u64> {
         let lives: Vec<_> = self.agents.keys().copied().collect();
         match lives.len() {
@@ -104,7 +104,8 @@ impl World {
         self.agents[&life].connection
     }
 
-    /// Stops the process of an agent for a while, as a debugger or a full machine does. Its calls take effect, and it hears nothing.
+    /// Stops the process of an agent for a while, as a debugger or an overloaded machine does. Its calls take effect, and it
+    /// receives nothing.
     fn pause_agent(&mut self) {
         let Some(life) = self.pick_agent() else {
             return;
@@ -117,7 +118,7 @@ impl World {
         self.pause(life, pause);
     }
 
-    /// Stops the process of an agent for so long.
+    /// Stops the process of an agent for this duration.
     pub fn pause(&mut self, life: u64, pause: Duration) {
         if self.paused.contains_key(&life) {
             return;
@@ -155,13 +156,13 @@ impl World {
         }
     }
 
-    /// Begins to stop the server in order: its sessions are told, and finish what is in flight.
+    /// Starts an orderly stop of the server: its sessions are told, and finish the work in flight.
     fn drain_server(&mut self) {
         let server = self.pick_server();
         self.drain(server);
     }
 
-    /// Lets the server drain, as a shutdown does.
+    /// Starts a drain of the server, as a shutdown does.
     pub fn drain(&mut self, server: usize) {
         let now = self.now();
         if let Some(server) = &mut self.servers[server] {
@@ -170,15 +171,15 @@ impl World {
         }
     }
 
-    /// Kills the agent process: its calls may or may not arrive, their answers reach nobody. Where the
-    /// Lease is not simulated, it runs out before another begins.
+    /// Kills the agent process: its calls may or may not arrive, and their answers are dropped. Without a simulated Lease, the
+    /// Lease expires before another agent starts.
     pub fn kill_agent(&mut self) {
         if let Some(life) = self.pick_agent() {
             self.end_agent(life);
         }
     }
 
-    /// Lets the connection fall silent: what is sent on it is lost, and neither half is told.
+    /// Makes the connection silent: its messages are lost, and neither half is told.
     fn silence(&mut self) {
         let Some(connection) = self.pick_connection() else {
             return;
@@ -192,7 +193,7 @@ impl World {
         self.silent.entry(connection).or_insert(silence);
     }
 
-    /// Lets an API server begin anew: its watches break, and its caches do not know what was before.
+    /// Restarts an API server: its watches break, and its caches have no history.
     fn restart_api_server(&mut self) {
         let server = self.caches.pick(&mut self.rng);
         self.trace.note(self.now(), &"an API server starts anew");
@@ -205,7 +206,7 @@ impl World {
             .for_each(|watch| self.cluster.close_watch(watch));
     }
 
-    /// Breaks the watches of one kind; what they missed may be compacted away, so that only a list can tell it.
+    /// Breaks the watches of one kind; the missed events may be compacted away, so that only a list shows them.
     fn drop_watches(&mut self) {
         let kind = *self.rng.pick(&[Kind::Pod, Kind::ReplicaSet]);
         self.trace.note(self.now(), &"watches break");

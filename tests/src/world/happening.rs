@@ -1,4 +1,4 @@
-//! What happens in a world, one at a time.
+//! The events of a world.
 
 use agent_core::{
     api::{self, Call, CallId, Reply},
@@ -10,7 +10,7 @@ use decree::v1;
 
 use crate::{chaos::Fault, facts::Cause, workloads::Act};
 
-/// Something that happens at a time.
+/// An event at a time.
 #[derive(Debug)]
 pub(super) enum Happening {
     ServerStarts {
@@ -47,7 +47,7 @@ pub(super) enum Happening {
         connection: u64,
         cause: Disconnect,
     },
-    /// A call that waited for a Lease to be renewed.
+    /// A call that waited for the renewal of a Lease.
     CallLeaves {
         life: u64,
         call: Call,
@@ -99,7 +99,7 @@ pub(super) enum Happening {
     Fault(Fault),
 }
 
-/// Where something is on its way to.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination {
     /// The server of a connection.
@@ -108,14 +108,13 @@ pub(super) enum Destination {
     Agent(u64),
     /// The process of a life.
     Process(u64),
-    /// The API server, or nobody: it happens where it stands.
+    /// The API server, or no destination.
     Elsewhere,
 }
 
 // === impl Happening ===
 
 impl Happening {
-    /// Returns where it is on its way to.
     pub(super) const fn destination(&self) -> Destination {
         match self {
             Self::ToServer { connection, .. } | Self::ServerSeesEnd { connection, .. } => {

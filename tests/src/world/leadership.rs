@@ -1,4 +1,4 @@
-//! Leader election in the world: the processes that contend for the Lease, and the Lease as the API server keeps it.
+//! Leader election in the world: the processes that contend for the Lease, and the Lease on the API server.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,29 +13,30 @@ use crate::{
     lease_api,
 };
 
-/// How long after its last renewal another process takes the Lease. A third of it is longer than any write of the world takes.
+/// The time after its last renewal at which another process takes the Lease. A third of it is longer than any write of the world
+/// takes.
 const DURATION: Duration = Duration::from_secs(9);
 
-/// Who contends for the Lease, and the Lease.
+/// The contenders for the Lease, and the Lease.
 #[derive(Debug, Default)]
 pub(super) struct Leadership {
     contenders: BTreeMap<u64, Contender>,
     lease: Option<Record>,
 }
 
-/// A process that holds the Lease or wants to.
+/// A process that holds the Lease or tries to.
 #[derive(Debug)]
 struct Contender {
     lease: Lease,
     clock: Clock,
-    /// Whether it reads the wall clock where it must not: what a mutant does.
+    /// Whether it wrongly reads the wall clock, as a mutant does.
     by_wall_clock: bool,
 }
 
 // === impl Leadership ===
 
 impl Leadership {
-    /// Returns when a process that is awake has something to do for the Lease.
+    /// The next Lease deadline of the processes that are awake.
     pub(super) fn poll_timeout(&self, awake: impl Fn(&u64) -> bool) -> Option<Timestamp> {
         let contenders = self.contenders.iter().filter(|(life, _)| awake(life));
         let due = contenders.filter_map(|(_, it)| {
@@ -45,13 +46,13 @@ impl Leadership {
         due.min()
     }
 
-    /// Returns whether a process may write. Where there is no Lease every one may.
+    /// Whether a process may write. Without a Lease, every process may.
     pub(super) fn leads(&self, life: u64, now: Timestamp) -> bool {
         let contender = self.contenders.get(&life);
         contender.is_none_or(|it| it.lease.lead(it.time(now)).is_some())
     }
 
-    /// Returns the epoch of a process and the newest that there is; `None` where there is no Lease.
+    /// The epoch of a process and the newest epoch; `None` without a Lease.
     pub(super) fn epochs(&self, life: u64, now: Timestamp) -> Option<(i64, i64)> {
         let contender = self.contenders.get(&life)?;
         let own = contender.lease.lead(contender.time(now));
@@ -59,7 +60,6 @@ impl Leadership {
         Some((own.map_or(-1, |lead| lead.epoch), newest))
     }
 
-    /// Lets a process contend for the Lease.
     pub(super) fn contend(&mut self, life: u64, clock: Clock, by_wall_clock: bool) {
         let lease = Lease::new(LeaseConfig {
             identity: format!("agent-{life}"),
@@ -77,31 +77,29 @@ impl Leadership {
         self.contenders.insert(life, contender);
     }
 
-    /// Returns the processes that contend.
     pub(super) fn contenders(&self) -> Vec<u64> {
         self.contenders.keys().copied().collect()
     }
 
-    /// Sets the wall clock of a process.
     pub(super) fn set_clock(&mut self, life: u64, now: Timestamp, offset: SignedDuration) {
         if let Some(it) = self.contenders.get_mut(&life) {
             it.clock.set(now, offset);
         }
     }
 
-    /// Returns whether a process that contends for the Lease lives.
+    /// Whether a process contends for the Lease and lives.
     pub(super) fn contends(&self, life: u64) -> bool {
         self.contenders.contains_key(&life)
     }
 
-    /// Returns the processes that have lost the Lease, of those that are awake.
+    /// The processes that have lost the Lease, among those that are awake.
     pub(super) fn lost(&self, now: Timestamp, awake: impl Fn(&u64) -> bool) -> Vec<u64> {
         let awake = self.contenders.iter().filter(|(life, _)| awake(life));
         let lost = awake.filter(|(_, it)| it.lease.is_lost(it.time(now)));
         lost.map(|(life, _)| *life).collect()
     }
 
-    /// Returns what the processes that are awake want of the Lease, but for those that have lost it.
+    /// The Lease requests of the processes that are awake, except those that have lost the Lease.
     pub(super) fn poll_commands(
         &mut self,
         now: Timestamp,
@@ -116,7 +114,7 @@ impl Leadership {
         wanted.collect()
     }
 
-    /// Takes the answer to a command of a process. Returns the epoch in which it leads now, and its clocks.
+    /// Takes the answer to a request of a process. Returns its new epoch and its clocks if the process leads now.
     pub(super) fn handle_answer(
         &mut self,
         life: u64,
@@ -134,14 +132,14 @@ impl Leadership {
         self.contenders.remove(&life).is_some()
     }
 
-    /// Lets the Lease look as if nobody held it.
+    /// Makes the Lease look vacant.
     pub(super) fn vacate(&mut self) {
         if let Some(lease) = &mut self.lease {
             lease.holder.clear();
         }
     }
 
-    /// Does what the API server does with the Lease.
+    /// Executes a Lease request as the API server does.
     pub(super) fn execute(&mut self, command: &Command) -> Result<Record, ApiError> {
         let answer = lease_api::execute(self.lease.as_ref(), command);
         if let Ok(record) = &answer {
@@ -154,7 +152,7 @@ impl Leadership {
 // === impl Contender ===
 
 impl Contender {
-    /// Returns the time by its own clock.
+    /// The time by its own clock.
     fn time(&self, now: Timestamp) -> Timestamp {
         if self.by_wall_clock {
             self.clock.wall(now)
@@ -163,7 +161,7 @@ impl Contender {
         }
     }
 
-    /// Returns when its own clock shows a time.
+    /// The time at which its own clock shows a time.
     fn when(&self, shown: Timestamp) -> Timestamp {
         if self.by_wall_clock {
             self.clock.when_wall(shown)

@@ -1,4 +1,4 @@
-//! What the processes of a world do for the Lease, and what becomes of one that takes it or loses it.
+//! The Lease requests of the processes of a world, and the effects of gaining or losing the Lease.
 
 use agent_core::{
     api::ApiError,
@@ -9,7 +9,7 @@ use super::{happening::Happening, state::World};
 use crate::{lease_api::refusal, mutants::Mutant};
 
 impl World {
-    /// Does what the processes that are awake want of the Lease. Returns those that have lost it, and end.
+    /// Executes the Lease requests of the processes that are awake. Returns the processes that have lost the Lease, which end.
     pub(super) fn wake_leases(&mut self) -> Vec<u64> {
         let now = self.now();
         let awake = |life: &u64| !self.paused.contains_key(life);

@@ -1,4 +1,4 @@
-//! The connection between the halves: how it is opened, what is heard on it, how it ends.
+//! The connection between agent and server: its opening, its input, its end.
 
 use agent_core::link::Disconnect;
 use decree::v1::{self, outcome::Outcome, reconcile_request as request};
@@ -40,7 +40,7 @@ impl World {
             .after(delay, Happening::Connecting { connection });
     }
 
-    /// Ends the agent's half of the connection; with a cause, the agent hears of the other half's end.
+    /// Ends the agent's half of the connection; with a cause, the agent sees the end of the other half.
     pub(super) fn hang_up(&mut self, life: u64, cause: Option<Disconnect>) {
         let connection = self.living(life).and_then(|actor| actor.connection);
         let Some(connection) = connection else { return };
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Takes the object after the write from some successes; the version stays, by which a list is known to be older.
+    /// Removes the object after the write from some successes; the version stays, which identifies older lists.
     fn bare(&mut self, frame: &mut v1::ReconcileRequest) {
         let Some(request::Frame::Outcomes(outcomes)) = &mut frame.frame else {
             return;
@@ -109,7 +109,6 @@ impl World {
         }
     }
 
-    /// Sends a frame of the server on its way.
     pub(super) fn send_frame(
         &mut self,
         connection: u64,
@@ -135,7 +134,7 @@ impl World {
         }
     }
 
-    /// Tells the agent that the server has ended its session. A correct agent gives no other cause than these.
+    /// Tells the agent that the server has ended its session. A correct agent causes no other refusals than these.
     pub(super) fn send_end(&mut self, connection: u64, refusal: Option<&Refusal>) {
         let Some(refusal) = refusal else { return };
         self.encounters.note(refusal.reason());
@@ -158,7 +157,7 @@ impl World {
         self.send_cut(connection, disconnect(Some(refusal)));
     }
 
-    /// Returns whether an agent that breaks the protocol on purpose gives this cause.
+    /// Whether an agent that breaks the protocol on purpose may cause this refusal.
     const fn is_expected(&self, refusal: &Refusal) -> bool {
         matches!(
             (self.chaos.manner, refusal),
@@ -166,7 +165,7 @@ impl World {
         )
     }
 
-    /// Notes what of a frame checkers look at.
+    /// Notes the parts of a frame that checkers need.
     fn note_sent(&mut self, connection: u64, frame: &v1::ReconcileRequest) {
         match &frame.frame {
             Some(request::Frame::Outcomes(outcomes)) => {
@@ -194,14 +193,13 @@ impl World {
         }
     }
 
-    /// Ends a connection from the side of the server.
     pub(super) fn send_cut(&mut self, connection: u64, cause: Disconnect) {
         let delay = self.rng.delay(self.chaos.network_max);
         let end = Happening::AgentSeesEnd { connection, cause };
         self.schedule.on(Lane::ToAgent(connection), delay, end);
     }
 
-    /// Returns whether something never arrives, since its way has fallen silent.
+    /// Whether a message never arrives, because its direction has fallen silent.
     pub(super) fn is_lost(&self, happening: &Happening) -> bool {
         let silent = |connection: &u64| self.silent.get(connection);
         match happening.destination() {

@@ -1,4 +1,4 @@
-//! Faults of agents and of the API server: what a mutant changes on the way between them.
+//! Faults of agents and of the API server: the changes of a mutant to the messages between them.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use super::state::World;
 use crate::{mutants::Mutant, workloads::NAMESPACE};
 
-/// How many of a thousand chances a mutant takes that would break everything at once.
+/// The frequency per thousand of mutants that would otherwise break everything at once.
 const NOW_AND_THEN: u64 = 200;
 
 impl World {
-    /// Changes what an agent reports.
+    /// Changes the report of an agent.
     pub(super) fn mutate_frame(&self, frame: &mut v1::ReconcileRequest) {
         match (self.mutant, &mut frame.frame) {
             (Some(Mutant::AnswerTwice), Some(request::Frame::Outcomes(it))) => {
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// Changes a pod that is about to be created. Returns another one that is created as well.
+    /// Changes a pod before its creation. Returns another pod to create as well.
     pub(super) fn mutate_create(&mut self, pod: &mut Value) -> Option<Value> {
         match self.mutant? {
             Mutant::ForgetOwnerReference => pod["metadata"]["ownerReferences"] = Value::Null,
@@ -60,7 +60,7 @@ impl World {
         None
     }
 
-    /// Returns the pod that a deletion hits instead of the one that was chosen.
+    /// The pod that a deletion hits instead of the victim.
     pub(super) fn neighbour(&self, name: &str) -> Option<String> {
         let pods = self.cluster.objects(Kind::Pod);
         let mut others = pods.filter(|pod| {
@@ -74,7 +74,7 @@ impl World {
         other?["metadata"]["name"].as_str().map(str::to_owned)
     }
 
-    /// Changes a list: the objects are those of the first list of the kind, or there are none.
+    /// Changes a list: to the objects of the first list of the kind, or to none.
     pub(super) fn mutate_list(&mut self, life: u64, kind: api::Kind, list: &mut List) {
         if self.is_mutant(Mutant::ListStaleAfterRestart) && life > 1 && kind == api::Kind::Pod {
             list.items = Items::Pods(PackedPods::default());
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// Changes the version of an answer of the API server.
+    /// Changes the version in an answer of the API server.
     pub(super) fn mutate_version(&self, by: Mutant, version: u64) -> u64 {
         if self.is_mutant(by) || self.is_mutant(Mutant::RaiseVersions) {
             version.max(self.newest_version())
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Changes a pod as the answer to its create shows it.
+    /// Changes a pod in the answer to its create.
     pub(super) fn mutate_created(&mut self, pod: Object) -> Object {
         if !self.is_mutant(Mutant::RaiseCreatedVersions) && !self.is_mutant(Mutant::RaiseVersions) {
             return pod;
@@ -115,7 +115,6 @@ impl World {
         Object::new(pod)
     }
 
-    /// Changes an event of a watch.
     pub(super) fn mutate_event(&self, event: &agent_fake::WatchEvent) -> WatchEvent {
         let is_set = event.object["kind"] == "ReplicaSet" && event.kind != EventKind::Bookmark;
         if self.is_mutant(Mutant::ForgetHolds) && is_set {
@@ -134,7 +133,7 @@ impl World {
         }
     }
 
-    /// Returns the version from which a watch is opened.
+    /// The version from which a watch opens.
     pub(super) fn watched_from(&self, from: &str) -> u64 {
         match self.mutant {
             Some(Mutant::WatchFromNow) => self.cluster.version(),
@@ -142,7 +141,7 @@ impl World {
         }
     }
 
-    /// Returns whether an event of a watch never arrives.
+    /// Whether an event of a watch never arrives.
     pub(super) fn is_swallowed(&mut self, watch: u64, kind: EventKind) -> bool {
         let is_first = watch > self.newest_told;
         self.newest_told = self.newest_told.max(watch);

@@ -1,4 +1,4 @@
-//! Lists on their way to an agent, whole or in pages.
+//! Lists in flight to an agent, whole or in pages.
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -9,23 +9,24 @@ use agent_core::{
 use super::{happening::Happening, state::World};
 use crate::rng::Rng;
 
-/// Of a thousand lists, how many come in pages.
+/// The number of paged lists per thousand.
 const PAGED_PER_MILLE: u64 = 300;
-/// How many pages a list has at most.
+/// The maximum number of pages of a list.
 const PAGES_MAX: u64 = 4;
 
-/// What becomes of the pages that have not been read.
+/// The fate of the remaining pages.
 #[derive(Clone, Copy)]
 enum Rest {
     Read,
     /// The API server refuses.
     Refused,
-    /// The token has expired: the list begins anew.
+    /// The token has expired: the list starts again.
     Expired,
 }
 
 impl World {
-    /// Sends a list to the agent that asked for it. Of one in pages, each is read after the one before, and the rest may never be.
+    /// Sends a list to the agent that requested it. Each page is read after the page before, and the remaining pages may never be
+    /// read.
     pub(super) fn send_list(
         &mut self,
         life: u64,
@@ -44,7 +45,7 @@ impl World {
             .agents
             .get(&life)
             .is_some_and(|actor| actor.agent.takes_pages());
-        // Of its own, so that a world without pages goes as it went.
+        // A separate generator, so that worlds without pages do not change.
         let mut rng = Rng::new(self.rng.clone().next_u64());
         let list = match list {
             Ok(list) if takes_pages && rng.chance(PAGED_PER_MILLE) => list,
@@ -74,7 +75,7 @@ impl World {
     }
 }
 
-/// Cuts a list into two to four pages, of which some may be empty.
+/// Cuts a list into two to four pages, some of which may be empty.
 fn cut(list: List, rng: &mut Rng) -> Vec<List> {
     let count = rng.between(2, PAGES_MAX);
     let mut pages: Vec<_> = (0..count)

@@ -1,4 +1,4 @@
-//! Agents of processes that share the cluster out: each acts for a part of it, as long as its Leases last.
+//! Agents of processes that shard the cluster: each acts for a part of it, while its Leases last.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::{
     mutants::Mutant,
 };
 
-/// How soon a create is looked at again that waits for a Lease to be renewed.
+/// The interval of checks of a create that waits for the renewal of a Lease.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl World {
-    /// Lets no agent begin by itself: others say which do, and when.
+    /// Prevents agents from starting by themselves; the caller starts them.
     #[must_use]
     pub fn without_agents(mut self) -> Self {
         self.schedule
@@ -28,7 +28,7 @@ impl World {
         self
     }
 
-    /// Lets an agent act for a part of the cluster. Returns its life.
+    /// Starts an agent for a part of the cluster. Returns its life.
     pub fn begin_part(&mut self, config: AgentConfig, part: Part) -> u64 {
         self.lives += 1;
         let clock = Clock::new(self.now(), SignedDuration::ZERO, 0);
@@ -37,7 +37,7 @@ impl World {
         self.lives
     }
 
-    /// Ends an agent where it stands; no other starts. What is on its way arrives, and no answer reaches anybody.
+    /// Ends an agent without a successor. Its messages in flight arrive, and answers to it are dropped.
     pub fn end_part(&mut self, life: u64) {
         self.paused.remove(&life);
         let actor = self.agents.remove(&life);
@@ -52,8 +52,8 @@ impl World {
         route.map(|(_, route)| route.life)
     }
 
-    /// Returns whether the Leases of an agent let a call leave. A create takes as long as they allow at most; one that has to wait for a
-    /// Lease to be renewed is looked at again.
+    /// Whether the Leases of an agent allow a call to leave. Limits a create to the remaining time of the Leases. A call that
+    /// must wait for the renewal of a Lease is checked again later.
     pub(super) fn admits(&mut self, life: u64, call: &mut Call) -> bool {
         let now = self.now();
         let part = self.agents.get(&life).and_then(|it| it.part.as_ref());

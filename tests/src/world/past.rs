@@ -1,19 +1,19 @@
-//! What is left of stores that were.
+//! The remains of lost stores.
 
 use agent_core::watch::List;
 use agent_fake::Cluster;
 
-/// What a world keeps of stores that were.
+/// The state of lost stores.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     pub(super) backup: Option<Box<Cluster>>,
-    /// What the cache of an API server holds that runs on while its store is put back.
+    /// The cache of an API server that keeps running during a restore of its store.
     pub(super) lost: Option<Box<Lost>>,
-    /// The newest version that a store had which was put back.
+    /// The highest version of a lost store.
     pub(super) newest: u64,
 }
 
-/// The lists of a store that is lost, and its version.
+/// The lists of a lost store, and its version.
 #[derive(Debug)]
 pub(super) struct Lost {
     pub(super) lists: [List; 2],

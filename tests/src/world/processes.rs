@@ -1,4 +1,4 @@
-//! The processes of a world, and the connections between them: how they start, how they end, and what waits for a process that is stopped.
+//! The processes of a world, and the connections between them: their start, their end, and the queue of a stopped process.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use crate::{
     schedule::Lane,
 };
 
-/// How long after its last renewal another agent takes a lease: when every create that it allowed has taken effect or never will.
+/// The time after its last renewal at which another agent takes a Lease: every create under the Lease has then taken effect or
+/// never will.
 const LEASE: Duration = CREATES.timeout.saturating_add(CREATES.margin);
 
 impl World {
@@ -36,7 +37,7 @@ impl World {
         self.servers[server] = Some(started);
     }
 
-    /// Lets a process act as the agent of an epoch.
+    /// Makes a process the agent of an epoch.
     pub(super) fn lead(&mut self, life: u64, epoch: i64, clock: Clock) {
         let seed = self.rng.next_u64();
         let process = Process {
@@ -57,7 +58,7 @@ impl World {
         self.agents.insert(life, actor);
     }
 
-    /// Starts the process of an agent. Where there is a Lease it stands by until it holds it.
+    /// Starts the process of an agent. With a Lease, the process stands by until it holds the Lease.
     pub(super) fn start_agent(&mut self) {
         self.lives += 1;
         let (life, clock) = (self.lives, self.draw_clock());
@@ -70,7 +71,7 @@ impl World {
         }
     }
 
-    /// Kills the process of a server: all that it knew is gone. Another starts soon.
+    /// Kills the process of a server, which loses its state. Another process starts soon.
     pub fn kill_server(&mut self, server: usize) {
         if self.end_process(server) {
             let pause = self.rng.delay(Duration::from_millis(800));
@@ -79,7 +80,7 @@ impl World {
         }
     }
 
-    /// Kills the process of a server as [`Self::kill_server`] does; another starts after so long.
+    /// Kills the process of a server as [`Self::kill_server`] does; another starts after `pause`.
     pub(super) fn kill_server_for(&mut self, server: usize, pause: Duration) {
         if self.end_process(server) {
             let starts = Happening::ServerStarts { server };
@@ -98,7 +99,7 @@ impl World {
         true
     }
 
-    /// Breaks the connections to a server that has died.
+    /// Breaks the connections to a dead server.
     pub(super) fn lose_server(&mut self, server: usize) {
         let actors = self.agents.values();
         let connections: Vec<_> = actors.filter_map(|actor| actor.connection).collect();
@@ -109,7 +110,7 @@ impl World {
         }
     }
 
-    /// Ends a server that has drained; another starts.
+    /// Ends a drained server; another starts.
     pub(super) fn end_server(&mut self, server: usize) {
         self.servers[server] = None;
         let pause = self.rng.delay(Duration::from_millis(800));
@@ -117,7 +118,7 @@ impl World {
         self.schedule.after(pause, starts);
     }
 
-    /// Ends the process of an agent, where it stands; another starts.
+    /// Ends the process of an agent without notice; another starts.
     pub(super) fn end_agent(&mut self, life: u64) {
         let contended = self.leadership.forget(life);
         let actor = self.agents.remove(&life);
@@ -133,7 +134,7 @@ impl World {
         self.schedule.after(pause, Happening::AgentStarts);
     }
 
-    /// Ends the watches and the connection of a process that has died.
+    /// Ends the watches and the connection of a dead process.
     pub(super) fn orphan(&mut self, actor: &AgentActor) {
         for open in actor.watches.iter().flatten() {
             self.cluster.close_watch(open.cluster);
@@ -149,7 +150,7 @@ impl World {
         }
     }
 
-    /// Lets the frames of an agent be lost with their connection, or not.
+    /// Draws whether the frames of an agent are lost with their connection.
     fn lose_frames_to_server(&mut self, connection: u64) {
         if self.rng.chance(self.chaos.lose_frames) {
             self.schedule.forget(
@@ -158,7 +159,7 @@ impl World {
         }
     }
 
-    /// Breaks the connection. What is on its way arrives before the news of it, or never.
+    /// Breaks the connection. Messages in flight arrive before the end is noticed, or never.
     pub(super) fn cut(&mut self, connection: u64) {
         self.trace.note(self.now(), &"the connection breaks");
         self.lose_frames_to_server(connection);
@@ -179,7 +180,7 @@ impl World {
         self.schedule.on(Lane::ToAgent(connection), delay, end);
     }
 
-    /// Keeps what happens to a stopped process until it is woken; returns what happens to others.
+    /// Keeps an event of a stopped process until it resumes; returns other events.
     pub(super) fn withhold(&mut self, happening: Happening) -> Option<Happening> {
         let life = self.addressee(&happening);
         match life.and_then(|life| self.paused.get_mut(&life)) {
@@ -189,7 +190,7 @@ impl World {
         None
     }
 
-    /// Returns the life of the agent whose process hears of a happening.
+    /// The life of the agent whose process receives an event.
     fn addressee(&self, happening: &Happening) -> Option<u64> {
         match happening.destination() {
             Destination::Process(life) => Some(life),

@@ -1,4 +1,4 @@
-//! The store is put back to a backup: versions fall, and what happened since never was.
+//! The restore of the store from a backup: versions fall, and later changes are lost.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::{
     workloads::{BYSTANDER, NAMESPACE},
 };
 
-/// The name of a ReplicaSet whose selector its template's labels do not match.
+/// The name of a ReplicaSet whose selector does not match the labels of its template.
 pub const ILL_SET: &str = "ill";
 
 impl World {
-    /// Writes so often to what concerns nobody.
+    /// Writes to unrelated objects `times` times.
     pub(super) fn write_often(&mut self, times: u32) {
         for _ in 0..times {
             let version = self.cluster.version().to_string();
@@ -34,7 +34,7 @@ impl World {
         self.past.backup = Some(Box::new(self.cluster.clone()));
     }
 
-    /// Puts the store back. The API servers are stopped meanwhile, and know nothing of what was before.
+    /// Restores the store. The API servers are stopped meanwhile, and lose their history.
     pub(super) fn put_back(&mut self, open: OpenWatches, behind: Duration) {
         let Some(backup) = &self.past.backup else {
             return;
@@ -55,7 +55,7 @@ impl World {
         self.note_wanted();
     }
 
-    /// Puts the store back behind an API server that runs on for a while.
+    /// Restores the store behind an API server that keeps running for a while.
     pub(super) fn put_back_behind(&mut self, span: Duration) {
         let version = self.cluster.version();
         let lists = api::Kind::ALL.map(|kind| calls::list(&mut self.cluster, kind));
@@ -69,7 +69,7 @@ impl World {
         self.schedule.after(span, restart);
     }
 
-    /// Starts the API server anew that ran on.
+    /// Restarts the API server that kept running.
     pub(super) fn restart_behind(&mut self) {
         self.past.lost = None;
         for kind in [Kind::Pod, Kind::ReplicaSet] {
@@ -77,18 +77,18 @@ impl World {
         }
     }
 
-    /// Returns the list of an API server that runs on while its store is put back.
+    /// The list of an API server that keeps running during the restore of its store.
     pub(super) fn lost_list(&self, kind: api::Kind) -> Option<List> {
         let lost = self.past.lost.as_ref()?;
         Some(lost.lists[kind as usize].clone())
     }
 
-    /// Returns the newest version that there ever was.
+    /// The highest version of all time.
     pub(super) fn newest_version(&self) -> u64 {
         self.past.newest.max(self.cluster.version())
     }
 
-    /// Returns a version that is newer than each that there was, where a store was put back.
+    /// A version above all earlier versions, if the store was restored.
     pub(super) const fn raise_version(&mut self, version: u64) -> u64 {
         if version > self.past.newest {
             return version;
@@ -97,13 +97,13 @@ impl World {
         self.past.newest
     }
 
-    /// Returns the version that the newest list of a kind has.
+    /// The version of the newest list of a kind.
     pub(super) fn listed_version(&self) -> u64 {
         let lost = self.past.lost.as_ref();
         lost.map_or_else(|| self.cluster.version(), |lost| lost.version)
     }
 
-    /// Adds a ReplicaSet that the API server would refuse today, as one from a backup.
+    /// Adds a ReplicaSet from a backup that the current API server would refuse.
     pub(super) fn add_ill_set(&mut self) {
         let set = replica_set(ILL_SET).replicas(0).build();
         let set = self.cluster.create(set).expect("nothing refuses it");
@@ -119,7 +119,7 @@ impl World {
         let deleted = self
             .cluster
             .delete(Kind::ReplicaSet, NAMESPACE, ILL_SET, &options);
-        // A store that was put back may never have had it.
+        // A restored store may not contain the ReplicaSet.
         drop(deleted);
     }
 }

@@ -1,4 +1,4 @@
-//! What befalls new pods: a webhook drops their labels, a kubelet rejects them, somebody takes them away.
+//! The fates of new pods: a webhook drops their labels, a kubelet rejects them, somebody removes them.
 
 use agent_fake::Object;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::state::World;
 use crate::workloads::NAMESPACE;
 
 impl World {
-    /// Lets a webhook change a pod that is about to be created.
+    /// Lets a webhook change a pod before its creation.
     pub(super) fn relabel_new(&mut self, pod: &mut Value) {
         if self.befalls(self.chaos.relabel) {
             pod["metadata"]["labels"] = Value::Null;
         }
     }
 
-    /// Lets a pod end that has just been created.
+    /// Ends a pod that was just created.
     pub(super) fn spoil_new(&mut self, pod: &Object) {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         if self.befalls(self.chaos.reject) {
@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    /// Draws nothing where the chance is none, so that worlds without it go as they went.
+    /// Draws nothing if the chance is zero, so that worlds without the fate do not change.
     fn befalls(&mut self, per_mille: u64) -> bool {
         per_mille > 0 && self.rng.chance(per_mille)
     }

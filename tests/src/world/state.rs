@@ -1,4 +1,4 @@
-//! What a world consists of. Every other file of it builds on this one.
+//! The state of a world. Every other file of the world depends on this one.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,54 +24,54 @@ use crate::{
     workloads::{Act, BYSTANDER, MISFIT},
 };
 
-/// A simulated world. Its owner steps it; checkers look at it between steps.
+/// A simulated world. Its owner steps it; checkers inspect it between steps.
 #[derive(Debug)]
 pub struct World {
     /// The cluster.
     pub cluster: Cluster,
-    /// Its number among those that share the servers.
+    /// The number of the world among the worlds that share the servers.
     pub(super) number: u64,
-    /// The agents that live and act, by their lives: one, or several where one leads and others do not know it yet.
+    /// The live, acting agents, by their lives: one, or several if one leads and the others do not know it yet.
     pub agents: BTreeMap<u64, AgentActor>,
-    /// The servers; those that live. While a world that shares them has them at hand, the others have none.
+    /// The live servers; `None` for a dead one. While another world has the shared servers, all are `None`.
     pub servers: Vec<Option<DecisionServer>>,
-    /// The servers that have died in this step.
+    /// The servers that died in this step.
     pub(super) killed: Vec<usize>,
-    /// What has been done so far, and why.
+    /// The effects so far, and their causes.
     pub ledger: Ledger,
-    /// What happened in the last step.
+    /// The facts of the last step.
     pub facts: Vec<Fact>,
-    /// How rough it is at this moment.
+    /// The current faults and delays.
     pub chaos: Chaos,
-    /// What of the protocol was met so far.
+    /// The encounters with the protocol so far.
     pub encounters: Encounters,
-    /// What was recorded, for people.
+    /// The trace, for people.
     pub trace: Trace,
     pub(super) mutant: Option<Mutant>,
-    /// Whether servers that start are malicious, and how.
+    /// The malice of servers that start, if they are malicious.
     pub(super) malice: Option<Malice>,
     /// The budget of agents that start.
     pub(super) budget: budget::BudgetConfig,
-    /// Where a create has a timeout of its own: how much later than that it may take effect at most.
+    /// The maximum delay of the effect after the timeout, for creates with a separate timeout.
     pub creates: Option<CreateLimits>,
-    /// The first list of each kind, and the newest watch of which anything was told: what mutants keep in mind.
+    /// The first list of each kind, and the newest watch with an event: the state of mutants.
     pub(super) first_lists: BTreeMap<api::Kind, Items>,
     pub(super) newest_told: u64,
     pub(super) rng: Rng,
     pub(super) schedule: Schedule<Happening>,
-    /// Which agent each connection is of, and which server it leads to.
+    /// The agent and the server of each connection.
     pub(super) routes: BTreeMap<u64, Route>,
     /// The version of the first list of each kind on each connection.
     pub(super) first_listed: BTreeMap<(u64, i32), u64>,
-    /// The connections that have fallen silent.
+    /// The silent connections.
     pub(super) silent: BTreeMap<u64, Silence>,
-    /// The agents whose processes are stopped, with what has reached them meanwhile.
+    /// The agents whose processes are stopped, with the events that have reached them meanwhile.
     pub(super) paused: BTreeMap<u64, Vec<Happening>>,
     pub(super) leadership: Leadership,
     pub(super) boundaries: Boundaries,
-    /// The caches that watches are served from.
+    /// The caches that serve watches.
     pub(super) caches: Caches,
-    /// The backup of the store, and what is left of a store that was lost.
+    /// The backup of the store, and the remains of a lost store.
     pub(super) past: Past,
     pub(super) incidents: u32,
     pub(super) lives: u64,
@@ -79,9 +79,9 @@ pub struct World {
     pub(super) watches: u64,
 }
 
-/// How long processes take to start.
+/// The maximum start time of a process.
 const STARTS_WITHIN: Duration = Duration::from_millis(50);
-/// How many connections there are in a cluster at most.
+/// The maximum number of connections in a cluster.
 const CONNECTIONS_MAX: u64 = 1_000_000;
 
 /// The ends of a connection.
@@ -92,7 +92,7 @@ pub(super) struct Route {
     pub(super) server: usize,
 }
 
-/// Which ways of a connection are silent.
+/// The silent directions of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     pub(super) to_server: bool,
@@ -109,7 +109,7 @@ impl World {
         Self::with_servers(servers, 0, seed, rng, chaos, mutant)
     }
 
-    /// Returns a world whose agents are about to start, and which is to be handed the servers of another one.
+    /// Returns a world whose agents are about to start, and which will share the servers of another world.
     #[must_use]
     pub fn beside(number: u64, seed: u64, rng: Rng, chaos: Chaos, mutant: Option<Mutant>) -> Self {
         Self::with_servers(Vec::new(), number, seed, rng, chaos, mutant)
@@ -177,26 +177,26 @@ impl World {
         self.schedule.now()
     }
 
-    /// Lets all servers that start be malicious, or none from here on.
+    /// Makes all servers that start from now on malicious, or honest.
     pub const fn corrupt_servers(&mut self, malice: Option<Malice>) {
         self.malice = malice;
     }
 
-    /// Gives agents another budget than they have by default.
+    /// Sets the budget of agents.
     #[must_use]
     pub const fn with_budget(mut self, budget: budget::BudgetConfig) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Lets the watch caches of all API servers be behind by these times: those of pods, and those of ReplicaSets.
+    /// Sets the lag of the watch caches of all API servers: of pods, and of ReplicaSets.
     #[must_use]
     pub fn with_caches_behind(mut self, pods: Duration, replica_sets: Duration) -> Self {
         self.caches.lag(pods, replica_sets);
         self
     }
 
-    /// Lets users act, each after a while.
+    /// Plans acts of users, each after a delay.
     #[must_use]
     pub fn with_plan(mut self, plan: Vec<(Duration, Act)>) -> Self {
         plan.into_iter()
@@ -204,23 +204,23 @@ impl World {
         self
     }
 
-    /// Lets a user act after a while.
+    /// Plans an act of a user after a delay.
     pub fn plan(&mut self, after: Duration, act: Act) {
         self.schedule.after(after, Happening::Act { act, tries: 0 });
     }
 
-    /// Lets something go wrong after a while.
+    /// Plans a fault after a delay.
     pub fn plan_fault(&mut self, after: Duration, fault: Fault) {
         self.schedule.after(after, Happening::Fault(fault));
     }
 
-    /// Notes what the ReplicaSets want.
+    /// Notes the desired replicas of the ReplicaSets.
     pub(super) fn note_wanted(&mut self) {
         let sets: Vec<_> = self.cluster.objects(Kind::ReplicaSet).cloned().collect();
         sets.iter().for_each(|set| self.ledger.note_wanted(set));
     }
 
-    /// Lets things go wrong, each after a while.
+    /// Plans faults, each after a delay.
     #[must_use]
     pub fn with_faults(mut self, faults: Vec<(Duration, Fault)>) -> Self {
         for (after, fault) in faults {
@@ -229,13 +229,13 @@ impl World {
         self
     }
 
-    /// Ends all faults, but for links that have fallen silent: those are found by their silence.
+    /// Ends all faults except silent links, which the machines find by their silence.
     pub fn heal(&mut self) {
         self.chaos = self.chaos.healed();
         self.incidents = 0;
     }
 
-    /// Returns whether a user's act or a fault is still to come.
+    /// Returns whether an act of a user or a fault is still planned.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         self.schedule
@@ -243,7 +243,7 @@ impl World {
             > 0
     }
 
-    /// Returns whether a call, an answer or a watch event is on its way.
+    /// Returns whether a call, an answer or a watch event is in flight.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let busy = |it: &Happening| {
@@ -257,19 +257,19 @@ impl World {
         self.schedule.count(busy) > 0 || !self.paused.is_empty()
     }
 
-    /// Draws the clocks of a process that begins.
+    /// Draws the clocks of a new process.
     pub(super) fn draw_clock(&mut self) -> Clock {
         let most = i32::from(self.chaos.clock_drift);
         let mut drift = *self.rng.pick(&[-most, 0, most]);
         if self.is_mutant(Mutant::LetClocksRunApart) {
-            // The first is slow, and the next is fast.
+            // The first process is slow, and the next is fast.
             drift = 75 * i32::from(DRIFT_MAX);
             drift *= if self.lives.is_multiple_of(2) { 1 } else { -1 };
         }
         Clock::new(self.now(), self.draw_offset(), drift)
     }
 
-    /// Draws by how much a wall clock differs from that of the cluster.
+    /// Draws the offset of a wall clock from the clock of the cluster.
     pub(super) fn draw_offset(&mut self) -> SignedDuration {
         let most = self.chaos.clock_skew;
         let offset = self.rng.delay(2 * most);
@@ -283,13 +283,13 @@ impl World {
         self.paused.contains_key(&life)
     }
 
-    /// Returns whether a connection is one of this world, open or not.
+    /// Returns whether this world has opened a connection, which may have ended.
     #[must_use]
     pub fn has_opened(&self, connection: u64) -> bool {
         self.routes.contains_key(&connection)
     }
 
-    /// Returns the epochs of the sessions of this world that were opened on the server of a connection, by their connections.
+    /// Returns the epochs of the sessions of this world on the server of a connection, by their connections.
     pub fn epochs_beside(&self, connection: u64) -> impl Iterator<Item = (u64, i64)> {
         let server = self.routes.get(&connection).map(|route| route.server);
         let routes = self.routes.iter();
@@ -302,40 +302,40 @@ impl World {
         self.agents.get_mut(&life)
     }
 
-    /// Returns an agent with the time by its own clock.
+    /// An agent, with the time by its own clock.
     pub(super) fn living_at(&mut self, life: u64) -> Option<(Timestamp, &mut AgentActor)> {
         let now = self.now();
         let actor = self.agents.get_mut(&life)?;
         Some((actor.local(now), actor))
     }
 
-    /// Returns the agent of a connection, unless it has left it, with the time by its own clock.
+    /// The agent of a connection, unless it has left the connection, with the time by its own clock.
     pub(super) fn agent_of(&mut self, connection: u64) -> Option<(Timestamp, &mut AgentActor)> {
         let life = self.routes.get(&connection)?.life;
         let found = self.living_at(life)?;
         Some(found).filter(|(_, actor)| actor.connection == Some(connection))
     }
 
-    /// Returns the server that a connection leads to.
+    /// The server of a connection.
     pub(super) fn server_of(&mut self, connection: u64) -> Option<&mut DecisionServer> {
         let server = self.routes.get(&connection)?.server;
         self.servers[server].as_mut()
     }
 
-    /// Returns whether the world is broken in this way.
+    /// Whether the world has this mutant.
     pub(super) fn is_mutant(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
     }
 }
 
-/// Returns a cluster with what concerns nobody.
+/// A cluster with unrelated objects.
 fn populated(config: ClusterConfig, bad_object: bool) -> Cluster {
     let mut cluster = Cluster::new(config);
     let bystander = pod(BYSTANDER).labelled("app", "other").on("aside").build();
     cluster.create(bystander).expect("nothing refuses it");
     if bad_object {
         let mut misfit = pod(MISFIT).labelled("app", "other").build();
-        // The contract has uids of at most 128 characters.
+        // The contract limits uids to 128 characters.
         misfit["metadata"]["uid"] = "u".repeat(129).into();
         cluster.restore(misfit).expect("nothing refuses it");
     }

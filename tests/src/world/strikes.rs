@@ -1,4 +1,4 @@
-//! Crashes at boundaries of operations: what is planned to die at one dies there.
+//! Crashes at boundaries of operations: executes the planned crash at its boundary.
 
 use super::{
     boundaries::{Boundary, Crash, InFlight, Moment, Party, Strike},
@@ -7,12 +7,12 @@ use super::{
 };
 
 impl World {
-    /// Begins to note the boundaries that are passed.
+    /// Starts to record the passed boundaries.
     pub fn record_boundaries(&mut self) {
         self.boundaries.record();
     }
 
-    /// Returns the boundaries that were passed, if they are noted.
+    /// Returns the passed boundaries, if recorded.
     #[must_use]
     pub fn boundaries(&self) -> &[Boundary] {
         self.boundaries.passed()
@@ -29,13 +29,13 @@ impl World {
         self.boundaries.plan(strike);
     }
 
-    /// Returns the boundary at which the planned crash happened, once it has.
+    /// Returns the boundary of the planned crash, once it has happened.
     #[must_use]
     pub const fn struck(&self) -> Option<Boundary> {
         self.boundaries.struck()
     }
 
-    /// Passes the boundary of an operation of an agent; what is to die there dies.
+    /// Passes the boundary of an operation of an agent, and executes a crash planned there.
     pub(super) fn pass(&mut self, what: &'static str, moment: Moment, party: Party) {
         let Some(crash) = self.boundaries.pass(Boundary { what, moment }) else {
             return;
@@ -47,7 +47,7 @@ impl World {
         life.into_iter().for_each(|life| self.strike(crash, life));
     }
 
-    /// Passes a boundary with a happening, if it is part of an operation.
+    /// Passes a boundary with an event, if the event is part of an operation.
     pub(super) fn pass_with(&mut self, happening: &Happening, moment: Moment) {
         if let Some((what, party)) = happening.operation() {
             self.pass(what, moment, party);

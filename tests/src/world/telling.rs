@@ -1,4 +1,4 @@
-//! How a happening is told in one line.
+//! The description of an event in one line.
 
 use std::fmt;
 

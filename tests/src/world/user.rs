@@ -1,4 +1,4 @@
-//! What people and nodes do to the cluster.
+//! The acts of people and nodes on the cluster.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     workloads::{Act, NAMESPACE},
 };
 
-/// How often an act waits for the pod that it is to hit.
+/// The maximum number of attempts of an act to find its pod.
 const TRIES_MAX: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Lays hands on one of the pods that a ReplicaSet has.
+    /// Applies an act to one of the pods of a ReplicaSet.
     fn hit(&mut self, how: impl FnOnce(&mut Self, &str) -> bool) -> bool {
         let owned = self
             .cluster

@@ -62,7 +62,7 @@ impl World {
         self.send_list(life, kind, id, list);
     }
 
-    /// Returns a list as one of the caches holds it, if the agent asks for no better one.
+    /// A list from one of the caches, if the agent accepts one.
     fn cached_list(&mut self, life: u64, kind: api::Kind) -> Option<List> {
         let agent = &self.agents.get(&life)?.agent;
         if !agent.lists_from_cache(kind) && !self.is_mutant(Mutant::ListFromCache) {
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Sends what the open watches of an agent have to say on its way.
+    /// Puts the events of the open watches of an agent in flight.
     pub(super) fn read_watches(&mut self, life: u64) {
         for kind in api::Kind::ALL {
             let actor = self.agents.get(&life);

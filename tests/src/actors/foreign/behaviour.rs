@@ -1,61 +1,61 @@
-//! What docs/protocol.md leaves to the agent, drawn.
+//! The choices that docs/protocol.md leaves to the agent, drawn.
 
 use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// What an agent of another make does that the protocol forbids, or that nobody should do.
+/// A protocol violation, or bad practice, of a third-party agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It sends lists that are older than the one before.
+    /// The agent sends lists that are older than the list before.
     OlderLists,
-    /// It lists again and again, and watches nothing.
+    /// The agent lists again and again, and watches nothing.
     Polls,
-    /// It reports no outcome.
+    /// The agent reports no outcome.
     WithholdsAll,
-    /// It reports no outcome of some batches.
+    /// The agent reports no outcome of some batches.
     WithholdsSome,
 }
 
-/// What an agent makes of the freedom that the protocol gives it.
+/// The choices of an agent within the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Whether it numbers its frames.
+    /// Whether the agent numbers its frames.
     pub numbers_frames: bool,
-    /// Whether it waits for the Welcome before it sends its lists.
+    /// Whether the agent waits for the Welcome before it sends its lists.
     pub waits_for_welcome: bool,
-    /// How many objects or changes a frame holds at most.
+    /// The maximum number of objects or changes in a frame.
     pub frame_items_max: usize,
-    /// Whether a change that waits to be sent gives way to a newer one of its object.
+    /// Whether a newer change of an object replaces a change that waits to be sent.
     pub merges: bool,
-    /// Whether it begins a list before it asks the cluster for it, and not when it has it.
+    /// Whether the agent announces a list before it requests the list from the cluster, and not after.
     pub begins_early: bool,
-    /// Whether its lists have a version.
+    /// Whether the lists have a version.
     pub versions_lists: bool,
-    /// Whether its lists may be older than its watches, but for the first of a session.
+    /// Whether lists may be older than the watches, except the first list of a session.
     pub lists_from_cache: bool,
-    /// Chance of each change, per thousand: it lists the kind again, unasked.
+    /// Per thousand changes: the chance that the agent lists the kind again unasked.
     pub lists_unasked: u64,
-    /// How long it may keep an outcome to itself; a later one may overtake it.
+    /// The maximum delay of an outcome; a later outcome may overtake it.
     pub outcome_delay: Duration,
-    /// Chance of each success, per thousand: it is reported without the object after the write.
+    /// Per thousand successes: the chance of a report without the object after the write.
     pub bare: u64,
     /// Whether a success without its object has no version either.
     pub bare_without_version: bool,
-    /// How many calls of a deletion or of claims it makes at a time.
+    /// The maximum number of concurrent calls of a deletion or of claims.
     pub calls_max: usize,
-    /// What it does that the protocol forbids.
+    /// The protocol violation of the agent.
     pub manner: Option<Manner>,
 }
 
 // === impl Behaviour ===
 
 impl Behaviour {
-    /// Draws a behaviour.
+    /// Draws a behavior.
     #[must_use]
     pub fn draw(rng: &mut Rng) -> Self {
         let begins_early = rng.chance(500);
-        // A list whose state is not known to be that of its beginning must say which state it is.
+        // If a list may have another state than at its start, the list must name its version.
         let versions_lists = !begins_early || rng.chance(500);
         let lists_from_cache = versions_lists && rng.chance(500);
         Self {
@@ -75,12 +75,11 @@ impl Behaviour {
         }
     }
 
-    /// Returns whether it lists again and again.
     pub(super) fn polls(&self) -> bool {
         matches!(self.manner, Some(Manner::Polls | Manner::OlderLists))
     }
 
-    /// Returns whether it reports no outcome of a batch.
+    /// Whether the agent reports no outcome of a batch.
     pub(super) fn withholds(&self, batch: u64) -> bool {
         match self.manner {
             Some(Manner::WithholdsAll) => true,
@@ -89,7 +88,7 @@ impl Behaviour {
         }
     }
 
-    /// Returns this behaviour with a manner. What is seen of the manner only in lists with versions has them.
+    /// Returns this behavior with a manner. A manner that only versions of lists reveal turns on versions.
     #[must_use]
     pub fn with(self, manner: Option<Manner>) -> Self {
         let is_older = manner == Some(Manner::OlderLists);

@@ -1,4 +1,4 @@
-//! The stream to the server: when it is opened, what keeps it alive, how it ends.
+//! The stream to the server: its opening, its heartbeats, its end.
 
 use std::time::Duration;
 
@@ -6,24 +6,23 @@ use agent_core::link::{Disconnect, LinkCommand};
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
 
-/// How long a server may take until its Welcome.
+/// The timeout for the Welcome.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
-/// How long the wait before another try is.
+/// The delay before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_millis(300);
-/// How many intervals without a frame end a session.
+/// The number of silent intervals that end a session.
 const SILENT_INTERVALS: u32 = 4;
 
-/// The state of the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
     numbers_frames: bool,
     hello: v1::Hello,
     state: State,
     command: Option<LinkCommand>,
-    /// Frames so far, each way.
+    /// The frames so far, in each direction.
     sent: u64,
     received: u64,
-    /// When a frame last went and last came.
+    /// The times of the last sent and the last received frame.
     spoke: Timestamp,
     heard: Timestamp,
     interval: Duration,
@@ -32,21 +31,21 @@ pub(super) struct Channel {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// There is none.
+    /// Without a stream.
     Waiting { until: Timestamp },
-    /// It is being opened.
+    /// The stream is opening.
     Connecting,
-    /// It is open, and there is no Welcome yet.
+    /// The stream is open, without a Welcome.
     Greeting { hello_sent: bool },
-    /// There is a session.
+    /// The session is open.
     Open { session: String },
-    /// There is one, and the server drains.
+    /// The session is open, and the server drains.
     Draining { session: String },
     /// This half is closed.
     Closed,
 }
 
-/// What a frame of the server means to the rest of the agent.
+/// The meaning of a server frame for the rest of the agent.
 #[derive(Clone, Debug)]
 pub(super) enum News {
     Welcome,
@@ -54,7 +53,6 @@ pub(super) enum News {
     Resync(v1::Kind),
     Drain,
     Nothing,
-    /// The server broke the protocol.
     Violation(String),
 }
 
@@ -95,7 +93,6 @@ impl Channel {
         self.state = State::Waiting { until: now + wait };
     }
 
-    /// Drops the connection.
     pub(super) fn abort(&mut self, now: Timestamp) {
         self.handle_disconnected(now, &Disconnect::Ended);
         self.command = Some(LinkCommand::Abort);
@@ -144,8 +141,8 @@ impl Channel {
         }
     }
 
-    /// Returns what is to be done with the connection. `settled` says that no call of an earlier session is under way or may take
-    /// effect later, and `done` that nothing is left to report.
+    /// The next action on the connection. `settled`: no call of an earlier session is in flight or may take effect later. `done`:
+    /// no report is left.
     pub(super) fn poll_command(
         &mut self,
         now: Timestamp,
@@ -173,7 +170,7 @@ impl Channel {
         }
     }
 
-    /// Returns the Hello, or a heartbeat where one is due.
+    /// The Hello, or a heartbeat if one is due.
     pub(super) fn poll_own_frame(&mut self, now: Timestamp) -> Option<request::Frame> {
         match &mut self.state {
             State::Greeting { hello_sent } if !*hello_sent => {
@@ -195,7 +192,7 @@ impl Channel {
         }
     }
 
-    /// Numbers a frame that leaves.
+    /// Numbers an outgoing frame.
     pub(super) fn send(&mut self, now: Timestamp, frame: request::Frame) -> v1::ReconcileRequest {
         self.sent += 1;
         self.spoke = now;
@@ -205,12 +202,12 @@ impl Channel {
         }
     }
 
-    /// Returns whether nothing was heard for so long that the session is over.
+    /// Whether the silence of the server has ended the session.
     pub(super) fn is_silent(&self, now: Timestamp) -> bool {
         self.is_up() && self.silent_at() <= now
     }
 
-    /// Returns when something is due; what is due already waits for something else.
+    /// The future deadlines. An overdue deadline waits for something else.
     pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Timestamp> {
         let due = match &self.state {
             State::Waiting { until } => [Some(*until), None],
@@ -223,7 +220,7 @@ impl Channel {
         due.into_iter().flatten()
     }
 
-    /// Returns the session that is open, draining or not.
+    /// The open session, draining or not.
     pub(super) fn session(&self) -> Option<&str> {
         match &self.state {
             State::Open { session } | State::Draining { session } => Some(session),
@@ -233,7 +230,7 @@ impl Channel {
         }
     }
 
-    /// Returns whether frames of lists, changes and outcomes may leave.
+    /// Whether frames of lists, changes and outcomes may leave.
     pub(super) const fn takes_frames(&self) -> bool {
         match self.state {
             State::Greeting { hello_sent } => hello_sent,

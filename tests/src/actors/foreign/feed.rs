@@ -1,4 +1,4 @@
-//! Lists and changes of the cluster, on their way to the server.
+//! Lists and changes of the cluster for the server.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,36 +12,36 @@ use jiff::Timestamp;
 use super::behaviour::{Behaviour, Manner};
 use crate::rng::Rng;
 
-/// How long the wait is before a list or watch that failed is tried again.
+/// The maximum delay before a failed list or watch is retried.
 const RETRY_MAX: std::time::Duration = std::time::Duration::from_millis(400);
 
-/// How long the wait is before an agent that polls lists again.
+/// The delay before an agent that polls lists again.
 const POLL_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What is shown of the cluster.
+/// The view of the cluster for the server.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     kinds: [Progress; 2],
     commands: VecDeque<(Kind, WatchCommand)>,
-    /// What waits to be sent, in its order.
+    /// The items to send, in order.
     waiting: VecDeque<Item>,
-    /// The ReplicaSets that are there, by uid.
+    /// The existing ReplicaSets, by uid.
     pub(super) sets: BTreeMap<String, ReplicaSet>,
 }
 
-/// How far a kind is.
+/// The state of the list and watch of a kind.
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// The number of the last list or watch that was asked for.
+    /// The number of the last requested list or watch.
     id: u64,
     version: String,
-    /// Whether a list has begun whose end has not left.
+    /// Whether a list has begun and its end has not left.
     is_open: bool,
-    /// Whether there has been a list in this session.
+    /// Whether this session has had a list.
     is_listed: bool,
-    /// The version of the last list of this session: a later one must not be older.
+    /// The version of the last list of this session: a later list must not be older.
     listed: u64,
-    /// What is to be tried again, and when.
+    /// The next retry and its time.
     retry: Option<(Timestamp, Retry)>,
 }
 
@@ -53,14 +53,14 @@ enum Retry {
 
 #[derive(Clone, Debug)]
 enum Item {
-    /// A list begins; `asks` where the cluster is asked for it only then.
+    /// The start of a list; `asks` if the cluster is asked for the list only then.
     Begin {
         kind: Kind,
         asks: bool,
     },
     Object(Box<Object>),
     End(Kind, v1::SnapshotEnd),
-    /// A change of the object of a uid; a bookmark has none.
+    /// A change of an object, by its uid; a bookmark has none.
     Change {
         kind: Kind,
         uid: String,
@@ -80,7 +80,6 @@ impl Feed {
         }
     }
 
-    /// Lists a kind.
     pub(super) fn list(&mut self, kind: Kind, behaviour: &Behaviour) {
         self.kinds[kind as usize].retry = None;
         if !behaviour.begins_early {
@@ -88,13 +87,13 @@ impl Feed {
         }
         let begins = |item: &Item| matches!(item, Item::Begin { kind: of, .. } if *of == kind);
         if !self.waiting.iter().any(begins) {
-            // What an earlier list or watch brings meanwhile is not waited for.
+            // Discards what an earlier list or watch brings meanwhile.
             self.next_id(kind);
             self.waiting.push_back(Item::Begin { kind, asks: true });
         }
     }
 
-    /// Ends all lists and watches, and forgets what was not sent.
+    /// Ends all lists and watches, and discards unsent items.
     pub(super) fn stop(&mut self) {
         self.waiting.clear();
         self.commands.clear();
@@ -126,7 +125,7 @@ impl Feed {
         let version = list.resource_version.parse().unwrap_or(0);
         let last = &mut self.kinds[kind as usize].listed;
         if version < *last && behaviour.manner != Some(Manner::OlderLists) {
-            // The cache of another API server, which is further behind.
+            // The cache of another API server is further behind.
             return self.retry(now, kind, Retry::List, rng);
         }
         *last = version;
@@ -154,7 +153,7 @@ impl Feed {
         }
     }
 
-    /// Takes an event. Returns whether it is a change.
+    /// Returns whether the event is a change.
     pub(super) fn handle_event(
         &mut self,
         now: Timestamp,
@@ -236,7 +235,7 @@ impl Feed {
         retries.map(|(at, _)| at)
     }
 
-    /// Returns whether a list has begun, or is about to, and its end has not left.
+    /// Whether a list has begun, or is about to, and its end has not left.
     pub(super) fn is_listing(&self) -> bool {
         let begins = |item: &Item| matches!(item, Item::Begin { .. });
         self.kinds.iter().any(|it| it.is_open) || self.waiting.iter().any(begins)
@@ -246,7 +245,7 @@ impl Feed {
         self.kinds[kind as usize].is_listed
     }
 
-    /// Returns whether a change of a pod waits before the next list.
+    /// Whether a change of a pod waits before the next list.
     pub(super) fn is_waiting(&self, pod: &str) -> bool {
         let of_pod = |item: &Item| matches!(item, Item::Change { uid, .. } if uid == pod);
         let begins = |item: &Item| matches!(item, Item::Begin { .. });
@@ -254,7 +253,7 @@ impl Feed {
         waiting.any(of_pod)
     }
 
-    /// Returns the next frame, with so many objects or changes at most; none where a list is next and may not begin.
+    /// The next frame, with at most `items_max` objects or changes; `None` if a list is next and may not begin.
     pub(super) fn poll_frame(
         &mut self,
         items_max: usize,
@@ -323,7 +322,7 @@ impl Feed {
         })
     }
 
-    /// Lets the objects of a list wait; returns how many they are.
+    /// Queues the objects of a list; returns their number.
     fn name(&mut self, items: Items) -> i64 {
         let objects: Vec<_> = match items {
             Items::Pods(pods) => {
@@ -350,7 +349,8 @@ impl Feed {
         }
     }
 
-    /// Lets a change wait. Where changes merge, an older one of the object gives way, and so do bookmarks, which vouch for it.
+    /// Queues a change. If changes merge, the change replaces an older one of the object, and the bookmarks that vouch for the
+    /// older one.
     fn change(&mut self, kind: Kind, uid: String, event: Event, merges: bool) -> String {
         let version = version(&event).to_owned();
         if merges {
@@ -400,7 +400,7 @@ impl Feed {
 }
 
 fn is_bookmark(item: &Item, kind: Kind) -> bool {
-    // A bookmark is of no object.
+    // A bookmark belongs to no object.
     matches!(item, Item::Change { kind: of, uid, .. } if *of == kind && uid.is_empty())
 }
 

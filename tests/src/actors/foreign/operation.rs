@@ -1,49 +1,46 @@
-//! One operation: the call that it makes, and what the answer means.
+//! One operation: its calls, and the meaning of their answers.
 
 use std::time::Duration;
 
 use agent_core::api::{ApiError, CreatePod, ReplicaSet, Reply, Request, WriteStatus};
 use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
 
-/// How often a status is written again where another write came between.
+/// The maximum number of repeated status writes after a conflict.
 const CONFLICTS_MAX: u8 = 1;
 
-/// Where an operation stands.
+/// The next step of an operation.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
-    /// A pod of this name is to be created.
+    /// Creates a pod of this name.
     Create(String),
-    /// A pod of the name exists, and it is to be seen whose it is.
+    /// Reads the existing pod of the name to find its owner.
     ReadNamesake(String),
-    /// A pod is to be deleted.
     Delete(v1::Victim),
-    /// The ReplicaSet is looked at before it adopts a pod.
+    /// Reads the ReplicaSet before it adopts a pod.
     CheckOwner(v1::ObjectRef),
-    /// A pod is to be adopted.
     Adopt(v1::ObjectRef),
-    /// A pod is to be released.
     Release(v1::ObjectRef),
-    /// The ReplicaSet is read, so that its status can be written; the number of conflicts so far.
+    /// Reads the ReplicaSet for a status write; with the number of conflicts so far.
     ReadForStatus(v1::ReplicaSetStatus, u8),
-    /// Its status is written.
+    /// Writes the status; with the number of conflicts so far.
     WriteStatus(v1::ReplicaSetStatus, u8),
 }
 
-/// What follows an answer.
+/// The consequence of an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Next {
     /// Another call.
     Call(Operation, Request),
-    /// The operation goes on from here as soon as it may.
+    /// The operation continues from here as soon as possible.
     Begin(Operation),
-    /// Its outcome.
+    /// The outcome.
     Report(Kind),
 }
 
 // === impl Operation ===
 
 impl Operation {
-    /// Returns the call that begins it; none where the ReplicaSet is not known, is another, or has no template.
+    /// The first call. `None` if the ReplicaSet is unknown, replaced, or without a template.
     pub(super) fn request(
         &self,
         owner: &v1::ObjectRef,
@@ -77,7 +74,7 @@ impl Operation {
         })
     }
 
-    /// Returns what follows the answer to its call.
+    /// The consequence of the answer to the call.
     pub(super) fn answered(self, owner: &v1::ObjectRef, result: Result<Reply, ApiError>) -> Next {
         match (self, result) {
             (Self::Create(name), Err(error)) if error.reason == "AlreadyExists" => {
@@ -124,7 +121,7 @@ impl Operation {
     }
 }
 
-/// Returns what is reported of a write.
+/// The outcome of a write.
 fn reported(result: Result<Reply, ApiError>) -> Kind {
     match result {
         Ok(reply) => Kind::Done(done(reply)),
@@ -132,7 +129,7 @@ fn reported(result: Result<Reply, ApiError>) -> Kind {
     }
 }
 
-/// Returns what is reported of a create whose name is borne already: it is done if an earlier try of it has succeeded.
+/// The outcome of a create whose name is taken: done if an earlier attempt has succeeded.
 fn namesake(owner: &v1::ObjectRef, result: Result<Reply, ApiError>) -> Kind {
     match result {
         Ok(Reply::Pod(pod)) => {
@@ -173,7 +170,7 @@ fn done(reply: Reply) -> v1::Done {
     }
 }
 
-/// Sorts a refusal. What the cluster could not do may have been done all the same.
+/// Classifies a refusal. The cluster may have executed a call that it reports as failed.
 pub(super) fn failed(error: &ApiError) -> v1::Failed {
     let class = match error.code {
         None | Some(408 | 500..) => FailureClass::Timeout,

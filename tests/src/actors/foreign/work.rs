@@ -1,4 +1,4 @@
-//! Batches, executed: which call comes next, and what is reported of it.
+//! The execution of batches: the next call, and the outcomes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,18 +17,18 @@ use super::{
 };
 use crate::rng::Rng;
 
-/// What a session has asked for, and what has become of it.
+/// The batches of a session, and their outcomes.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     limits: CreateLimits,
-    /// Numbers the sessions: what belongs to an older one is reported to nobody.
+    /// The number of the session: results of an older session are dropped.
     session: u64,
     batches: BTreeMap<u64, Batch>,
     calls: BTreeMap<CallId, Running>,
     calls_made: u64,
-    /// The outcomes that wait, each with the time from which on it may leave.
+    /// The waiting outcomes, each with the earliest time for its report.
     outcomes: Vec<(Timestamp, v1::Outcome)>,
-    /// When every create of unknown effect has taken effect or never will.
+    /// The time at which every create of unknown effect has taken effect or never will.
     settled_at: Timestamp,
 }
 
@@ -37,7 +37,7 @@ struct Batch {
     owner: v1::ObjectRef,
     generate_name: String,
     waiting: VecDeque<(u32, Operation)>,
-    /// How many calls it may have at a time: creates go one by one, which is slower than slow start asks for.
+    /// The maximum number of concurrent calls. Creates run one by one, which is slower than slow start requires.
     calls_max: usize,
     calls: usize,
 }
@@ -85,20 +85,20 @@ impl Work {
         self.batches.insert(batch.id, started);
     }
 
-    /// Answers all operations of a batch without having begun any.
+    /// Answers all operations of a batch without starting any.
     pub(super) fn refuse(&mut self, now: Timestamp, batch: &v1::Batch, cause: NotStartedCause) {
         for (index, _) in (0..).zip(operations(batch)) {
             self.report(now, batch.id, index, not_started(cause));
         }
     }
 
-    /// Begins nothing more, and reports what has not begun.
+    /// Starts nothing more, and reports the operations that have not started.
     pub(super) fn wind_down(&mut self, now: Timestamp, cause: NotStartedCause) {
         let ids: Vec<_> = self.batches.keys().copied().collect();
         ids.into_iter().for_each(|id| self.cancel(now, id, cause));
     }
 
-    /// Ends the session: nobody hears of what is under way, and these calls are not made.
+    /// Ends the session: drops the results of calls in flight, and discards the calls in `unmade`.
     pub(super) fn abandon(&mut self, unmade: Vec<Call>) {
         for call in unmade {
             self.calls.remove(&call.id);
@@ -120,7 +120,7 @@ impl Work {
 // === impl Work: calls ===
 
 impl Work {
-    /// Returns the next call. What cannot begin is reported.
+    /// The next call. Reports operations that cannot start.
     pub(super) fn poll_call(
         &mut self,
         now: Timestamp,
@@ -193,12 +193,12 @@ impl Work {
         Call { id, request }
     }
 
-    /// Returns whether no call is under way, and no create may take effect later.
+    /// Whether no call is in flight, and no create may take effect later.
     pub(super) fn is_settled(&self, now: Timestamp) -> bool {
         self.calls.is_empty() && self.settled_at <= now
     }
 
-    /// Returns whether nothing is left to do or to report.
+    /// Whether no work and no report is left.
     pub(super) fn is_done(&self) -> bool {
         self.calls.is_empty() && self.outcomes.is_empty()
     }
@@ -207,8 +207,7 @@ impl Work {
 // === impl Work: outcomes ===
 
 impl Work {
-    /// Returns the outcomes that leave now, in the order in which they have become due: at most so many, and those of the newest first.
-    /// One whose pod is `held` stays.
+    /// The due outcomes, at most `max`, the latest due first. An outcome whose pod is `held` stays.
     pub(super) fn poll_outcomes(
         &mut self,
         now: Timestamp,
@@ -228,7 +227,7 @@ impl Work {
         (!outcomes.is_empty()).then_some(v1::Outcomes { outcomes })
     }
 
-    /// Returns when something is due; what is due already waits for its turn.
+    /// The future deadlines; overdue work waits for its turn.
     pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Timestamp> {
         let outcomes = self.outcomes.iter().map(|(at, _)| *at);
         outcomes.chain([self.settled_at])
@@ -265,7 +264,7 @@ fn operations(batch: &v1::Batch) -> Vec<Operation> {
     }
 }
 
-/// Returns the uid of the pod that an outcome shows.
+/// The uid of the pod in an outcome.
 fn pod_uid(outcome: &v1::Outcome) -> Option<&str> {
     match outcome.outcome.as_ref()? {
         Kind::Done(done) => match done.object.as_ref()? {
@@ -276,7 +275,7 @@ fn pod_uid(outcome: &v1::Outcome) -> Option<&str> {
     }
 }
 
-/// Returns what is told of an outcome: of some successes that they are ones, and no more.
+/// Reduces some successes to the bare fact.
 fn told(mut outcome: Kind, behaviour: &Behaviour, rng: &mut Rng) -> Kind {
     if let Kind::Done(done) = &mut outcome
         && rng.chance(behaviour.bare)

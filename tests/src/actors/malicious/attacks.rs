@@ -1,52 +1,52 @@
-//! What a malicious server asks of an agent: one batch at a time, each for a ReplicaSet that the agent knows, or nearly so.
+//! The requests of a malicious server: one batch at a time, for a ReplicaSet that the agent knows, or a similar one.
 
 use decree::v1::{self, batch::Action};
 
 use super::knowledge::{Knowledge, controls, is_active, pod_ref, selects, set_ref};
 use crate::rng::Rng;
 
-/// What the API server takes for the end of a name that it makes up.
+/// The characters that the API server uses for the suffix of a generated name.
 const SUFFIXES: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// More names than an agent takes.
+/// More names than an agent accepts.
 const NAMES_MAX: u64 = 20_000;
 
-/// One way to ask for what is not right. Each stands for a bound of the agent.
+/// One kind of wrong request. Each kind tests a limit of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attack {
-    /// Nothing is wrong: what an honest server would ask for, so that there are pods, and trust.
+    /// An honest request, so that there are pods, and trust.
     None,
-    /// Pods are created where none is wanted.
+    /// Creates pods above the desired replicas.
     CreateUnwanted,
-    /// Pods are created under names of others, or that are none.
+    /// Creates pods under names of other pods, or invalid names.
     CreateUnderBadName,
-    /// Pods are created by the thousand.
+    /// Creates thousands of pods.
     CreateThousands,
-    /// Pods are deleted where none is surplus.
+    /// Deletes pods that are not surplus.
     DeleteWanted,
-    /// Pods are deleted that the ReplicaSet does not control.
+    /// Deletes pods that the ReplicaSet does not control.
     DeleteOthers,
-    /// Pods are deleted that are gone, or again.
+    /// Deletes pods that are gone, or deletes them again.
     DeleteGone,
-    /// Pods are adopted that have a controller, do not match, or are elsewhere.
+    /// Adopts pods that have a controller, do not match, or are in another namespace.
     AdoptOthers,
-    /// Pods are adopted, and deleted as surplus.
+    /// Adopts pods, and deletes them as surplus.
     AdoptToDelete,
-    /// Pods are released that match.
+    /// Releases pods that match.
     ReleaseMatching,
-    /// Pods are released that others control.
+    /// Releases pods that others control.
     ReleaseOthers,
-    /// A status is written that is far from what there is.
+    /// Writes a status far from the truth.
     LieInStatus,
-    /// What is right for one ReplicaSet is asked for another, or for one that is none.
+    /// Requests a valid action for another ReplicaSet, or for one that does not exist.
     MistakeReplicaSet,
-    /// The guard is that of another session or epoch.
+    /// Uses the guard of another session or epoch.
     MistakeGuard,
 }
 
 // === impl Attack ===
 
 impl Attack {
-    /// All of them.
+    /// All attacks.
     pub const ALL: [Self; 14] = [
         Self::None,
         Self::CreateUnwanted,
@@ -65,7 +65,7 @@ impl Attack {
     ];
 }
 
-/// What an attack is drawn from.
+/// The source of random attacks.
 pub(super) struct Attacker<'a> {
     pub(super) known: &'a Knowledge,
     pub(super) rng: &'a mut Rng,
@@ -74,7 +74,7 @@ pub(super) struct Attacker<'a> {
 // === impl Attacker ===
 
 impl Attacker<'_> {
-    /// Returns a batch for one of the ReplicaSets, without number and guard; `None` where there is nothing to attack.
+    /// A batch for one of the ReplicaSets, without number and guard; `None` without a target.
     pub(super) fn batch(&mut self, attack: Attack) -> Option<v1::Batch> {
         let set = self.pick_set()?;
         let action = self.action(attack, &set)?;
@@ -136,7 +136,7 @@ impl Attacker<'_> {
         }
     }
 
-    /// Returns what an honest server would ask for first.
+    /// The first request of an honest server.
     fn honest(&mut self, set: &v1::ReplicaSet) -> Option<Action> {
         let orphan = |pod: &&v1::Pod| pod.controller.is_none() && selects(set, pod);
         let stray = |pod: &&v1::Pod| controls(set, pod) && !selects(set, pod);
@@ -245,13 +245,13 @@ impl Attacker<'_> {
         let pods = self.known.pods.values().filter(|pod| which(pod));
         let mut pods = self.some(pods.map(pod_ref).collect());
         if self.rng.chance(100) {
-            // A pod as it is not: of another uid, name or namespace.
+            // A wrong reference: another uid, name or namespace.
             pods = pods.into_iter().map(|pod| self.mistaken(pod)).collect();
         }
         pods
     }
 
-    /// Returns some of these, and one of them twice now and then.
+    /// Some of these, with one of them twice now and then.
     fn some(&mut self, from: Vec<v1::ObjectRef>) -> Vec<v1::ObjectRef> {
         if from.is_empty() {
             return from;

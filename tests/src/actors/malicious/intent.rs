@@ -1,4 +1,4 @@
-//! What a malicious server is up to in one session.
+//! The intent of a malicious server in one session.
 
 use std::time::Duration;
 
@@ -8,24 +8,22 @@ use decree::v1::{self, reconcile_response::Frame};
 use super::attacks::Attack;
 use crate::rng::Rng;
 
-/// How many of a thousand acts of a noisy server are no batches.
+/// The number of acts per thousand of a noisy server that are not batches.
 const NOISE: u64 = 700;
 
 /// Ten years, in seconds.
 const YEARS: u64 = 10 * 365 * 24 * 3600;
 
-/// What it does in one session, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Intent {
-    /// What it asks for.
     pub(super) attacks: Vec<Attack>,
-    /// The longest that it waits between two acts.
+    /// The maximum wait between two acts.
     pace: Duration,
-    /// How long it keeps the session.
+    /// The duration of the session.
     pub(super) lifetime: Duration,
-    /// Chance of each act: it is no batch, but something that makes the agent work.
+    /// The chance per thousand acts of a frame that is no batch, but makes the agent work.
     noise: u64,
-    /// Whether the Welcome holds what no server should say.
+    /// Whether the Welcome has values that no server should send.
     is_absurd: bool,
 }
 
@@ -66,7 +64,6 @@ impl Intent {
         rng.delay(self.pace)
     }
 
-    /// Returns the Welcome of a session.
     pub(super) fn welcome(&self, session_id: String, rng: &mut Rng) -> v1::Welcome {
         let heartbeat = prost_types::Duration {
             seconds: 5,
@@ -91,7 +88,7 @@ impl Intent {
         welcome
     }
 
-    /// Returns something that is no batch, if that is due.
+    /// A frame that is no batch, if one is due.
     pub(super) fn noise(&self, rng: &mut Rng) -> Option<Frame> {
         if !rng.chance(self.noise) {
             return None;
@@ -114,7 +111,7 @@ impl Intent {
         })
     }
 
-    /// Returns how it ends the session.
+    /// Draws the end of the session.
     pub(super) fn end(&self, rng: &mut Rng) -> End {
         let status = || "unavailable: \u{1b}[2Jcome back \u{202e}later".to_owned();
         let waits = [0, 60, YEARS, u64::MAX].map(|it| Some(Duration::from_secs(it)));
@@ -146,16 +143,15 @@ fn rejection(kind: v1::Kind) -> v1::Rejection {
     }
 }
 
-/// How it ends a session.
 #[derive(Debug)]
 pub(super) enum End {
     Drain(v1::Drain),
-    /// It says nothing any more.
+    /// The server sends nothing more.
     Silence,
     Cut(Disconnect),
 }
 
-/// Returns a span, which may be negative, or longer than anybody lives.
+/// A duration that may be negative, or longer than any lifetime.
 fn span(rng: &mut Rng) -> prost_types::Duration {
     let years = YEARS.cast_signed();
     prost_types::Duration {

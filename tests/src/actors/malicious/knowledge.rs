@@ -1,24 +1,24 @@
-//! What a malicious server was told of the cluster, over all of its sessions: it forgets nothing, so it can name what is long gone.
+//! The knowledge of a malicious server about the cluster, over all of its sessions: it forgets nothing, so it can name objects
+//! that are long gone.
 
 use std::collections::BTreeMap;
 
 use decree::v1::{self, done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
 
-/// The objects as they were told last, by uid.
+/// The last known objects, by uid.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     pub(super) pods: BTreeMap<String, v1::Pod>,
     pub(super) sets: BTreeMap<String, v1::ReplicaSet>,
     /// Pods that are gone.
     pub(super) gone: Vec<v1::ObjectRef>,
-    /// The pods of the list that is open.
+    /// The pods of the open list.
     listed: Option<Vec<String>>,
 }
 
 // === impl Knowledge ===
 
 impl Knowledge {
-    /// Reads a frame of an agent.
     pub(super) fn read(&mut self, frame: &Frame) {
         match frame {
             Frame::SnapshotBegin(begin) if begin.kind() == v1::Kind::Pod => {
@@ -63,7 +63,6 @@ impl Knowledge {
         }
     }
 
-    /// Returns the active pods that a ReplicaSet controls.
     pub(super) fn replicas(&self, set: &v1::ReplicaSet) -> Vec<&v1::Pod> {
         let owned = self.pods.values().filter(|pod| controls(set, pod));
         owned.filter(|pod| is_active(pod)).collect()

@@ -1,9 +1,9 @@
-//! How a session ends, as its agent hears it.
+//! The end of a session, as its agent sees it.
 
 use agent_core::link::Disconnect;
 use server_session::Refusal;
 
-/// Returns what the agent hears when a session ends, as its uplink reads the status.
+/// Returns the cause that the agent sees when a session ends, as its uplink reads the status.
 #[must_use]
 pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
     let Some(refusal) = refusal else {

@@ -1,10 +1,10 @@
-//! What the reports of a session tell people.
+//! The notices to people in the reports of a session.
 
 use server_session::SessionReport;
 
 use crate::facts::Told;
 
-/// Returns what a report tells people of, if it is one of what must not go unnoticed.
+/// The notice in a report, if people must know about it.
 pub(super) fn told(report: &SessionReport) -> Option<Told> {
     match report {
         SessionReport::Controller(server_core::ControllerReport::PodsDoNotLast { .. }) => {
