@@ -1,14 +1,12 @@
-// The bar of a ReplicaSet: wanted, there, ready, in flight. The pattern says what the colour says, and the numbers stand beside it.
+// The bar of a ReplicaSet: desired, current and ready pods, and operations in flight. Patterns and numbers repeat what the colors say.
 
 import { h, setAttribute } from './dom.js';
 
-/** Returns an empty bar. */
 export function makeBar() {
   const part = (name) => h('span', { class: `part ${name}` });
   return h('span', { class: 'bar', 'aria-hidden': 'true' }, part('ready'), part('there'), part('flight'), part('surplus'));
 }
 
-/** Draws how a ReplicaSet stands. */
 export function drawBar(bar, row) {
   const scale = Math.max(row.replicas, row.active, 1);
   const there = Math.min(row.active, row.replicas);

@@ -1,4 +1,4 @@
-// The board: all ReplicaSets, those that need a person first, and those with one cause as one row.
+// The board: all ReplicaSets. Those that need attention come first, and those with the same cause share a row.
 
 import { SEVERITIES, causeOf, groupOf, nextAttempt, severityOf } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
@@ -11,23 +11,22 @@ import { makeScope } from './scope.js';
 import { group, sorted } from './sort.js';
 import { makeWhatIf } from './what-if.js';
 
-/** For how long rows are kept of agents that have not connected again since the server did. */
+/** How long to keep the rows of agents that have not reconnected since the server restarted. */
 const ABSENT_MAX = 60_000;
 const HEADINGS = [['severity', 'Severity'], ['name', 'ReplicaSet'], ['pods', 'Pods'], ['cause', 'Cause'], ['unconverged', 'Unconverged']];
 const CONVERGED = Number.MAX_SAFE_INTEGER;
 
 const keyOf = (row) => `${row.replicaSet.uid} ${row.cluster}`;
 
-/** Shows the board in `main`. */
 export function showBoard(main, query) {
   let rows = new Map();
-  /** What a stream that has just begun has said; it takes the place of `rows` once it is whole. */
+  /** The rows of a new stream. They replace `rows` once the stream has sent all of them. */
   let fresh = new Map();
   let standing = null;
-  /** After a new connection: what was known before, until the agents are back that were there. */
+  /** The rows from before a reconnect, until the same agents are back. */
   let before = null;
   let listed = [];
-  /** How many letters of a name fit. */
+  /** The number of letters of a name that fit. */
   let room = 24;
   let scheduled = false;
   let stale = true;
@@ -54,7 +53,7 @@ export function showBoard(main, query) {
   sized.observe(list.element);
   const second = setInterval(schedule, 1000);
 
-  /** Returns the cluster that is chosen, or the only one. */
+  /** Returns the chosen cluster, or the only one. */
   function clusterOf() {
     const clusters = new Set([...rows.values()].map(({ row }) => row.clusterUid));
     const chosen = [...rows.values()].find(({ row }) => row.cluster === scope.cluster);
@@ -149,7 +148,7 @@ export function showBoard(main, query) {
     }
   }
 
-  /** Takes what the stream says as the whole, unless the agents that were there before it are still absent. */
+  /** Replaces all rows with those of the stream, unless agents from before the reconnect are still absent. */
   function settle(data) {
     const isBack = !before || (data.sessions >= before.sessions && data.synced === data.sessions) || now() > before.until;
     if (isBack) before = null;

@@ -1,8 +1,8 @@
-// How much a ReplicaSet needs a person, and why: as the server says, which this page is always from.
+// How urgently a ReplicaSet needs attention, and why, in the words of the server.
 
 import { now, span, word } from './format.js';
 
-/** From most to least, each with a mark, as a color alone tells nothing to many. */
+/** From most to least urgent. Each has a mark, because many people cannot tell colors apart. */
 export const SEVERITIES = {
   BLOCKED: { word: 'Blocked', mark: '■' },
   SLOW: { word: 'Slow', mark: '▲' },
@@ -11,28 +11,27 @@ export const SEVERITIES = {
   WATCHED: { word: 'Watched only', mark: '◌' },
 };
 
-/** Returns the severity of a row. */
 export function severityOf(row) {
   return word(row.cause.severity, 'SEVERITY_');
 }
 
-/** Returns the cause in a sentence, without times; empty if it says no more than the severity. */
+/** Returns the cause as a sentence without times; empty if the severity already says everything. */
 export function causeOf(row) {
   const { text } = row.cause;
   return text === SEVERITIES.IN_SYNC.word ? '' : text;
 }
 
-/** Returns what the ReplicaSets with the same cause share; empty if no other has it. */
+/** Returns the text that ReplicaSets with the same cause share; empty if no other has this cause. */
 export function groupOf(row) {
   return row.cause.group;
 }
 
-/** Returns a command that shows more or helps; empty if there is none. */
+/** Returns a command that shows details or helps; empty if there is none. */
 export function commandOf(row) {
   return row.cause.nextCommand;
 }
 
-/** Returns when the server tries again; empty if it does not, or waits for no time. */
+/** Returns the time of the next retry; empty if the server does not retry, or waits for something other than a time. */
 export function nextAttempt(row) {
   const due = row.unconvergedSince && row.nextSync ? Date.parse(row.nextSync) : 0;
   if (!due) return '';

@@ -1,4 +1,4 @@
-// The fields of the contract that recordings are shown from. A test of the server holds them against the contract itself: each line is JSON.
+// The fields of the contract that the page reads in recordings. A test of the server compares them with the contract: each line is JSON.
 
 /** By message: the name of each field, its number, its type, and 1 if it is repeated. */
 export const MESSAGES = {

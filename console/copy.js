@@ -2,7 +2,7 @@
 
 import { h, setText } from './dom.js';
 
-/** Returns the button, and what tells of it; `text()` is what it copies, and `select` what a browser selects instead that lets no page write to the clipboard. */
+/** Returns the button and its status text. The button copies `text()`; where the browser forbids that, it selects the text of `select`. */
 export function makeCopy(label, text, select) {
   const button = h('button', { type: 'button', onclick: copy }, label);
   const said = h('span', { class: 'away', role: 'status' });

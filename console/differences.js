@@ -1,4 +1,4 @@
-// How far another controller agrees with what was decided here, in sessions of mode shadow: a report that can be passed on.
+// How far another controller agrees with the decisions of the server, in shadow-mode sessions, as a report to pass on.
 
 import { makeCopy } from './copy.js';
 import { h, reconcile, setText } from './dom.js';
@@ -12,17 +12,17 @@ const subjectOf = (one) => word(one.subject, 'SUBJECT_').toLowerCase();
 const isUnexplained = (one) => one.departure === 'DEPARTURE_UNSPECIFIED';
 const pathOf = ({ replicaSet }) => `${replicaSet.namespace}/${replicaSet.name}`;
 const explained = ({ departure }) => DEPARTURES[word(departure, 'DEPARTURE_')] ?? departure;
-/** A text of a cluster as one cell of a table of Markdown, in which nothing is markup. */
+/** Text of a cluster as a cell of a Markdown table, with all markup escaped. */
 const cell = (text) => String(text).replace(/\s+/g, ' ').replace(/[\\`*_[\]<>|#!]/g, '\\$&');
 
-/** Returns the share of comparisons without a difference, rounded down: 100 % are told only if all agree. */
+/** Returns the share of comparisons without a difference, rounded down: it is 100 % only if all agree. */
 function share({ compared, explained: some, unexplained }) {
   if (compared === 0) return '–';
   const hundredths = Math.floor((10_000 * (compared - some - unexplained)) / compared);
   return hundredths === 10_000 ? '100 %' : `${(hundredths / 100).toFixed(2)} %`;
 }
 
-/** Returns the counts of each subject, and of all. */
+/** Returns the counts of each subject, and the totals. */
 function countsOf({ agreements }) {
   const subjects = agreements.map((one) => ({ subject: subjectOf(one), compared: Number(one.compared), explained: Number(one.explained), unexplained: Number(one.unexplained) }));
   const sum = (field) => subjects.reduce((total, one) => total + one[field], 0);
@@ -47,7 +47,6 @@ function markdown(answer) {
   return `${lines.join('\n')}\n`;
 }
 
-/** Shows the differences in `main`. */
 export function showDifferences(main, query) {
   let known = null;
   let isFiltered = query.show === 'unexplained';

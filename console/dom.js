@@ -1,6 +1,6 @@
-// Elements without markup in strings: a text that comes from a cluster can only ever be text.
+// Creates elements without markup in strings, so that text from a cluster is only ever text.
 
-/** Returns an element; attributes that are null or false are left out, children may be texts, elements and lists of both. */
+/** Creates an element. Attributes that are null or false are omitted; children are texts, elements, and lists of both. */
 export function h(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -12,7 +12,7 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Sets a text only where it differs, so that what is selected or announced is left alone. */
+/** Sets a text only where it differs, so that selections and announcements are not disturbed. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -23,7 +23,7 @@ export function setAttribute(element, name, value) {
 }
 
 /**
- * Brings the children of an element in line with a list: one child for each key, in order, made once and updated after that.
+ * Brings the children of an element in line with a list, in order: creates one child for each key once, and updates it afterwards.
  * Elements keep their identity, and with it focus and selection.
  */
 export function reconcile(parent, items, keyOf, make, update) {

@@ -1,16 +1,15 @@
 // Words for numbers, times and the rules of the server.
 
-/** How far the clock of the server is ahead of this one, in milliseconds. */
+/** How far the clock of the server is ahead of the browser's, in milliseconds. */
 let ahead = 0;
 
-/** Learns the time of the server. */
 export function learnTime(seconds) {
   const difference = seconds * 1000 - Date.now();
-  // The server says whole seconds: only what is more than that is a difference of clocks.
+  // The server sends whole seconds, so smaller differences do not come from the clocks.
   ahead = Math.abs(difference) > 1500 ? difference : 0;
 }
 
-/** Returns the time of the server. */
+/** Returns the current time by the clock of the server. */
 export function now() {
   return Date.now() + ahead;
 }
@@ -19,7 +18,7 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 }
 
-/** Returns a span in its largest unit. */
+/** Formats a span in its largest unit. */
 export function span(milliseconds) {
   const seconds = Math.max(0, milliseconds / 1000);
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -29,7 +28,7 @@ export function span(milliseconds) {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Returns a whole span, for what counts on each second. */
+/** Formats a span in whole seconds, for texts that count every second. */
 export function age(milliseconds) {
   return milliseconds < 10_000 ? `${Math.max(0, Math.floor(milliseconds / 1000))} s` : span(milliseconds);
 }
@@ -43,24 +42,23 @@ export function bytes(number) {
   return mebibytes < 10 ? `${mebibytes.toFixed(1)} MiB` : `${Math.round(mebibytes).toLocaleString('en')} MiB`;
 }
 
-/** Returns a time in full, with its date and zone. */
 export function fullTime(time) {
   return new Date(time).toLocaleString('en-CA', { hour12: false, timeZoneName: 'short' });
 }
 
-/** Returns a text of so many characters at most: what is too much is left out in the middle, as beginnings and ends of names tell most. */
+/** Shortens a text to at most `max` characters. It omits the middle, because the beginning and the end of a name identify it best. */
 export function shorten(text, max) {
   if (text.length <= max || max < 3) return text;
   const end = Math.floor((max - 1) / 2);
   return `${text.slice(0, max - 1 - end)}…${text.slice(text.length - end)}`;
 }
 
-/** Returns the word of an enum without its prefix, such as NOT_READY. */
+/** Returns the name of an enum value without its prefix, such as NOT_READY. */
 export function word(name, prefix) {
   return String(name).replace(prefix, '');
 }
 
-/** The rules by which pods are chosen, in the order in which they are asked. */
+/** The rules that choose victims, in the order in which the server applies them. */
 export const LADDER = [
   ['UNASSIGNED', 'No node yet', 'pods without a node go before pods with one'],
   ['PHASE', 'Phase', 'Pending before Unknown before Running'],

@@ -1,22 +1,22 @@
-// All ReplicaSets in one picture: a cell each, by cluster, namespace and name, with a color and a shape for its severity.
+// All ReplicaSets in one picture: one cell each, by cluster, namespace and name. Color and shape show the severity.
 
 import { SEVERITIES } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
 import { count } from './format.js';
 
-/** How high the picture is at most, and how wide a cell is. A cell is as large as fits. */
+/** The maximum height of the picture, and the bounds of a cell's width. Cells are as large as fits. */
 const HEIGHT_MAX = 96;
 const [CELL_MIN, CELL_MAX] = [3, 16];
-/** What the frame takes of the width. */
+/** The width of the frame. */
 const FRAME = 14;
 const COLORS = { BLOCKED: '--bad', SLOW: '--wait', WORKING: '--busy', IN_SYNC: '--good', WATCHED: '--dim' };
 
-/** Returns the picture. `open` is told the ReplicaSet that a person chooses. */
+/** Creates the picture. It calls `open` with the ReplicaSet that a person chooses. */
 export function makeHeat(open) {
   let entries = [];
   let drawn = '';
   let grid = { cell: CELL_MAX, columns: 1 };
-  /** The cell that is pointed at, by pointer or keys. */
+  /** The index of the cell under the pointer, or the one chosen by keys. */
   let at = -1;
 
   const canvas = h('canvas', {});
@@ -36,7 +36,7 @@ export function makeHeat(open) {
     point(at < 0 ? 0 : Math.min(entries.length - 1, Math.max(0, at + step)));
   });
   button.addEventListener('click', (event) => {
-    // A key presses it without a place.
+    // A click by key has no position.
     const entry = entries[event.detail === 0 ? at : cellAt(event)];
     if (entry) open(entry);
   });
@@ -79,7 +79,7 @@ export function makeHeat(open) {
     const context = canvas.getContext('2d');
     context.scale(window.devicePixelRatio, window.devicePixelRatio);
     const style = getComputedStyle(element);
-    // What needs a person is drawn last, over its neighbors.
+    // Cells that need attention are drawn last, over their neighbors.
     for (const [severity, variable] of Object.entries(COLORS).reverse()) {
       context.fillStyle = style.getPropertyValue(variable);
       for (const [index, entry] of entries.entries()) if (entry.severity === severity) shape(context, severity, (index % columns) * cell, Math.floor(index / columns) * cell, cell);
@@ -93,7 +93,6 @@ export function makeHeat(open) {
   return {
     element,
     draw,
-    /** Takes the ReplicaSets and how many there are of each severity. */
     show(all, counts) {
       const pointed = entries[at]?.key;
       entries = all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -110,7 +109,7 @@ export function makeHeat(open) {
   };
 }
 
-/** Returns the largest cell with which so many fit, or the smallest there is. */
+/** Returns the largest cell size with which `number` cells fit, or the smallest size. */
 function fit(number, width) {
   for (let cell = CELL_MAX; ; cell -= 1) {
     const columns = Math.max(1, Math.floor(width / cell));
@@ -118,7 +117,7 @@ function fit(number, width) {
   }
 }
 
-/** Draws a cell: the more a ReplicaSet needs a person, the more of its cell is full. */
+/** Draws a cell. The more urgent its ReplicaSet is, the more of the cell is filled. */
 function shape(context, severity, x, y, cell) {
   const side = cell - (cell > 6 ? 2 : 1);
   const dot = Math.max(1, Math.round(side * (severity === 'WORKING' ? 0.6 : 0.35)));

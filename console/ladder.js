@@ -1,9 +1,8 @@
-// The ladder of rules by which a pod was chosen, with the rung that decided.
+// The list of rules that chose a pod, with the deciding rule marked.
 
 import { h } from './dom.js';
 import { LADDER, word } from './format.js';
 
-/** Returns the ladder of a victim, given its reason. */
 export function makeLadder(name, reason) {
   const rule = word(reason?.rule ?? '', 'RULE_');
   const deciding = LADDER.findIndex(([id]) => id === rule);

@@ -1,22 +1,22 @@
-// A list of thousands of rows, of which only those in sight are in the document. A row is as high as its text.
+// A list of thousands of rows. Only the visible rows are in the document. A row is as high as its text.
 
 import { h, setAttribute } from './dom.js';
 
-/** Rows beyond those in sight, above and below. */
+/** The number of extra rows above and below the visible ones. */
 const BEYOND = 6;
-/** How often rows are placed again, as one that is in sight for the first time is higher than expected. */
+/** The maximum number of layout rounds. A row that becomes visible for the first time can be higher than expected. */
 const ROUNDS_MAX = 3;
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
 /**
- * Returns a list. `make(item)` returns the element of a row, whose `link` takes the focus, and `fill(element, item)` brings it up to date; `press(item, key)`
- * is told other keys, and returns whether it took one.
+ * Creates a list. `make(item)` returns the element of a row, whose `link` takes the focus; `fill(element, item)` updates the element.
+ * `press(item, key)` gets all other keys, and returns whether it handled the key.
  */
 export function makeList({ make, fill, press }) {
   let items = [];
-  /** Where each row begins, and where the last one ends. */
+  /** The top of each row, and the bottom of the last one. */
   let tops = new Float64Array(1);
-  /** The heights of rows that are higher than usual. */
+  /** The heights of rows that are higher than a usual row. */
   const heights = new Map();
   const shown = new Map();
   let usual = 0;
@@ -36,7 +36,7 @@ export function makeList({ make, fill, press }) {
     space.style.height = `${tops[items.length]}px`;
   }
 
-  /** Returns the row at a height. */
+  /** Returns the index of the row at a height. */
   function rowAt(height) {
     let [low, high] = [0, items.length];
     while (low < high) {
@@ -65,7 +65,7 @@ export function makeList({ make, fill, press }) {
     const last = Math.min(items.length, rowAt(element.scrollTop + element.clientHeight) + 1 + BEYOND);
     const wanted = new Map();
     for (let at = first; at < last; at += 1) wanted.set(items[at].key, at);
-    // The row that has the focus stays in the document wherever it goes.
+    // The focused row stays in the document, even when it is not visible.
     const held = document.activeElement?.closest?.('[data-key]')?.dataset.key;
     if (held && shown.has(held) && !wanted.has(held)) {
       const at = items.findIndex((item) => item.key === held);
@@ -95,7 +95,7 @@ export function makeList({ make, fill, press }) {
     setAttribute(row.link, 'tabindex', key === current ? 0 : -1);
   }
 
-  /** Learns the heights of the rows that are shown, and returns whether one is not what it was. */
+  /** Measures the visible rows, and returns whether a height changed. */
   function measure() {
     let changed = false;
     for (const [key, row] of shown) {

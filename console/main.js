@@ -1,4 +1,4 @@
-// The frame around the views: which is shown, what becomes of its stream, and the login.
+// The frame around the views: the current view, the state of its stream, and the login.
 
 import { showBoard } from './board.js';
 import { showDifferences } from './differences.js';
@@ -20,7 +20,7 @@ let view = null;
 let stream = null;
 let shownPath = null;
 let seen = 0;
-/** A file that was dropped on another view than that of recordings. */
+/** A file that was dropped on another view than the recordings. */
 let dropped = null;
 
 function show() {
@@ -53,7 +53,7 @@ function open(parts, query) {
   return showNothing();
 }
 
-/** Opens the view of recordings, whose scripts are the only ones that are loaded when they are needed. */
+/** Opens the recordings. Their scripts are loaded only when needed. */
 function openRecording() {
   const file = dropped;
   dropped = null;
@@ -78,7 +78,6 @@ function openRecording() {
   };
 }
 
-/** Says that an address is none of this page. */
 function showNothing() {
   document.title = 'Page not found · Decree';
   main.replaceChildren(h('div', { class: 'empty', id: 'empty' }, h('h1', {}, 'Page not found'), h('p', {}, 'The console has no page at ', h('code', {}, window.location.hash), '.'), h('p', {}, h('a', { href: lastBoard() }, 'Open the board'))));
@@ -108,11 +107,11 @@ function connect() {
 
 function tell(state, message) {
   const words = { connecting: 'Connecting…', live: 'Live', lost: 'Reconnecting…', login: 'Sign in', denied: 'Not allowed', displaced: 'Paused', file: 'Not live' };
-  // What is announced is that the connection is lost or there again, not each try.
+  // Announces that the connection is lost or restored, but not each attempt.
   if (state === 'connecting' && status.dataset.state === 'lost') return;
   status.dataset.state = state;
   setText(statusText, words[state]);
-  // Before anything is known, a page that may show nothing says nothing about what it would show.
+  // A page without access does not show which things it would contain.
   main.classList.toggle('unknown', seen === 0 && ['login', 'denied'].includes(state));
   main.classList.toggle('stale', !['live', 'connecting', 'file'].includes(state));
   const tellers = { lost: tellLost, login: tellLogin, denied: tellDenied, displaced: tellDisplaced };
@@ -153,7 +152,7 @@ function tellLogin(message) {
   return [form];
 }
 
-/** Returns a heading: that of the page, as long as nothing else is shown. */
+/** Returns a heading for the page, for when it has no other content. */
 function heading(text) {
   return h(seen === 0 ? 'h1' : 'h2', {}, text);
 }
@@ -162,7 +161,7 @@ function button(text, onclick) {
   return h('button', { type: 'button', onclick }, text);
 }
 
-/** Takes a file that is dropped, whichever view is shown; what else is dragged stays the browser's. */
+/** Takes a dropped file in any view. Other dragged things are left to the browser. */
 function take(event) {
   if (!event.dataTransfer?.types.includes('Files')) return;
   event.preventDefault();

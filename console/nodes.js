@@ -1,4 +1,4 @@
-// Pods on their nodes, as dense marks: the form says how a pod stands, and its name is told for the one that is pointed at, or for all on demand.
+// Pods by node, as small marks. The shape shows the state of a pod; the name appears on hover, or for all pods on demand.
 
 import { h, reconcile, setAttribute, setText } from './dom.js';
 import { count } from './format.js';
@@ -20,15 +20,14 @@ function kindOf(pod) {
   return pod.phase === 'Running' ? 'unready' : 'pending';
 }
 
-/** Returns how many pods of a node are not ready, of which nodes with most come first. */
+/** The number of pods that are not ready. Nodes with the most such pods come first. */
 const trouble = (pods) => pods.filter((pod) => kindOf(pod) !== 'ready').length;
 
-/** Returns the panel. */
 export function makeNodes() {
   let known = { count: 0, pods: [] };
   let victims = null;
   let isNamed = false;
-  /** The pod that takes the focus: one for all marks. */
+  /** The pod whose mark has the focus. All marks share one tab stop. */
   let current = '';
 
   const note = h('p', { class: 'dim' });

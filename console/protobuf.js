@@ -1,11 +1,11 @@
-// Reads protobuf messages by a table of their fields. What the table does not name is skipped.
+// Reads protobuf messages by a table of their fields. Fields outside the table are skipped.
 
 const text = new TextDecoder('utf-8');
 
-/** Says where bytes are no message. */
+/** The bytes are not a valid message. */
 export class Damaged extends Error {}
 
-/** Reads from `at` on, and never beyond `end`. */
+/** Reads from `at`, and never beyond `end`. */
 export class Reader {
   constructor(bytes, at = 0, end = bytes.length) {
     Object.assign(this, { bytes, at, end });
@@ -15,7 +15,7 @@ export class Reader {
     return this.at >= this.end;
   }
 
-  /** Returns a varint; above 2^53 its last digits are rounded. */
+  /** Returns a varint. Values above 2^53 lose their last digits. */
   varint() {
     const from = this.at;
     let value = 0;
@@ -29,14 +29,14 @@ export class Reader {
     throw new Damaged(`no number ends at byte ${this.at}`);
   }
 
-  /** Returns the number that begins at `from` and takes ten bytes: one below 0. */
+  /** Returns the number that begins at `from` and takes ten bytes: a negative one. */
   #negative(from) {
     let value = 0n;
     for (let place = 0n; place < 10n; place += 1n) value |= BigInt(this.bytes[from + Number(place)] & 0x7f) << (7n * place);
     return Number(BigInt.asIntN(64, value));
   }
 
-  /** Returns a reader of as many bytes as a length says that stands before them. */
+  /** Returns a reader of the next piece, whose length comes first. */
   piece() {
     const length = this.varint();
     const from = this.at;
@@ -60,7 +60,7 @@ export class Reader {
   }
 }
 
-/** Reads a message of the table. Repeated fields are lists; what is absent is undefined, but for lists. */
+/** Decodes a message of the table. Repeated fields are lists; other absent fields are undefined. */
 export function decode(reader, messages, name) {
   const fields = messages[name];
   const message = {};

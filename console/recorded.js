@@ -1,22 +1,22 @@
-// A recording as steps: what came, what the server answered, and how it left each ReplicaSet. Nothing here touches the page.
+// A recording as steps: the input, the server's response, and the resulting state of each ReplicaSet. This module does not touch the page.
 
 import { ENUMS, MESSAGES } from './contract.js';
 import { count } from './format.js';
 import { Damaged, Reader, decode } from './protobuf.js';
 
 const MAGIC = 'decree recording 1\n';
-/** What is read of a recording, unpacked. `decree replay` has no such limit. */
+/** The maximum size of an unpacked recording. `decree replay` has no such limit. */
 export const BYTES_MAX = 64 * 1_048_576;
-/** The steps that are kept. */
+/** The maximum number of steps. */
 export const STEPS_MAX = 100_000;
-/** The lines that a step shows of what came or was answered. */
+/** The maximum number of lines that a step shows for its input, and for the response. */
 const LINES_MAX = 60;
 const NOTHING = Object.freeze({ wanted: 0, active: 0, ready: 0, terminating: 0, flight: 0 });
 
-/** Says why a file cannot be shown. */
+/** The reason why a file cannot be shown. */
 export class Unreadable extends Error {}
 
-/** Returns the bytes of a file, unpacked where it is compressed. */
+/** Returns the bytes of a file, unpacked if the file is compressed. */
 export async function unpack(file) {
   const head = new Uint8Array(await file.slice(0, 2).arrayBuffer());
   const packed = head[0] === 0x1f && head[1] === 0x8b;
@@ -56,7 +56,7 @@ function tooLarge() {
   return new Unreadable(`It is larger than the ${BYTES_MAX / 1_048_576} MiB that this page reads. “decree replay FILE” reads recordings of any size.`);
 }
 
-/** Returns the steps of a recording, and what it says of itself. */
+/** Returns the steps of a recording, and its header. */
 export function steps(bytes) {
   const magic = new TextDecoder().decode(bytes.subarray(0, MAGIC.length));
   if (magic !== MAGIC) throw new Unreadable('It is no recording: its first line is not “decree recording 1”.');
@@ -81,7 +81,7 @@ export function steps(bytes) {
   return { hello: header.hello.hello ?? {}, version: header.server_version ?? '', steps: session.steps, ending };
 }
 
-/** Returns the next record, or nothing where it is cut off. */
+/** Returns the next record; undefined where the recording is truncated. */
 function record(reader, name) {
   const at = reader.at;
   let piece = null;
@@ -105,7 +105,7 @@ function endOf(end) {
   return `${reason}${end.session_end ? `: ${end.session_end}` : ''}.`;
 }
 
-/** What a session knows, as far as its frames say. */
+/** The state of a session, as far as its frames tell. */
 class Session {
   constructor(header) {
     this.time = (header.wall_nanos ?? 0) / 1e6;
@@ -115,9 +115,9 @@ class Session {
     this.counts = new Map();
     this.names = new Map();
     this.batches = new Map();
-    /** The versions of objects: an event may come after an outcome that showed more. */
+    /** The versions of objects. An event can arrive after an outcome that contained a newer object. */
     this.versions = new Map();
-    /** What the list that is being sent has shown, by kind. */
+    /** The objects of the list in progress, by kind. */
     this.listed = new Map();
     this.begin('The agent opens the session', []);
     this.frame(header.hello);
@@ -142,7 +142,7 @@ class Session {
     this.steps.push(this.step);
   }
 
-  /** Changes the numbers of a ReplicaSet, and remembers them from before the step. */
+  /** Changes the numbers of a ReplicaSet, and keeps their values from before the step. */
   change(uid, difference) {
     const before = this.counts.get(uid) ?? NOTHING;
     const after = { ...before };
@@ -182,7 +182,7 @@ class Session {
     tell(`${count(all.length, 'object')} of a list`, all);
   }
 
-  /** What a whole list has not shown is gone. */
+  /** Removes the objects that a complete list does not contain. */
   endList(kind, tell) {
     const listed = this.listed.get(kind) ?? new Set();
     this.listed.delete(kind);
@@ -255,7 +255,7 @@ class Session {
     return `Batch ${id} for ${path(set)}: ${action}${pods}${why && victims.length === 0 ? `; ${why}` : ''}`;
   }
 
-  /** Returns whether an object is as new as what is known of it. */
+  /** Returns whether an object is at least as new as the known one. */
   isNew({ uid, resource_version: version }) {
     const number = Number(version);
     if (number < this.versions.get(uid)) return false;
@@ -282,7 +282,7 @@ class Session {
     this.replacePod(pod.uid, { owner: pod.controller?.uid ?? '', active: Number(active), ready: Number(active && Boolean(pod.ready?.ready)), terminating: Number(!ended && Boolean(pod.deleted)) });
   }
 
-  /** Counts a pod where it belongs; `after` is absent for one that is gone. */
+  /** Updates the counts for a pod; `after` is absent if the pod is gone. */
   replacePod(uid, after) {
     const before = this.pods.get(uid);
     if (after) this.pods.set(uid, after);
@@ -322,7 +322,7 @@ function reasonLine(reason) {
   return reason ? `${ENUMS.Rule[reason.rule ?? 0] ?? 'UNKNOWN'}${reason.detail ? `: ${reason.detail}` : ''}` : '';
 }
 
-/** Returns lines, as many as a step shows. */
+/** Returns as many lines as a step shows. */
 export function shown(lines) {
   const more = lines.length - LINES_MAX;
   return more > 0 ? [...lines.slice(0, LINES_MAX), `and ${more.toLocaleString('en')} more`] : lines;

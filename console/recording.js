@@ -1,18 +1,18 @@
-// A recording, replayed step by step. It is read in this page, and nothing of it is sent anywhere.
+// A recording, replayed step by step. The page reads the file and sends nothing to any server.
 
 import { h, setText } from './dom.js';
 import { count } from './format.js';
 import { Unreadable, shown, steps, unpack } from './recorded.js';
 
-/** The ReplicaSets that the table shows: those of the step first. */
+/** The maximum number of ReplicaSets in the table. Those of the current step come first. */
 const ROWS_MAX = 100;
 const NUMBERS = [['wanted', 'Wanted'], ['active', 'There'], ['ready', 'Ready'], ['terminating', 'Terminating'], ['flight', 'In flight']];
 
-/** Shows a recording in `main`, or asks for one. */
+/** Shows a recording in `main`, or asks for a file. */
 export function showRecording(main, file) {
   let recording = null;
   let at = 0;
-  /** The numbers of each ReplicaSet after the step `at`. */
+  /** The numbers of each ReplicaSet after step `at`. */
   const standing = new Map();
   let opening = 0;
 
@@ -72,7 +72,7 @@ export function showRecording(main, file) {
     slider.focus();
   }
 
-  /** Goes to a step by way of all between: each says what it changed, so both ways are short. */
+  /** Goes to a step through all steps between. Each step has only its changes, so both directions are fast. */
   function go(to) {
     const wanted = Math.min(Math.max(to, 0), recording.steps.length - 1);
     while (at < wanted) {

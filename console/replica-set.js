@@ -1,4 +1,4 @@
-// One ReplicaSet: how it stands, which pods would go, where they are, and what happened.
+// The page of one ReplicaSet: its state, the victims of a scale-down, its nodes and its timeline.
 
 import { barText, drawBar, makeBar } from './bar.js';
 import { SEVERITIES, causeOf, commandOf, nextAttempt, severityOf } from './cause.js';
@@ -12,14 +12,13 @@ import { makeTimeline } from './timeline.js';
 import { makeTravel } from './travel.js';
 import { makeWhy } from './why.js';
 
-/** For how long a page waits for an agent after a new connection. */
+/** How long the page waits for an agent after a reconnect. */
 const ABSENT_MAX = 60_000;
 
-/** Shows a ReplicaSet in `main`. */
 export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const subject = { cluster, namespace, name };
   let standing = null;
-  /** Until when what was known is kept after a new connection, as the agent may not be back yet. */
+  /** Until when the page keeps its data after a reconnect, because the agent may not be back yet. */
   let keptUntil = 0;
 
   const bar = makeBar();
@@ -64,12 +63,11 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
     sentence.hidden = sentence.textContent === '';
     setAttribute(sentence, 'title', retry ? `Next attempt at ${fullTime(Date.parse(row.nextSync))}` : '');
     next.show(commandOf(row));
-    // The words of the cluster are told once: behind the cause, unless they are in it.
+    // The API server's message appears once: after the cause, unless the cause contains it.
     setText(words, row.failure);
     told.hidden = !row.failure || cause.includes(row.failure);
   }
 
-  /** Shows the owner, and the other ReplicaSets that it owns. */
   function relate({ owner, siblings = [] }) {
     family.hidden = !owner;
     const shown = `${owner?.kind} ${owner?.name} ${siblings}`;
@@ -137,7 +135,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   };
 }
 
-/** Returns the line of what to do next: a command, and a button that copies it. */
+/** Creates the line with the next step: a command, and a button that copies the command. */
 function makeNext() {
   const code = h('code', { id: 'next' });
   const copy = makeCopy('Copy', () => code.textContent, code);

@@ -1,13 +1,13 @@
-// Places in the page, as the part of the address behind `#`, so that they can be shared.
+// Places in the page, as the address part after `#`, so that people can share them.
 
-/** Returns the hash of a place: parts of a path, and a query. */
+/** Returns the hash for the parts of a path and a query. */
 export function hashOf(parts, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined);
   const tail = kept.length > 0 ? `?${new URLSearchParams(kept)}` : '';
   return `#/${parts.map(encodeURIComponent).join('/')}${tail}`;
 }
 
-/** Reads the hash of the address. */
+/** Parses the hash of the current address. */
 export function place() {
   const [path, tail = ''] = window.location.hash.replace(/^#\/?/, '').split('?');
   const decode = (part) => {
@@ -22,12 +22,12 @@ export function place() {
 
 let board = '#/';
 
-/** Returns the address of the board as it was shown last, with search and filters. */
+/** Returns the address of the board as last shown, with search and filters. */
 export function lastBoard() {
   return board;
 }
 
-/** Writes another query into the address, without a step in the history. */
+/** Replaces the query in the address, without a new entry in the history. */
 export function replaceQuery(query) {
   const { parts, query: old } = place();
   const address = hashOf(parts, { ...old, ...query });

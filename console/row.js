@@ -1,4 +1,4 @@
-// A row of the board: one ReplicaSet, or several with one cause.
+// A row of the board: one ReplicaSet, or several with the same cause.
 
 import { barText, drawBar, makeBar } from './bar.js';
 import { SEVERITIES } from './cause.js';
@@ -19,14 +19,13 @@ function makeCells(kind, link) {
   return Object.assign(element, { link, bar, numbers, mark, state, cause, retry, since });
 }
 
-/** Returns the element of a ReplicaSet, with its parts as properties. */
+/** Creates the element of a ReplicaSet, with its parts as properties. */
 export function makeRow() {
   const name = h('span', { class: 'name' });
   const place = h('span', { class: 'place' });
   return Object.assign(makeCells('one', h('a', {}, name, place)), { name, place });
 }
 
-/** Returns the element of a group. */
 export function makeGroup(toggle) {
   const name = h('strong', {});
   return Object.assign(makeCells('group', h('button', { type: 'button', onclick: toggle }, h('span', { class: 'arrow', 'aria-hidden': 'true' }), name)), { name });
@@ -44,7 +43,7 @@ function fillCells(element, severity, counts, { cause, since }) {
   setAttribute(element.since, 'title', isOpen ? `Unconverged since ${fullTime(since)}` : 'Converged');
 }
 
-/** Brings a row up to date; `room` is how many letters of a name fit. */
+/** Updates a row; `room` is the number of letters of a name that fit. */
 export function fillRow(element, entry, address, room, retry) {
   const { row } = entry;
   const { namespace, name } = row.replicaSet;
@@ -57,7 +56,6 @@ export function fillRow(element, entry, address, room, retry) {
   setText(element.retry, retry && `· ${retry}`);
 }
 
-/** Brings the row of a group up to date. */
 export function fillGroup(element, { members }, isOpen) {
   const [{ row, severity, group }] = members;
   const namespaces = new Set(members.map((entry) => entry.row.replicaSet.namespace));

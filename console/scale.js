@@ -1,24 +1,24 @@
-// "Scale to n": what the server would decide, before anyone scales. Asks; changes nothing.
+// "Scale to n": the server's decision before a scale. The panel only asks; it changes nothing.
 
 import { h, reconcile, setAttribute, setText } from './dom.js';
 import { count, word } from './format.js';
 import { replaceQuery } from './route.js';
 import { ask } from './stream.js';
 
-/** How long the slider rests before the server is asked. */
+/** How long the slider must rest before the page asks the server, in milliseconds. */
 const REST = 120;
 const SHOWN_MAX = 100;
 const REPLICAS_MAX = 2_147_483_647;
 
-/** Returns the panel. `mark` is told the victims, or null where nobody asks. */
+/** Creates the panel. It calls `mark` with the victims, or with null when the panel shows no decision. */
 export function makeScale(subject, query, mark) {
   let row = null;
   const isNumber = /^\d{1,10}$/.test(query.replicas ?? '') && Number(query.replicas) <= REPLICAS_MAX;
   let wanted = isNumber ? Number(query.replicas) : null;
-  /** What the address asks for instead of a number. */
+  /** The invalid number of the address, if any. */
   let broken = query.replicas && !isNumber ? query.replicas : '';
   let timer = 0;
-  /** The victim of which is shown what would keep it. */
+  /** The victim whose alternatives are shown. */
   let kept = '';
   let abort = null;
 
@@ -94,7 +94,7 @@ export function makeScale(subject, query, mark) {
     setText(element.detail, reason.rule === 'RULE_UID' ? 'tie by all other rules; the lower UID goes first' : reason.detail);
   }
 
-  /** Asks the server which changes would keep a pod, and shows them below it; of another pod nothing is shown then. */
+  /** Asks which changes would keep a pod, and shows them below that pod. Nothing is shown for other pods then. */
   async function explain(name) {
     kept = name;
     for (const element of list.children) {
@@ -124,7 +124,7 @@ export function makeScale(subject, query, mark) {
       sketch();
       if (first) request();
     },
-    /** Asks again: the pods have changed. */
+    /** Asks again after the pods have changed. */
     refresh() {
       clearTimeout(timer);
       if (wanted !== null) timer = setTimeout(request, REST);
@@ -136,7 +136,7 @@ export function makeScale(subject, query, mark) {
   };
 }
 
-/** Says which changes keep a pod, of which each alone is enough. */
+/** Describes the changes that would keep a pod. Each change alone is enough. */
 function keeping(namespace, name, { deleted, limited, changes }) {
   if (limited) return 'Not known: more pods are surplus than one decision deletes, so the next one could choose it.';
   if (!deleted) return 'It would stay as it is.';

@@ -1,4 +1,4 @@
-// What the board shows: search, filters and order. They are kept in the address; cluster, namespace and order in the browser as well.
+// The scope of the board: search, filters and order. The address stores all of it; the browser also stores cluster, namespace and order.
 
 import { SEVERITIES } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
@@ -9,7 +9,7 @@ const STORED = 'decree.board';
 const FILTERS = [['all', 'All'], ['unconverged', 'Unconverged'], ...Object.entries(SEVERITIES).map(([severity, { word }]) => [severity.toLowerCase().replace('_', '-'), word, severity])];
 const UNCONVERGED = ['BLOCKED', 'SLOW', 'WORKING'];
 
-/** Returns what the browser has kept; a browser that keeps nothing is none the worse. */
+/** Returns the stored values; none if the browser has no storage. */
 function stored() {
   try {
     const kept = JSON.parse(localStorage.getItem(STORED));
@@ -24,11 +24,11 @@ function store(kept) {
   try {
     localStorage.setItem(STORED, JSON.stringify(kept));
   } catch {
-    // Without storage the address alone keeps it.
+    // Without storage, only the address keeps the scope.
   }
 }
 
-/** Returns the tools above the board. An address that says what to show does so whatever the browser has kept. */
+/** Creates the tools above the board. Values of the address override stored ones. */
 export function makeScope(query, change) {
   const given = Object.keys(query).length > 0 ? query : stored();
   const [order] = Object.keys(SORTS).filter((sort) => sort === (given.sort ?? '').replace(/^-/, ''));
@@ -70,7 +70,7 @@ export function makeScope(query, change) {
     change();
   }
 
-  /** Fills a select with what there is, and with what is chosen even where it is not there. */
+  /** Fills a select with all options, and with the chosen one even if it does not exist. */
   function fill(select, all, names, value) {
     const options = [...new Set([...names, ...(value ? [value] : [])])].sort();
     const signature = options.join('\n');
@@ -93,7 +93,7 @@ export function makeScope(query, change) {
     get descending() {
       return chosen.descending;
     },
-    /** Orders by a column, or the other way around where that is the order already. */
+    /** Sorts by a column, or reverses the order if the board is already sorted by it. */
     sortBy(id) {
       choose({ sort: id, descending: chosen.sort === id && !chosen.descending });
     },
@@ -108,7 +108,7 @@ export function makeScope(query, change) {
       if (chosen.show === 'unconverged') return UNCONVERGED.includes(severity);
       return FILTERS.find(([id]) => id === chosen.show)[2] === severity;
     },
-    /** Takes all rows, for what can be chosen, and how many there are of each severity. */
+    /** Takes the rows to choose from, and the number of ReplicaSets of each severity. */
     count(entries, total, severities) {
       const clusters = new Set();
       const namespaces = new Set();

@@ -1,4 +1,4 @@
-// The sessions: who is connected, how old their view is, and how near they are to their limits.
+// The sessions: the connected agents, the ages of their views, and how near they are to their limits.
 
 import { h, reconcile, setText } from './dom.js';
 import { age, bytes, now, word } from './format.js';
@@ -6,7 +6,6 @@ import { hasToken } from './stream.js';
 
 const FACTS = ['Agent', 'Identity', 'Epoch', 'Mode', 'Connected for', 'Lists', 'Age of view', 'ReplicaSets', 'Batches in flight', 'Quarantined'];
 
-/** Shows the sessions in `main`. */
 export function showSessions(main) {
   let known = null;
   const intro = h('p', { class: 'summary', id: 'summary' });

@@ -1,4 +1,4 @@
-// The order of the board, and which of its rows are one.
+// The order of the board, and the grouping of its rows.
 
 import { SEVERITIES } from './cause.js';
 
@@ -7,7 +7,7 @@ const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const bySince = (a, b) => a.since - b.since;
 const missing = ({ row }) => row.replicas - row.ready;
 
-/** The orders by their names: what they are called, and how two rows compare. */
+/** The orders by name, each with its label and its comparison. */
 export const SORTS = {
   severity: ['Severity', (a, b) => ORDER.get(a.severity) - ORDER.get(b.severity) || bySince(a, b)],
   name: ['Name', byName],
@@ -16,14 +16,14 @@ export const SORTS = {
   unconverged: ['Longest unconverged', bySince],
 };
 
-/** Returns rows in an order; those that are equal in it by name. */
+/** Returns the rows in an order. The name breaks ties. */
 export function sorted(entries, sort, descending) {
   const [, compare] = SORTS[sort];
   const sign = descending ? -1 : 1;
   return entries.sort((a, b) => sign * compare(a, b) || byName(a, b));
 }
 
-/** Returns rows with one item for those of a severity that have one cause, followed by its members if it is open. */
+/** Groups rows with the same severity and cause into one item. The members follow an open group. */
 export function group(entries, open) {
   const groups = new Map();
   for (const entry of entries) {

@@ -1,18 +1,17 @@
-// Server-sent events by fetch, as EventSource can send no token; and what to do when they stop.
+// Server-sent events over fetch, because EventSource cannot send a token, and what the page does when the stream ends.
 
-/** A stream that has said nothing for so long is given up. The server says something every 5 seconds. */
+/** The page reconnects after this silence. The server sends something every 5 seconds. */
 const SILENCE = 15_000;
 const RETRY_FIRST = 500;
 const RETRY_MAX = 8_000;
 
 let token = null;
 
-/** Keeps a token in memory, for the requests of this page. */
+/** Keeps a token in memory only, for the requests of this page. */
 export function setToken(text) {
   token = text || null;
 }
 
-/** Returns whether a token was given. */
 export function hasToken() {
   return token !== null;
 }
@@ -21,7 +20,7 @@ function headers() {
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** Asks once. What is refused is an Error with `status` and `reason`. */
+/** Sends one request. A refusal is an Error with `status` and `reason`. */
 export async function ask(path, query, signal) {
   const answer = await fetch(`api/${path}?${new URLSearchParams(query)}`, { headers: headers(), signal });
   if (!answer.ok) throw await refusal(answer);
@@ -43,8 +42,8 @@ async function refusal(answer) {
 }
 
 /**
- * Follows a view until it is closed. `on.event(name, data)` gets the events, `on.state(state, message)` what becomes of the stream:
- * `connecting`, `live`, `lost` (it comes again by itself), `login` (a token is needed), `denied`, `displaced`.
+ * Follows a view until it is closed. `on.event(name, data)` gets the events, and `on.state(state, message)` the state of the stream:
+ * `connecting`, `live`, `lost` (the page reconnects), `login` (the server requires a token), `denied`, `displaced`.
  */
 export function follow(query, on) {
   let closed = false;
@@ -95,7 +94,7 @@ export function follow(query, on) {
   };
 }
 
-/** Reads events to the end of the stream and returns the data of the one named `end`, if it came. */
+/** Reads events to the end of the stream, and returns the data of the event `end`, if there was one. */
 async function read(body, abort, take) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -120,7 +119,7 @@ async function read(body, abort, take) {
   }
 }
 
-/** What a view fails at is reported, and does not pass for a connection that is lost. */
+/** Reports an exception of a view, so that it does not look like a lost connection. */
 function show(take, name, data) {
   try {
     take(name, data);

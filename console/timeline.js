@@ -1,19 +1,19 @@
-// What happened, on one axis: changes that were seen, decisions, operations, and what became of them.
+// The timeline of a ReplicaSet: observed changes, decisions, operations and outcomes.
 
 import { h, reconcile, setAttribute, setText } from './dom.js';
 import { age, clock, count, fullTime, now, word } from './format.js';
 
 const LANES = { change: ['Change', '◇'], decision: ['Decision', '◆'], operation: ['Operation', '▶'], outcome: ['Outcome', '✓'], partial: ['Outcome', '!'], failed: ['Outcome', '✕'] };
 const LEGEND = [['change', 'Change'], ['decision', 'Decision'], ['operation', 'Operation'], ['outcome', 'Done'], ['partial', 'Partly done'], ['failed', 'Nothing done']];
-/** What an action is called that is decided, and its operations when they are done. */
+/** The labels of each action: as a decision, and as a completed operation. */
 const ACTIONS = { create: ['create', 'create'], delete: ['delete', 'delete'], claim: ['adopt or release', 'adoption or release', 'adoptions and releases'], status: ['write the status', 'write of the status', 'writes of the status'] };
-/** Of entries of one time, which comes first. */
+/** The order of entries with the same time. */
 const RANKS = ['scaled', 'decided', 'answered'];
-/** What is kept; older entries leave the page. */
+/** The maximum number of entries; the oldest ones are dropped. */
 const ENTRIES_MAX = 200;
 const NAMES = 4;
 
-/** Returns the part of a time that is less than a second, in nanoseconds. */
+/** Returns the fraction of a second of a time, in nanoseconds. */
 function nanos(time) {
   return Number((/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(9, '0'));
 }
@@ -24,8 +24,8 @@ function ago(time) {
 }
 
 /**
- * Returns entries, the newest first, with those as one that repeat an attempt: between two changes, and as long as nothing is done. Entries of one `fold`
- * are alike.
+ * Returns the entries, newest first, with repeated attempts folded into one. Attempts repeat while nothing changes and nothing succeeds.
+ * Entries with the same `fold` are equal.
  */
 export function folded(entries) {
   const lines = [];
@@ -45,16 +45,16 @@ export function folded(entries) {
   return lines;
 }
 
-/** Returns the panel, with `travel` above the entries. */
+/** Creates the panel, with `travel` above the entries. */
 export function makeTimeline(travel) {
-  /** The time that is shown: entries after it are pale. */
+  /** The time that the page shows. Later entries are pale. */
   let until = Infinity;
   let entries = [];
   let number = 0;
   const seen = new Set();
-  /** What the server tells of outcomes, by the time of the first: it tells again where more come to the same. */
+  /** Outcomes by the time of the first one. The server sends an entry again when more outcomes join it. */
   const ends = new Map();
-  /** Pods that decisions named, so that what becomes of them is an outcome and not a change that came by itself. */
+  /** Pods that decisions named. Their changes are outcomes, not foreign changes. */
   const named = new Map();
   let known = null;
 
@@ -63,11 +63,11 @@ export function makeTimeline(travel) {
   const legend = h('p', { class: 'legend' }, LEGEND.map(([lane, text]) => h('span', {}, h('span', { class: `mark ${lane}`, 'aria-hidden': 'true' }, LANES[lane][1]), ` ${text}`)));
   const element = h('section', { class: 'panel history', 'aria-labelledby': 'history-title' }, h('h2', { id: 'history-title' }, 'Timeline'), legend, travel.element, empty, list);
 
-  /** Keeps an entry. `fold` names those that are alike; without it, it stands for itself. */
+  /** Adds an entry. Entries with the same `fold` are equal; an entry without it is never folded. */
   function add(lane, time, text, { detail = '', fold = '', times = 1, first = time, desired = null } = {}) {
     number += 1;
     const entry = { key: number, lane, time, text, detail, fold, times, first, desired };
-    // Newest first. Among those of one time the later one is above.
+    // Newest first. Of entries with the same time, the later one is above.
     const at = entries.findIndex((other) => other.time <= time);
     entries.splice(at < 0 ? entries.length : at, 0, entry);
     entries = entries.slice(0, ENTRIES_MAX);
@@ -140,7 +140,7 @@ export function makeTimeline(travel) {
     ends.set(time, { last: end.last, entry: add(lane, Date.parse(end.last), parts.join(', '), { detail: end.message, fold, times: Math.max(1, end.times), first: Date.parse(time) }) });
   }
 
-  /** Adds what the server remembers, in order. A decision that it remembers whole names the pods. */
+  /** Adds the server's history, in order. A decision with all details names its pods. */
   function remember({ decisions, timeline }) {
     const whole = decisions.map((decision) => ({ time: decision.time, rank: 1, add: () => record(decision) }));
     const short = timeline.map((entry) => {
@@ -180,9 +180,8 @@ export function makeTimeline(travel) {
 
   return {
     element,
-    /** Brings the times up to date. */
     draw,
-    /** Shows the timeline as of a time, or of now. */
+    /** Shows the timeline as of a time, or as of now. */
     travel(time) {
       until = time ?? Infinity;
       draw();

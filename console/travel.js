@@ -1,14 +1,14 @@
-// Earlier times of a ReplicaSet: what the server remembers of them, and what this page has seen.
+// Earlier states of a ReplicaSet, from the server's history and from this page.
 
 import { h, setAttribute, setText } from './dom.js';
 import { clock, fullTime } from './format.js';
 
-/** How many counts are kept of those that the page has seen. */
+/** The maximum number of counts that the page keeps. */
 const SAMPLES_MAX = 500;
 
-/** Returns a slider over the times of the timeline. `show` is told the time that a person chooses, or null for now. */
+/** Creates a slider over the times of the timeline. It calls `show` with the chosen time, or with null for now. */
 export function makeTravel(show) {
-  /** The counts since the page was opened, each from its time on. */
+  /** The counts since the page was opened, each with its start time. */
   let samples = [];
   let entries = [];
   let moments = [];
@@ -44,7 +44,7 @@ export function makeTravel(show) {
     return `${clock(time)}: ${parts.filter(Boolean).join(', ')}.${decision ? ` Last decision: ${decision.text}${decision.detail ? `, ${decision.detail}` : ''}.` : ''}`;
   }
 
-  /** Returns how many pods were desired, by the changes of that number before and after. */
+  /** Returns the desired number at a time, from the changes before and after it. */
   function desired(time) {
     const changes = entries.filter((entry) => entry.desired);
     const before = changes.find((entry) => entry.time <= time);
@@ -55,13 +55,12 @@ export function makeTravel(show) {
 
   return {
     element,
-    /** Takes the counts of now. */
     see({ replicas, active, ready }, time) {
       const last = samples.at(-1);
       if (last && last.replicas === replicas && last.active === active && last.ready === ready) return;
       samples = [...samples, { time, replicas, active, ready }].slice(-SAMPLES_MAX);
     },
-    /** Takes the entries of the timeline, the newest first. */
+    /** Takes the entries of the timeline, newest first. */
     entries(list) {
       entries = list;
       moments = [...new Set([...samples, ...entries].map(({ time }) => time))].sort((a, b) => a - b);

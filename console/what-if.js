@@ -1,17 +1,17 @@
-// "What if?" for a cluster: which ReplicaSets a drain of a node or a quota would affect. Asks; changes nothing.
+// "What if?" for a cluster: which ReplicaSets a node drain or a quota would affect. The panel only asks; it changes nothing.
 
 import { h, setText } from './dom.js';
 import { count } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 import { ask } from './stream.js';
 
-/** The columns of each question, with what a ReplicaSet has in them. */
+/** The columns of each question, with the value for a ReplicaSet. */
 const COLUMNS = {
   drain: [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Deleted', (set) => set.deleted], ['Lacking', (set) => set.creates], ['Pods', podsOf]],
   quota: [['Desired', (set) => set.replicas], ['Current', (set) => set.active], ['Creates', (set) => set.creates], ['Refused', refusedOf]],
 };
 
-/** Returns the panel; `clusterOf` returns the cluster that is asked about, or nothing if it is not clear which. */
+/** Creates the panel. `clusterOf` returns the cluster to ask about, or nothing if the choice is ambiguous. */
 export function makeWhatIf(query, clusterOf) {
   let abort = null;
   const [namespace = '', pods = ''] = (query.quota ?? '').split('/');
@@ -83,7 +83,7 @@ export function makeWhatIf(query, clusterOf) {
 
   return {
     element,
-    /** Asks what the address asks for, once it is known of which clusters the board is. */
+    /** Asks the question of the address, once the clusters of the board are known. */
     begin() {
       if (query.drain || (query.quota && pods)) request();
     },

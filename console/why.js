@@ -1,14 +1,13 @@
-// The last scale-down: which pods were chosen, and the rule that chose each.
+// The last scale-down: the victims, and the rule that chose each.
 
 import { h, setAttribute, setText } from './dom.js';
 import { LADDER, count, fullTime, shorten, word } from './format.js';
 import { makeLadder } from './ladder.js';
 import { replaceQuery } from './route.js';
 
-/** What is shown of a value that is as long as a UID. */
+/** The number of characters shown of a value as long as a UID. */
 const VALUE_MAX = 15;
 
-/** Returns the panel. */
 export function makeWhy(query) {
   let last = null;
   let chosen = query.pod || '';
@@ -34,7 +33,7 @@ export function makeWhy(query) {
     ladder.replaceChildren(...(victim ? [makeLadder(victim.name, victim.reason)] : []));
   }
 
-  /** Shows a decision, for a server that does not tell how the pods compared. */
+  /** Shows a decision from a server that does not send the compared values. */
   function showDecision() {
     const more = last.operations - last.targets.length;
     setText(title, `Last scale-down, ${count(last.operations, 'pod')}`);
@@ -59,13 +58,13 @@ export function makeWhy(query) {
     setAttribute(element, 'data-wide', true);
     const { table, alike } = rankTable(pods, victims);
     ranks.replaceChildren(table);
-    // Where chosen pods end and others begin is what tells most.
+    // The boundary between victims and other pods is the most important place of the table.
     const cut = table.querySelector('[data-cut]');
     ranks.scrollTop = cut ? cut.offsetTop - ranks.clientHeight / 2 : 0;
     setText(same, alike.length > 0 ? `The same for all of these pods: ${alike.join(', ')}.` : '');
   }
 
-  /** Says that no deletion can be shown, and only says that none was made where nothing speaks of one. */
+  /** Says that no deletion can be shown. It claims that there was none only if nothing suggests one. */
   function showNone(found) {
     const isKnown = found.timeline.some((entry) => (entry.decided ?? entry.answered)?.action === 'delete');
     setText(intro, isKnown ? 'The last deletion is no longer known.' : 'Nothing was deleted since the agent connected.');
@@ -75,7 +74,7 @@ export function makeWhy(query) {
     return last !== null && (Date.parse(last.time) > Date.parse(deletion.time) || (last.time === deletion.time && last.batchId === deletion.batchId));
   }
 
-  /** Takes decisions, the newest first; the newest deletion among them is the one that is shown. */
+  /** Takes decisions, newest first, and shows the newest deletion among them. */
   function take(decisions) {
     const deletion = decisions.find((decision) => decision.action === 'delete');
     if (!deletion || isOlder(deletion)) return;
@@ -88,7 +87,6 @@ export function makeWhy(query) {
     decision(decision) {
       take([decision]);
     },
-    /** Takes what the server remembers. */
     standing(found) {
       if (found.lastScaleDown) {
         const signature = JSON.stringify(found.lastScaleDown);
@@ -102,7 +100,7 @@ export function makeWhy(query) {
   };
 }
 
-/** Returns the table of pods by rules, and the rules that set none of these pods apart. */
+/** Returns the table of pods by rules, and the rules on which all these pods tie. */
 function rankTable(pods, victims) {
   const values = pods.map((pod) => new Map(pod.values.map(({ rule, value }) => [word(rule, 'RULE_'), value])));
   const deciding = new Set(pods.map((pod) => word(pod.reason?.rule ?? '', 'RULE_')));
