@@ -1,6 +1,6 @@
-"""Generates the modules `decree.v1` from the contract while the package is built, so that none of them is kept in the repository.
+"""Generates the modules `decree.v1` from the contract during the build, so that the repository does not contain them.
 
-A source distribution has the contract within it, and makes the same package.
+A source distribution contains the contract, and builds the same package.
 """
 
 import pathlib
@@ -12,19 +12,19 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
-# In a source distribution, and in the repository.
+# The place in a source distribution, or in the repository.
 PROTO = HERE / "proto" if (HERE / "proto").is_dir() else HERE.parents[1] / "proto"
 
 
 class BuildWithStubs(build_py):
-    """Builds the Python files, and those of protoc beside them."""
+    """Builds the Python files, and adds the files of protoc."""
 
     def run(self):
         super().run()
         import grpc_tools
         from grpc_tools import protoc
 
-        # The well-known types come with the tools.
+        # The well-known types are part of grpc_tools.
         known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
         out = pathlib.Path(self.build_lib)
         files = sorted(str(file) for file in (PROTO / "decree/v1").glob("*.proto"))
@@ -34,7 +34,7 @@ class BuildWithStubs(build_py):
 
 
 class SourcesWithContract(sdist):
-    """Archives the sources, and the contract beside them."""
+    """Archives the sources together with the contract."""
 
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)

@@ -1,12 +1,12 @@
-// Package agent keeps the rules of a session with a Decree server, so that a controller is left with its own things: what there is, and how one of
-// them is made and removed.
+// Package agent implements the agent's side of a session with a Decree server. A controller only reports its objects, and creates and removes pods.
 //
-// An [Agent] holds the view: the ReplicaSets and pods as they are. The controller tells it what it observes ([Agent.ApplyPod], [Agent.RemovePod],
-// [Agent.ApplyReplicaSet], [Agent.RemoveReplicaSet], or whole lists by [Agent.SyncPods] and [Agent.SyncReplicaSets]) and provides a [Cluster], which the Agent calls for what the server asks for. The Agent gives every
-// state a version, lists the view to the server, streams changes in order, answers each operation with exactly one outcome, and reconnects.
+// An [Agent] holds the view: the current ReplicaSets and pods. The controller reports changes ([Agent.ApplyPod], [Agent.RemovePod],
+// [Agent.ApplyReplicaSet], [Agent.RemoveReplicaSet]) or complete lists ([Agent.SyncPods], [Agent.SyncReplicaSets]).
+// The controller also provides a [Cluster], which the Agent calls for the operations of the server. The Agent gives every
+// state a version, lists the view to the server, streams changes in order, sends exactly one outcome for each operation, and reconnects.
 // docs/protocol.md specifies the rules.
 //
-// The Agent is meant for a process that is itself the cluster, one at a time: it has no Lease, and its epoch is 0.
+// The Agent is for a process that is itself the cluster and runs as a single instance: the Agent has no Lease, and its epoch is 0.
 package agent
 
 import (
@@ -24,26 +24,27 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// Cluster makes and removes the things that pods stand for. Its methods are called concurrently, each with a deadline. A call that outlasts it is answered
-// with TIMEOUT, and keeps its place until it returns: its name is not asked for again, it counts as being created, and what it does goes into the view then.
+// Cluster creates and removes the things that pods represent. The Agent calls its methods concurrently, each with a deadline.
+// The outcome of a call that misses its deadline is TIMEOUT. Until that call returns, its name is not requested again,
+// its pod counts as being created, and its effect enters the view when it returns.
 //
-// An error that is a [*Failure] says that the call had no effect, and why. After any other error, or a panic, the server takes the effect for unknown: it
-// asks again, and a create under the same name.
+// A [*Failure] says that the call had no effect, and why. After any other error, or a panic, the effect is unknown: the server retries, and
+// repeats a create under the same name.
 type Cluster interface {
-	// Create makes the pod of that name and returns it. The Agent fills in what is left empty: namespace, name, controller, version, the labels of
-	// the template and the time of creation. What is not empty must be right, and there must be a uid; else the create has failed with INVALID.
+	// Create creates the pod with this name and returns it. The Agent fills in empty fields: namespace, name, controller, version, the labels of
+	// the template and the creation time. Other fields must be correct, and the UID is required; otherwise the create fails with INVALID.
 	Create(ctx context.Context, owner *v1.ReplicaSet, name string) (*v1.Pod, error)
-	// Delete removes exactly that pod, which is identified by its uid. When it returns nil, the pod is gone.
+	// Delete removes exactly this pod, identified by its UID. After a nil error, the pod is gone.
 	Delete(ctx context.Context, pod *v1.Pod, reason *v1.Reason) error
 }
 
-// Owners is implemented by a [Cluster] that records the controller of a pod. Without it, adoptions and releases change the view alone.
+// Owners is implemented by a [Cluster] that records the controller of a pod. Without it, adoptions and releases only change the view.
 type Owners interface {
 	// SetController records the controller of a pod; nil releases the pod.
 	SetController(ctx context.Context, pod *v1.Pod, controller *v1.OwnerReference) error
 }
 
-// Statuses is implemented by a [Cluster] that records the status of a ReplicaSet. Without it, the view alone has it.
+// Statuses is implemented by a [Cluster] that records the status of a ReplicaSet. Without it, only the view contains the status.
 type Statuses interface {
 	// WriteStatus records the status of a ReplicaSet.
 	WriteStatus(ctx context.Context, replicaSet *v1.ReplicaSet, status *v1.ReplicaSetStatus) error
@@ -51,62 +52,62 @@ type Statuses interface {
 
 // Failure says that an operation had no effect.
 type Failure struct {
-	// Class is what the server acts by.
+	// Class decides how the server reacts.
 	Class v1.FailureClass
-	// Message is for people; that of a create becomes the message of the condition ReplicaFailure.
+	// Message is for people. The message of a failed create becomes the message of the condition ReplicaFailure.
 	Message string
-	// RetryAfter says how long to wait before the next attempt, for the class THROTTLED; 0 says nothing.
+	// RetryAfter is the delay before the next attempt, for the class THROTTLED; 0 leaves the delay to the server.
 	RetryAfter time.Duration
 }
 
 // Error returns the message with the class.
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Class, f.Message) }
 
-// Config says who the agent is. Only ClusterUID is required.
+// Config identifies and configures the agent. Only ClusterUID is required.
 type Config struct {
-	// ClusterUID names the cluster; no other cluster of the server has it. 1 to 128 letters, digits and . _ : / @ -, with a letter or digit at both ends.
+	// ClusterUID names the cluster, and must be unique on the server: 1 to 128 letters, digits and . _ : / @ -, with a letter or digit at both ends.
 	ClusterUID string
-	// ClusterName is the name for people.
+	// ClusterName is the display name.
 	ClusterName string
-	// Instance names this process. Empty means a name of the time and the process.
+	// Instance names this process. If empty, the Agent makes a name from the time and the process ID.
 	Instance string
-	// Mode says how far the agent goes; unspecified means ENFORCE.
+	// Mode is the mode of the agent; unspecified means ENFORCE.
 	Mode v1.Mode
-	// Options tune decisions; nil means upstream's.
+	// Options tune decisions; nil means the values of upstream.
 	Options *v1.Options
 	// OperationTimeout bounds each call of the [Cluster]; 0 means 20 seconds.
 	OperationTimeout time.Duration
-	// CreatesPerSecond and CreateBurst pace creates: so many begin at once, and then so many a second; 0 means 20 and 100. A negative CreatesPerSecond
-	// means no limit. A create that would wait for longer than OperationTimeout is not started.
+	// CreatesPerSecond and CreateBurst limit creates: CreateBurst at once, and then CreatesPerSecond; 0 means 20 and 100. A negative CreatesPerSecond
+	// means no limit. A create that would wait for longer than OperationTimeout does not start.
 	CreatesPerSecond float64
 	CreateBurst      int
-	// Logf is told of sessions that end, of objects that the server rejects, and of calls of the [Cluster] that fail other than by a
-	// [Failure]; nil means nobody is. It must not call the Agent.
+	// Logf receives ended sessions, objects that the server rejects, and calls of the [Cluster] that fail with anything but a
+	// [Failure]; nil discards them. It must not call the Agent.
 	Logf func(format string, args ...any)
 }
 
-// Agent holds the view and keeps the session. Its methods may be called at any time, from any goroutine.
+// Agent holds the view and keeps the session. Its methods are safe for concurrent use.
 type Agent struct {
 	config  Config
 	cluster Cluster
 
 	mu              sync.Mutex
 	version         uint64
-	pods            map[string]*v1.Pod        // by uid; never changed in place, because frames refer to them
-	replicaSets     map[string]*v1.ReplicaSet // by uid; likewise
-	applied         map[string]Mark           // when each ReplicaSet was applied last, by uid
+	pods            map[string]*v1.Pod        // by UID; never changed in place, because frames refer to the pods
+	replicaSets     map[string]*v1.ReplicaSet // by UID; never changed in place
+	applied         map[string]Mark           // when each ReplicaSet was applied last, by UID
 	gonePods        removals
 	goneReplicaSets removals
-	creating        map[podName]string // the uid of the ReplicaSet, for each pod that is being created
-	deleting        map[string]bool    // uids of the pods that are being deleted
-	removed         []string           // uids that were removed before the create that made them has returned
+	creating        map[podName]string // the UID of the ReplicaSet, for each pod that is being created
+	deleting        map[string]bool    // UIDs of the pods that are being deleted
+	removed         []string           // UIDs that were removed before their create returned
 	pace            *pace
-	session         *session // nil while there is none
+	session         *session // nil without a session
 }
 
 type podName struct{ namespace, name string }
 
-// New returns an Agent that knows nothing yet.
+// New returns an Agent with an empty view.
 func New(config Config, cluster Cluster) *Agent {
 	if config.Instance == "" {
 		config.Instance = fmt.Sprintf("go-%x", time.Now().UnixNano())
@@ -132,8 +133,8 @@ func New(config Config, cluster Cluster) *Agent {
 	}
 }
 
-// ApplyPod takes a pod as it is: a new one, or one that changed. The state that is applied last counts, so apply none that you read before a change that
-// you have told since; [Agent.SyncPods] takes lists. A pod whose delete has been answered is gone, and is not applied.
+// ApplyPod adds or updates a pod. The last applied state counts, so never apply a state that was read before a change you already
+// reported; for lists, use [Agent.SyncPods]. The Agent ignores a pod whose delete has succeeded.
 func (a *Agent) ApplyPod(pod *v1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +143,7 @@ func (a *Agent) ApplyPod(pod *v1.Pod) {
 	}
 }
 
-// RemovePod takes note that a pod is gone.
+// RemovePod removes a pod from the view.
 func (a *Agent) RemovePod(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,10 +155,10 @@ func (a *Agent) RemovePod(uid string) {
 	}
 }
 
-// ApplyReplicaSet takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
+// ApplyReplicaSet adds or updates a ReplicaSet. Without a status, the last written status stays. The generation must grow with each change.
 //
-// As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the template.
-// The error names the field, and what was known of the ReplicaSet stays.
+// Like the Kubernetes API server, it refuses a ReplicaSet whose selector is empty, is invalid, or does not match the labels of the template.
+// The error names the field, and the view keeps the earlier ReplicaSet.
 func (a *Agent) ApplyReplicaSet(replicaSet *v1.ReplicaSet) error {
 	if err := checkReplicaSet(replicaSet); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (a *Agent) ApplyReplicaSet(replicaSet *v1.ReplicaSet) error {
 	return nil
 }
 
-// RemoveReplicaSet takes note that a ReplicaSet is gone.
+// RemoveReplicaSet removes a ReplicaSet from the view.
 func (a *Agent) RemoveReplicaSet(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +185,7 @@ func (a *Agent) RemoveReplicaSet(uid string) {
 	}
 }
 
-// Scale sets how many pods a ReplicaSet wants, and its next generation. It returns whether there is such a ReplicaSet.
+// Scale sets the desired number of pods of a ReplicaSet, and increments its generation. It returns false if the view has no such ReplicaSet.
 func (a *Agent) Scale(uid string, replicas int32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +199,7 @@ func (a *Agent) Scale(uid string, replicas int32) bool {
 	return is
 }
 
-// Pods returns the pods of the view, in the order of their names. They must not be changed.
+// Pods returns the pods of the view, sorted by name. Do not change them.
 func (a *Agent) Pods() []*v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +208,7 @@ func (a *Agent) Pods() []*v1.Pod {
 	})
 }
 
-// Run keeps a session with the server until the context is done. It then answers what is in flight, closes the stream and returns.
+// Run keeps a session with the server until the context is done. It then sends the outcomes in flight, closes the stream and returns.
 func (a *Agent) Run(ctx context.Context, conn grpc.ClientConnInterface) {
 	client := v1.NewDecisionServiceClient(conn)
 	wait := firstWait
@@ -229,7 +230,7 @@ func (a *Agent) Run(ctx context.Context, conn grpc.ClientConnInterface) {
 	}
 }
 
-// storePod gives a pod the next version and keeps it. It holds for all functions below that the caller has locked the Agent.
+// storePod gives a pod the next version and stores it. The caller holds the lock of the Agent, as for all functions below.
 func (a *Agent) storePod(pod *v1.Pod) *v1.Pod {
 	pod.ResourceVersion = a.nextVersion()
 	if pod.Created == nil {
@@ -266,7 +267,7 @@ func (a *Agent) deleted(kind v1.Kind, ref *v1.ObjectRef) {
 	a.change(&v1.Event{Event: &v1.Event_Deleted{Deleted: deleted}})
 }
 
-// dropRemoved removes the pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not.
+// dropRemoved removes the pods that were gone before their creates returned. The outcome shows the pod, and an event then removes it.
 func (a *Agent) dropRemoved() {
 	for _, uid := range a.removed {
 		if pod, known := a.pods[uid]; known {
@@ -276,7 +277,7 @@ func (a *Agent) dropRemoved() {
 	a.removed = nil
 }
 
-// change sends an event. Without a session nobody needs it: the next one begins with lists.
+// change sends an event. Without a session it sends nothing, because the next session begins with lists.
 func (a *Agent) change(event *v1.Event) {
 	if a.session != nil {
 		events := &v1.Events{Events: []*v1.Event{event}}
@@ -289,7 +290,7 @@ func (a *Agent) nextVersion() string {
 	return fmt.Sprint(a.version)
 }
 
-// active counts the pods of a ReplicaSet that have neither ended nor are being deleted, and those that are being created.
+// active counts the active pods of a ReplicaSet, and the pods that are being created.
 func (a *Agent) active(owner string) (count int) {
 	for _, pod := range a.pods {
 		if pod.Controller.GetUid() == owner && isActive(pod) && !a.deleting[pod.Uid] {

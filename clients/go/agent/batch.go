@@ -17,15 +17,15 @@ type work struct {
 	*v1.Batch
 }
 
-// operation executes one operation of a batch. It returns what changes the view and makes the outcome: that runs under the lock of the Agent together
-// with the sending, so that frames leave in the order of versions.
+// operation executes one operation of a batch. It returns a function that changes the view and makes the outcome. That function runs under the
+// lock of the Agent together with the sending, so that frames leave in the order of versions.
 type operation func(ctx context.Context, at int) (outcome func() any)
 
 // start begins the execution of a batch. The Agent is locked.
 func (s *session) start(ctx context.Context, batch *v1.Batch) {
 	s.inFlight++
 	s.calls.Add(1)
-	// What was begun is finished, though the stream ends: the lists of the next session show it then.
+	// Started operations finish even if the stream ends: the lists of the next session show their effects.
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer s.calls.Done()
@@ -54,7 +54,7 @@ func (w work) execute(ctx context.Context) {
 	}
 }
 
-// slowStart makes pods in rounds that double, and stops after the first round with a failure.
+// slowStart creates pods in rounds that double in size, and stops after the first round with a failure.
 func (w work) slowStart(ctx context.Context, create *v1.Create) {
 	names := create.Names
 	begin, size, failed := 0, max(int(create.SlowStartInitial), 1), false
@@ -69,7 +69,7 @@ func (w work) slowStart(ctx context.Context, create *v1.Create) {
 	}
 }
 
-// round executes operations at once, reports each as it ends, and returns whether one failed.
+// round executes operations concurrently, reports each as it ends, and returns whether one failed.
 func (w work) round(ctx context.Context, begin, end int, operate operation) bool {
 	var all sync.WaitGroup
 	failed := make([]bool, end)
@@ -88,7 +88,7 @@ func (w work) round(ctx context.Context, begin, end int, operate operation) bool
 	return slices.Contains(failed, true)
 }
 
-// report sends the outcome of one operation, unless its session is over. The Agent is locked.
+// report sends the outcome of one operation, unless the session has ended. The Agent is locked.
 func (w work) report(at int, outcome any) {
 	report := &v1.Outcome{BatchId: w.Id, Operation: uint32(at)}
 	switch outcome := outcome.(type) {
@@ -105,7 +105,7 @@ func (w work) report(at int, outcome any) {
 	}
 }
 
-// refused returns why no operation of the batch may start, or nil. The Agent is locked.
+// refused returns the reason why no operation of the batch may start, or nil. The Agent is locked.
 func (w work) refused() any {
 	owner := w.agent.replicaSets[w.ReplicaSet.GetUid()]
 	_, isStatus := w.Action.(*v1.Batch_WriteStatus)
@@ -124,7 +124,7 @@ func (w work) refused() any {
 	return nil
 }
 
-// wanted returns how many pods the batch's ReplicaSet wants; absent means 1.
+// wanted returns the desired number of pods of the batch's ReplicaSet; absent means 1.
 func (w work) wanted() int {
 	if owner := w.agent.replicaSets[w.ReplicaSet.Uid]; owner.Replicas != nil {
 		return int(*owner.Replicas)
@@ -149,7 +149,7 @@ func (w work) create(ctx context.Context, name string) func() any {
 	return w.call(ctx, "create", ref, produce, func(err error) any { return w.endCreate(owner, name, began, pod, err) })
 }
 
-// beginCreate checks what must hold immediately before a pod is made.
+// beginCreate checks the conditions that must hold immediately before a create.
 func (w work) beginCreate(name string) (owner *v1.ReplicaSet, began Mark, refused any) {
 	a := w.agent
 	a.mu.Lock()
@@ -162,7 +162,7 @@ func (w work) beginCreate(name string) (owner *v1.ReplicaSet, began Mark, refuse
 	return owner, Mark(a.version), nil
 }
 
-// refusedCreate returns why a pod may not be made, or nil. The Agent is locked.
+// refusedCreate returns the reason why the create may not start, or nil. The Agent is locked.
 func (w work) refusedCreate(name string) any {
 	if refused := w.refused(); refused != nil {
 		return refused
@@ -191,7 +191,7 @@ func (w work) refusedCreate(name string) any {
 	return nil
 }
 
-// existing answers the create of a name that a pod has: an earlier try succeeded, or the name is taken.
+// existing returns the outcome for a name that is already in use: an earlier attempt succeeded, or another pod has the name.
 func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
 	if pod.Controller.GetUid() == owner.Uid && pod.Deleted == nil {
 		done := donePod(pod)
@@ -201,7 +201,7 @@ func existing(owner *v1.ReplicaSet, pod *v1.Pod) any {
 	return failure(v1.FailureClass_FAILURE_CLASS_NAME_TAKEN, "the name is that of another pod")
 }
 
-// endCreate takes the pod that was made, if it is as it must be.
+// endCreate adds the created pod to the view, if the pod is valid.
 func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.Pod, err error) any {
 	a := w.agent
 	delete(a.creating, podName{owner.Namespace, name})
@@ -213,7 +213,7 @@ func (w work) endCreate(owner *v1.ReplicaSet, name string, began Mark, pod *v1.P
 		return failure(v1.FailureClass_FAILURE_CLASS_INVALID, why)
 	}
 	if known := a.pods[pod.Uid]; known != nil {
-		pod = known // It was applied while the create ran, and is newer than what that returned.
+		pod = known // A newer state of the pod was applied while the create ran.
 	} else if a.gonePods.at[pod.Uid].version > began {
 		a.removed = append(a.removed, pod.Uid)
 	}
@@ -245,7 +245,7 @@ func (w work) delete(ctx context.Context, victim *v1.Victim) func() any {
 	})
 }
 
-// beginDelete checks what must hold immediately before a pod is removed.
+// beginDelete checks the conditions that must hold immediately before a delete.
 func (w work) beginDelete(victim *v1.Victim) (pod *v1.Pod, refused any) {
 	a := w.agent
 	a.mu.Lock()
@@ -292,7 +292,7 @@ func (w work) release(ctx context.Context, ref *v1.ObjectRef) func() any {
 	return w.setController(ctx, pod, nil, refused)
 }
 
-// beginClaim finds the pod of an adoption or a release, and checks it.
+// beginClaim finds and checks the pod of an adoption or a release.
 func (w work) beginClaim(ref *v1.ObjectRef, check func(*v1.Pod) any) (pod *v1.Pod, refused any) {
 	w.agent.mu.Lock()
 	defer w.agent.mu.Unlock()
@@ -357,7 +357,7 @@ func (w work) writeStatus(ctx context.Context, status *v1.ReplicaSetStatus) func
 	})
 }
 
-// isNameOf returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host.
+// isNameOf returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host.
 func isNameOf(owner *v1.ReplicaSet, name string) bool {
 	at := len(name) - 5
 	if at < 0 || strings.Trim(name[at:], "bcdfghjklmnpqrstvwxz2456789") != "" {

@@ -12,8 +12,8 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// call makes a call of the Cluster, and returns what makes its outcome of its error. Whatever the call does, there is one outcome. One that outlasts its
-// context is answered with TIMEOUT; `finish` runs when it returns after all, and what it changed becomes an event.
+// call makes a call of the Cluster, and returns a function that turns its error into the outcome. Every call has exactly one outcome. If the call outlasts
+// its context, the outcome is TIMEOUT; `finish` runs when the call returns, and its changes become an event.
 func (w work) call(ctx context.Context, what string, ref *v1.ObjectRef, call func(context.Context) error, finish func(err error) any) func() any {
 	a := w.agent
 	ctx, cancel := context.WithTimeout(ctx, a.config.OperationTimeout)
@@ -36,7 +36,7 @@ func (w work) call(ctx context.Context, what string, ref *v1.ObjectRef, call fun
 	return func() any { return failureOf(late) }
 }
 
-// attempt makes a call, and sends its error, or what else has ended it.
+// attempt makes a call, and sends its error, its panic, or its early end.
 func attempt(ctx context.Context, call func(context.Context) error, ended chan<- error) {
 	err := errors.New("it has ended its goroutine")
 	defer func() {
@@ -56,7 +56,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// tell has the log say that a call has failed, unless the call has said so itself by a [Failure]: the fault is on this side.
+// tell logs the failure of a call, unless the failure is a [Failure]: any other error is a fault of the controller.
 func (a *Agent) tell(what string, ref *v1.ObjectRef, err error) {
 	var failure *Failure
 	if err == nil || errors.As(err, &failure) {
@@ -69,7 +69,7 @@ func (a *Agent) tell(what string, ref *v1.ObjectRef, err error) {
 	a.config.Logf("%s of %s/%s failed: %v%s", what, ref.GetNamespace(), ref.GetName(), err, stack)
 }
 
-// late tells what a call has changed whose operation was answered before. The Agent is locked.
+// late reports the changes of a call whose outcome was already sent. The Agent is locked.
 func (a *Agent) late(outcome any, ref *v1.ObjectRef) {
 	done, is := outcome.(*v1.Done)
 	if !is {

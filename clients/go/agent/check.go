@@ -11,7 +11,7 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// checkReplicaSet refuses what an API server of Kubernetes would not admit: its pods would not belong to it, so each would be replaced by another, without end.
+// checkReplicaSet refuses a ReplicaSet that an API server would not admit. Its pods would not belong to it, so the server would replace them endlessly.
 func checkReplicaSet(one *v1.ReplicaSet) error {
 	err := checkSelector(one.Selector)
 	if err == nil {
@@ -47,7 +47,7 @@ func checkSelector(selector *v1.LabelSelector) error {
 	return nil
 }
 
-// mismatch returns the first requirement of a selector that labels do not meet, or "".
+// mismatch returns the first requirement of a selector that the labels do not meet, or "".
 func mismatch(selector *v1.LabelSelector, labels map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(selector.GetMatchLabels())) {
 		if value, is := labels[key]; !is || value != selector.MatchLabels[key] {
@@ -65,8 +65,8 @@ func mismatch(selector *v1.LabelSelector, labels map[string]string) string {
 	return ""
 }
 
-// checkMade returns what is wrong with a pod that the Cluster made under a name, or "". A pod that would not count for its ReplicaSet would be made again,
-// without end. The Agent is locked.
+// checkMade returns the fault of a pod that the Cluster created under a name, or "". The server would replace a pod that does not count for its
+// ReplicaSet, without end. The Agent is locked.
 func (a *Agent) checkMade(owner *v1.ReplicaSet, name string, pod *v1.Pod) string {
 	switch known := a.pods[pod.GetUid()]; {
 	case pod == nil:

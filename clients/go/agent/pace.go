@@ -10,11 +10,11 @@ const (
 	defaultCreateBurst      = 100
 )
 
-// pace is a token bucket that creates take from: so many at once, and then so many a second.
+// pace is a token bucket for creates: a burst at once, and then a number per second.
 type pace struct {
-	perSecond float64 // 0 or less: there is no limit
+	perSecond float64 // 0 or less: no limit
 	burst     float64
-	tokens    float64 // below 0: so many creates wait
+	tokens    float64 // below 0: the number of creates that wait
 	at        time.Time
 }
 
@@ -22,7 +22,7 @@ func newPace(perSecond float64, burst int) *pace {
 	return &pace{perSecond: perSecond, burst: float64(burst), tokens: float64(burst)}
 }
 
-// reserve takes a token and returns how long its create has to wait. Where that is longer than `longest`, it takes none and returns why.
+// reserve takes a token and returns how long the create must wait. If the wait is longer than `longest`, reserve takes no token and returns the reason.
 func (p *pace) reserve(now time.Time, longest time.Duration) (wait time.Duration, refused string) {
 	if p.perSecond <= 0 {
 		return 0, ""
@@ -39,7 +39,7 @@ func (p *pace) reserve(now time.Time, longest time.Duration) (wait time.Duration
 	return wait, ""
 }
 
-// waitForPace waits until the pace of the Agent lets the create begin, or the session drains or ends. It returns why the create may not start, or nil.
+// waitForPace waits until the create may begin, or the session drains or ends. It returns the reason why the create may not start, or nil.
 func (w work) waitForPace(name string) (refused any) {
 	var wait time.Duration
 	w.agent.locked(func() {

@@ -20,15 +20,15 @@ import (
 const (
 	firstWait = 100 * time.Millisecond
 	lastWait  = 2 * time.Second
-	// longestWait bounds what a server may ask for: a wrong number must not keep the agent away for years.
+	// longestWait limits the delay that a server can ask for: a wrong number must not keep the agent away for years.
 	longestWait = 5 * time.Minute
-	// supersededWait keeps an agent away that another one has superseded: it would end the session of the other, which would end its own, and so on.
+	// supersededWait keeps a superseded agent away. Without it, two agents would end each other's sessions forever.
 	supersededWait = time.Minute
-	// listBytes is how much of a list goes into one frame.
+	// listBytes is the maximum size of the part of a list in one frame.
 	listBytes = 256 << 10
-	// framesMax is how many frames may wait for a server that reads none.
+	// framesMax is the maximum number of frames that wait for a server that reads none.
 	framesMax = 100_000
-	// stopTimeout bounds the end of a session that drains.
+	// stopTimeout limits the time for draining a session.
 	stopTimeout = 30 * time.Second
 )
 
@@ -38,7 +38,7 @@ var (
 	errDrained    = errors.New("the session was drained")
 )
 
-// session is one stream. What it shares with the Agent is guarded by the Agent's lock.
+// session is one stream. The lock of the Agent guards the fields that both share.
 type session struct {
 	agent  *Agent
 	stream v1.DecisionService_ReconcileClient
@@ -58,9 +58,9 @@ type session struct {
 	after    time.Duration
 }
 
-// runSession runs one session to its end and waits for its calls. It returns how long the server asks to stay away.
+// runSession runs one session to its end and waits for its calls. It returns the delay that the server asks for.
 func (a *Agent) runSession(ctx context.Context, client v1.DecisionServiceClient) (time.Duration, error) {
-	// The stream outlives ctx: what is in flight is answered before it is closed.
+	// The stream outlives ctx, so that outcomes in flight are sent before it is closed.
 	streamContext, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	stream, err := client.Reconcile(streamContext)
@@ -91,7 +91,7 @@ func (a *Agent) locked(do func()) {
 	do()
 }
 
-// open says Hello and lists both kinds. From here on every change follows in its order.
+// open sends Hello and lists both kinds. After it, every change follows in order.
 func (s *session) open() {
 	config := s.agent.config
 	s.agent.session = s
@@ -103,7 +103,7 @@ func (s *session) open() {
 	s.list(v1.Kind_KIND_POD)
 }
 
-// list sends all objects of a kind, in frames that do not hold up outcomes.
+// list sends all objects of a kind, in frames small enough not to delay outcomes.
 func (s *session) list(kind v1.Kind) {
 	s.send(&v1.ReconcileRequest{Frame: &v1.ReconcileRequest_SnapshotBegin{SnapshotBegin: &v1.SnapshotBegin{Kind: kind}}})
 	part, bytes, count := &v1.SnapshotObjects{}, 0, 0
@@ -138,7 +138,7 @@ func (s *session) sendObjects(objects *v1.SnapshotObjects) {
 	}
 }
 
-// send puts a frame in line; the Agent is locked, so frames leave in the order of the versions that they carry.
+// send queues a frame. The Agent is locked, so frames leave in the order of their versions.
 func (s *session) send(frame *v1.ReconcileRequest) {
 	if len(s.frames) >= framesMax {
 		s.end(errNotReading)
@@ -155,7 +155,7 @@ func (s *session) wakeWriter() {
 	}
 }
 
-// next takes the frames that wait, and says whether the stream is to be closed after them.
+// next takes the waiting frames, and returns whether to close the stream after them.
 func (s *session) next() (frames []*v1.ReconcileRequest, interval time.Duration, last bool) {
 	s.agent.locked(func() {
 		frames, s.frames = s.frames, nil
@@ -164,7 +164,7 @@ func (s *session) next() (frames []*v1.ReconcileRequest, interval time.Duration,
 	return frames, interval, last
 }
 
-// write numbers frames and sends them, and a heartbeat where there was nothing to send for an interval.
+// write numbers frames and sends them, and sends a heartbeat after an interval without frames.
 func (s *session) write(ctx context.Context) {
 	var sequence uint64
 	for ctx.Err() == nil {
@@ -196,7 +196,7 @@ func (s *session) sendHeartbeat() {
 	}
 }
 
-// read takes the server's frames until the stream ends.
+// read handles the server's frames until the stream ends.
 func (s *session) read(ctx context.Context) error {
 	for {
 		frame, err := s.stream.Recv()
@@ -274,7 +274,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// jittered spreads what many agents do at once over half of the wait.
+// jittered spreads the attempts of many agents over half of the wait.
 func jittered(wait time.Duration) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }

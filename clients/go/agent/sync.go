@@ -10,22 +10,22 @@ import (
 	v1 "github.com/decree-dev/decree/clients/go/decree/v1"
 )
 
-// Mark is a place in the order of all changes of the view. What is listed after a mark was taken knows all that changed before it.
+// Mark is a position in the order of all changes of the view. A list that begins after a mark contains all changes before the mark.
 type Mark uint64
 
-// goneMax is how many removals are remembered at least, of pods and of ReplicaSets.
+// goneMax is the minimum number of removals to remember, of pods and of ReplicaSets each.
 const goneMax = 10_000
 
-// Mark returns the place that the view is at. Take it before you begin to list, and hand it to [Agent.SyncPods] or [Agent.SyncReplicaSets] with the list.
+// Mark returns the current position. Take it before you begin to list, and pass it to [Agent.SyncPods] or [Agent.SyncReplicaSets] with the list.
 func (a *Agent) Mark() Mark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return Mark(a.version)
 }
 
-// SyncPods takes a whole list of the pods that there are, which began after the mark was taken. What has changed since the mark stays as it is: a pod
-// that was created or changed is kept, and a pod that was removed does not come back. Else each pod is taken as it is listed, and one that is not listed
-// is removed. A pod without a uid is left out and told as an error; a mark that is too old changes nothing and is an error, too.
+// SyncPods replaces the pods of the view with a complete list that began after the mark. Changes since the mark win: a pod
+// created or changed since then stays, and a pod removed since then does not come back. Otherwise SyncPods stores each listed pod and
+// removes all others. SyncPods skips pods without a UID and returns an error for them. A mark that is too old is an error and changes nothing.
 func (a *Agent) SyncPods(pods []*v1.Pod, since Mark) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,8 +56,8 @@ func (a *Agent) SyncPods(pods []*v1.Pod, since Mark) error {
 	return errors.Join(faults...)
 }
 
-// SyncReplicaSets takes a whole list of the ReplicaSets that there are, by the rules of [Agent.SyncPods]. One that [Agent.ApplyReplicaSet] would refuse is
-// told as an error and stays as it was; the others are taken.
+// SyncReplicaSets replaces the ReplicaSets of the view with a complete list, by the rules of [Agent.SyncPods]. If [Agent.ApplyReplicaSet] would
+// refuse a ReplicaSet, SyncReplicaSets returns an error for it and keeps the earlier state; it stores all others.
 func (a *Agent) SyncReplicaSets(replicaSets []*v1.ReplicaSet, since Mark) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +84,7 @@ func (a *Agent) SyncReplicaSets(replicaSets []*v1.ReplicaSet, since Mark) error 
 	return errors.Join(faults...)
 }
 
-// syncReplicaSet takes a ReplicaSet of a list. The status that was written since the mark is newer than the list's.
+// syncReplicaSet stores a listed ReplicaSet. A status that was written since the mark is newer than the listed one.
 func (a *Agent) syncReplicaSet(next *v1.ReplicaSet, since Mark) {
 	known := a.replicaSets[next.Uid]
 	if known != nil {
@@ -98,7 +98,7 @@ func (a *Agent) syncReplicaSet(next *v1.ReplicaSet, since Mark) {
 	}
 }
 
-// isSame returns whether a listed pod says what is known of it already.
+// isSame returns whether a listed pod equals the known one, apart from the version.
 func isSame(listed, known *v1.Pod) bool {
 	listed.ResourceVersion = known.ResourceVersion
 	if listed.Created == nil {
@@ -112,17 +112,17 @@ func versionOf(resourceVersion string) Mark {
 	return Mark(version)
 }
 
-// removal says when something was removed, and whether a delete of ours was answered so.
+// removal is the time of a removal, and whether it was the outcome of a delete.
 type removal struct {
 	version  Mark
 	answered bool
 }
 
-// removals are the latest removals by uid. They keep lists and states that began before them from bringing back what is gone.
+// removals are the latest removals by UID. They stop older lists and states from restoring removed objects.
 type removals struct {
 	at        map[string]removal
 	order     []string
-	forgotten Mark // the version of the latest removal that is not remembered any more
+	forgotten Mark // the version of the latest forgotten removal
 }
 
 func (r *removals) add(uid string, removed removal) {
@@ -138,7 +138,7 @@ func (r *removals) add(uid string, removed removal) {
 	}
 }
 
-// covers returns an error where removals since a mark may have been forgotten.
+// covers returns an error if removals since a mark may have been forgotten.
 func (r *removals) covers(since Mark) error {
 	if since < r.forgotten {
 		return errors.New("the mark is too old: take another one and list again")

@@ -1,4 +1,4 @@
-"""Write controllers for anything that has replicas: `decree.v1` is the contract, `Agent` keeps the rules of a session."""
+"""Write controllers for anything that has replicas: `decree.v1` is the contract, and `Agent` implements the agent's side of a session."""
 
 from decree.agent import Agent
 from decree.call import Failure

@@ -1,17 +1,18 @@
-"""Keeps the rules of a session with a Decree server, so that a controller is left with its own things: what there is, and how one of them is made and removed.
+"""Implements the agent's side of a session with a Decree server. A controller only reports its objects, and creates and removes pods.
 
-An `Agent` holds the view: the ReplicaSets and pods as they are. The controller tells it what it observes and provides a cluster, an object with
+An `Agent` holds the view: the current ReplicaSets and pods. The controller reports changes and provides a cluster, an object with
 
-- `create(owner, name)`, which makes the pod of that name and returns it; the Agent fills in what is left empty: namespace, name, controller, version,
-  the labels of the template and the time of creation. What is not empty must be right, and there must be a uid; else the create has failed with INVALID;
-- `delete(pod, reason)`, which removes exactly that pod, and returns when it is gone;
-- and, if it records these, `set_controller(pod, controller)`, where None releases the pod, and `write_status(replica_set, status)`.
+- `create(owner, name)`, which creates the pod with this name and returns it. The Agent fills in empty fields: namespace, name, controller, version,
+  the labels of the template and the creation time. Other fields must be correct, and the UID is required; otherwise the create fails with INVALID;
+- `delete(pod, reason)`, which removes exactly this pod, and returns when the pod is gone;
+- and, if the cluster records them, `set_controller(pod, controller)`, where None releases the pod, and `write_status(replica_set, status)`.
 
-They are called from several threads, and must not be async. A call that takes longer than `operation_timeout` is answered with TIMEOUT, and keeps its place
-until it returns: its name is not asked for again, it counts as being created, and what it does goes into the view then.
-An exception that is a `Failure` says that the call had no effect; after any other the effect counts as unknown, and the server asks again.
+The Agent calls these methods from several threads, and they must not be async. The outcome of a call that takes longer than `operation_timeout` is TIMEOUT.
+Until that call returns, its name is not requested again, its pod counts as being created, and its effect enters the view when it returns.
+A `Failure` says that the call had no effect. After any other exception the effect is unknown, and the server retries.
 
-The Agent is meant for a process that is itself the cluster, one at a time: it has no Lease, and its epoch is 0. docs/protocol.md specifies the rules.
+The Agent is for a process that is itself the cluster and runs as a single instance: the Agent has no Lease, and its epoch is 0.
+docs/protocol.md specifies the rules.
 """
 
 import logging
@@ -36,44 +37,44 @@ logger = logging.getLogger("decree")
 
 
 class Agent:
-    """Holds the view and keeps the session. Its methods may be called at any time, from any thread."""
+    """Holds the view and keeps the session. Its methods are thread-safe."""
 
     def __init__(self, cluster, cluster_uid, *, cluster_name="", mode=sessions.MODE_ENFORCE, options=None,
                  operation_timeout=20.0, creates_per_second=20.0, create_burst=100):
-        """`cluster_uid` names the cluster; no other cluster of the server has it.
+        """`cluster_uid` names the cluster, and must be unique on the server.
 
-        `operation_timeout` bounds each call of the cluster, in seconds. Creates are paced: `create_burst` begin at once, and then `creates_per_second`;
-        None means no limit. A create that would wait for longer than `operation_timeout` is not started.
+        `operation_timeout` limits each call of the cluster, in seconds. `create_burst` creates may begin at once, and then `creates_per_second`;
+        None means no limit. A create that would wait for longer than `operation_timeout` does not start.
         """
-        # Of the modes, unspecified is taken as ENFORCE.
+        # An unspecified mode means ENFORCE.
         self.cluster, self.mode = cluster, mode or sessions.MODE_ENFORCE
         self.operation_timeout, self.pace = operation_timeout, Pace(creates_per_second, create_burst)
         self.hello = sessions.Hello(
             protocol_min=1, protocol_max=1, agent_instance=str(uuid.uuid4()),
             cluster_uid=cluster_uid, cluster_name=cluster_name, mode=mode, options=options)
-        # It guards everything here and in the session. Objects of the view are replaced and never changed, because frames refer to them.
+        # The lock guards all fields here and in the session. Objects of the view are replaced and never changed, because frames refer to them.
         self.lock = threading.Condition()
         self.pods, self.replica_sets = {}, {}
-        # The uid of the ReplicaSet by namespace and name of the pod; uids of pods; those that were removed before the create that made them has returned.
+        # The UID of the ReplicaSet by namespace and name of the pod; UIDs of pods; UIDs that were removed before their create returned.
         self.creating, self.deleting, self.removed = {}, set(), []
-        # When each ReplicaSet was applied last, and what was removed.
+        # When each ReplicaSet was applied last, and the removals.
         self.applied, self.gone_pods, self.gone_replica_sets = {}, Removals(), Removals()
         self.version, self.session, self.stopping = 0, None, False
 
-    # What the controller observes.
+    # Changes that the controller observes.
 
     def apply_pod(self, pod):
-        """Takes a pod as it is: a new one, or one that changed.
+        """Adds or updates a pod.
 
-        The state that is applied last counts, so apply none that was read before a change that has been told since; `sync_pods` takes lists.
-        A pod whose delete has been answered is gone, and is not applied.
+        The last applied state counts, so never apply a state that was read before a change you already reported; for lists, use `sync_pods`.
+        The Agent ignores a pod whose delete has succeeded.
         """
         with self.lock:
             if not self.gone_pods.is_answered(pod.uid):
                 self.change(pod_applied=self.store_pod(copied(pod)))
 
     def remove_pod(self, uid):
-        """Takes note that a pod is gone."""
+        """Removes a pod from the view."""
         with self.lock:
             if uid in self.pods:
                 self.drop_pod(uid)
@@ -81,10 +82,10 @@ class Agent:
                 self.gone_pods.add(uid, int(self.next_version()))
 
     def apply_replica_set(self, replica_set):
-        """Takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
+        """Adds or updates a ReplicaSet. Without a status, the last written status stays. The generation must grow with each change.
 
-        As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the
-        template: it raises ValueError, which names the field, and what was known of the ReplicaSet stays.
+        Like the Kubernetes API server, it refuses a ReplicaSet whose selector is empty, is invalid, or does not match the labels of the
+        template: it raises ValueError, which names the field, and the view keeps the earlier ReplicaSet.
         """
         check_replica_set(replica_set)
         with self.lock:
@@ -95,7 +96,7 @@ class Agent:
             self.take_replica_set(changed)
 
     def remove_replica_set(self, uid):
-        """Takes note that a ReplicaSet is gone."""
+        """Removes a ReplicaSet from the view."""
         with self.lock:
             if uid in self.replica_sets:
                 self.drop_replica_set(uid)
@@ -103,7 +104,7 @@ class Agent:
                 self.gone_replica_sets.add(uid, int(self.next_version()))
 
     def scale(self, uid, replicas):
-        """Sets how many pods a ReplicaSet wants, and its next generation."""
+        """Sets the desired number of pods of a ReplicaSet, and increments its generation."""
         with self.lock:
             changed = copied(self.replica_sets[uid])
             changed.replicas, changed.generation = replicas, changed.generation + 1
@@ -112,15 +113,15 @@ class Agent:
     # Polling.
 
     def mark(self):
-        """Returns the place that the view is at. Take it before you begin to list, and hand it to `sync_pods` or `sync_replica_sets` with the list."""
+        """Returns the current position. Take it before you begin to list, and pass it to `sync_pods` or `sync_replica_sets` with the list."""
         with self.lock:
             return self.version
 
     def sync_pods(self, pods, since):
-        """Takes a whole list of the pods that there are, which began after the mark was taken.
+        """Replaces the pods of the view with a complete list that began after the mark.
 
-        What has changed since the mark stays as it is: a pod that was created or changed is kept, and a pod that was removed does not come back. Else each
-        pod is taken as it is listed, and one that is not listed is removed. Raises ValueError for pods without a uid when the others are taken, and for a
+        Changes since the mark win: a pod created or changed since then stays, and a pod removed since then does not come back. Otherwise
+        this stores each listed pod and removes all others. Raises ValueError for pods without a UID, after storing the others, and for a
         mark that is too old, which changes nothing.
         """
         with self.lock:
@@ -141,9 +142,9 @@ class Agent:
             raise ValueError("; ".join(faults))
 
     def sync_replica_sets(self, replica_sets, since):
-        """Takes a whole list of the ReplicaSets that there are, by the rules of `sync_pods`.
+        """Replaces the ReplicaSets of the view with a complete list, by the rules of `sync_pods`.
 
-        One that `apply_replica_set` would refuse stays as it was, and raises ValueError when the others are taken.
+        If `apply_replica_set` would refuse one, its earlier state stays, and this raises ValueError after storing the others.
         """
         faults = []
         with self.lock:
@@ -164,7 +165,7 @@ class Agent:
             raise ValueError("; ".join(faults))
 
     def sync_replica_set(self, changed, since):
-        """Takes a ReplicaSet of a list. The status that was written since the mark is newer than the list's."""
+        """Stores a listed ReplicaSet. A status that was written since the mark is newer than the listed one."""
         known = self.replica_sets.get(changed.uid)
         if known:
             if known.HasField("status") and (not changed.HasField("status") or int(known.resource_version) > since):
@@ -176,7 +177,7 @@ class Agent:
     # The session.
 
     def run(self, channel, metadata=lambda: ()):
-        """Keeps a session with the server until `stop`. `metadata` is called for each session, so that a token may be a new one."""
+        """Keeps a session with the server until `stop`. It calls `metadata` for each session, so that the token can change."""
         stub, wait = services.DecisionServiceStub(channel), FIRST_WAIT
         while not self.stopping:
             began = time.monotonic()
@@ -197,14 +198,14 @@ class Agent:
             wait = min(2 * wait, LAST_WAIT)
 
     def stop(self):
-        """Has `run` answer what is in flight, close the stream and return."""
+        """Makes `run` send the outcomes in flight, close the stream and return."""
         with self.lock:
             self.stopping = True
             if self.session:
                 self.session.drain()
             self.lock.notify_all()
 
-    # What follows is called with the lock held.
+    # The methods below run with the lock held.
 
     def next_version(self):
         self.version += 1
@@ -238,7 +239,7 @@ class Agent:
         self.gone_replica_sets.add(uid, self.version)
 
     def drop_removed(self):
-        """Removes pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not."""
+        """Removes pods that were gone before their creates returned. The outcome shows the pod, and an event then removes it."""
         for uid in self.removed:
             if uid in self.pods:
                 self.drop_pod(uid)
@@ -248,12 +249,12 @@ class Agent:
         self.change(deleted=events.Deleted(kind=kind, object=ref(known), resource_version=self.next_version()))
 
     def change(self, **change):
-        """Sends an event. Without a session nobody needs it: the next one begins with lists."""
+        """Sends an event. Without a session it sends nothing, because the next session begins with lists."""
         if self.session:
             self.session.send(events=events.Events(events=[events.Event(**change)]))
 
     def active(self, owner):
-        """Counts the pods of a ReplicaSet that have neither ended nor are being deleted."""
+        """Counts the active pods of a ReplicaSet."""
         return sum(pod.controller.uid == owner and self.is_active(pod) for pod in self.pods.values())
 
     def is_active(self, pod):
@@ -271,7 +272,7 @@ def copied(message):
 
 
 def is_same(listed, known):
-    """Returns whether a listed pod says what is known of it already."""
+    """Returns whether a listed pod equals the known one, apart from the version."""
     listed.resource_version = known.resource_version
     if not listed.HasField("created"):
         listed.created.CopyFrom(known.created)

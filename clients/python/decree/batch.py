@@ -10,7 +10,7 @@ from decree.call import Call, Failure, failed as failed_by
 from decree.check import made_fault
 from decree.v1 import batch_pb2 as batches, event_pb2 as events, object_pb2 as objects, session_pb2 as sessions
 
-# How many operations of one round run at the same time.
+# The maximum number of concurrent operations of one round.
 WORKERS = 32
 logger = logging.getLogger("decree")
 
@@ -38,7 +38,7 @@ class Work:
             self.session.finished(threading.current_thread())
 
     def slow_start(self, create):
-        """Makes pods in rounds that double, and stops after the first round with a failure."""
+        """Creates pods in rounds that double in size, and stops after the first round with a failure."""
         names, begin, size, failed = list(create.names), 0, max(create.slow_start_initial, 1), False
         while begin < len(names) and not failed:
             failed = self.round(begin, [(self.create, name) for name in names[begin:begin + size]])
@@ -48,12 +48,12 @@ class Work:
                 self.report(at, not_started(batches.NOT_STARTED_CAUSE_SLOW_START, "an earlier create failed"))
 
     def round(self, begin, operations):
-        """Executes operations at once, and returns whether one failed."""
+        """Executes operations concurrently, and returns whether one failed."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=WORKERS) as pool:
             return any(list(pool.map(self.operate, range(begin, begin + len(operations)), operations)))
 
     def operate(self, at, operation):
-        """Executes one operation. Its method makes the call without the lock, and returns what changes the view and makes the outcome, with the lock."""
+        """Executes one operation. Its method makes the call without the lock, and returns a function that makes the outcome with the lock."""
         method, target = operation
         finish = method(target)
         with self.agent.lock:
@@ -63,13 +63,13 @@ class Work:
         return "failed" in outcome
 
     def report(self, at, outcome):
-        """Sends the outcome of one operation, unless its session is over."""
+        """Sends the outcome of one operation, unless the session has ended."""
         if self.agent.session is self.session:
             one = batches.Outcome(batch_id=self.batch.id, operation=at, **outcome)
             self.session.send(outcomes=batches.Outcomes(outcomes=[one]))
 
     def refused(self):
-        """Returns why no operation of the batch may start, or None."""
+        """Returns the reason why no operation of the batch may start, or None."""
         agent, guard, name = self.agent, self.batch.guard, self.batch.replica_set
         owner = agent.replica_sets.get(name.uid)
         if not self.session.id or guard.session_id != self.session.id or guard.epoch:
@@ -109,7 +109,7 @@ class Work:
         return self.answered(call, target, finish)
 
     def wait_for_pace(self, name):
-        """Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, or None."""
+        """Waits until the create may begin, or the session drains or ends. Returns the reason why the create may not start, or None."""
         with self.agent.lock:
             refused = self.refused() or self.refused_create(name)
             if refused:
@@ -122,11 +122,11 @@ class Work:
         return None
 
     def answered(self, call, target, finish):
-        """Makes a call, and returns what makes its outcome. One that takes too long is answered with TIMEOUT; `finish` runs when it returns after all."""
+        """Makes a call, and returns a function that makes its outcome. After the timeout the outcome is TIMEOUT, and `finish` runs when the call returns."""
         try:
             call.start()
             call.join(self.agent.operation_timeout)
-        except RuntimeError as error:  # There can be no more threads.
+        except RuntimeError as error:  # The process cannot start more threads.
             call.error = Failure(batches.FAILURE_CLASS_UNAVAILABLE, str(error))
         if not call.is_alive():
             call.tell(target)
@@ -137,7 +137,7 @@ class Work:
         return lambda: failed(batches.FAILURE_CLASS_TIMEOUT, text)
 
     def late(self, call, target, finish):
-        """Tells what a call has changed whose operation was answered before."""
+        """Reports the changes of a call whose outcome was already sent."""
         call.join()
         with self.agent.lock:
             done = finish().get("done", batches.Done())
@@ -168,14 +168,14 @@ class Work:
         return None
 
     def created(self, owner, name, began, made):
-        """Takes the pod that was made, if it is as it must be."""
+        """Adds the created pod to the view, if the pod is valid."""
         agent = self.agent
         fault = made_fault(agent, owner, name, made)
         if fault:
             logger.warning("create of %s/%s returned what cannot count: %s", owner.namespace, name, fault)
             return failed(batches.FAILURE_CLASS_INVALID, fault)
         if made.uid in agent.pods:
-            made = agent.pods[made.uid]  # It was applied while the create ran, and is newer than what that returned.
+            made = agent.pods[made.uid]  # A newer state of the pod was applied while the create ran.
         elif agent.gone_pods.version(made.uid) > began:
             agent.removed.append(made.uid)
         pod = objects.Pod()
@@ -281,11 +281,11 @@ class Work:
 
 
 def ignore(*_arguments):
-    """Stands for what the cluster does not record."""
+    """Replaces a method that the cluster does not have."""
 
 
 def is_name_of(owner, name):
-    """Returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host."""
+    """Returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host."""
     prefixes = {owner.name[:58], f"{owner.name}-"[:58]}
     return name[:-5] in prefixes and re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", name[-5:]) is not None
 

@@ -1,4 +1,4 @@
-"""Makes one call of the cluster. Whatever it does, there is one outcome."""
+"""Makes one call of the cluster. Every call has exactly one outcome."""
 
 import inspect
 import logging
@@ -10,9 +10,9 @@ logger = logging.getLogger("decree")
 
 
 class Failure(Exception):
-    """Says that an operation had no effect, by a class of `decree.v1.batch_pb2.FailureClass` and in words for people.
+    """Says that an operation had no effect, by a class of `decree.v1.batch_pb2.FailureClass` and a message for people.
 
-    `retry_after` says how many seconds to wait before the next attempt, for the class THROTTLED.
+    `retry_after` is the delay in seconds before the next attempt, for the class THROTTLED.
     """
 
     def __init__(self, kind, message, *, retry_after=None):
@@ -21,7 +21,7 @@ class Failure(Exception):
 
 
 class Call(threading.Thread):
-    """A call on a thread of its own, which does not keep the process alive."""
+    """A call on a separate thread, which does not keep the process alive."""
 
     def __init__(self, what, method, *arguments):
         super().__init__(daemon=True)
@@ -39,7 +39,7 @@ class Call(threading.Thread):
             self.error = error
 
     def outcome(self, finish):
-        """Returns the outcome of the call: that of `finish` for what was returned, or the failure. The Agent is locked."""
+        """Returns the outcome: the result of `finish` for a returned value, or the failure. The Agent is locked."""
         try:
             return failed(self.error) if self.error else finish(self.returned)
         except Exception as error:  # pylint: disable=broad-except  # Such as a class that is none: protobuf does not take it.
@@ -47,18 +47,18 @@ class Call(threading.Thread):
             return failed(error)
 
     def tell(self, target):
-        """Logs that the call has failed, unless it has said so itself by a `Failure`: the fault is on this side."""
+        """Logs the failure of the call, unless the failure is a `Failure`: any other error is a fault of the controller."""
         if self.error and (not isinstance(self.error, Failure) or is_unstarted(self.returned)):
             logger.warning("%s of %s/%s failed: %s", self.what, target.namespace, target.name, self.error, exc_info=self.error)
 
 
 def is_unstarted(returned):
-    """Returns whether a function has returned without having done anything: it is async, or a generator."""
+    """Returns whether a function is async or a generator, so that its call has done nothing yet."""
     return inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
 
 
 def failed(error):
-    """Returns the outcome of an error: if it is no `Failure`, the effect of the call is unknown."""
+    """Returns the outcome of an error. If the error is not a `Failure`, the effect of the call is unknown."""
     if not isinstance(error, Failure):
         text = f"{type(error).__name__}: {error}"
         return {"failed": batches.Failed(**{"class": batches.FAILURE_CLASS_TIMEOUT, "message": utf8(text)})}
@@ -69,5 +69,5 @@ def failed(error):
 
 
 def utf8(text):
-    """Replaces what names of files may have and protobuf does not take."""
+    """Replaces characters that file names can contain and protobuf does not accept."""
     return text.encode(errors="replace").decode()

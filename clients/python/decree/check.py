@@ -1,10 +1,10 @@
-"""Checks what the user's side hands in, by the rules that an API server of Kubernetes has: what breaks them would be made again, without end."""
+"""Checks the objects of the controller by the rules of the Kubernetes API server. The server would replace pods that break these rules without end."""
 
 from decree.v1 import object_pb2 as objects
 
 
 def check_replica_set(one):
-    """Raises ValueError, which names the field, for a ReplicaSet whose pods would not belong to it."""
+    """Raises ValueError for a ReplicaSet whose pods would not belong to it. The message names the field."""
     fault = selector_fault(one.selector)
     if not fault:
         why = mismatch(one.selector, one.template_labels)
@@ -30,7 +30,7 @@ def selector_fault(selector):
 
 
 def mismatch(selector, labels):
-    """Returns the first requirement of a selector that labels do not meet, or an empty text."""
+    """Returns the first requirement of a selector that the labels do not meet, or an empty text."""
     for key, value in sorted(selector.match_labels.items()):
         if labels.get(key) != value:
             return f"{key} must be {quoted(value)}"
@@ -46,7 +46,7 @@ def mismatch(selector, labels):
 
 
 def made_fault(agent, owner, name, made):
-    """Returns what is wrong with what `create` returned for a name, or an empty text. A pod that would not count for its ReplicaSet would be made again."""
+    """Returns the fault of the result of `create` for a name, or an empty text. The server would replace a pod that does not count for its ReplicaSet."""
     if made is None:
         return "create returned no pod"
     if not isinstance(made, objects.Pod):

@@ -1,16 +1,16 @@
-"""Paces creates, so that a mistake makes few things before somebody sees it."""
+"""Limits the rate of creates, so that a mistake creates few things before somebody notices it."""
 
 
 class Pace:
-    """A token bucket: so many creates at once, and then so many a second. None a second means no limit."""
+    """A token bucket: a burst of creates at once, and then a number per second. None a second means no limit."""
 
     def __init__(self, per_second, burst):
         self.per_second, self.burst = per_second, burst
-        # Below 0, so many creates wait.
+        # If negative, the number of creates that wait.
         self.tokens, self.at = float(burst), None
 
     def reserve(self, now, longest):
-        """Takes a token, and returns how many seconds its create has to wait, and an empty text. Where that is longer than `longest`, returns why instead."""
+        """Takes a token, and returns the wait in seconds and an empty text. If the wait is longer than `longest`, returns the reason instead."""
         if not self.per_second:
             return 0.0, ""
         if self.at is not None:

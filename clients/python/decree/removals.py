@@ -1,11 +1,11 @@
-"""The latest removals, which keep lists and states that began before them from bringing back what is gone."""
+"""The latest removals. They stop older lists and states from restoring removed objects."""
 
-# How many are remembered.
+# The number of removals to remember.
 REMOVALS_MAX = 10_000
 
 
 class Removals:
-    """Says by uid at which version something was removed, and whether a delete of ours was answered so."""
+    """Maps a UID to the version of its removal, and to whether the removal was the outcome of a delete."""
 
     def __init__(self):
         self.known, self.forgotten = {}, 0
@@ -20,13 +20,13 @@ class Removals:
         self.known.pop(uid, None)
 
     def version(self, uid):
-        """Returns when it was removed, or 0."""
+        """Returns the version of the removal, or 0."""
         return self.known.get(uid, (0, False))[0]
 
     def is_answered(self, uid):
         return self.known.get(uid, (0, False))[1]
 
     def check(self, since):
-        """Raises ValueError where removals since a mark may have been forgotten."""
+        """Raises ValueError if removals since a mark may have been forgotten."""
         if since < self.forgotten:
             raise ValueError("the mark is too old: take another one and list again")

@@ -1,4 +1,4 @@
-"""One session: frames in their order, lists, heartbeats, and its end. What it shares with the Agent is guarded by the Agent's lock."""
+"""One session: ordered frames, lists, heartbeats, and its end. The Agent's lock guards the fields that both share."""
 
 import collections
 import logging
@@ -10,12 +10,12 @@ from google.rpc import error_details_pb2, status_pb2
 from decree.batch import Work
 from decree.v1 import decision_service_pb2 as service, event_pb2 as events, object_pb2 as objects, session_pb2 as sessions
 
-# How much of a list goes into one frame, so that outcomes are not held up.
+# The maximum size of the part of a list in one frame, so that lists do not delay outcomes.
 LIST_BYTES = 256 << 10
-# How many frames may wait for a server that reads none.
+# The maximum number of frames that wait for a server that reads none.
 FRAMES_MAX = 100_000
 STOP_SECONDS = 30
-# An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on.
+# How long a superseded agent stays away. Without this delay, two agents would end each other's sessions forever.
 SUPERSEDED_SECONDS = 60.0
 logger = logging.getLogger("decree")
 
@@ -30,7 +30,7 @@ class Session:
         self.draining, self.ended, self.cause, self.after, self.call, self.silent = False, False, "", 0.0, None, None
 
     def run(self, stub, metadata):
-        """Runs the session to its end. If the server drains it, `after` is how many seconds it asks to stay away."""
+        """Runs the session to its end. If the server drains it, `after` is the delay in seconds that the server asks for."""
         with self.lock:
             if self.agent.stopping:
                 return
@@ -49,12 +49,12 @@ class Session:
                 self.end("")
 
     def wait_for_calls(self):
-        """Waits for the calls to the cluster: the lists of the next session contain what they wrote."""
+        """Waits for the calls to the cluster: the lists of the next session contain their writes."""
         for thread in list(self.threads):
             thread.join()
 
     def open(self):
-        """Says Hello and lists both kinds. From here on every change follows in its order."""
+        """Sends Hello and lists both kinds. After it, every change follows in order."""
         self.agent.session = self
         self.send(hello=self.agent.hello)
         self.list(objects.KIND_REPLICA_SET)
@@ -76,7 +76,7 @@ class Session:
         self.send(snapshot_end=events.SnapshotEnd(kind=kind, resource_version=version, count=len(known)))
 
     def send(self, **frame):
-        """Puts a frame in line, so that frames leave in the order of the versions that they carry."""
+        """Queues a frame, so that frames leave in the order of their versions."""
         if len(self.frames) < FRAMES_MAX:
             self.frames.append(service.ReconcileRequest(**frame))
             self.lock.notify_all()
@@ -84,7 +84,7 @@ class Session:
             self.end("the server does not read its stream")
 
     def numbered(self):
-        """Yields frames with their numbers, and a heartbeat where there was nothing to send for an interval."""
+        """Yields numbered frames, and a heartbeat after an interval without frames."""
         while True:
             with self.lock:
                 self.wait_for_frame()
@@ -96,7 +96,7 @@ class Session:
             yield frame
 
     def wait_for_frame(self):
-        """Waits until there is a frame, if only a heartbeat, or the end. A Welcome may shorten the interval on the way."""
+        """Waits for a frame, a heartbeat that is due, or the end. A Welcome may shorten the interval during the wait."""
         since = time.monotonic()
         while not self.frames and not self.is_over():
             left = since + self.interval - time.monotonic()
@@ -142,7 +142,7 @@ class Session:
             self.lock.notify_all()
 
     def expect_frame(self):
-        """Ends the session unless the server is heard of in time."""
+        """Ends the session unless the server sends something in time."""
         if self.silent:
             self.silent.cancel()
         self.silent = threading.Timer(4 * self.interval, self.end, ["the server was silent for four heartbeat intervals"])
@@ -150,7 +150,7 @@ class Session:
         self.silent.start()
 
     def drain(self):
-        """Begins the end: no further operation starts, and the stream is closed after the last outcome."""
+        """Begins to drain: no further operation starts, and the stream is closed after the last outcome."""
         if not self.draining:
             self.draining = True
             self.over.set()
@@ -172,7 +172,7 @@ def seconds(duration):
 
 
 def retry_after(error):
-    """Returns the seconds that the end of a session asks to wait."""
+    """Returns the delay in seconds that the end of a session asks for."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             for detail in status_pb2.Status.FromString(value).details:

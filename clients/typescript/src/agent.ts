@@ -1,9 +1,9 @@
 /**
- * Keeps the rules of a session with a Decree server, so that a controller is left with its own things: what there is, and how one of them is made and
- * removed. docs/protocol.md specifies the rules.
+ * Implements the agent's side of a session with a Decree server. A controller only reports its objects, and creates and removes pods.
+ * docs/protocol.md specifies the rules.
  *
- * An {@link Agent} holds the view: the ReplicaSets and pods as they are. The controller tells it what it observes and provides a {@link Cluster}.
- * The Agent is meant for a process that is itself the cluster, one at a time: it has no Lease, and its epoch is 0.
+ * An {@link Agent} holds the view: the current ReplicaSets and pods. The controller reports changes and provides a {@link Cluster}.
+ * The Agent is for a process that is itself the cluster and runs as a single instance: the Agent has no Lease, and its epoch is 0.
  */
 
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
@@ -39,7 +39,7 @@ export class Agent extends View {
     }
   }
 
-  /** Has {@link run} answer what is in flight, close the stream and resolve. */
+  /** Makes {@link run} send the outcomes in flight, close the stream and resolve. */
   stop(): void {
     this.stopping = true;
     this.session?.drain();

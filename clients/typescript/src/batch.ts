@@ -11,7 +11,7 @@ import {
 import { Mode } from "./decree/v1/session_pb.js";
 import { type OpenSession, type PodInit, podOf, type View } from "./view.js";
 
-/** An operation: it makes its call, and then, without a pause, changes the view and returns the outcome. */
+/** An operation: it makes its call, and then changes the view and returns the outcome without another await. */
 type Operation = () => Promise<Outcome>;
 
 /** @internal */
@@ -36,7 +36,7 @@ export class Work {
     }
   }
 
-  /** Makes pods in rounds that double, and stops after the first round with a failure. */
+  /** Creates pods in rounds that double in size, and stops after the first round with a failure. */
   private async slowStart({ names, slowStartInitial }: Create): Promise<void> {
     let begin = 0;
     for (let [size, failed] = [Math.max(slowStartInitial, 1), false]; begin < names.length && !failed; size *= 2) {
@@ -47,7 +47,7 @@ export class Work {
     for (; begin < names.length; begin++) this.report(begin, notStarted(NotStartedCause.SLOW_START, "an earlier create failed"));
   }
 
-  /** Executes operations at once, reports each as it ends, and returns whether one failed. */
+  /** Executes operations concurrently, reports each as it ends, and returns whether one failed. */
   private async round(begin: number, operations: Operation[]): Promise<boolean> {
     const outcomes = operations.map(async (operate, at) => {
       const outcome = await operate();
@@ -58,14 +58,14 @@ export class Work {
     return (await Promise.all(outcomes)).includes(true);
   }
 
-  /** Sends the outcome of one operation, unless its session is over. */
+  /** Sends the outcome of one operation, unless the session has ended. */
   private report(operation: number, outcome: Outcome): void {
     if (this.view.session === this.session) {
       this.session.send({ case: "outcomes", value: { outcomes: [{ batchId: this.batch.id, operation, outcome }] } });
     }
   }
 
-  /** Returns the ReplicaSet that operations of the batch are for, or why none may start. */
+  /** Returns the ReplicaSet of the batch, or the reason why no operation may start. */
   private owner(): ReplicaSet | Outcome {
     const { guard, replicaSet, action } = this.batch;
     const owner = this.view.replicaSets.get(replicaSet?.uid ?? "");
@@ -98,7 +98,7 @@ export class Work {
     });
   }
 
-  /** Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, if so. */
+  /** Waits until the create may begin, or the session drains or ends. Returns the reason why the create may not start, or undefined. */
   private async waitForPace(name: string): Promise<Outcome | undefined> {
     const owner = this.owner();
     const refused = "case" in owner ? owner : this.refusedCreate(owner, name);
@@ -110,8 +110,8 @@ export class Work {
   }
 
   /**
-   * Makes a call, and returns what `finish` makes of its end. A call that takes too long is answered with TIMEOUT, and what it does is told when it has settled
-   * after all.
+   * Makes a call, and returns the result of `finish` for its end. If the call takes too long, the outcome is TIMEOUT, and its effect is reported when the
+   * call settles.
    */
   private async call<T>(
     what: string, target: Pick<ObjectRef, "namespace" | "name">, call: (signal: AbortSignal) => T | Promise<T>, finish: (ended: Ended<T>) => Outcome,
@@ -136,7 +136,7 @@ export class Work {
     return failed(FailureClass.TIMEOUT, text);
   }
 
-  /** Tells what a call has changed whose operation was answered before. */
+  /** Reports the changes of a call whose outcome was already sent. */
   private late(outcome: Outcome, target: Partial<ObjectRef>): void {
     const object = outcome.case === "done" ? outcome.value.object : undefined;
     if (object?.case === "pod") this.view.change({ case: "podApplied", value: object.value });
@@ -149,7 +149,7 @@ export class Work {
     this.view.dropRemoved();
   }
 
-  /** Takes the pod that was made, if it is as it must be. */
+  /** Adds the created pod to the view, if the pod is valid. */
   private created(owner: ReplicaSet, name: string, began: bigint, value: PodInit): Outcome {
     const { view } = this;
     const made = madeOf(value);
@@ -160,7 +160,7 @@ export class Work {
     }
     const known = view.podsByUid.get(made.uid);
     if (!known && view.gonePods.version(made.uid) > began) view.removed.push(made.uid);
-    // A pod that was applied while the create ran is newer than what that returned.
+    // A state that was applied while the create ran is newer than the result of the create.
     const pod = known ? clone(PodSchema, known) : made;
     const labels = Object.keys(pod.labels).length > 0 ? pod.labels : owner.templateLabels;
     Object.assign(pod, { namespace: owner.namespace, name, labels, controller: controllerOf(owner) });
@@ -254,7 +254,7 @@ export class Work {
   }
 }
 
-/** Returns a copy of what `create` returned, or what is wrong with it. */
+/** Returns a copy of the result of `create`, or its fault. */
 function madeOf(value: unknown): Pod | string {
   if (value === undefined || value === null) return "create returned no pod";
   if (typeof value !== "object") return `create returned a ${typeof value} and no pod`;
@@ -265,7 +265,7 @@ function madeOf(value: unknown): Pod | string {
   }
 }
 
-/** Returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host. */
+/** Returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host. */
 function isNameOf(owner: ReplicaSet, name: string): boolean {
   const prefixes = [owner.name, `${owner.name}-`].map((prefix) => prefix.slice(0, 58));
   return prefixes.includes(name.slice(0, -5)) && /^[bcdfghjklmnpqrstvwxz2456789]{5}$/.test(name.slice(-5));

@@ -1,4 +1,4 @@
-/** Makes one call of the cluster. Whatever it does, there is one outcome. */
+/** Makes one call of the cluster. Every call has exactly one outcome. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
@@ -10,16 +10,16 @@ export type Outcome = NonNullable<MessageInitShape<typeof OutcomeSchema>["outcom
 
 /** Says that an operation had no effect, and why. */
 export class Failure extends Error {
-  /** `retryAfterMs` says how many milliseconds to wait before the next attempt, for the class THROTTLED. */
+  /** `retryAfterMs` is the delay in milliseconds before the next attempt, for the class THROTTLED. */
   constructor(readonly kind: FailureClass, message: string, readonly retryAfterMs = 0) {
     super(message);
   }
 }
 
-/** How a call has ended. @internal */
+/** The end of a call: its value, or its error. @internal */
 export type Ended<T> = { value: T } | { error: unknown };
 
-/** Makes a call, and resolves when it has ended, however that is. @internal */
+/** Makes a call, and resolves when the call has ended, with or without an error. @internal */
 export async function attempt<T>(call: () => T | Promise<T>): Promise<Ended<T>> {
   try {
     return { value: await call() };
@@ -28,7 +28,7 @@ export async function attempt<T>(call: () => T | Promise<T>): Promise<Ended<T>> 
   }
 }
 
-/** Returns the outcome of an error: if it is no {@link Failure}, the effect of the call is unknown. @internal */
+/** Returns the outcome of an error. If the error is not a {@link Failure}, the effect of the call is unknown. @internal */
 export function failedBy(error: unknown): Outcome {
   if (!(error instanceof Failure)) return failed(FailureClass.TIMEOUT, String(error));
   const { kind, message, retryAfterMs } = error;

@@ -1,10 +1,10 @@
-/** Checks what the user's side hands in, by the rules that an API server of Kubernetes has: what breaks them would be made again, without end. */
+/** Checks the objects of the controller by the rules of the Kubernetes API server. The server would replace pods that break these rules without end. */
 
 import { type LabelSelector, type Pod, type ReplicaSet } from "./decree/v1/object_pb.js";
 
 type Labels = { [key: string]: string };
 
-/** Throws, and names the field, for a ReplicaSet whose pods would not belong to it. @internal */
+/** Throws for a ReplicaSet whose pods would not belong to it. The message names the field. @internal */
 export function checkReplicaSet({ namespace, name, selector, templateLabels }: ReplicaSet): void {
   const fault = selectorFault(selector) || templateFault(selector, templateLabels);
   if (fault) throw new RangeError(`ReplicaSet ${namespace}/${name}: ${fault}`);
@@ -36,7 +36,7 @@ function selectorFault(selector: LabelSelector | undefined): string {
   return "";
 }
 
-/** Returns the first requirement of a selector that labels do not meet, or an empty text. */
+/** Returns the first requirement of a selector that the labels do not meet, or an empty text. */
 function mismatch(selector: LabelSelector | undefined, labels: Labels): string {
   for (const [key, value] of sorted(selector?.matchLabels ?? {})) {
     if (!Object.hasOwn(labels, key) || labels[key] !== value) return `${key} must be "${value}"`;
@@ -51,8 +51,8 @@ function mismatch(selector: LabelSelector | undefined, labels: Labels): string {
 }
 
 /**
- * Returns what is wrong with a pod that was made for a name, or an empty text. A pod that would not count for its ReplicaSet would be made again.
- * `known` is the pod that has its uid already. @internal
+ * Returns the fault of a pod that was created for a name, or an empty text. The server would replace a pod that does not count for its ReplicaSet.
+ * `known` is the pod that already has its UID. @internal
  */
 export function madeFault(owner: ReplicaSet, name: string, made: Pod, known: Pod | undefined): string {
   if (!/^[ -~]{1,128}$/.test(made.uid)) return "uid: it is not 1 to 128 printable ASCII characters";

@@ -1,6 +1,6 @@
-/** A token bucket that creates take from: so many at once, and then so many a second. 0 a second means no limit. @internal */
+/** A token bucket for creates: a burst at once, and then a number per second. 0 a second means no limit. @internal */
 export class Pace {
-  /** Below 0, so many creates wait. */
+  /** If negative, the number of creates that wait. */
   private tokens: number;
   private atMs: number | undefined;
 
@@ -8,7 +8,7 @@ export class Pace {
     this.tokens = burst;
   }
 
-  /** Takes a token and returns how many milliseconds its create has to wait. Where that is longer than `longestMs`, it takes none and returns why. */
+  /** Takes a token and returns the wait in milliseconds. If the wait is longer than `longestMs`, takes no token and returns the reason. */
   reserve(nowMs: number, longestMs: number): number | string {
     if (this.perSecond <= 0) return 0;
     if (this.atMs !== undefined) this.tokens = Math.min(this.burst, this.tokens + ((nowMs - this.atMs) / 1_000) * this.perSecond);

@@ -1,9 +1,9 @@
-/** How many removals are remembered. */
+/** The number of removals to remember. */
 const REMOVALS_MAX = 10_000;
 
 /**
- * The latest removals by uid: at which version, and whether a delete of ours was answered so. They keep lists and states that began before them from
- * bringing back what is gone. @internal
+ * The latest removals by UID: the version, and whether the removal was the outcome of a delete. They stop older lists and states from
+ * restoring removed objects. @internal
  */
 export class Removals {
   private readonly known = new Map<string, { version: bigint; isAnswered: boolean }>();
@@ -24,7 +24,7 @@ export class Removals {
     this.known.delete(uid);
   }
 
-  /** Returns when it was removed, or 0. */
+  /** Returns the version of the removal, or 0. */
   version(uid: string): bigint {
     return this.known.get(uid)?.version ?? 0n;
   }
@@ -33,7 +33,7 @@ export class Removals {
     return this.known.get(uid)?.isAnswered ?? false;
   }
 
-  /** Throws where removals since a mark may have been forgotten. */
+  /** Throws if removals since a mark may have been forgotten. */
   check(since: bigint): void {
     if (since < this.forgotten) throw new RangeError("the mark is too old: take another one and list again");
   }

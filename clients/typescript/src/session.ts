@@ -1,4 +1,4 @@
-/** One session: frames in their order, lists, heartbeats, and its end. */
+/** One session: ordered frames, lists, heartbeats, and its end. */
 
 import { fromBinary, type Message, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { type Duration, durationMs, DurationSchema } from "@bufbuild/protobuf/wkt";
@@ -9,22 +9,22 @@ import type { DecisionService, ReconcileRequestSchema, ReconcileResponse } from 
 import { Kind, PodSchema, ReplicaSetSchema } from "./decree/v1/object_pb.js";
 import type { Frame, OpenSession, View } from "./view.js";
 
-/** How much of a list goes into one frame, so that outcomes are not held up. */
+/** The maximum size of the part of a list in one frame, so that lists do not delay outcomes. */
 const LIST_BYTES = 256 << 10;
-/** How many frames may wait for a server that reads none. */
+/** The maximum number of frames that wait for a server that reads none. */
 const FRAMES_MAX = 100_000;
 const STOP_MS = 30_000;
-/** An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on. */
+/** How long a superseded agent stays away. Without this delay, two agents would end each other's sessions forever. */
 const SUPERSEDED_MS = 60_000;
 
 /** @internal */
 export class Session implements OpenSession {
   id = "";
   draining = false;
-  /** How long the server asks to stay away. */
+  /** The delay that the server asks for before the next session. */
   afterMs = 0;
   private readonly calls = new Set<Promise<void>>();
-  /** What wakes the creates that wait. */
+  /** Functions that wake waiting creates. */
   private readonly resting = new Set<() => void>();
   private readonly abort = new AbortController();
   private readonly timers = new Set<NodeJS.Timeout>();
@@ -36,7 +36,7 @@ export class Session implements OpenSession {
 
   constructor(private readonly view: View) {}
 
-  /** Runs the session to its end, waits for its calls, and returns why it ended. */
+  /** Runs the session to its end, waits for its calls, and returns the reason for the end. */
   async run(client: Client<typeof DecisionService>): Promise<unknown> {
     let reason: unknown = "closed";
     try {
@@ -53,7 +53,7 @@ export class Session implements OpenSession {
     clearTimeout(this.silent);
     for (const timer of this.timers) clearTimeout(timer);
     this.end("the stream is closed");
-    // The lists of the next session contain what these calls write.
+    // The lists of the next session contain the writes of these calls.
     await Promise.all(this.calls);
     return reason;
   }
@@ -87,7 +87,7 @@ export class Session implements OpenSession {
     for (const wake of this.resting) wake();
   }
 
-  /** Says Hello and lists both kinds. From here on every change follows in its order. */
+  /** Sends Hello and lists both kinds. After it, every change follows in order. */
   private open(): void {
     const { clusterUid, clusterName = "", mode, options } = this.view.config;
     const agentInstance = crypto.randomUUID();
@@ -121,7 +121,7 @@ export class Session implements OpenSession {
     return known.length;
   }
 
-  /** Yields frames with their numbers, and a heartbeat where there was nothing to send for an interval. */
+  /** Yields numbered frames, and a heartbeat after an interval without frames. */
   private async *numbered(): AsyncGenerator<MessageInitShape<typeof ReconcileRequestSchema>> {
     for (let sequence = 1n; ; sequence++) {
       while (this.queue.length === 0) {
@@ -181,7 +181,7 @@ export class Session implements OpenSession {
     this.calls.add(call);
   }
 
-  /** Ends the session unless the server is heard of in time. */
+  /** Ends the session unless the server sends something in time. */
   private expectFrame(): void {
     clearTimeout(this.silent);
     this.silent = setTimeout(() => this.end("the server was silent for four heartbeat intervals"), 4 * this.intervalMs);
@@ -197,7 +197,7 @@ export class Session implements OpenSession {
 export function retryAfter(error: unknown): number {
   for (const detail of ConnectError.from(error).details) {
     if (!("type" in detail && detail.value instanceof Uint8Array)) continue;
-    // The first field of either is what matters: behind its tag and its length follows a Duration, or the reason.
+    // Only the first field of either message matters: after its tag and length comes a Duration, or the reason.
     const first = detail.value.subarray(2, 2 + (detail.value[1] ?? 0));
     if (detail.type === "google.rpc.RetryInfo") return milliseconds(fromBinary(DurationSchema, first));
     if (detail.type === "google.rpc.ErrorInfo" && new TextDecoder().decode(first) === "SESSION_SUPERSEDED") return SUPERSEDED_MS;

@@ -1,4 +1,4 @@
-/** The view of an agent: the ReplicaSets and pods as they are, in the order of their changes, and what is under way. */
+/** The view of an agent: the current ReplicaSets and pods, the order of their changes, and the operations in progress. */
 
 import { clone, create, equals, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -15,63 +15,63 @@ import { Mode, type OptionsSchema } from "./decree/v1/session_pb.js";
 import { Pace } from "./pace.js";
 import { Removals } from "./removals.js";
 
-/** What a pod is made of; what is left out of namespace, name, controller, labels, version and time of creation is filled in. */
+/** The fields of a pod. The Agent fills in an omitted namespace, name, controller, labels, version and creation time. */
 export type PodInit = MessageInitShape<typeof PodSchema>;
 
 /**
- * Makes and removes the things that pods stand for. Its methods are called concurrently, each with a signal that is aborted when its time is over. A call that
- * takes longer than that is answered with TIMEOUT, and keeps its place until it settles: its name is not asked for again, it counts as being created, and what it
- * does goes into the view then. A rejection with a {@link Failure} says that the call had no effect; after any other the effect counts as unknown, and the server
- * asks again.
+ * Creates and removes the things that pods represent. The Agent calls its methods concurrently, each with a signal that aborts at the timeout. The outcome of
+ * a call that takes longer is TIMEOUT. Until that call settles, its name is not requested again, its pod counts as being created, and its effect enters the
+ * view when it settles. A rejection with a {@link Failure} says that the call had no effect. After any other rejection the effect is unknown, and the server
+ * retries.
  */
 export interface Cluster {
-  /** Makes the pod of that name and returns it. What is not left out must be right, and there must be a uid; else the create has failed with INVALID. */
+  /** Creates the pod with this name and returns it. All given fields must be correct, and the UID is required; otherwise the create fails with INVALID. */
   create(owner: ReplicaSet, name: string, signal: AbortSignal): Promise<PodInit>;
-  /** Removes exactly that pod, which is identified by its uid, and resolves when it is gone. */
+  /** Removes exactly this pod, identified by its UID, and resolves when the pod is gone. */
   delete(pod: Pod, reason: Reason | undefined, signal: AbortSignal): Promise<void>;
-  /** Records the controller of a pod; undefined releases it. Without this method the view alone has it. */
+  /** Records the controller of a pod; undefined releases the pod. Without this method, only the view contains the controller. */
   setController?(pod: Pod, controller: OwnerReference | undefined, signal: AbortSignal): Promise<void>;
-  /** Records the status of a ReplicaSet. Without this method the view alone has it. */
+  /** Records the status of a ReplicaSet. Without this method, only the view contains the status. */
   writeStatus?(replicaSet: ReplicaSet, status: ReplicaSetStatus, signal: AbortSignal): Promise<void>;
 }
 
 type ReplicaSetInit = MessageInitShape<typeof ReplicaSetSchema>;
 
-/** Says who the agent is. Only `clusterUid` is required: the cluster, by a name that no other cluster of the server has. */
+/** Identifies and configures the agent. Only `clusterUid` is required, and it must be unique on the server. */
 export interface Config {
   clusterUid: string;
   clusterName?: string;
   /** Unspecified means ENFORCE. */
   mode?: Mode;
   options?: MessageInitShape<typeof OptionsSchema>;
-  /** Returns the headers of each session, such as one with a token, which may be a new one. */
+  /** Returns the headers of each session, such as the current token. */
   headers?: () => CallOptions["headers"];
-  /** Bounds each call of the {@link Cluster}, in milliseconds; 20,000 by default. */
+  /** The timeout of each call of the {@link Cluster}, in milliseconds; 20,000 by default. */
   operationTimeoutMs?: number;
   /**
-   * Paces creates, with `createBurst`: so many begin at once, and then so many a second; 20 and 100 by default. 0 means no limit. A create that would wait for
-   * longer than `operationTimeoutMs` is not started.
+   * The number of creates per second after a burst of `createBurst`; the defaults are 20 and 100. 0 means no limit. A create that would wait for longer than
+   * `operationTimeoutMs` does not start.
    */
   createsPerSecond?: number;
   createBurst?: number;
-  /** Is told of sessions that end, of objects that the server rejects, and of calls of the {@link Cluster} that fail other than by a {@link Failure}. */
+  /** Receives ended sessions, objects that the server rejects, and calls of the {@link Cluster} that fail with anything but a {@link Failure}. */
   log?: (line: string) => void;
 }
 
-/** A place in the order of all changes of the view. What is listed after a mark was taken knows all that changed before it. */
+/** A position in the order of all changes of the view. A list that begins after a mark contains all changes before the mark. */
 export type Mark = bigint;
 
 /** @internal */
 export type Frame = NonNullable<MessageInitShape<typeof ReconcileRequestSchema>["frame"]>;
 
-/** A session that is open, as the view and the batches of the session need it. @internal */
+/** An open session, as the view and its batches use it. @internal */
 export interface OpenSession {
-  /** Empty until the server has welcomed the session. */
+  /** Empty until the Welcome of the server. */
   readonly id: string;
   readonly draining: boolean;
-  /** Puts a frame in line, so that frames leave in the order of the versions that they carry. */
+  /** Queues a frame, so that frames leave in the order of their versions. */
   send(frame: Frame): void;
-  /** Begins the end: no further operation starts, and the stream is closed after the last outcome. */
+  /** Begins to drain: no further operation starts, and the stream is closed after the last outcome. */
   drain(): void;
   /** Resolves after a time, or when no further operation may start. */
   rest(ms: number): Promise<void>;
@@ -83,13 +83,13 @@ export class View {
   readonly podsByUid = new Map<string, Pod>();
   /** @internal */
   readonly replicaSets = new Map<string, ReplicaSet>();
-  /** @internal The uid of the ReplicaSet for each pod that is being created, by `namespace/name`. */
+  /** @internal The UID of the ReplicaSet for each pod that is being created, by `namespace/name`. */
   readonly creating = new Map<string, string>();
   /** @internal */
   readonly deleting = new Set<string>();
   /** @internal */
   session: OpenSession | undefined;
-  /** @internal The uids that were removed before the create that made them has returned. */
+  /** @internal The UIDs that were removed before their create returned. */
   readonly removed: string[] = [];
   /** @internal */
   readonly gonePods = new Removals();
@@ -105,25 +105,25 @@ export class View {
   }
 
   /**
-   * Takes a pod as it is: a new one, or one that changed. The state that is applied last counts, so apply none that was read before a change that has been told
-   * since; {@link syncPods} takes lists. A pod whose delete has been answered is gone, and is not applied. Throws where a value has another type than its field.
+   * Adds or updates a pod. The last applied state counts, so never apply a state that was read before a change you already reported; for lists, use
+   * {@link syncPods}. The Agent ignores a pod whose delete has succeeded. Throws if a value has another type than its field.
    */
   applyPod(pod: PodInit): void {
     const changed = podOf(pod);
     if (!this.gonePods.isAnswered(changed.uid)) this.takePod(changed);
   }
 
-  /** Takes note that a pod is gone. */
+  /** Removes a pod from the view. */
   removePod(uid: string): void {
     if (this.podsByUid.has(uid)) this.dropPod(uid);
     else if (!this.gonePods.isAnswered(uid)) this.gonePods.add(uid, ++this.version);
   }
 
   /**
-   * Takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
+   * Adds or updates a ReplicaSet. Without a status, the last written status stays. The generation must grow with each change.
    *
-   * As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the template:
-   * it throws a RangeError that names the field, and what was known of the ReplicaSet stays.
+   * Like the Kubernetes API server, it refuses a ReplicaSet whose selector is empty, is invalid, or does not match the labels of the template:
+   * it throws a RangeError that names the field, and the view keeps the earlier ReplicaSet.
    */
   applyReplicaSet(replicaSet: ReplicaSetInit): void {
     const changed = replicaSetOf(replicaSet);
@@ -132,27 +132,27 @@ export class View {
     this.takeReplicaSet(changed);
   }
 
-  /** Takes note that a ReplicaSet is gone. */
+  /** Removes a ReplicaSet from the view. */
   removeReplicaSet(uid: string): void {
     if (this.replicaSets.has(uid)) this.dropReplicaSet(uid);
     else this.goneReplicaSets.add(uid, ++this.version);
   }
 
-  /** Sets how many pods a ReplicaSet wants, and its next generation. */
+  /** Sets the desired number of pods of a ReplicaSet, and increments its generation. */
   scale(uid: string, replicas: number): void {
     const known = this.replicaSets.get(uid);
     if (known) this.takeReplicaSet({ ...clone(ReplicaSetSchema, known), replicas, generation: known.generation + 1n });
   }
 
-  /** Returns the place that the view is at. Take it before you begin to list, and hand it to {@link syncPods} or {@link syncReplicaSets} with the list. */
+  /** Returns the current position. Take it before you begin to list, and pass it to {@link syncPods} or {@link syncReplicaSets} with the list. */
   mark(): Mark {
     return this.version;
   }
 
   /**
-   * Takes a whole list of the pods that there are, which began after the mark was taken. What has changed since the mark stays as it is: a pod that was created or
-   * changed is kept, and a pod that was removed does not come back. Else each pod is taken as it is listed, and one that is not listed is removed. Throws for pods
-   * without a uid when the others are taken, and for a mark that is too old, which changes nothing.
+   * Replaces the pods of the view with a complete list that began after the mark. Changes since the mark win: a pod created or changed since then
+   * stays, and a pod removed since then does not come back. Otherwise this stores each listed pod and removes all others. Throws for pods without a
+   * UID, after storing the others, and for a mark that is too old, which changes nothing.
    */
   syncPods(pods: Iterable<PodInit>, since: Mark): void {
     this.gonePods.check(since);
@@ -177,8 +177,8 @@ export class View {
   }
 
   /**
-   * Takes a whole list of the ReplicaSets that there are, by the rules of {@link syncPods}. One that {@link applyReplicaSet} would refuse stays as it was, and is
-   * thrown when the others are taken.
+   * Replaces the ReplicaSets of the view with a complete list, by the rules of {@link syncPods}. If {@link applyReplicaSet} would refuse one, its earlier
+   * state stays, and this throws after storing the others.
    */
   syncReplicaSets(replicaSets: Iterable<ReplicaSetInit>, since: Mark): void {
     this.goneReplicaSets.check(since);
@@ -199,7 +199,7 @@ export class View {
     if (faults.length > 0) throw new RangeError(faults.join("; "));
   }
 
-  /** Takes a ReplicaSet of a list. The status that was written since the mark is newer than the list's. */
+  /** Stores a listed ReplicaSet. A status that was written since the mark is newer than the listed one. */
   private syncReplicaSet(changed: ReplicaSet, since: Mark): void {
     const known = this.replicaSets.get(changed.uid);
     if (known && (!changed.status || BigInt(known.resourceVersion) > since)) changed.status = known.status;
@@ -207,7 +207,7 @@ export class View {
     if (!known || !equals(ReplicaSetSchema, changed, known)) this.takeReplicaSet(changed);
   }
 
-  /** Returns the pods of the view. They must not be changed. */
+  /** Returns the pods of the view. Do not change them. */
   pods(): Pod[] {
     return [...this.podsByUid.values()];
   }
@@ -217,7 +217,7 @@ export class View {
     return this.config.operationTimeoutMs ?? 20_000;
   }
 
-  /** @internal Has the log say that a call has failed: the fault is on this side. */
+  /** @internal Logs the failure of a call: a fault of the controller. */
   tell(what: string, { namespace, name }: Pick<ObjectRef, "namespace" | "name">, error: unknown): void {
     const text = (error instanceof Error && error.stack) || String(error);
     this.config.log?.(`${what} of ${namespace}/${name} failed: ${text}`);
@@ -244,12 +244,12 @@ export class View {
     return replicaSet;
   }
 
-  /** @internal Removes pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not. */
+  /** @internal Removes pods that were gone before their creates returned. The outcome shows the pod, and an event then removes it. */
   dropRemoved(): void {
     for (const uid of this.removed.splice(0)) this.dropPod(uid);
   }
 
-  /** @internal Counts the pods of a ReplicaSet that have neither ended nor are being deleted. */
+  /** @internal Counts the active pods of a ReplicaSet. */
   active(owner: string): number {
     return this.pods().filter((pod) => pod.controller?.uid === owner && this.isActive(pod)).length;
   }
@@ -291,13 +291,13 @@ export class View {
     this.change({ case: "deleted", value: { kind, object: { namespace, name, uid }, resourceVersion: this.nextVersion() } });
   }
 
-  /** @internal Sends an event. Without a session nobody needs it: the next one begins with lists. */
+  /** @internal Sends an event. Without a session it sends nothing, because the next session begins with lists. */
   change(event: NonNullable<MessageInitShape<typeof EventSchema>["event"]>): void {
     this.session?.send({ case: "events", value: { events: [{ event }] } });
   }
 }
 
-/** Copies a pod, and throws where a value has another type than its field: it could not be sent. @internal */
+/** Copies a pod. Throws if a value has another type than its field, because the pod could not be sent. @internal */
 export function podOf(pod: PodInit): Pod {
   const copy = clone(PodSchema, create(PodSchema, pod));
   toBinary(PodSchema, copy);

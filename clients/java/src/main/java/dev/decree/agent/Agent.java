@@ -29,12 +29,12 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.logging.Logger;
 
 /**
- * Keeps the rules of a session with a Decree server, so that a controller is left with its own things: what there is, and how one of them is made and removed.
+ * Implements the agent's side of a session with a Decree server. A controller only reports its objects, and creates and removes pods.
  *
- * <p>An Agent holds the view: the ReplicaSets and pods as they are. The controller tells it what it observes and provides a {@link Cluster}. The Agent is meant
- * for a process that is itself the cluster, one at a time: it has no Lease, and its epoch is 0. docs/protocol.md specifies the rules.
+ * <p>An Agent holds the view: the current ReplicaSets and pods. The controller reports changes and provides a {@link Cluster}. The Agent is for a
+ * process that is itself the cluster and runs as a single instance: the Agent has no Lease, and its epoch is 0. docs/protocol.md specifies the rules.
  *
- * <p>Its methods may be called at any time, from any thread.
+ * <p>Its methods are thread-safe.
  */
 public final class Agent {
     static final Logger LOGGER = Logger.getLogger("dev.decree.agent");
@@ -45,14 +45,14 @@ public final class Agent {
     final Cluster cluster;
     final Hello hello;
     final Limits limits;
-    // Everything below is guarded by the Agent's monitor, as is what sessions have.
+    // The Agent's monitor guards all fields below, and those of sessions.
     final Map<String, Pod> pods = new LinkedHashMap<>();
     final Map<String, ReplicaSet> replicaSets = new LinkedHashMap<>();
-    /** The uid of the ReplicaSet for each pod that is being created, by namespace and name. */
+    /** The UID of the ReplicaSet for each pod that is being created, by namespace and name. */
     final Map<List<String>, String> creating = new HashMap<>();
 
     final Set<String> deleting = new HashSet<>();
-    /** The uids that were removed before the create that made them has returned. */
+    /** The UIDs that were removed before their create returned. */
     final List<String> removed = new ArrayList<>();
 
     final Removals gonePods = new Removals();
@@ -65,17 +65,17 @@ public final class Agent {
     private long version;
     private boolean stopping;
 
-    /** Makes an Agent for the cluster of that uid, which no other cluster of the server has. */
+    /** Creates an Agent for a cluster whose UID is unique on the server. */
     public Agent(String clusterUid, Cluster cluster) {
         this(Hello.newBuilder().setClusterUid(clusterUid).setMode(Mode.MODE_ENFORCE).build(), cluster);
     }
 
-    /** Makes an Agent that says a Hello with these cluster, mode and options. */
+    /** Creates an Agent with the cluster, mode and options of this Hello. */
     public Agent(Hello hello, Cluster cluster) {
         this(hello, cluster, Limits.defaults());
     }
 
-    /** Makes an Agent with limits of its own. A mode that is unspecified means ENFORCE. */
+    /** Creates an Agent with these limits. An unspecified mode means ENFORCE. */
     public Agent(Hello hello, Cluster cluster, Limits limits) {
         this.cluster = cluster;
         this.limits = limits;
@@ -90,8 +90,8 @@ public final class Agent {
     }
 
     /**
-     * Takes a pod as it is: a new one, or one that changed. The state that is applied last counts, so apply none that was read before a change that has been told
-     * since; {@link #syncPods} takes lists. A pod whose delete has been answered is gone, and is not applied.
+     * Adds or updates a pod. The last applied state counts, so never apply a state that was read before a change you already reported; for lists, use
+     * {@link #syncPods}. The Agent ignores a pod whose delete has succeeded.
      */
     public synchronized void applyPod(Pod pod) {
         if (!gonePods.isAnswered(pod.getUid())) {
@@ -99,7 +99,7 @@ public final class Agent {
         }
     }
 
-    /** Takes note that a pod is gone. */
+    /** Removes a pod from the view. */
     public synchronized void removePod(String uid) {
         if (pods.containsKey(uid)) {
             dropPod(uid);
@@ -109,10 +109,10 @@ public final class Agent {
     }
 
     /**
-     * Takes a ReplicaSet as it is. Without a status it keeps the one that was written last. Its generation must grow with each change.
+     * Adds or updates a ReplicaSet. Without a status, the last written status stays. The generation must grow with each change.
      *
-     * <p>As an API server of Kubernetes does, it refuses a ReplicaSet whose selector has no requirement, is not valid, or does not match the labels of the
-     * template; what was known of the ReplicaSet stays.
+     * <p>Like the Kubernetes API server, it refuses a ReplicaSet whose selector is empty, is invalid, or does not match the labels of the
+     * template. The view then keeps the earlier ReplicaSet.
      *
      * @throws IllegalArgumentException if it refuses the ReplicaSet; the message names the field
      */
@@ -123,7 +123,7 @@ public final class Agent {
         takeReplicaSet(keepsStatus ? replicaSet.toBuilder().setStatus(known.getStatus()).build() : replicaSet);
     }
 
-    /** Takes note that a ReplicaSet is gone. */
+    /** Removes a ReplicaSet from the view. */
     public synchronized void removeReplicaSet(String uid) {
         if (replicaSets.containsKey(uid)) {
             dropReplicaSet(uid);
@@ -132,7 +132,7 @@ public final class Agent {
         }
     }
 
-    /** Sets how many pods a ReplicaSet wants, and its next generation. */
+    /** Sets the desired number of pods of a ReplicaSet, and increments its generation. */
     public synchronized void scale(String uid, int replicas) {
         ReplicaSet known = replicaSets.get(uid);
         if (known != null) {
@@ -140,16 +140,16 @@ public final class Agent {
         }
     }
 
-    /** Returns the place that the view is at. Take it before you begin to list, and hand it to {@link #syncPods} or {@link #syncReplicaSets} with the list. */
+    /** Returns the current position. Take it before you begin to list, and pass it to {@link #syncPods} or {@link #syncReplicaSets} with the list. */
     public synchronized long mark() {
         return version;
     }
 
     /**
-     * Takes a whole list of the pods that there are, which began after the mark was taken. What has changed since the mark stays as it is: a pod that was created
-     * or changed is kept, and a pod that was removed does not come back. Else each pod is taken as it is listed, and one that is not listed is removed.
+     * Replaces the pods of the view with a complete list that began after the mark. Changes since the mark win: a pod created or changed since then
+     * stays, and a pod removed since then does not come back. Otherwise this stores each listed pod and removes all others.
      *
-     * @throws IllegalArgumentException for pods without a uid, when the others are taken, and for a mark that is too old, which changes nothing
+     * @throws IllegalArgumentException for pods without a UID, after storing the others, and for a mark that is too old, which changes nothing
      */
     public synchronized void syncPods(Collection<Pod> listed, long since) {
         gonePods.check(since);
@@ -190,9 +190,10 @@ public final class Agent {
     }
 
     /**
-     * Takes a whole list of the ReplicaSets that there are, by the rules of {@link #syncPods}. One that {@link #applyReplicaSet} would refuse stays as it was.
+     * Replaces the ReplicaSets of the view with a complete list, by the rules of {@link #syncPods}. If {@link #applyReplicaSet} would refuse one, its
+     * earlier state stays.
      *
-     * @throws IllegalArgumentException for ReplicaSets that are refused, when the others are taken, and for a mark that is too old, which changes nothing
+     * @throws IllegalArgumentException for refused ReplicaSets, after storing the others, and for a mark that is too old, which changes nothing
      */
     public synchronized void syncReplicaSets(Collection<ReplicaSet> listed, long since) {
         goneReplicaSets.check(since);
@@ -217,7 +218,7 @@ public final class Agent {
         refuse(faults);
     }
 
-    /** Takes a ReplicaSet of a list. The status that was written since the mark is newer than the list's. */
+    /** Stores a listed ReplicaSet. A status that was written since the mark is newer than the listed one. */
     private void syncReplicaSet(ReplicaSet listed, long since) {
         ReplicaSet known = replicaSets.get(listed.getUid());
         ReplicaSet.Builder changed = listed.toBuilder();
@@ -261,7 +262,7 @@ public final class Agent {
         }
     }
 
-    /** Has {@link #run} answer what is in flight, close the stream and return. */
+    /** Makes {@link #run} send the outcomes in flight, close the stream and return. */
     public synchronized void stop() {
         stopping = true;
         if (session != null) {
@@ -281,7 +282,7 @@ public final class Agent {
         }
     }
 
-    // What follows is called with the monitor held. Objects of the view are immutable, so frames may refer to them.
+    // The methods below run with the monitor held. Objects of the view are immutable, so frames may refer to them.
 
     String nextVersion() {
         return Long.toString(++version);
@@ -304,13 +305,13 @@ public final class Agent {
         return stored;
     }
 
-    /** Removes pods that were gone before their creates had returned: the outcome says that they were there, and then an event that they are not. */
+    /** Removes pods that were gone before their creates returned. The outcome shows the pod, and an event then removes it. */
     void dropRemoved() {
         removed.stream().filter(pods::containsKey).forEach(this::dropPod);
         removed.clear();
     }
 
-    /** Counts the pods of a ReplicaSet that have neither ended nor are being deleted. */
+    /** Counts the active pods of a ReplicaSet. */
     long active(String owner) {
         return pods.values().stream().filter(pod -> pod.getController().getUid().equals(owner) && isActive(pod)).count();
     }
@@ -345,7 +346,7 @@ public final class Agent {
                 .setDeleted(Deleted.newBuilder().setKind(kind).setObject(ref).setResourceVersion(nextVersion())));
     }
 
-    /** Sends an event. Without a session nobody needs it: the next one begins with lists. */
+    /** Sends an event. Without a session it sends nothing, because the next session begins with lists. */
     void change(Event.Builder event) {
         if (session != null) {
             session.send(ReconcileRequest.newBuilder().setEvents(Events.newBuilder().addEvents(event)));

@@ -12,7 +12,7 @@ import dev.decree.v1.ReplicaSet;
 import java.time.Duration;
 import java.util.function.Supplier;
 
-/** Outcomes of operations, without the batch and the number that they belong to. */
+/** Outcomes of operations, without batch and number. */
 final class Answers {
     private Answers() {}
 

@@ -23,14 +23,13 @@ import java.util.logging.Level;
 final class Call {
     private Call() {}
 
-    /** What is called. */
     interface Task<T> {
         T run() throws Exception;
     }
 
     /**
-     * Makes a call, and returns what is to be done with its end: after {@code cleared}, the change of a success, or the failure. Whatever the call does, there is one
-     * outcome. One that takes too long is answered with TIMEOUT, and what it does is told when it returns after all.
+     * Makes a call, and returns how to handle its end: the change of a success after {@code cleared}, or the failure. Every call has exactly one
+     * outcome. If the call takes too long, the outcome is TIMEOUT, and its effect is reported when it returns.
      */
     static <T> Supplier<Outcome.Builder> answered(
             Agent agent, String what, ObjectRef target, Task<T> call, Function<T, Outcome.Builder> success, Runnable cleared) {
@@ -45,7 +44,7 @@ final class Call {
                 Agent.LOGGER.log(Level.WARNING, describe(what, target, ended.error().toString()), ended.error());
             }
             return () -> change(ended, success, cleared);
-        } catch (OutOfMemoryError none) { // There can be no more threads.
+        } catch (OutOfMemoryError none) { // The process cannot start more threads.
             return () -> change(new Ended<>(null, new Failure(FailureClass.FAILURE_CLASS_UNAVAILABLE, none.toString())), success, cleared);
         } catch (TimeoutException | InterruptedException | ExecutionException late) {
             String text = "it has not returned within " + timeout.toMillis() / 1e3 + " s";
@@ -57,18 +56,18 @@ final class Call {
         }
     }
 
-    /** How a call has ended: with a result, or with what was thrown. */
+    /** The end of a call: its result, or the exception. */
     private record Ended<T>(T result, Throwable error) {}
 
     private static <T> Ended<T> ended(Task<T> call) {
         try {
             return new Ended<>(call.run(), null);
-        } catch (Throwable error) { // Also an Error: the operation has an outcome, whatever it is.
+        } catch (Throwable error) { // Also an Error: every operation needs an outcome.
             return new Ended<>(null, error);
         }
     }
 
-    /** Changes the view by what a call has done, and returns its outcome: if it threw something else than a Failure, its effect is unknown. */
+    /** Applies the effect of a call to the view, and returns its outcome. After an exception other than Failure, the effect is unknown. */
     private static <T> Outcome.Builder change(Ended<T> ended, Function<T, Outcome.Builder> success, Runnable cleared) {
         cleared.run();
         if (ended.error() == null) {
@@ -82,7 +81,7 @@ final class Call {
         return what + " of " + target.getNamespace() + "/" + target.getName() + " failed: " + why;
     }
 
-    /** Tells what a call has changed whose operation was answered before. */
+    /** Reports the changes of a call whose outcome was already sent. */
     private static void late(Agent agent, Supplier<Outcome.Builder> change, ObjectRef target) {
         synchronized (agent) {
             Done done = change.get().getDone();
@@ -93,7 +92,7 @@ final class Call {
                     Deleted.Builder deleted = Deleted.newBuilder().setKind(Kind.KIND_POD).setObject(target);
                     agent.change(Event.newBuilder().setDeleted(deleted.setResourceVersion(done.getResourceVersion())));
                 }
-                default -> {} // It has failed, and changed nothing.
+                default -> {} // The call failed and changed nothing.
             }
             agent.dropRemoved();
         }

@@ -7,11 +7,11 @@ import dev.decree.v1.ReplicaSet;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Checks what the user's side hands in, by the rules that an API server of Kubernetes has: what breaks them would be made again, without end. */
+/** Checks the objects of the controller by the rules of the Kubernetes API server. The server would replace pods that break these rules without end. */
 final class Check {
     private Check() {}
 
-    /** Throws, and names the field, for a ReplicaSet whose pods would not belong to it. */
+    /** Throws for a ReplicaSet whose pods would not belong to it. The message names the field. */
     static void replicaSet(ReplicaSet one) {
         String fault = selectorFault(one.getSelector());
         if (fault.isEmpty()) {
@@ -45,7 +45,7 @@ final class Check {
         return "";
     }
 
-    /** Returns the first requirement of a selector that labels do not meet, or an empty text. */
+    /** Returns the first requirement of a selector that the labels do not meet, or an empty text. */
     private static String mismatch(LabelSelector selector, Map<String, String> labels) {
         for (var one : new TreeMap<>(selector.getMatchLabelsMap()).entrySet()) {
             if (!one.getValue().equals(labels.get(one.getKey()))) {
@@ -70,8 +70,8 @@ final class Check {
     }
 
     /**
-     * Returns what is wrong with what {@code create} returned for a name, or an empty text. A pod that would not count for its ReplicaSet would be made again.
-     * `known` are the pods of the view by uid.
+     * Returns the fault of the result of {@code create} for a name, or an empty text. The server would replace a pod that does not count for its ReplicaSet.
+     * `known` are the pods of the view by UID.
      */
     static String made(ReplicaSet owner, String name, Pod made, Map<String, Pod> known) {
         if (made == null) {

@@ -7,24 +7,24 @@ import dev.decree.v1.ReplicaSet;
 import dev.decree.v1.ReplicaSetStatus;
 
 /**
- * Makes and removes the things that pods stand for. Its methods are called from several threads. A call that takes longer than
- * {@link Limits#operationTimeout} is interrupted and answered with TIMEOUT, and keeps its place until it returns: its name is not asked for again, it counts as
- * being created, and what it does goes into the view then. A {@link Failure} says that the call had no effect; after anything else that is thrown the effect
- * counts as unknown, and the server asks again.
+ * Creates and removes the things that pods represent. The Agent calls its methods from several threads. A call that takes longer than
+ * {@link Limits#operationTimeout} is interrupted, and its outcome is TIMEOUT. Until that call returns, its name is not requested again, its pod counts as
+ * being created, and its effect enters the view when it returns. A {@link Failure} says that the call had no effect. After any other exception the effect
+ * is unknown, and the server retries.
  */
 public interface Cluster {
     /**
-     * Makes the pod of that name and returns it. What is left empty is filled in: namespace, name, controller, version, the labels of the template and the time
-     * of creation. What is not empty must be right, and there must be a uid; else the create has failed with INVALID.
+     * Creates the pod with this name and returns it. The Agent fills in empty fields: namespace, name, controller, version, the labels of the template and
+     * the creation time. Other fields must be correct, and the UID is required; otherwise the create fails with INVALID.
      */
     Pod create(ReplicaSet owner, String name) throws Exception;
 
-    /** Removes exactly that pod, which is identified by its uid, and returns when it is gone. */
+    /** Removes exactly this pod, identified by its UID, and returns when the pod is gone. */
     void delete(Pod pod, Reason reason) throws Exception;
 
-    /** Records the controller of a pod; null releases it. As it is here, the view alone has it. */
+    /** Records the controller of a pod; null releases the pod. By default, only the view contains the controller. */
     default void setController(Pod pod, OwnerReference controller) throws Exception {}
 
-    /** Records the status of a ReplicaSet. As it is here, the view alone has it. */
+    /** Records the status of a ReplicaSet. By default, only the view contains the status. */
     default void writeStatus(ReplicaSet replicaSet, ReplicaSetStatus status) throws Exception {}
 }

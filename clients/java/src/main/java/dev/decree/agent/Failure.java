@@ -11,24 +11,24 @@ public final class Failure extends Exception {
     private final FailureClass kind;
     private final Duration retryAfter;
 
-    /** The message of a create becomes that of the condition ReplicaFailure. */
+    /** The message of a failed create becomes the message of the condition ReplicaFailure. */
     public Failure(FailureClass kind, String message) {
         this(kind, message, Duration.ZERO);
     }
 
-    /** Says also how long to wait before the next attempt, for the class THROTTLED; zero says nothing. */
+    /** Adds the delay before the next attempt, for the class THROTTLED; zero leaves the delay to the server. */
     public Failure(FailureClass kind, String message, Duration retryAfter) {
         super(message);
         this.kind = Objects.requireNonNull(kind);
         this.retryAfter = Objects.requireNonNull(retryAfter);
     }
 
-    /** Returns what the server acts by. */
+    /** Returns the class, which decides how the server reacts. */
     public FailureClass kind() {
         return kind;
     }
 
-    /** Returns how long to wait before the next attempt. */
+    /** Returns the delay before the next attempt. */
     public Duration retryAfter() {
         return retryAfter;
     }

@@ -3,15 +3,15 @@ package dev.decree.agent;
 import java.time.Duration;
 
 /**
- * Bounds what an {@link Agent} asks of its {@link Cluster}.
+ * Limits the calls that an {@link Agent} makes to its {@link Cluster}.
  *
- * @param operationTimeout bounds each call; one that takes longer is interrupted, and answered with TIMEOUT
- * @param createsPerSecond how many creates begin in a second, where more than {@code createBurst} are asked for; 0 means no limit. A create that would wait for
- *     longer than {@code operationTimeout} is not started
- * @param createBurst how many creates begin at once
+ * @param operationTimeout the maximum time of a call; a call that takes longer is interrupted, and its outcome is TIMEOUT
+ * @param createsPerSecond the number of creates per second after the first {@code createBurst}; 0 means no limit. A create that would wait for
+ *     longer than {@code operationTimeout} does not start
+ * @param createBurst the number of creates that may begin at once
  */
 public record Limits(Duration operationTimeout, double createsPerSecond, int createBurst) {
-    /** Returns 20 seconds, 20 creates a second and 100 at once. */
+    /** Returns an operation timeout of 20 seconds, 20 creates a second and a burst of 100. */
     public static Limits defaults() {
         return new Limits(Duration.ofSeconds(20), 20, 100);
     }

@@ -2,13 +2,13 @@ package dev.decree.agent;
 
 import java.time.Duration;
 
-/** A token bucket that creates take from: so many at once, and then so many a second. 0 a second means no limit. Guarded by the Agent's monitor. */
+/** A token bucket for creates: a burst at once, and then a number per second. 0 a second means no limit. The Agent's monitor guards it. */
 final class Pace {
     private static final double NANOS = 1e9;
 
     private final double perSecond;
     private final double burst;
-    /** Below 0, so many creates wait. */
+    /** If negative, the number of creates that wait. */
     private double tokens;
 
     private Long at;
@@ -19,7 +19,7 @@ final class Pace {
         this.tokens = burst;
     }
 
-    /** Takes a token and returns how long its create has to wait. Where that is longer than `longest`, takes none and returns null. */
+    /** Takes a token and returns how long the create must wait. If the wait is longer than `longest`, takes no token and returns null. */
     Duration reserve(long nowNanos, Duration longest) {
         if (perSecond <= 0) {
             return Duration.ZERO;

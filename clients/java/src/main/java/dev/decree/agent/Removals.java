@@ -4,12 +4,12 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The latest removals by uid, which keep lists and states that began before them from bringing back what is gone. Guarded by the Agent's monitor. */
+/** The latest removals by UID. They stop older lists and states from restoring removed objects. The Agent's monitor guards them. */
 final class Removals {
-    /** How many are remembered. */
+    /** The number of removals to remember. */
     private static final int MAX = 10_000;
 
-    /** At which version something was removed, and whether a delete of ours was answered so. */
+    /** The version of a removal, and whether it was the outcome of a delete. */
     private record Removal(long version, boolean isAnswered) {}
 
     private static final Removal NONE = new Removal(0, false);
@@ -31,7 +31,7 @@ final class Removals {
         known.remove(uid);
     }
 
-    /** Returns when it was removed, or 0. */
+    /** Returns the version of the removal, or 0. */
     long version(String uid) {
         return known.getOrDefault(uid, NONE).version();
     }
@@ -40,7 +40,7 @@ final class Removals {
         return known.getOrDefault(uid, NONE).isAnswered();
     }
 
-    /** Throws where removals since a mark may have been forgotten. */
+    /** Throws if removals since a mark may have been forgotten. */
     void check(long since) {
         if (since < forgotten) {
             throw new IllegalArgumentException("the mark is too old: take another one and list again");

@@ -26,15 +26,15 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
-/** One session: frames in their order, lists, heartbeats, and its end. Guarded by the Agent's monitor, so frames leave in the order of the versions that they carry. */
+/** One session: ordered frames, lists, heartbeats, and its end. The Agent's monitor guards it, so frames leave in the order of their versions. */
 final class Session implements ClientResponseObserver<ReconcileRequest, ReconcileResponse> {
-    /** How much of a list goes into one frame, so that outcomes are not held up. */
+    /** The maximum size of the part of a list in one frame, so that lists do not delay outcomes. */
     private static final int LIST_BYTES = 256 << 10;
-    /** How many frames may wait for a server that reads none. */
+    /** The maximum number of frames that wait for a server that reads none. */
     private static final int FRAMES_MAX = 100_000;
 
     private static final Duration STOP = Duration.ofSeconds(30);
-    /** An agent that another one has superseded stays away: it would end the session of the other, which would end its own, and so on. */
+    /** How long a superseded agent stays away. Without this delay, two agents would end each other's sessions forever. */
     private static final Duration SUPERSEDED = Duration.ofMinutes(1);
 
     String id = "";
@@ -62,7 +62,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         this.agent = agent;
     }
 
-    /** Runs the session to its end, waits for its calls, and returns why it ended. */
+    /** Runs the session to its end, waits for its calls, and returns the reason for the end. */
     Throwable run(DecisionServiceGrpc.DecisionServiceStub stub) throws InterruptedException {
         synchronized (agent) {
             if (agent.isStopping()) {
@@ -82,7 +82,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
             stopped.countDown();
         }
         timers.shutdownNow();
-        // The lists of the next session contain what these calls write.
+        // The lists of the next session contain the writes of these calls.
         calls.shutdown();
         calls.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
         return why;
@@ -92,7 +92,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         return after;
     }
 
-    /** Says Hello and lists both kinds. From here on every change follows in its order. */
+    /** Sends Hello and lists both kinds. After it, every change follows in order. */
     private void open() {
         agent.session = this;
         send(ReconcileRequest.newBuilder().setHello(agent.hello));
@@ -147,7 +147,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         flush();
     }
 
-    /** Sends what the stream takes, and closes it after the last frame of a session that drains. */
+    /** Sends as much as the stream accepts, and closes the stream after the last frame of a draining session. */
     private void flush() {
         while (!closed && stream != null && stream.isReady() && !frames.isEmpty()) {
             stream.onNext(frames.remove().setSequence(++sent).build());
@@ -231,7 +231,7 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         }
     }
 
-    /** Begins the end: no further operation starts, and the stream is closed after the last outcome. */
+    /** Begins to drain: no further operation starts, and the stream is closed after the last outcome. */
     void drain() {
         if (!draining) {
             draining = true;
@@ -241,13 +241,13 @@ final class Session implements ClientResponseObserver<ReconcileRequest, Reconcil
         }
     }
 
-    /** Ends the session unless the server is heard of in time. */
+    /** Ends the session unless the server sends something in time. */
     private void expectFrame() {
         cancel(silent);
         silent = schedule(interval.multipliedBy(4), () -> end("the server was silent for four heartbeat intervals"));
     }
 
-    /** Sends a heartbeat where there is nothing else to send for an interval. */
+    /** Sends a heartbeat after an interval without frames. */
     private void expectQuiet() {
         cancel(quiet);
         quiet = schedule(interval, () -> {

@@ -43,7 +43,7 @@ final class Work {
         this.batch = batch;
     }
 
-    /** One operation. It makes its call, and returns what changes the view and makes the outcome, which runs with the Agent's monitor. */
+    /** One operation. It makes its call, and returns a function that changes the view and makes the outcome, under the Agent's monitor. */
     private interface Operation extends Supplier<Supplier<Outcome.Builder>> {}
 
     void execute() {
@@ -56,7 +56,7 @@ final class Work {
                 round(0, operations);
             }
             case WRITE_STATUS -> round(0, operations(List.of(batch.getWriteStatus().getStatus()), this::writeStatus));
-            default -> {} // An action of a later version has no operations that could be answered.
+            default -> {} // The operations of an action of a later version are unknown, so they get no outcome.
         }
     }
 
@@ -66,7 +66,7 @@ final class Work {
         return operations;
     }
 
-    /** Makes pods in rounds that double, and stops after the first round with a failure. */
+    /** Creates pods in rounds that double in size, and stops after the first round with a failure. */
     private void slowStart(Create create) {
         List<String> names = create.getNamesList();
         int begin = 0;
@@ -81,7 +81,7 @@ final class Work {
         }
     }
 
-    /** Executes operations at once, and returns whether one failed. */
+    /** Executes operations concurrently, and returns whether one failed. */
     private boolean round(int begin, List<Operation> operations) {
         List<CompletableFuture<Boolean>> all = new ArrayList<>();
         for (int at = 0; at < operations.size(); at++) {
@@ -92,7 +92,7 @@ final class Work {
         return all.stream().map(CompletableFuture::join).reduce(false, Boolean::logicalOr);
     }
 
-    /** Changes the view and sends the outcome, unless its session is over. Returns whether the operation failed. */
+    /** Changes the view and sends the outcome, unless the session has ended. Returns whether the operation failed. */
     private boolean finish(int at, Supplier<Outcome.Builder> change) {
         synchronized (agent) {
             Outcome outcome = change.get().setBatchId(batch.getId()).setOperation(at).build();
@@ -104,7 +104,7 @@ final class Work {
         }
     }
 
-    /** Returns why no operation of the batch may start, or null. */
+    /** Returns the reason why no operation of the batch may start, or null. */
     private Outcome.Builder refused() {
         ObjectRef name = batch.getReplicaSet();
         ReplicaSet owner = agent.replicaSets.get(name.getUid());
@@ -158,7 +158,7 @@ final class Work {
                 () -> agent.creating.remove(List.of(owner.getNamespace(), name)));
     }
 
-    /** Waits until the pace of the Agent lets the create begin, or the session drains or ends. Returns why the create may not start, or null. */
+    /** Waits until the create may begin, or the session drains or ends. Returns the reason why the create may not start, or null. */
     private Outcome.Builder waitForPace(String name) {
         Duration wait;
         synchronized (agent) {
@@ -199,14 +199,14 @@ final class Work {
         return agent.active(owner.getUid()) + creating < wanted() ? null : guarded("surplus: there are as many pods as wanted");
     }
 
-    /** Takes the pod that was made, if it is as it must be. */
+    /** Adds the created pod to the view, if the pod is valid. */
     private Outcome.Builder created(ReplicaSet owner, String name, long began, Pod pod) {
         String fault = Check.made(owner, name, pod, agent.pods);
         if (!fault.isEmpty()) {
             Agent.LOGGER.warning(() -> "create of " + owner.getNamespace() + "/" + name + " returned what cannot count: " + fault);
             return failed(FailureClass.FAILURE_CLASS_INVALID, fault);
         }
-        // A pod that was applied while the create ran is newer than what that returned.
+        // A state that was applied while the create ran is newer than the result of the create.
         Pod known = agent.pods.get(pod.getUid());
         if (known == null && agent.gonePods.version(pod.getUid()) > began) {
             agent.removed.add(pod.getUid());
@@ -349,7 +349,7 @@ final class Work {
         return isSame ? pod : null;
     }
 
-    /** Returns whether a name is one that a server makes for a ReplicaSet: nothing else may become a file, a process or a host. */
+    /** Returns whether a server can choose this name for a ReplicaSet. No other name may become a file, a process or a host. */
     private static boolean isNameOf(ReplicaSet owner, String name) {
         String prefix = name.substring(0, Math.max(name.length() - 5, 0));
         boolean isOurs = prefix.equals(start(owner.getName())) || prefix.equals(start(owner.getName() + "-"));
