@@ -1,9 +1,10 @@
-"""Keeps N local processes running, with Decree deciding which to start and which to stop.
+"""Keeps N local processes running. Decree decides which processes to start and which to stop.
 
     python keeper.py --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept -- sleep 1000
 
-Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
-The processes outlive a keeper that is stopped with SIGTERM, or killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
+Each line on standard input is a new number of replicas. When the input ends, the keeper stops all processes and exits.
+The processes outlive a keeper that is stopped with SIGTERM or killed. Each process has a file in the folder that is locked while the process runs;
+the next keeper finds the process by this file.
 """
 
 import argparse
@@ -22,12 +23,12 @@ from decree import Agent, Failure
 from decree.v1 import batch_pb2 as batches, object_pb2 as objects, report_pb2 as reports
 
 LABELS = {"kept-by": "keeper"}
-# The process inherits the open file and its lock, so whoever cannot lock the file knows that the process runs.
+# The process inherits the open file and its lock, so a failed attempt to lock the file shows that the process runs.
 WRITE_ID = 'echo $$ > "$0"; exec "$@"'
 
 
 class Keeper:
-    """The whole cluster: each process stands for a pod."""
+    """The whole cluster: each process represents a pod."""
 
     def __init__(self, folder, replicas, command):
         self.folder, self.command, self.ended, self.is_over = folder, command, {}, False
@@ -64,7 +65,7 @@ class Keeper:
         raise TimeoutError("the process does not end")
 
     def watch(self, name):
-        """Returns the pod of a process that runs, and tells the agent when it has ended."""
+        """Returns the pod of a running process, and tells the agent when the process has ended."""
         self.ended[name] = threading.Event()
         threading.Thread(target=self.await_end, args=[name], daemon=True).start()
         return objects.Pod(
@@ -81,7 +82,7 @@ class Keeper:
         self.ended[name].set()
 
     def find(self, path):
-        """Takes over a process that an earlier keeper left, if it still runs."""
+        """Takes over a process of an earlier keeper, if the process still runs."""
         with open(path, encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,17 +98,17 @@ class Keeper:
         self.agent.stop()
 
     def stop(self, *_signal):
-        threading.Thread(target=self.agent.stop).start()  # A handler of signals must not wait for locks.
+        threading.Thread(target=self.agent.stop).start()  # A signal handler must not wait for locks.
 
 
 def say(*words):
-    """Prints a line whole, though several threads print."""
+    """Prints a whole line, even when several threads print."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
 def connect(flags):
-    """Opens the channel: TLS if there is a CA to check the server by, else plain text, which is for this machine only."""
+    """Opens the channel: TLS if there is a CA certificate, otherwise plain text, which is only for the local machine."""
     if not flags.tls_ca:
         return grpc.insecure_channel(flags.server)
     files = [path and pathlib.Path(path).read_bytes() for path in (flags.tls_ca, flags.tls_key, flags.tls_cert)]
@@ -115,7 +116,7 @@ def connect(flags):
 
 
 def token(path):
-    """Returns the metadata that proves who calls. The file is read for each session: a token expires, and its session with it."""
+    """Returns the metadata that authenticates the caller. It reads the file for each session, because a token and its session expire together."""
     return [("authorization", f"Bearer {pathlib.Path(path).read_text(encoding='ascii').strip()}")] if path else []
 
 

@@ -1,4 +1,4 @@
-// Decide asks the server which pods of a snapshot would go, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json.
+// Decide asks the server which pods of a snapshot it would delete, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json.
 package main
 
 import (

@@ -1,9 +1,10 @@
-// Keeper keeps N local processes running, with Decree deciding which to start and which to stop:
+// Keeper keeps N local processes running. Decree decides which processes to start and which to stop:
 //
 //	keeper -server 127.0.0.1:50051 -replicas 3 -folder /tmp/kept sleep 1000
 //
-// Each line on standard input is a new number of replicas; the end of the input stops all processes and ends.
-// The processes outlive a keeper that is stopped with SIGTERM, or killed: each has a file in the folder that is locked while it runs, by which the next keeper finds it.
+// Each line on standard input is a new number of replicas. When the input ends, Keeper stops all processes and exits.
+// The processes outlive a keeper that is stopped with SIGTERM or killed. Each process has a file in the folder that is locked while the process runs;
+// the next keeper finds the process by this file.
 package main
 
 import (
@@ -29,7 +30,7 @@ import (
 
 var labels = map[string]string{"kept-by": "keeper"}
 
-// keeper is the cluster: each process stands for a pod.
+// keeper is the cluster: each process represents a pod.
 type keeper struct {
 	folder  string
 	command []string
@@ -44,7 +45,7 @@ func (k *keeper) Create(_ context.Context, _ *v1.ReplicaSet, name string) (*v1.P
 		return nil, &agent.Failure{Class: v1.FailureClass_FAILURE_CLASS_UNAVAILABLE, Message: err.Error()}
 	}
 	defer file.Close()
-	// The process inherits the file and its lock, so whoever cannot lock the file knows that the process runs.
+	// The process inherits the file and its lock, so a failed attempt to lock the file shows that the process runs.
 	failOn(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
 	command := exec.Command("sh", append([]string{"-c", `echo $$ > "$0"; exec "$@"`, filepath.Join(k.folder, name)}, k.command...)...)
 	command.ExtraFiles, command.SysProcAttr = []*os.File{file}, &syscall.SysProcAttr{Setpgid: true}
@@ -68,7 +69,7 @@ func (k *keeper) Delete(_ context.Context, pod *v1.Pod, reason *v1.Reason) error
 	return nil
 }
 
-// watch returns the pod of a process that runs, and tells the agent when it has ended.
+// watch returns the pod of a running process, and tells the agent when the process has ended.
 func (k *keeper) watch(name string) *v1.Pod {
 	ended := make(chan struct{})
 	k.ended.Store(name, ended)
@@ -105,7 +106,7 @@ func (k *keeper) find() {
 	}
 }
 
-// scale reads numbers of replicas. When the input ends, nothing is to be kept.
+// scale reads numbers of replicas. When the input ends, it scales to 0.
 func (k *keeper) scale(stop func()) {
 	defer func() { k.isOver = true; stop() }()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

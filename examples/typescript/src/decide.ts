@@ -1,4 +1,4 @@
-/** Asks the server which pods of a snapshot would go, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json. */
+/** Asks the server which pods of a snapshot it would delete, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json. */
 
 import { readFileSync } from "node:fs";
 

@@ -1,10 +1,10 @@
 /**
- * Keeps N files in a folder, with Decree deciding which to make and which to remove:
+ * Keeps N files in a folder. Decree decides which files to create and which to remove:
  *
  *     node dist/keeper.js --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept
  *
- * Each line on standard input is a new number of replicas; the end of the input removes all files and ends.
- * A file that somebody removes is replaced. The files outlive a keeper that is stopped with SIGTERM, or killed, and the next one finds them.
+ * Each line on standard input is a new number of replicas. When the input ends, the keeper removes all files and exits.
+ * A file that somebody removes is replaced. The files outlive a keeper that is stopped with SIGTERM or killed, and the next keeper finds them.
  */
 
 import { watch } from "node:fs";
@@ -21,7 +21,7 @@ import type { Reason } from "@decree-dev/client/v1/report";
 
 const LABELS = { "kept-by": "keeper" };
 
-/** The cluster: each file stands for a pod. The server uses no name twice, so a file's name is its uid. */
+/** The cluster: each file represents a pod. The server never reuses a name, so the name of a file is its UID. */
 class Keeper implements Cluster {
   constructor(private readonly folder: string) {}
 
@@ -72,7 +72,7 @@ agent.applyReplicaSet({
   namespace: "local", name: "files", uid: folder, generation: 1n, replicas: Number(replicas),
   selector: { matchLabels: LABELS }, templateLabels: LABELS,
 });
-// What is watched before it is listed cannot go unseen.
+// The watch begins before the list, so that no change is missed.
 const watcher = watch(folder, async (_event, name) => {
   const isThere = await access(join(folder, String(name))).then(() => true, () => false);
   if (!isThere && agent.pods().some((pod) => pod.uid === name)) {

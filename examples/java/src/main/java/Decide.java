@@ -6,7 +6,7 @@ import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import java.nio.charset.StandardCharsets;
 
-/** Asks the server which pods of a snapshot would go, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json. */
+/** Asks the server which pods of a snapshot it would delete, and why. The snapshot is JSON on standard input, as in docs/examples/decide.json. */
 public final class Decide {
     private Decide() {}
 

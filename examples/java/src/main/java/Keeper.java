@@ -24,12 +24,12 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /**
- * Keeps N files in a folder, with Decree deciding which to make and which to remove:
+ * Keeps N files in a folder. Decree decides which files to create and which to remove:
  *
  * <pre>java -cp 'target/classes:target/lib/*' Keeper --server 127.0.0.1:50051 --replicas 3 --folder /tmp/kept</pre>
  *
- * <p>Each line on standard input is a new number of replicas; the end of the input removes all files and ends. A file that somebody removes is replaced. The files
- * outlive a keeper that is killed, and the next one finds them.
+ * <p>Each line on standard input is a new number of replicas. When the input ends, the keeper removes all files and exits. A file that somebody removes is
+ * replaced. The files outlive a killed keeper, and the next keeper finds them.
  */
 public final class Keeper implements Cluster {
     private static final Map<String, String> LABELS = Map.of("kept-by", "keeper");
@@ -67,7 +67,7 @@ public final class Keeper implements Cluster {
         }
     }
 
-    /** Returns the pod of a file. The server uses no name twice, so a file's name is its uid. */
+    /** Returns the pod of a file. The server never reuses a name, so the name of the file is its UID. */
     private Pod pod(String name) {
         return Pod.newBuilder()
                 .setNamespace("local").setName(name).setUid(name).putAllLabels(LABELS).setNodeName("localhost")
@@ -76,7 +76,7 @@ public final class Keeper implements Cluster {
                 .build();
     }
 
-    /** Takes over the files that an earlier keeper left. */
+    /** Takes over the files of an earlier keeper. */
     private void find() throws IOException {
         try (Stream<Path> files = Files.list(folder)) {
             for (Path file : files.filter(file -> file.getFileName().toString().startsWith("files-")).toList()) {
@@ -131,14 +131,14 @@ public final class Keeper implements Cluster {
         }
         Path folder = Files.createDirectories(Path.of(flags.get("--folder")));
         Keeper keeper = new Keeper(folder, Integer.parseInt(flags.get("--replicas")));
-        // What is watched before it is listed cannot go unseen.
+        // The watch begins before the list, so that no change is missed.
         WatchService watcher = folder.getFileSystem().newWatchService();
         folder.register(watcher, StandardWatchEventKinds.ENTRY_DELETE);
         keeper.find();
         daemon(() -> keeper.watch(watcher)).start();
         daemon(keeper::scale).start();
         var channel = Grpc.newChannelBuilder(flags.get("--server"), InsecureChannelCredentials.create()).build();
-        // SIGTERM ends in order, and leaves the files to the next keeper.
+        // SIGTERM shuts down in order, and leaves the files to the next keeper.
         Thread main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(daemon(() -> { keeper.agent.stop(); main.join(); }));
         keeper.agent.run(channel);
