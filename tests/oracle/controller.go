@@ -32,7 +32,7 @@ import (
 //go:linkname syncReplicaSet k8s.io/kubernetes/pkg/controller/replicaset.(*ReplicaSetController).syncReplicaSet
 func syncReplicaSet(rsc *replicaset.ReplicaSetController, ctx context.Context, key string) error
 
-// run lets upstream sync the key of a case once, on a client that fails as the case says, and notes what it does.
+// run lets upstream sync the key of a case once, on a client with the failures of the case, and records the result.
 func run(v *syncVector) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -179,8 +179,8 @@ func candidates(v *syncVector, adopts []string) []*v1.Pod {
 
 func claimed(v *syncVector, adopts []string) int { return len(candidates(v, adopts)) }
 
-// strictOrder tells whether the upstream comparison puts the claimed pods in one strict total order:
-// where it has ties or cycles, which pods go is up to the sort.
+// strictOrder returns whether the upstream comparison puts the claimed pods in one strict total order.
+// With ties or cycles, the victims depend on the sort algorithm.
 func strictOrder(v *syncVector, adopts []string) bool {
 	rs := v.ReplicaSets[0]
 	ps := candidates(v, adopts)

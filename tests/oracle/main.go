@@ -1,11 +1,11 @@
-// Command oracle records what the ReplicaSet controller of Kubernetes decides: it runs upstream's own code, in process, on random
-// objects, and writes what it does as JSON lines, each file compressed with gzip.
+// Command oracle records the decisions of the ReplicaSet controller of Kubernetes. It runs upstream's own code, in process, on random
+// objects, and writes the results as JSON lines, each file compressed with gzip.
 //
 //	go run . -seed 7 -n 1000 -faults 0.3 -out /tmp/recorded
 //	DECREE_GOLDEN=/tmp/recorded cargo test -p tests --test golden
 //
-// The same seed asks the same questions. Times in them count back from the second of the recording, since upstream reads the clock of
-// the machine, so the bytes differ from run to run. tests/golden/README.md says what the files hold; tests/oracle/compare does both steps.
+// The same seed gives the same cases. Times count back from the second of the recording, because upstream reads the clock of
+// the machine; so the bytes differ from run to run. tests/golden/README.md describes the files; tests/oracle/compare does both steps.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// patience is how long after its second a case may still run: the ages of pods are drawn so that upstream decides alike until then.
+// patience is how long after its second a case may still run. The ages of pods are chosen so that upstream decides the same until then.
 const patience = 1500 * time.Millisecond
 
 var (
@@ -49,12 +49,11 @@ func main() {
 	write("syncs.jsonl", syncCase)
 }
 
-// nothing swallows what upstream logs.
+// nothing discards the log of upstream.
 type nothing struct{}
 
 func (nothing) Write(text []byte) (int, error) { return len(text), nil }
 
-// write records the cases of one file.
 func write(name string, record func(i int) any) {
 	file, err := os.Create(filepath.Join(*out, name+".gz"))
 	must(err)
@@ -71,7 +70,7 @@ func write(name string, record func(i int) any) {
 	must(file.Close())
 }
 
-// inTime records case i, once more where the machine was too slow for the answer to be of the second that the case names.
+// inTime records case i. It repeats a recording that the machine did not finish within the second of the case.
 func inTime(i int, record func(i int) any) any {
 	for {
 		rng = rand.New(rand.NewSource(*seed*1_000_003 + int64(i)))

@@ -22,8 +22,8 @@ func uid() types.UID {
 	return types.UID(fmt.Sprintf("%08x-%04x-4000-8000-%012x", rng.Uint32(), rng.Intn(0xffff), serial))
 }
 
-// age is a number of whole seconds whose base-2 bucket (in nanoseconds) is the same one and a half seconds later,
-// so that a clock read a moment later gives the same order.
+// age returns whole seconds. Their base-2 bucket (in nanoseconds) is the same one and a half seconds later,
+// so that a later reading of the clock gives the same order.
 func age() time.Duration {
 	for {
 		d := time.Duration(5+rng.Intn(1<<uint(3+rng.Intn(17)))) * time.Second

@@ -14,7 +14,7 @@ type orderVector struct {
 	Now  time.Time `json:"now"`
 	Pods []*v1.Pod `json:"pods"`
 	Rank []int     `json:"rank"`
-	// Before[k] = [i, j]: pod i is deleted before pod j. A pair in neither order is left open:
+	// Before[k] = [i, j]: pod i is deleted before pod j. A pair in neither order is open:
 	// a tie, or a pair on a cycle of the upstream comparison, which is not transitive.
 	Before [][2]int `json:"before"`
 }
@@ -25,7 +25,7 @@ func orderCase(i int) any {
 	sameReady, sameCreation := chance(0.4), chance(0.2)
 	for j := 0; j < count; j++ {
 		p := randPod(fmt.Sprintf("p%d", j), nil)
-		// Make most pods alike in the early rules, so that later rules decide too.
+		// Most pods are equal in the early rules, so that later rules decide too.
 		if chance(0.7) {
 			p.Spec.NodeName = "node-a"
 			p.Status.Phase = v1.PodRunning

@@ -17,7 +17,7 @@ type apiFault struct {
 	// FailDeletes: pod names whose delete call fails.
 	FailDeletes []string `json:"failDeletes,omitempty"`
 	DeleteError string   `json:"deleteError,omitempty"`
-	// LiveDeletionTimestamp: a live read of the ReplicaSet shows it being deleted though the cache does not.
+	// LiveDeletionTimestamp: a live read of the ReplicaSet shows a deletion timestamp that the cache does not.
 	LiveDeletionTimestamp bool `json:"liveDeletionTimestamp,omitempty"`
 	// LiveUID: a live read shows another object under the same name.
 	LiveUID bool `json:"liveUid,omitempty"`
@@ -25,17 +25,17 @@ type apiFault struct {
 
 type expected struct {
 	Error bool `json:"error"`
-	// CreateCalls: how many creates were tried; Created: how many of them succeeded.
+	// CreateCalls: the number of attempted creates; Created: the number that succeeded.
 	CreateCalls int `json:"createCalls"`
 	Created     int `json:"created"`
 	DeleteCount int `json:"deleteCount"`
-	// Deletes is left out where the order is not a strict total order over the pods (AnyDeletes is then true).
+	// Deletes is absent where the order is not a strict total order over the pods (AnyDeletes is then true).
 	Deletes    []string               `json:"deletes,omitempty"`
 	AnyDeletes bool                   `json:"anyDeletes,omitempty"`
 	Adopts     []string               `json:"adopts,omitempty"`
 	Releases   []string               `json:"releases,omitempty"`
 	Status     *apps.ReplicaSetStatus `json:"status,omitempty"`
-	// RequeueAfterSeconds is how long until the next availability check.
+	// RequeueAfterSeconds is the time until the next availability check.
 	RequeueAfterSeconds *float64 `json:"requeueAfterSeconds,omitempty"`
 }
 
