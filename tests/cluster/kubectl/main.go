@@ -1,4 +1,4 @@
-// Command kubectl is kubectl itself, of the version of the go.mod that it is built with.
+// Command kubectl is kubectl itself, in the version of its go.mod.
 package main
 
 import (

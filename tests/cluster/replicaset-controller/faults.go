@@ -14,14 +14,14 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 )
 
-// fault is what goes wrong. What is not set is right.
+// fault is a fault of the controller. Fields that are not set change nothing.
 type fault struct {
-	// pod and set change what the controller sees of an object.
+	// pod and set change objects before the controller sees them.
 	pod func(*v1.Pod)
 	set func(*apps.ReplicaSet)
-	// writes changes what becomes of its writes to pods, for which it may ask the API server.
+	// writes changes the controller's writes to pods. It can use a client of the API server.
 	writes func(controller.PodControlInterface, kubernetes.Interface) controller.PodControlInterface
-	// status changes a status that it writes, and tells whether it is written.
+	// status changes a status that the controller writes, and returns whether to write it.
 	status func(*apps.ReplicaSet) bool
 }
 
@@ -62,7 +62,7 @@ var faults = map[string]fault{
 	"status-too-good":   {status: func(set *apps.ReplicaSet) bool { set.Status.ReadyReplicas = set.Status.Replicas; return true }},
 }
 
-// began is about which ages are reversed: a pod that has been ready for an hour looks as if it had just become so, and the other way round.
+// began is the center for reversing ages: a pod that has been ready for an hour looks newly ready, and the other way round.
 var began = time.Now()
 
 func reverseAge(pod *v1.Pod) {
@@ -93,7 +93,7 @@ func reverseRestarts(pod *v1.Pod) {
 	}
 }
 
-// crowdOthers puts the pods that crowd a node on the other nodes of their kind.
+// crowdOthers moves the pods that crowd a node to the other nodes of their kind.
 func crowdOthers(pod *v1.Pod) {
 	if pod.Spec.NodeName != "" && pod.GenerateName == "crowding-" {
 		pod.Spec.NodeName = []string{"node-b", "node-c"}[pod.Name[len(pod.Name)-1]%2]
@@ -106,7 +106,7 @@ func beReady(pod *v1.Pod) {
 	}
 }
 
-// beNoStranger gives a pod that only looks like those of a ReplicaSet the label of these.
+// beNoStranger labels a pod that only looks like a pod of a ReplicaSet with the label of real ones.
 func beNoStranger(pod *v1.Pod) {
 	if alike, is := strings.CutSuffix(pod.Labels["app"], "-stranger"); is {
 		pod.Labels["app"] = alike
@@ -119,14 +119,14 @@ func hideOrphans(pod *v1.Pod) {
 	}
 }
 
-// keepLabels gives a pod that its ReplicaSet made the label with which it was made.
+// keepLabels restores the label that a pod got from its ReplicaSet.
 func keepLabels(pod *v1.Pod) {
 	if made := strings.TrimSuffix(pod.GenerateName, "-"); made != "" {
 		pod.Labels["app"] = made
 	}
 }
 
-// hideFirst takes the labels off the first pod of each ReplicaSet.
+// hideFirst removes the labels of the first pod of each ReplicaSet.
 func hideFirst() func(*v1.Pod) {
 	var mutex sync.Mutex
 	first := map[types.UID]types.UID{}

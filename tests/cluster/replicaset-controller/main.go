@@ -1,7 +1,7 @@
-// Command replicaset-controller runs upstream's own ReplicaSet controller in one namespace, as it is or with a fault.
+// Command replicaset-controller runs upstream's own ReplicaSet controller in one namespace, unchanged or with a fault.
 //
-// The code is upstream's throughout. A fault is put where that code meets the cluster: in what it sees of an object, or in what becomes of
-// what it writes. tests/kube/mutants.rs says what each must lead to.
+// All decisions are upstream's code. A fault changes only the objects that the controller sees, or the effect of
+// its writes. tests/kube/mutants.rs lists the expected effect of each fault.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 )
 
-// workers is how many ReplicaSets are looked at at once, as in kube-controller-manager.
+// workers is the number of ReplicaSets that are synced concurrently, as in kube-controller-manager.
 const workers = 5
 
 var (
@@ -55,7 +55,7 @@ func main() {
 	run(ctx, client, wrong)
 }
 
-// run lets the controller act until the context ends.
+// run runs the controller until the context ends.
 func run(ctx context.Context, client kubernetes.Interface, wrong fault) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(*namespace))
 	sets, pods := factory.Apps().V1().ReplicaSets(), factory.Core().V1().Pods()
@@ -74,7 +74,7 @@ func run(ctx context.Context, client kubernetes.Interface, wrong fault) {
 	rsc.Run(ctx, workers)
 }
 
-// seen returns what makes of an object what the controller sees.
+// seen returns a transform that changes objects before the controller sees them.
 func seen[T apps.ReplicaSet | v1.Pod](change func(*T)) cache.TransformFunc {
 	return func(shown any) (any, error) {
 		if object, is := shown.(*T); is && change != nil {
@@ -84,7 +84,7 @@ func seen[T apps.ReplicaSet | v1.Pod](change func(*T)) cache.TransformFunc {
 	}
 }
 
-// field returns where the controller keeps something that nobody else is meant to set.
+// field returns a pointer to a private field of the controller.
 func field[T any](rsc *replicaset.ReplicaSetController, name string) *T {
 	found := reflect.ValueOf(rsc).Elem().FieldByName(name)
 	if found.Type() != reflect.TypeFor[T]() {

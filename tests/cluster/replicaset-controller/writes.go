@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 )
 
-// createsTwice creates two pods where one is asked for.
+// createsTwice creates two pods for each create.
 type createsTwice struct {
 	controller.PodControlInterface
 }
@@ -26,7 +26,7 @@ func (c createsTwice) CreatePods(ctx context.Context, namespace string, template
 	return c.PodControlInterface.CreatePods(ctx, namespace, template, set, owner)
 }
 
-// leavesOut does nothing for every other write of a kind, and says that it is done.
+// leavesOut skips every other write of a kind, and reports success.
 type leavesOut struct {
 	controller.PodControlInterface
 	creates, deletes bool
@@ -47,7 +47,7 @@ func (l *leavesOut) DeletePod(ctx context.Context, namespace, name string, set r
 	return l.PodControlInterface.DeletePod(ctx, namespace, name, set)
 }
 
-// deletesAnother deletes another active pod of the ReplicaSet, in place of the one that is asked for or beside it.
+// deletesAnother deletes another active pod of the ReplicaSet, instead of the requested one or in addition to it.
 type deletesAnother struct {
 	controller.PodControlInterface
 	client  kubernetes.Interface
@@ -63,7 +63,7 @@ func (d deletesAnother) DeletePod(ctx context.Context, namespace, name string, s
 	if err != nil {
 		return err
 	}
-	// The last one: upstream names the first of those that are alike.
+	// The last pod, because upstream names the first of equal pods.
 	for at := len(pods.Items) - 1; at >= 0; at-- {
 		pod := &pods.Items[at]
 		if metav1.IsControlledBy(pod, owner) && pod.DeletionTimestamp == nil && pod.Name != name {
@@ -79,7 +79,7 @@ func (d deletesAnother) DeletePod(ctx context.Context, namespace, name string, s
 	return d.PodControlInterface.DeletePod(ctx, namespace, name, set)
 }
 
-// statusClient is a client that changes or leaves out the statuses that are written.
+// statusClient is a client that changes or omits written statuses.
 type statusClient struct {
 	kubernetes.Interface
 	change func(*apps.ReplicaSet) bool
