@@ -1,4 +1,4 @@
-//! docs/api.md is what the comments of the contract say. `UPDATE_EXPECT=1` writes it anew.
+//! docs/api.md equals the comments of the contract. `UPDATE_EXPECT=1` regenerates the page.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -18,13 +18,13 @@ The services, messages and enums of the package `decree.v1`, with what their com
 This page is made from the contract; a test holds the two together.
 ";
 
-/// The numbers by which a descriptor names its parts, as descriptor.proto has them.
+/// The field numbers of the parts of a descriptor, from descriptor.proto.
 const FILE_MESSAGES: i32 = 4;
 const FILE_ENUMS: i32 = 5;
 const FILE_SERVICES: i32 = 6;
 const PARTS: i32 = 2;
 
-/// A file of the contract, and what its comments say of each path.
+/// A file of the contract, and its comments by path.
 struct Source {
     file: FileDescriptorProto,
     comments: BTreeMap<Vec<i32>, String>,
@@ -91,7 +91,7 @@ impl Source {
         Self { file, comments }
     }
 
-    /// Returns the comment of a part, which each must have.
+    /// Returns the comment of a part. Every part must have one.
     fn comment(&self, path: &[i32]) -> &str {
         let comment = self.comments.get(path);
         comment.unwrap_or_else(|| panic!("{}: {path:?} has no comment", self.file.name()))
@@ -160,7 +160,7 @@ fn row(page: &mut String, cells: &[&str]) {
     writeln!(page, "| {} |", cells.join(" | ")).expect("a string takes all");
 }
 
-/// Returns the type of a field as a reader of the .proto file knows it.
+/// Returns the type of a field as the .proto file spells it.
 fn type_of(field: &FieldDescriptorProto, message: &DescriptorProto) -> String {
     let entry = message.nested_type.iter().find(|nested| {
         let name = field.type_name().rsplit('.').next();
@@ -194,7 +194,7 @@ fn scalar_name(kind: Type) -> String {
     name.to_lowercase()
 }
 
-/// Returns a type's name, with a link to its section if it is ours.
+/// Returns the name of a type, with a link to its section if the type is ours.
 fn link(name: &str) -> String {
     let name = name.trim_start_matches('.');
     match name.strip_prefix("decree.v1.") {
@@ -203,7 +203,7 @@ fn link(name: &str) -> String {
     }
 }
 
-/// Returns a comment as text of a cell.
+/// Returns a comment as the text of a table cell.
 fn one_line(comment: &str) -> String {
     let words: Vec<_> = comment.split_whitespace().collect();
     let text = words.join(" ");

@@ -1,4 +1,4 @@
-//! docs/errors.md explains each reason that the programs know, and no other.
+//! docs/errors.md explains exactly the reasons that the programs use.
 
 use std::{collections::BTreeSet, fs};
 
@@ -9,7 +9,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(binaries::checkout().join(path)).expect("it is in the checkout")
 }
 
-/// Returns the first cells of the tables of some sections, each with how many cells its row has that say something.
+/// Returns the first cells of the tables of some sections, each with the number of non-empty cells in its row.
 fn explained(sections: &[&str]) -> BTreeSet<String> {
     let page = read("docs/errors.md");
     let sections = page
@@ -28,7 +28,7 @@ fn explained(sections: &[&str]) -> BTreeSet<String> {
     .collect()
 }
 
-/// Returns the texts of a file that look like reasons, behind a marker.
+/// Returns the texts after a marker that look like reasons.
 fn reasons(path: &str, marker: &str) -> BTreeSet<String> {
     let text = read(path);
     let (_, text) = text.split_once(marker).expect("the marker is there");
@@ -46,7 +46,7 @@ fn reasons(path: &str, marker: &str) -> BTreeSet<String> {
 #[test]
 fn each_reason_of_a_refusal_has_a_cause_and_a_remedy() {
     let mut known = reasons("server/src/error.rs", "fn nature(");
-    // What follows is the reason of a status that a library made, which is its code.
+    // The reason of a status that a library made is the status code.
     for code in reasons("server/src/error.rs", "fn transport_reason(") {
         known.remove(&code);
     }
@@ -61,7 +61,7 @@ fn each_reason_of_a_refusal_has_a_cause_and_a_remedy() {
     );
     known.extend(reasons("server/session/src/refusal.rs", "fn reason("));
     known.extend(reasons("server/access/src/denial.rs", "fn cause("));
-    // It is counted and logged; the peer is told NOT_ALLOWED.
+    // The server counts and logs this reason; the peer gets NOT_ALLOWED.
     assert!(known.remove("OTHER_OWNER"), "the search is broken");
     let explained = explained(&["Refusals"]);
     let differ: Vec<_> = explained.symmetric_difference(&known).collect();

@@ -1,4 +1,4 @@
-//! Links of the site lead somewhere, and nothing is loaded from another host.
+//! Links of the site resolve, and no page loads anything from another host.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tests::binaries;
 
 use crate::site::{self, Site};
 
-/// Where links lead that leave the documents.
+/// The target of links that leave the documents.
 const REPOSITORY: &str = "https://github.com/decree-dev/decree";
 
 #[test]
@@ -14,7 +14,7 @@ fn links_and_anchors_lead_somewhere() {
     let Some(site) = site::built() else { return };
     let mut count = 0;
     let mut broken = BTreeSet::new();
-    // The page for printing is all others in one; its links are theirs. That of a wrong address is for the root of a host.
+    // The page for printing contains all pages, with the same links. The 404 page assumes the root of a host.
     let pages = site
         .pages
         .iter()
@@ -53,7 +53,7 @@ fn leads_somewhere(site: &Site, page: &str, link: &str) -> bool {
     }
 }
 
-/// Returns where a relative path of a page leads, from the root of the site.
+/// Returns the target of a relative path of a page, from the root of the site.
 fn resolved(page: &str, path: &str) -> String {
     let mut parts: Vec<_> = page.split('/').collect();
     parts.pop();
@@ -67,7 +67,7 @@ fn resolved(page: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the values of an attribute.
+/// Returns the values of an attribute in a text.
 fn attributes<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let opening = format!(" {name}=\"");
     let starts: Vec<_> = text
@@ -110,7 +110,6 @@ fn nothing_is_loaded_from_another_host() {
     }
 }
 
-/// Returns the style sheets of the site.
 fn styles(folder: &std::path::Path) -> Vec<PathBuf> {
     let folders = ["", "css", "fonts"].map(|name| folder.join(name));
     let entries = folders

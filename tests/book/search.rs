@@ -1,4 +1,4 @@
-//! The search of the site, as a reader uses it, in Chromium.
+//! The search of the site in Chromium, as a reader uses it.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use tests::tools;
 
 use crate::site::{self, Site};
 
-/// Words of symptoms, each with the page that a reader finds first.
+/// Words of symptoms, each with the page that the search must list first.
 const SOUGHT_FIRST: [(&str, &str); 2] = [
     ("quota", "troubleshooting.html"),
     ("budget", "safeguards.html"),
 ];
-/// Words of the documents, each with the page that a reader hopes for.
+/// Words of the documents, each with a page that the search must list.
 const SOUGHT: [(&str, &str); 4] = [
     ("SESSION_SUPERSEDED", "errors.html"),
     ("slow start", "glossary.html"),
@@ -47,7 +47,7 @@ fn search_for_a_symptom_finds_what_to_do_first() {
     }
 }
 
-/// Returns the list of what was found.
+/// Returns the list of results.
 fn results(page: &str) -> &str {
     let (_, rest) = page
         .split_once("id=\"mdbook-searchresults\"")
@@ -55,7 +55,7 @@ fn results(page: &str) -> &str {
     rest.split("</ul>").next().unwrap_or_default()
 }
 
-/// Returns the first page as it is once its search has run.
+/// Returns the first page after its search has run.
 fn search(chromium: &std::path::Path, site: &Site, words: &str) -> String {
     let profile = TempDir::new().expect("a folder");
     let page = site.folder.join("index.html");

@@ -10,14 +10,13 @@ use std::{
 
 use tests::{binaries, tools};
 
-/// The files of the site.
 pub(crate) struct Site {
     pub(crate) folder: PathBuf,
     /// The text of each page, by its path within the site.
     pub(crate) pages: BTreeMap<String, String>,
 }
 
-/// Returns the site, which is built from the checkout into a folder of its own. `None` where mdbook cannot be had.
+/// Returns the site, built once from the checkout into a separate folder. `None` if mdbook is not available.
 pub(crate) fn built() -> Option<&'static Site> {
     static SITE: OnceLock<Site> = OnceLock::new();
     let mdbook = tools::mdbook()?;

@@ -1,5 +1,5 @@
-// Opens each page of the site, narrow and wide, and fails with all that is wrong: pages that are wider than the screen, pictures that are not there,
-// and what axe finds. A full walk asks axe on each page on both screens in both modes; another on one of the four, in turn from page to page.
+// Opens each page of the site, narrow and wide, and fails with all faults: pages that are wider than the screen, missing pictures,
+// and findings of axe. A full walk runs axe on each page for all four combinations of screen and mode; any other walk runs one of the four in turn.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ const axe = fs.readFileSync(path.join(modules, 'axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const WIDTHS = [360, 1280];
 const MODES = [['light', 'light'], ['dark', 'navy']];
-/** Longer than anything here takes on a busy machine: only a page that hangs meets it. */
+/** A timeout in milliseconds that only a hanging page reaches, even on a busy machine. */
 const PATIENCE = 600_000;
 
 const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--allow-file-access-from-files'], protocolTimeout: PATIENCE });

@@ -1,4 +1,4 @@
-//! Every page of the site fits its screen, narrow or wide, light or dark, and bars nobody from reading it.
+//! Every page of the site fits its screen, narrow or wide, light or dark, and is accessible.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use tests::{binaries, depth, tools};
 
 use crate::site;
 
-/// What a browser never shows as a page of its own.
+/// Files that a browser never shows as separate pages.
 const NOT_PAGES: [&str; 2] = ["404.html", "toc.html"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A ReplicaSet whose pods would not belong to it, and a pod that would not count, are not made again without end.
+//! A ReplicaSet whose pods would not belong to it, and a pod that would not count, are not created again endlessly.
 
 use decree::v1::{FailureClass, LabelSelectorRequirement, OwnerReference, Pod, ReplicaSet};
 
@@ -76,7 +76,7 @@ fn replica_set_that_no_api_server_would_admit_is_refused() {
     });
 }
 
-/// What is refused would have been created without end: twelve thousand in five seconds.
+/// Without the refusal, the server would create pods endlessly: twelve thousand in five seconds.
 #[test]
 fn replica_set_that_was_refused_is_not_told_to_the_server() {
     let mut orphaning = replica_set(3);
@@ -98,7 +98,7 @@ fn replica_set_that_was_refused_is_not_told_to_the_server() {
     });
 }
 
-/// Returns pods that do not count for their ReplicaSet, and why.
+/// Returns pods that do not count for their ReplicaSet, each with the reason.
 fn wrong_pods() -> [(Pod, &'static str); 10] {
     let with = |change: fn(&mut Pod)| {
         let mut pod = pod("set-bbbbb", "made");
@@ -193,7 +193,7 @@ fn pod_that_was_created_counts_only_if_it_is_right() {
     });
 }
 
-/// Each of these was made again under a new name, thousands of times a second.
+/// Without the check, the server creates each of these again under a new name, thousands of times a second.
 #[test]
 fn pod_that_cannot_count_is_tried_again_ever_less_often_under_one_name() {
     let mut without_uid = pod("", "made");

@@ -1,4 +1,4 @@
-//! The conformance kit gives our agents a full score, and naive agents and servers a poor one. The tier `grpc` holds our server to it.
+//! The conformance kit gives our agents a full score, and naive agents and servers a low one. The tier `grpc` runs the kit against our server.
 
 use std::{pin::Pin, process::Command, time::Duration};
 
@@ -56,7 +56,7 @@ async fn server_that_says_welcome_and_no_more_keeps_what_that_suffices_for() {
     );
 }
 
-/// All at once: each of them waits most of the time.
+/// All agents run concurrently, because each of them mostly waits.
 #[tokio::test]
 async fn agents_in_all_languages_keep_each_rule() {
     let (go, python) = (Examples::go(), Examples::python());
@@ -102,8 +102,8 @@ async fn naive_agent_breaks_the_rules_that_it_does_not_know() {
     let score = conformance::run_agent(&subject).await.expect("it starts");
     let broken = score.rows().iter().filter(|row| !row.is_kept());
     let broken: Vec<_> = broken.map(|row| row.rule).collect();
-    // That a kill loses a pod follows from the deletion that hit another, and from the create of a session that was over; that
-    // a server which reads late misses outcomes follows from adoptions, which have none.
+    // A kill loses a pod because of the deletion that hit another pod, and because of the create of an ended session. A server
+    // that reads late misses outcomes because of adoptions, which have none.
     assert_eq!(
         broken,
         [
@@ -176,7 +176,7 @@ async fn score_of(address: &str, stop: &str) -> Score {
     conformance::run_server(&target).await
 }
 
-/// Says Welcome to everyone, whatever they say.
+/// Sends a Welcome to every client, whatever the Hello.
 struct Welcomes;
 
 #[tonic::async_trait]

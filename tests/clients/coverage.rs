@@ -9,7 +9,7 @@ fn page(name: &str) -> String {
     page.expect("the document is there")
 }
 
-/// Returns the rows of all tables of docs/conformance.md, by their cells.
+/// Returns the rows of all tables of docs/conformance.md, as cells.
 fn rows(page: &str) -> Vec<Vec<&str>> {
     let rows = page.lines().filter_map(|line| {
         let cells = line.strip_prefix('|')?.strip_suffix('|')?;
@@ -20,7 +20,7 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     rows
 }
 
-/// Returns the rows that name a rule of the protocol.
+/// Returns the rows that name a rule of the protocol, each with its tests.
 fn musts<'a>(rows: &[Vec<&'a str>]) -> Vec<(&'a str, Vec<&'a str>)> {
     let rows = rows.iter().filter_map(|cells| {
         let [rule, tests @ ..] = &cells[..] else {
@@ -37,7 +37,7 @@ fn each_must_is_tested_or_has_a_reason() {
     let rules = protocol
         .lines()
         .filter(|line| line.contains("MUST") || line.contains("SHOULD"))
-        // What the words mean, and where the tests are.
+        // The definition of the key words, and the place of the tests.
         .filter(|line| !line.starts_with("The key words") && !line.starts_with("Each MUST"))
         .map(|line| line.trim_start_matches("- "));
     let rules: Vec<_> = rules.collect();
@@ -58,7 +58,7 @@ fn each_must_is_tested_or_has_a_reason() {
 fn each_test_of_the_kit_is_listed_and_no_other() {
     let conformance = page("conformance.md");
     let rows = rows(&conformance);
-    // Tables of rules have the tests in their second and third column, that of other rules in both.
+    // Tables of rules list the tests in their second and third column; the table of other rules lists them in both columns.
     let column = |column: usize| {
         let cells = rows.iter().filter_map(move |cells| match &cells[..] {
             [_, tests @ ..] if tests.len() == 3 => tests.get(column),

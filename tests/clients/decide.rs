@@ -1,4 +1,4 @@
-//! One question without a session, asked in each language.
+//! One decision without a session, requested in each language.
 
 use std::{fs::File, process::Output};
 

@@ -1,4 +1,4 @@
-//! docs/write-an-agent.md, followed word by word.
+//! Follows docs/write-an-agent.md literally.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use tests::{
 
 use crate::{keeper, world};
 
-/// The address that the document names.
+/// The address in the document.
 const DOCUMENTED: &str = "localhost:50051";
 
 #[test]
@@ -89,7 +89,7 @@ fn assert_full(output: &Output) {
     assert_eq!(words.next(), words.next(), "{printed}");
 }
 
-/// Returns the blocks that name a test, and the files before and between them.
+/// Returns the blocks that name a test, and the blocks with files.
 fn steps(test: &str) -> Vec<Block> {
     let page = fs::read_to_string(binaries::checkout().join("docs/write-an-agent.md"));
     let blocks = fenced::blocks(&page.expect("the document is there"));
@@ -97,7 +97,7 @@ fn steps(test: &str) -> Vec<Block> {
     blocks.into_iter().filter(is_step).collect()
 }
 
-/// Returns the file that a block is the text of.
+/// Returns the file name of a block, if the block is a file.
 fn file_of(block: &Block) -> Option<&str> {
     let mut words = block.info.split(' ');
     words.find_map(|word| word.strip_prefix("file="))

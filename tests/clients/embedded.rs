@@ -1,4 +1,4 @@
-//! Our agent with an embedded cluster that outlives it.
+//! The bundled agent with an embedded cluster that outlives it.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use transport::{Connector, ListenEndpoint};
 
-/// The ReplicaSet that the kit finds.
+/// The ReplicaSet that the conformance kit finds.
 const NAME: &str = "web";
 
-/// An embedded cluster, for which agents are started one after the other.
+/// An embedded cluster. Agents for it are started one after the other.
 pub(crate) struct Embedded(FakeCluster);
 
-/// An agent on a thread of its own. All its tasks end at once when this is dropped.
+/// An agent on a separate thread. Dropping this ends all its tasks immediately.
 pub(crate) struct Attending {
     runtime: Option<Runtime>,
     agent: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! The examples keep real things at their number: one is lost, the server dies, the keeper dies amid a scale-up.
+//! The examples keep the desired number of real things when one is lost, when the server dies, and when the keeper dies during a scale-up.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use tests::running::{self, Running, Voice};
 
 use crate::{language::Examples, world};
 
-/// How many are asked for when the keeper is killed on the way.
+/// The desired number when the test kills the keeper during the scale-up.
 const MANY: u32 = 20;
 
 #[test]
@@ -105,7 +105,7 @@ fn start(examples: &Examples, server: &str, folder: &Path, replicas: u32) -> Run
     Running::start(examples.keeper(server, folder, replicas), Voice::Stdout)
 }
 
-/// Takes one thing away behind the keeper's back.
+/// Removes one thing without the keeper.
 fn lose_one(examples: &Examples, folder: &Path) {
     let victim = &things(folder)[0];
     if examples.has_processes() {
@@ -116,7 +116,7 @@ fn lose_one(examples: &Examples, folder: &Path) {
     }
 }
 
-/// Ends the processes that a killed keeper has left, by their files.
+/// Ends the processes of a killed keeper, found by their files.
 pub(crate) fn end_processes(folder: &Path) {
     let entries = fs::read_dir(folder).expect("the folder is there").flatten();
     for text in entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()) {
@@ -126,7 +126,7 @@ pub(crate) fn end_processes(folder: &Path) {
     }
 }
 
-/// Returns what is kept, each by its file, sorted by name.
+/// Returns the files of the kept things, sorted by name.
 fn things(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let files = entries.map(|entry| entry.expect("it can be read").path());
@@ -140,7 +140,7 @@ fn things(folder: &Path) -> Vec<PathBuf> {
     things
 }
 
-/// Waits until exactly so many lines begin with a word.
+/// Waits until exactly `count` lines begin with a word.
 fn wait_for(keeper: &Running, word: &str, count: usize) {
     keeper.wait_for(&format!("{word} for the {count}th time"), |lines| {
         let found = said(lines, word);
@@ -149,7 +149,6 @@ fn wait_for(keeper: &Running, word: &str, count: usize) {
     });
 }
 
-/// Returns the lines that begin with a word.
 fn said(lines: &[String], word: &str) -> Vec<String> {
     let begins = |line: &&String| line.split(' ').next() == Some(word);
     lines.iter().filter(begins).cloned().collect()

@@ -1,4 +1,4 @@
-//! How the examples of each language are built and started.
+//! Builds and starts the examples of each language.
 
 use std::{path::Path, process::Command};
 
@@ -9,11 +9,11 @@ pub(crate) struct Examples {
     keeper: Vec<String>,
     decide: Vec<String>,
     environment: Vec<(&'static str, String)>,
-    /// What follows the flags of the keeper: the command of its processes. Empty for one that keeps files.
+    /// The arguments after the keeper's flags: the command of its processes. Empty for a keeper of files.
     command: &'static [&'static str],
 }
 
-/// A process that lasts longer than any test, and that nothing else starts.
+/// A process that outlives every test, and that nothing else starts.
 const PROCESS: &[&str] = &["sleep", "1000"];
 
 // === impl Examples ===
@@ -69,12 +69,10 @@ impl Examples {
         })
     }
 
-    /// Returns the command that keeps things in a folder.
     pub(crate) fn keeper(&self, server: &str, folder: &Path, replicas: u32) -> Command {
         self.keeper_with(&[], server, folder, replicas)
     }
 
-    /// Returns the same command with further flags.
     pub(crate) fn keeper_with(
         &self,
         flags: &[String],
@@ -90,7 +88,7 @@ impl Examples {
         command
     }
 
-    /// Returns the words of the command that keeps things in a folder, with the placeholders of the conformance kit.
+    /// Returns the keeper's command as words, with the placeholders of the conformance kit.
     pub(crate) fn subject(&self, folder: &Path) -> Vec<String> {
         let flags = [
             "--server",
@@ -114,14 +112,14 @@ impl Examples {
             .collect()
     }
 
-    /// Returns the command that has a snapshot on its input decided.
+    /// Returns the command that requests a decision for the snapshot on its input.
     pub(crate) fn decide(&self, server: &str) -> Command {
         let mut command = self.start(&self.decide);
         command.arg(server);
         command
     }
 
-    /// Returns whether the things that are kept are processes, and not files.
+    /// Returns whether the keeper keeps processes rather than files.
     pub(crate) fn has_processes(&self) -> bool {
         !self.command.is_empty()
     }

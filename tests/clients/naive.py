@@ -1,6 +1,6 @@
-"""An agent as one writes it from the .proto files alone: it lists, executes and reports, and knows no rule of docs/protocol.md beyond that.
+"""An agent written from the .proto files alone: it lists, executes and reports, and ignores all other rules of docs/protocol.md.
 
-The conformance kit must find what is wrong with it.
+The conformance kit must find its faults.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-//! A puppet, a server that follows a script, and what they say to each other.
+//! A puppet and a scripted server, and their conversation.
 
 use decree::v1::{
     FailureClass, NotStartedCause, Pod, ReplicaSet, done::Object, event, outcome::Outcome,
@@ -13,7 +13,7 @@ pub(crate) fn set_command(set: &ReplicaSet) -> String {
     format!("apply-replica-set {}", word(set))
 }
 
-/// Returns the message of an outcome that failed for this.
+/// Returns the message of an outcome that failed with this class.
 #[track_caller]
 pub(crate) fn failed(outcome: &Outcome, class: FailureClass) -> &str {
     match outcome {
@@ -22,7 +22,7 @@ pub(crate) fn failed(outcome: &Outcome, class: FailureClass) -> &str {
     }
 }
 
-/// Returns the message of an outcome of an operation that was never tried.
+/// Returns the message of an outcome whose operation never started.
 #[track_caller]
 pub(crate) fn not_started(outcome: &Outcome, cause: NotStartedCause) -> &str {
     match outcome {
@@ -31,7 +31,7 @@ pub(crate) fn not_started(outcome: &Outcome, cause: NotStartedCause) -> &str {
     }
 }
 
-/// Returns the pod of an outcome that is done.
+/// Returns the pod of a successful outcome.
 #[track_caller]
 pub(crate) fn made(outcome: &Outcome) -> &Pod {
     match outcome {
@@ -43,7 +43,7 @@ pub(crate) fn made(outcome: &Outcome) -> &Pod {
     }
 }
 
-/// A puppet and the server that it has a session with.
+/// A puppet and the server of its session.
 pub(crate) struct Play {
     pub(crate) puppet: Puppet,
     pub(crate) server: Scripted,
@@ -53,7 +53,7 @@ pub(crate) struct Play {
 // === impl Play ===
 
 impl Play {
-    /// Starts both, with a ReplicaSet that wants so many pods.
+    /// Starts both, with a ReplicaSet of `replicas` desired pods.
     pub(crate) fn start(language: Language, limits: Limits, replicas: i32) -> Self {
         let mut server = Scripted::start();
         let mut puppet = Puppet::start(language, &server.address, limits);
@@ -67,7 +67,7 @@ impl Play {
         }
     }
 
-    /// Has pods created, and returns the outcomes.
+    /// Requests creates, and returns the outcomes.
     pub(crate) fn create(&mut self, names: &[&str]) -> Vec<Outcome> {
         self.session.create(&reference(), names);
         self.outcomes(names.len())
@@ -93,14 +93,14 @@ impl Play {
         event.event.expect("it says what")
     }
 
-    /// Waits for the end of the session, and for the next one.
+    /// Waits for the end of the session, and for the next session.
     pub(crate) fn next_session(mut self) -> Self {
         self.server.wait_until_closed(self.session);
         let session = self.server.session();
         Self { session, ..self }
     }
 
-    /// Stops the agent, and returns the puppet when it has ended.
+    /// Stops the agent, and returns the puppet after the agent has ended.
     pub(crate) fn stop(mut self) -> Puppet {
         self.puppet.obey("stop");
         self.server.wait_until_closed(self.session);

@@ -1,4 +1,4 @@
-//! A controller that polls: a list that began before a change does not undo it.
+//! A controller that polls: a list from before a change does not undo the change.
 
 use decree::v1::{Pod, ReplicaSet, event, outcome::Outcome};
 
@@ -8,7 +8,7 @@ use crate::{
     world,
 };
 
-/// Returns the command that hands in a list.
+/// Returns the command that passes a list to the agent.
 fn list(pods: &[Pod]) -> String {
     let words: Vec<_> = pods.iter().map(word).collect();
     format!("sync-pods {}", words.join(" "))
@@ -38,7 +38,7 @@ fn list_does_not_undo_what_changed_after_its_mark() {
         puppet.obey("run");
         let mut session = server.session();
         puppet.obey("mark");
-        // While somebody lists, …
+        // During a list, …
         puppet.obey(&apply_set(4, 2));
         session.create(&reference(), &["set-bbbbb"]);
         server.outcomes(&mut session, 1);
@@ -47,7 +47,7 @@ fn list_does_not_undo_what_changed_after_its_mark() {
         let outcome = server.outcomes(&mut session, 1).remove(0);
         assert!(matches!(outcome.outcome, Some(Outcome::Done(_))));
         puppet.obey(&apply(&pod("set-old", "two")));
-        // … and the list shows what was there before, one that is new, and not one that got lost.
+        // … and the list has the old objects, a new pod, and not the lost one.
         let listed = [
             pod("set-old", "one"),
             pod("set-doomed", "one"),
@@ -56,7 +56,7 @@ fn list_does_not_undo_what_changed_after_its_mark() {
         puppet.obey(&list(&listed));
         assert_eq!(puppet.pods(), "set-bbbbb@made set-new@one set-old@two");
 
-        // A list that began after all of that is taken as it is.
+        // A list from after all changes is taken as it is.
         puppet.obey("mark");
         puppet.obey(&list(&[pod("set-old", "one"), pod("set-bbbbb", "made")]));
         assert_eq!(puppet.pods(), "set-bbbbb@made set-old@one");
@@ -145,7 +145,7 @@ fn state_of_before_a_deletion_brings_nothing_back() {
         puppet.obey("remove-pod set-old");
         puppet.obey(&apply(&pod("set-old", "one")));
         assert_eq!(puppet.pods(), "");
-        // What the controller itself has taken for gone may come back.
+        // A pod that the controller itself removed may come back.
         puppet.obey(&apply(&pod("set-other", "one")));
         puppet.obey("remove-pod set-other");
         puppet.obey(&apply(&pod("set-other", "two")));

@@ -1,4 +1,4 @@
-//! A client proves who it is: by a certificate of `decree pki dev`, or by a token. Without a proof it is kept out.
+//! A client authenticates by a certificate of `decree pki dev` or by a token. The server rejects a client without either.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -11,7 +11,7 @@ use tests::{
 
 use crate::language::Examples;
 
-/// Who may keep processes: one by a certificate, one by a token.
+/// Clients that may keep processes: one with a certificate, one with a token.
 const POLICY: &str = r#"
 [[grant]]
 identities = ["spiffe://decree.local/agent", "sub:keeper"]
@@ -19,7 +19,7 @@ role = "agent"
 clusters = ["*"]
 "#;
 
-/// The files by which a server and its clients know each other, in a folder.
+/// The certificates and tokens of a server and its clients, in a folder.
 struct Proofs {
     folder: TempDir,
     issuer: Issuer,
@@ -48,7 +48,7 @@ impl Proofs {
         path
     }
 
-    /// Starts a server that asks for either proof.
+    /// Starts a server that accepts either credential.
     fn server(&self) -> Running {
         let mut command = Command::new(binaries::folder().join("decree-server"));
         command.args(["--listen", "127.0.0.1:0", "--admin", "off"]);

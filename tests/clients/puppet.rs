@@ -1,4 +1,4 @@
-//! A controller in each language that does what a test says: `puppet/` has its programs.
+//! A controller in each language that executes the commands of a test; `puppet/` has the programs.
 
 use std::{fs, path::Path, process::Command, thread};
 
@@ -10,7 +10,7 @@ use tests::{
     tools,
 };
 
-/// The languages that there are clients for.
+/// The languages with a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Go,
@@ -19,7 +19,7 @@ pub(crate) enum Language {
     Java,
 }
 
-/// What an agent is told about its calls.
+/// The limits of an agent's calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout_ms: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Limits {
     pub(crate) mode: i32,
 }
 
-/// No limit that a test could meet.
+/// Limits that no test reaches.
 pub(crate) const LIMITS: Limits = Limits {
     timeout_ms: 600_000,
     creates_per_second: 0.0,
@@ -37,13 +37,13 @@ pub(crate) const LIMITS: Limits = Limits {
     mode: 0,
 };
 
-/// A controller with nothing to do yet.
+/// A controller with an empty view.
 pub(crate) struct Puppet {
     running: Running,
     answers: usize,
 }
 
-/// Runs a test for each language whose tools are there, all at once. What fails says its language.
+/// Runs a test concurrently for each language whose tools are installed. A failure names its language.
 pub(crate) fn in_each_language(test: impl Fn(Language) + Sync) {
     let languages = [
         (Language::Go, tools::go_examples().is_some()),
@@ -61,7 +61,7 @@ pub(crate) fn in_each_language(test: impl Fn(Language) + Sync) {
     });
 }
 
-/// Returns the ReplicaSet that the tests are about, which wants so many pods.
+/// Returns the ReplicaSet of the tests, with `replicas` desired pods.
 pub(crate) fn replica_set(replicas: i32) -> ReplicaSet {
     let labels = [("app", "x"), ("tier", "web")].map(|(key, value)| (key.into(), value.into()));
     ReplicaSet {
@@ -93,7 +93,7 @@ pub(crate) fn reference() -> ObjectRef {
     }
 }
 
-/// Returns a pod as a list shows it, whose uid is its name.
+/// Returns a pod as in a list. Its UID is its name.
 pub(crate) fn pod(name: &str, node: &str) -> Pod {
     Pod {
         namespace: "local".into(),
@@ -112,7 +112,7 @@ pub(crate) fn pod(name: &str, node: &str) -> Pod {
     }
 }
 
-/// Writes a message as a word of a command.
+/// Encodes a message as a word of a command.
 pub(crate) fn word(message: &impl Message) -> String {
     let bytes = message.encode_to_vec();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -132,7 +132,7 @@ impl Puppet {
         }
     }
 
-    /// Gives a command, and returns the answer: `ok …` or `refused …`.
+    /// Sends a command, and returns the response: `ok …` or `refused …`.
     pub(crate) fn tell(&mut self, command: &str) -> String {
         self.running.tell(command);
         let number = self.answers;
@@ -144,13 +144,13 @@ impl Puppet {
         })
     }
 
-    /// Gives a command that is obeyed.
+    /// Sends a command that must succeed.
     pub(crate) fn obey(&mut self, command: &str) {
         let answer = self.tell(command);
         assert!(answer.starts_with("ok "), "{command}: {answer}");
     }
 
-    /// Gives a command that is refused, and returns why.
+    /// Sends a command that must be refused, and returns the reason.
     pub(crate) fn refuse(&mut self, command: &str) -> String {
         let answer = self.tell(command);
         let why = answer.strip_prefix("refused ");
@@ -165,12 +165,12 @@ impl Puppet {
         said.last().expect("it has answered").clone()
     }
 
-    /// Returns what follows a word in the lines that begin with it.
+    /// Returns the rest of each line that begins with a word.
     pub(crate) fn said(&self, word: &str) -> Vec<String> {
         self.running.wait_for(word, |lines| Some(said(lines, word)))
     }
 
-    /// Waits for so many lines that begin with a word, and returns what follows it.
+    /// Waits for `count` lines that begin with a word, and returns the rest of each.
     pub(crate) fn wait_for(&self, word: &str, count: usize) -> Vec<String> {
         let what = format!("{word} {count} times");
         self.running.wait_for(&what, |lines| {
@@ -201,7 +201,7 @@ impl Language {
                 command
             }
             Self::TypeScript => {
-                // Beside what it imports.
+                // The program must be beside the modules that it imports.
                 let folder = tools::typescript_examples().expect("it is there");
                 let program = folder.join("puppet.mjs");
                 let text = fs::read(programs.join("puppet.mjs")).expect("it is there");
@@ -224,7 +224,7 @@ impl Language {
     }
 }
 
-/// Builds the program, which takes no time where it was built before.
+/// Builds the program. A repeated build takes no time.
 fn go_program(programs: &Path) -> std::path::PathBuf {
     let program = binaries::folder().join("clients").join("puppet");
     let mut command = Command::new("go");

@@ -1,4 +1,4 @@
-//! The agents of all languages keep the same rules where a controller makes a mistake.
+//! The agents of all languages follow the same rules when a controller makes a mistake.
 
 use decree::v1::{FailureClass, NotStartedCause, event, outcome::Outcome};
 
@@ -93,7 +93,7 @@ fn call_that_hangs_is_answered_and_keeps_its_place() {
         assert_eq!(failed(&outcome, FailureClass::Timeout), late);
         let line = format!("of local/set-bbbbb failed: {late}");
         assert_eq!(play.puppet.wait_for("log create", 1), [line]);
-        // It may take effect yet, so neither its name nor its place is given to another.
+        // The call may still take effect, so the agent reuses neither its name nor its place.
         let guard = NotStartedCause::Guard;
         let outcomes = play.create(&["set-bbbbb", "set-ccccc"]);
         let mut why: Vec<_> = outcomes.iter().map(|one| not_started(one, guard)).collect();
@@ -136,7 +136,7 @@ fn neither_a_session_nor_the_end_waits_for_a_call_that_hangs() {
         play.create_one("set-bbbbb");
         play.session.drain();
         let mut play = play.next_session();
-        // What the earlier session has asked for still counts.
+        // The requests of the earlier session still count.
         play.puppet.obey("create make");
         made(&play.create_one("set-ccccc"));
         not_started(&play.create_one("set-ddddd"), NotStartedCause::Guard);
@@ -154,7 +154,7 @@ fn creates_are_paced_and_nothing_else_waits_for_them() {
     };
     in_each_language(|language| {
         let mut play = Play::start(language, limits, 9);
-        // Two begin at once; the third may begin after 100 seconds, and the fourth would have to wait for 200.
+        // Two creates begin at once. The third may begin after 100 seconds, and the fourth would have to wait for 200.
         let names = ["set-bbbbb", "set-ccccc", "set-ddddd", "set-fffff"];
         play.session.create(&reference(), &names);
         let mut outcomes = play.outcomes(3);

@@ -1,4 +1,4 @@
-//! A server that says what a test wants, frame by frame, and what an agent answers.
+//! A server that sends the frames of a test, one by one, and receives the agent's frames.
 
 use std::{pin::Pin, time::Duration};
 
@@ -22,26 +22,26 @@ use tokio_stream::{
 };
 use tonic::{Request, Response, Status, Streaming, transport::Server};
 
-/// More sessions, and more frames of one, than any test has.
+/// More than the sessions of any test, and more than the frames of one session.
 const MANY: usize = 100;
 
 /// The id of each session.
 const ID: &str = "scripted";
 
-/// A server on a free port, which leaves to the test what it says.
+/// A server on a free port. The test decides which frames it sends.
 pub(crate) struct Scripted {
     pub(crate) address: String,
     runtime: Runtime,
     sessions: Receiver<Session>,
 }
 
-/// One session, which has been welcomed.
+/// One session, after the Welcome.
 pub(crate) struct Session {
     said: Streaming<ReconcileRequest>,
     answers: Sender<Result<ReconcileResponse, Status>>,
     sent: u64,
     batches: u64,
-    /// The outcomes and events that came and were not asked for yet.
+    /// The received outcomes and events that the test has not read yet.
     outcomes: Vec<Outcome>,
     events: Vec<Event>,
 }
@@ -72,7 +72,6 @@ impl Scripted {
         }
     }
 
-    /// Waits for the next session.
     pub(crate) fn session(&mut self) -> Session {
         let sessions = &mut self.sessions;
         let opened = self
@@ -81,7 +80,7 @@ impl Scripted {
         opened.expect("the agent comes").expect("it serves")
     }
 
-    /// Waits for so many outcomes, and returns them in their order.
+    /// Waits for `count` outcomes, and returns them in order.
     pub(crate) fn outcomes(&self, session: &mut Session, count: usize) -> Vec<Outcome> {
         while session.outcomes.len() < count {
             assert!(self.read(session), "the agent has ended the stream");
@@ -89,7 +88,6 @@ impl Scripted {
         session.outcomes.drain(..count).collect()
     }
 
-    /// Waits for the next event.
     pub(crate) fn event(&self, session: &mut Session) -> Event {
         while session.events.is_empty() {
             assert!(self.read(session), "the agent has ended the stream");
@@ -97,17 +95,17 @@ impl Scripted {
         session.events.remove(0)
     }
 
-    /// Returns how many outcomes have come that nobody has asked for.
+    /// Returns the number of received outcomes that the test has not read.
     pub(crate) fn unread(session: &Session) -> usize {
         session.outcomes.len()
     }
 
-    /// Waits until the agent has closed its side of the stream, and ends it.
+    /// Waits until the agent has closed its side of the stream, and then ends the stream.
     pub(crate) fn wait_until_closed(&self, mut session: Session) {
         while self.read(&mut session) {}
     }
 
-    /// Reads a frame. Returns whether there was one.
+    /// Reads a frame. Returns false at the end of the stream.
     fn read(&self, session: &mut Session) -> bool {
         let frame = self
             .runtime
@@ -129,7 +127,7 @@ impl Scripted {
 // === impl Session ===
 
 impl Session {
-    /// Asks for pods of these names, all of them in the first round.
+    /// Requests pods with these names, all of them in the first round.
     pub(crate) fn create(&mut self, owner: &ObjectRef, names: &[&str]) {
         self.batch(
             owner,
@@ -141,7 +139,7 @@ impl Session {
         );
     }
 
-    /// Asks for a pod to go whose uid is its name.
+    /// Requests the deletion of a pod whose UID is its name.
     pub(crate) fn delete(&mut self, owner: &ObjectRef, name: &str) {
         let pod = ObjectRef {
             namespace: owner.namespace.clone(),
@@ -183,7 +181,7 @@ impl Session {
             sequence: self.sent,
             frame: Some(frame),
         };
-        // An agent that has gone is noticed when its answer does not come.
+        // A missing response later shows that the agent is gone.
         let _ = self.answers.try_send(Ok(frame));
     }
 }
@@ -211,7 +209,7 @@ impl DecisionService for Service {
             heartbeat_interval: Duration::from_mins(1).try_into().ok(),
             ..Welcome::default()
         }));
-        // A test that has ended takes no more sessions.
+        // After its end, a test accepts no more sessions.
         let _ = self.0.try_send(session);
         Ok(Response::new(Box::pin(ReceiverStream::new(said))))
     }

@@ -1,4 +1,4 @@
-//! The stubs that the repository keeps are those of the contract.
+//! The stubs in the repository match the contract.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 

@@ -1,4 +1,4 @@
-//! A server as a process, and what it knows.
+//! A server as a process, and its state.
 
 use std::process::Command;
 
@@ -11,14 +11,14 @@ use tests::{
 };
 use tonic::transport::Endpoint;
 
-/// Starts a server that listens on `listen` for gRPC, and nowhere else.
+/// Starts a server with only a gRPC listen address.
 pub(crate) fn server(listen: &str) -> Running {
     let mut command = Command::new(binaries::folder().join("decree-server"));
     command.args(["--listen", listen, "--admin", "off", "--probe", "off"]);
     Running::start(command, Voice::Stderr)
 }
 
-/// Waits until the server knows one ReplicaSet, which wants this many pods, has them, and has nothing in flight.
+/// Waits until the server has one ReplicaSet with this many desired and current pods, and no operation in flight.
 pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -31,7 +31,7 @@ pub(crate) fn wait_until_converged(server: &str, replicas: u32) {
     });
 }
 
-/// Returns how many pods each ReplicaSet wants and has, where it is in sync, and less than it wants where it is not.
+/// Returns the desired and available pods of each ReplicaSet, with -1 for the available pods of a ReplicaSet that is not in sync.
 async fn counts(server: &str) -> Option<Vec<(i64, i64)>> {
     let endpoint = Endpoint::from_shared(format!("http://{server}"));
     let channel = endpoint.expect("it is an address").connect().await.ok()?;

@@ -1,4 +1,4 @@
-//! The script that drives Chromium, and what it asks for.
+//! The script that drives Chromium, and its requests.
 
 use std::{env, fs, path::PathBuf, process::Command};
 
@@ -18,7 +18,7 @@ pub(crate) struct Browser {
     modules: PathBuf,
 }
 
-/// Returns what stories need, where it can be had.
+/// Returns Chromium and its packages, if they are available.
 pub(crate) fn installed() -> Option<Browser> {
     let chromium = tools::chromium()?.to_owned();
     let modules = tools::browser_packages()?.to_owned();
@@ -28,7 +28,7 @@ pub(crate) fn installed() -> Option<Browser> {
 // === impl Browser ===
 
 impl Browser {
-    /// Plays a story to its end, and obeys what it asks for. Returns the figures that it tells, if it measures any.
+    /// Plays a story to its end, and executes its requests. Returns the figures of a story that measures any.
     pub(crate) async fn play(&self, story: &str, mut stage: Stage) -> Option<Value> {
         let mut script = self.start(story, &stage);
         let mut read = 0;
@@ -78,7 +78,7 @@ impl Browser {
     }
 }
 
-/// Puts a picture of a story into the documents, if `UPDATE_EXPECT` is set.
+/// Copies a picture of a story into the documents, if `UPDATE_EXPECT` is set.
 pub(crate) fn update_document(picture: &str, name: &str) {
     if env::var_os("UPDATE_EXPECT").is_some() {
         let from = pictures().join(format!("{picture}.png"));
@@ -87,7 +87,7 @@ pub(crate) fn update_document(picture: &str, name: &str) {
     }
 }
 
-/// Returns where pictures go: beside the programs, as they are made by tests.
+/// Returns the folder for pictures, beside the programs, because tests make both.
 pub(crate) fn pictures() -> PathBuf {
     let test = env::current_exe().expect("a process knows its program");
     let target = test.ancestors().nth(3);

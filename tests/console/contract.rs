@@ -1,4 +1,4 @@
-//! The fields that the page reads recordings by, held against the contract.
+//! The fields by which the page reads recordings, compared with the contract.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use prost_reflect::{Cardinality, DescriptorPool, FieldDescriptor, Kind, MessageD
 use serde_json::{Map, Value, json};
 use tests::binaries;
 
-/// Messages of which the page must know every field, as they say what may come.
+/// Messages of which the page must know every field, because their fields are the possible frames.
 const WHOLE: [&str; 4] = [
     "decree.v1.ReconcileRequest",
     "decree.v1.ReconcileResponse",
@@ -29,8 +29,8 @@ fn pool() -> DescriptorPool {
     DescriptorPool::decode(decree::FILE_DESCRIPTOR_SET).expect("it was compiled")
 }
 
-/// Returns the lines of a message or an enum of recordings, which are not among the descriptors that the server reflects: the words before
-/// and after `=`.
+/// Returns the lines of a message or an enum of recordings, as the words before
+/// and after `=`. The reflection of the server does not contain these descriptors.
 fn recording(name: &str) -> Option<Vec<(String, u32)>> {
     let path = binaries::checkout().join("proto/decree/recording/v1/recording.proto");
     let text = fs::read_to_string(path).expect("it is there");
@@ -44,7 +44,7 @@ fn recording(name: &str) -> Option<Vec<(String, u32)>> {
     Some(lines.collect())
 }
 
-/// Returns the name of a message of recordings, as the proto has it.
+/// Returns the name of a message of recordings in the proto file.
 fn recorded(pool: &DescriptorPool, name: &str) -> Option<String> {
     let own = name.strip_prefix("recording.").unwrap_or(name);
     let is_shared = own == name
@@ -54,7 +54,7 @@ fn recorded(pool: &DescriptorPool, name: &str) -> Option<String> {
     (!is_shared && recording(own).is_some()).then(|| own.to_owned())
 }
 
-/// Holds a message of recordings against the proto.
+/// Compares a message of recordings with the proto file.
 fn assert_recorded(name: &str, fields: &Map<String, Value>) {
     let lines = recording(name).expect("it is there");
     for (field, read) in fields {
@@ -82,7 +82,7 @@ fn assert_recorded(name: &str, fields: &Map<String, Value>) {
     }
 }
 
-/// Returns the message that the page means by a name.
+/// Returns the message for a name in the page.
 fn message(pool: &DescriptorPool, name: &str) -> MessageDescriptor {
     let found = ["decree.v1", "google.protobuf"]
         .iter()

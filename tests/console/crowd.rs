@@ -9,16 +9,16 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
 const REPLICA_SETS: usize = 5_000;
-/// How many objects a frame of the list has.
+/// The number of objects in a frame of the list.
 const LISTED_AT_ONCE: usize = 500;
-/// How many ReplicaSets change in a step, of which there are 50 a second.
+/// The number of ReplicaSets that change in a step; there are 50 steps a second.
 const CHANGES_PER_STEP: usize = 10;
 const STEP: Duration = Duration::from_millis(20);
 
-/// An agent of a cluster whose ReplicaSets change without end. It reads what the server sends and does none of it.
+/// An agent of a cluster whose ReplicaSets change constantly. The agent reads the frames of the server and executes nothing.
 pub(crate) struct Crowd(mpsc::Sender<v1::ReconcileRequest>);
 
-/// Returns a ReplicaSet as it is when its turn to change has come so often.
+/// Returns a ReplicaSet after `turn` changes.
 fn set(number: usize, turn: usize) -> v1::ReplicaSet {
     let wanted = i32::try_from(turn % 5).expect("below 5") + 1;
     let mut set = replica_set(&format!("set-{number:04}"))
@@ -32,7 +32,7 @@ fn set(number: usize, turn: usize) -> v1::ReplicaSet {
 // === impl Crowd ===
 
 impl Crowd {
-    /// Opens a session and shows all ReplicaSets.
+    /// Opens a session and sends all ReplicaSets.
     pub(crate) async fn open(server: SocketAddr) -> Self {
         let endpoint = Channel::from_shared(format!("http://{server}")).expect("a valid URL");
         let channel = endpoint.connect().await.expect("it listens");
@@ -76,7 +76,7 @@ impl Crowd {
         }
     }
 
-    /// Changes how many replicas are wanted, of one ReplicaSet after the other.
+    /// Changes the desired number of one ReplicaSet after the other.
     pub(crate) async fn change(self) {
         let mut steps = interval(STEP);
         for step in 0_usize.. {
@@ -95,7 +95,7 @@ impl Crowd {
         }
     }
 
-    /// Sends a frame; a session that has ended takes it as well.
+    /// Sends a frame. If the session has ended, the frame is dropped.
     async fn send(&self, frame: Frame) {
         let request = v1::ReconcileRequest {
             sequence: 0,

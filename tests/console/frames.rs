@@ -1,11 +1,11 @@
-//! How much the board does in a frame while 5,000 ReplicaSets change 500 times a second.
+//! The work of the board in a frame while 5,000 ReplicaSets change 500 times a second.
 
 use decree_server::Config;
 
 use crate::{crowd::Crowd, play, stage::Stage};
 
-/// The story scrolls and counts: however many ReplicaSets there are, few rows are in the document and few of its parts change in a frame, no
-/// row in sight is missing, and the changes reach the page. How many frames a second that makes is the machine's as well: `cargo bench -p tests --bench console` measures it.
+/// The story scrolls and counts. For any number of ReplicaSets, the document has few rows, few of its parts change in a frame, no
+/// visible row is missing, and the changes reach the page. The frame rate depends on the machine: `cargo bench -p tests --bench console` measures it.
 #[tokio::test(flavor = "multi_thread")]
 async fn board_of_thousands_stays_smooth() {
     let stage = Stage::open(Config::embedded()).await;

@@ -1,11 +1,11 @@
 //! Tier: the console in a real browser, on a real server with an agent of an embedded cluster.
 //!
-//! A story is a function of `stories/`, in JavaScript, that drives Chromium as a person would: it looks, clicks and types. What happens in the
-//! cluster it asks this process for, a line of JSON each way ([`stage`]). After each story the script fails on what no story may leave
-//! behind: errors on the browser's console, violations of the content security policy, and requests that left the server.
+//! A story is a JavaScript function of `stories/` that drives Chromium like a person: it looks, clicks and types. To change the
+//! cluster, the story sends a request to this process, and gets the response, as lines of JSON ([`stage`]). After each story the script fails on
+//! errors in the browser's console, violations of the content security policy, and requests to other hosts.
 //!
-//! Chromium must be installed (`apt-get install chromium`, or `DECREE_CHROMIUM` names it); the rest is installed by npm where it is missing. Where they cannot
-//! be had the stories are skipped with a notice, and fail in CI. Pictures of the pages go to `target/console`.
+//! Chromium must be installed (`apt-get install chromium`, or `DECREE_CHROMIUM` names it); npm installs missing packages. Without them,
+//! the stories are skipped with a notice, and fail in CI. Pictures of the pages are written to `target/console`.
 
 mod browser;
 mod contract;
@@ -18,7 +18,6 @@ use decree_server::Config;
 
 use self::stage::Stage;
 
-/// Runs a story on a stage that is like this.
 async fn play(story: &str, stage: Stage) {
     let Some(browser) = browser::installed() else {
         return;

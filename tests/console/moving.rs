@@ -1,7 +1,7 @@
-//! The picture of the README that moves: what the story of a scale-down photographed, one after the other, in one SVG.
+//! The animated picture of the README: the photographs of the scale-down story, one after the other, in one SVG.
 //!
-//! An SVG needs no player, and moves within a page that runs no script. Nothing in it is loaded from elsewhere, as browsers load nothing for an
-//! image. Opened alone it stands still for those who ask for reduced motion; within a page it is not told, so the README names the still for them.
+//! An SVG needs no player, and is animated in a page without scripts. It embeds everything, because browsers load no other files for an
+//! image. Opened alone, it respects reduced motion. Within a page it does not know this setting, so the README names a still picture for it.
 
 use std::{env, fmt::Write as _, fs};
 
@@ -12,14 +12,14 @@ use tests::binaries;
 use crate::{browser, play, stage::Stage};
 
 const NAME: &str = "docs/console.svg";
-/// How large the file may be, for a page that begins with it.
+/// The maximum size of the file, because the README begins with it.
 const BYTES_MAX: usize = 400_000;
-/// The size of a photograph, as the story takes them, and what stands below it.
+/// The size of a photograph of the story, and of the caption below it.
 const WIDTH: u32 = 1180;
 const HEIGHT: u32 = 900;
 const CAPTION: u32 = 56;
 const SECONDS: usize = 4;
-/// What each photograph shows. The second is the still.
+/// The caption of each photograph. The second photograph is the still.
 const STEPS: [&str; 3] = [
     "1. A ReplicaSet of 8 pods, live",
     "2. What if it had 5? Three pods would be deleted, each for a rule",
@@ -51,7 +51,7 @@ fn update() {
     }
 }
 
-/// Returns the picture of photographs in WebP and base64.
+/// Returns the picture made of photographs, as WebP in base64.
 fn picture(photographs: [&str; 3]) -> String {
     let (height, whole) = (HEIGHT + CAPTION, SECONDS * STEPS.len());
     let shown = 100.0 / STEPS.len() as f64;
@@ -91,7 +91,7 @@ fn picture_of_the_readme_has_every_step_and_loads_nothing() {
     let photographs = parts.iter().map(|part| part.split('"').next());
     let photographs: Vec<&str> = photographs.map(Option::unwrap_or_default).collect();
     let photographs: [&str; 3] = photographs.try_into().expect("one for each step");
-    // How a photograph looks differs between browsers, so what is compared is all but its pixels.
+    // Pixels differ between browsers, so the test compares everything else.
     assert_eq!(
         svg,
         picture(photographs),

@@ -1,4 +1,4 @@
-//! A server, and an agent with an embedded cluster, in this process; and what a story may have done to them.
+//! A server, and an agent with an embedded cluster, in this process, and the changes that a story can request.
 
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
@@ -35,14 +35,14 @@ role = "viewer"
 names = ["shop"]
 "#;
 
-/// How many seconds a cluster that is throttled asks to wait: longer than the server waits for it, so that it asks again and is throttled anew.
+/// The retry delay of a throttled cluster in seconds. It exceeds the server's maximum delay, so the server retries earlier and is throttled again.
 const THROTTLED_SECONDS: u32 = 900;
-/// An agent that acts, without a budget.
+/// An agent in enforce mode, without a budget.
 const ENFORCE: (v1::Mode, budget::Limit) = (v1::Mode::Enforce, budget::Limit::Off);
-/// How many pods of a ReplicaSet the agent deletes in a minute.
+/// The maximum number of deletes per ReplicaSet and minute.
 const DELETES: u32 = 2;
 
-/// What runs. Parts of it can be stopped and started again.
+/// The running parts. A story can stop and restart them.
 pub(crate) struct Stage {
     cluster: FakeCluster,
     config: Config,
@@ -55,29 +55,28 @@ pub(crate) struct Stage {
     issuer: Option<(Issuer, TempDir)>,
 }
 
-/// A task and how to end it.
 struct Part(JoinHandle<()>, CancellationToken);
 
 // === impl Stage ===
 
 impl Stage {
-    /// Opens a stage on which three ReplicaSets have converged, or are about to.
+    /// Opens a stage with three ReplicaSets that have converged or are about to.
     pub(crate) async fn open(config: Config) -> Self {
         Self::open_in(ENFORCE, config, None).await
     }
 
-    /// Opens one whose agent only watches.
+    /// Opens a stage with an agent in shadow mode.
     pub(crate) async fn shadow(config: Config) -> Self {
         Self::open_in((v1::Mode::Shadow, budget::Limit::Off), config, None).await
     }
 
-    /// Opens one whose agent deletes few pods of a ReplicaSet in a minute.
+    /// Opens a stage with an agent that deletes few pods of a ReplicaSet in a minute.
     pub(crate) async fn held(config: Config) -> Self {
         let deletes = budget::Limit::Count(DELETES);
         Self::open_in((v1::Mode::Enforce, deletes), config, None).await
     }
 
-    /// Opens one whose server shows its clusters to the bearers of tokens alone.
+    /// Opens a stage with a server that requires tokens.
     pub(crate) async fn guarded(config: Config) -> Self {
         let folder = TempDir::new().expect("a folder");
         let issuer = Issuer::new(folder.path());
@@ -101,7 +100,7 @@ impl Stage {
         issuer: Option<(Issuer, TempDir)>,
     ) -> Self {
         let quick = agent_fake::ClusterConfig {
-            // The loss of a node is noticed soon, and its pods are not evicted.
+            // The cluster notices the loss of a node soon, and does not evict its pods.
             node_loss: NodeLoss {
                 unknown_after: Duration::from_millis(100),
                 evict_after: Duration::MAX,
@@ -130,17 +129,15 @@ impl Stage {
         stage
     }
 
-    /// Returns where the console is.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/console/", self.admin)
     }
 
-    /// Returns where the server listens for gRPC.
     pub(crate) const fn grpc(&self) -> SocketAddr {
         self.grpc
     }
 
-    /// Does what a story asks for, and answers it.
+    /// Executes the request of a story, and returns the response.
     pub(crate) async fn obey(&mut self, asked: &Value) -> Value {
         let text = |field: &str| asked[field].as_str().unwrap_or_default().to_owned();
         let number = |field: &str| asked[field].as_i64().unwrap_or_default();
@@ -169,7 +166,6 @@ impl Stage {
         json!({"done": true})
     }
 
-    /// Ends everything.
     pub(crate) async fn close(mut self) {
         stop(&mut self.agent).await;
         stop(&mut self.server).await;
@@ -222,7 +218,7 @@ impl Stage {
         scaled.expect("it is there");
     }
 
-    /// Takes the first pod of a ReplicaSet away, as if its node had forgotten it.
+    /// Removes the first pod of a ReplicaSet, as if its node had forgotten it.
     fn kill(&self, name: &str) {
         self.cluster.with(|cluster| {
             let mut pods = cluster.objects(Kind::Pod).cloned();
@@ -236,13 +232,13 @@ impl Stage {
         });
     }
 
-    /// Stops a node from answering.
+    /// Makes a node stop responding.
     fn lose_node(&self, name: &str) {
         let lost = self.cluster.with(|cluster| cluster.fail_node(name));
         lost.expect("it is there");
     }
 
-    /// Makes pods of a ReplicaSet differ: one is not ready, and one costs less than the others.
+    /// Makes the pods of a ReplicaSet differ: one is not ready, and one has a lower deletion cost.
     fn vary(&self, name: &str) {
         self.cluster.with(|cluster| {
             let pods = cluster.objects(Kind::Pod);
@@ -258,7 +254,6 @@ impl Stage {
         });
     }
 
-    /// Gives a pod a deletion cost.
     fn price(&self, pod: &str, cost: &str) {
         let cost = json!({"metadata": {"annotations": {COST: cost}}});
         self.cluster.with(|cluster| {
@@ -267,7 +262,7 @@ impl Stage {
         });
     }
 
-    /// Makes a ReplicaSet and the one named `api` belong to a Deployment.
+    /// Makes a ReplicaSet and the ReplicaSet `api` belong to one Deployment.
     fn give_owner(&self, name: &str) {
         let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "front", "uid": "front-uid", "controller": true}]);
         let owned = json!({"metadata": {"ownerReferences": owner}});
@@ -279,8 +274,8 @@ impl Stage {
         });
     }
 
-    /// Limits how many pods there may be, once every pod that is wanted is there and no other: which ReplicaSet is refused does not
-    /// depend on which one is served first.
+    /// Sets a quota once the pods match the desired numbers. Otherwise the refused ReplicaSet would
+    /// depend on the order in which the server serves them.
     async fn limit(&self, pods: i64) {
         let quota = json!({
             "apiVersion": "v1", "kind": "ResourceQuota",
@@ -309,14 +304,14 @@ impl Stage {
         deleted.expect("there is one");
     }
 
-    /// Refuses to create pods, as an API server does that has too much to do.
+    /// Makes the cluster refuse creates, like an overloaded API server.
     fn throttle(&self) {
         let busy = Fault::refuse(ApiError::too_many_requests(THROTTLED_SECONDS));
         let fault = busy.on(Verb::Create).of(Kind::Pod);
         self.cluster.with(|cluster| cluster.faults_mut().add(fault));
     }
 
-    /// Lets deletes go on that the agent holds back.
+    /// Resumes deletes that the budget of the agent holds.
     fn resume(&self, name: &str) {
         let annotation = json!({"metadata": {"annotations": {RESUME_ANNOTATION: "now"}}});
         let kind = Kind::ReplicaSet;
@@ -326,7 +321,7 @@ impl Stage {
         patched.expect("it is there");
     }
 
-    /// Creates a ReplicaSet with more requirements than the server takes.
+    /// Creates a ReplicaSet with more requirements than the server accepts.
     fn break_selector(&self, name: &str) {
         let mut set = replica_set(name).build();
         let requirement = json!({"key": "app", "operator": "Exists"});
@@ -335,7 +330,7 @@ impl Stage {
         created.expect("an API server takes it");
     }
 
-    /// Creates a pod that another controller decided on.
+    /// Creates a pod for another controller.
     fn create_foreign(&self, name: &str) {
         self.cluster.with(|cluster| {
             let set = cluster
@@ -352,7 +347,7 @@ impl Stage {
     }
 }
 
-/// Returns whether there are as many pods as all ReplicaSets want.
+/// Returns whether the number of pods is the sum of the desired numbers.
 fn is_complete(cluster: &agent_fake::Cluster) -> bool {
     let sets = cluster.objects(Kind::ReplicaSet);
     let wanted = sets.filter_map(|set| set["spec"]["replicas"].as_u64());

@@ -1,4 +1,4 @@
-//! The author of sessions: an agent that mostly keeps to the protocol, and follows what the session asks of it.
+//! The author of sessions: an agent that mostly follows the protocol and executes the batches of the session.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub(crate) const OBJECTS_MAX: usize = 64;
 pub(crate) const OPERATIONS_MAX: usize = 50;
 pub(crate) const SESSION: &str = "0123456789abcdef";
 
-/// When all sessions begin.
+/// The start of all sessions.
 pub(crate) const START: Now = Now {
     wall: Timestamp::from_seconds(1_700_050_000),
     monotonic: Duration::from_secs(100),
 };
 
-/// Returns what the sessions are granted.
+/// Returns the configuration of the sessions.
 pub(crate) fn config() -> Config {
     Config {
         server_version: "0".into(),
@@ -38,7 +38,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// An agent that mostly keeps to the protocol, and what the session has asked of it.
+/// An agent that mostly follows the protocol, and the open requests of the session.
 struct Author<'a> {
     rng: &'a mut Rng,
     session: Option<Session>,
@@ -48,7 +48,6 @@ struct Author<'a> {
     records: Vec<Record>,
 }
 
-/// Returns the records of a session, the Hello first.
 pub(crate) fn records(rng: &mut Rng) -> Vec<Record> {
     let mut author = Author {
         rng,
@@ -65,7 +64,7 @@ pub(crate) fn records(rng: &mut Rng) -> Vec<Record> {
     author.records
 }
 
-/// Returns when a record is: at most a day after the one before, on a wall clock that may be set by a day.
+/// Returns the time of a record: at most a day after the previous one. The wall clock may jump by a day.
 pub(crate) fn later(now: Now, record: &Record) -> Now {
     const DAY: i64 = 86_400_000_000_000;
     let elapsed = record.elapsed_nanos % DAY.unsigned_abs();
@@ -80,7 +79,6 @@ pub(crate) fn later(now: Now, record: &Record) -> Now {
     }
 }
 
-/// Returns how many operations a batch has.
 pub(crate) fn operations(batch: &v1::Batch) -> usize {
     match batch.action.as_ref().expect("a batch has an action") {
         Action::Create(create) => create.names.len(),
@@ -190,7 +188,7 @@ impl Author<'_> {
         }
     }
 
-    /// Answers a batch, mostly as it should be.
+    /// Answers a batch, mostly correctly.
     fn report(&mut self) {
         let last = self.pending.len() - 1;
         let at = usize::try_from(self.rng.between(0, last as u64)).expect("a place");
@@ -261,7 +259,7 @@ impl Author<'_> {
         self.step(Step::Frame(v1::ReconcileRequest { sequence, frame }));
     }
 
-    /// Writes a step, and lets the session take it.
+    /// Writes a step, and passes it to the session.
     fn step(&mut self, step: Step) {
         let record = Record {
             elapsed_nanos: self.rng.between(0, 2_000_000_000),

@@ -1,4 +1,4 @@
-//! Configuration files of both programs: a file means what the same flags mean.
+//! Configuration files of both programs: a file means the same as the equivalent flags.
 
 use std::{cell::RefCell, ffi::OsString, fmt::Debug, fs};
 
@@ -6,7 +6,7 @@ use clap::Parser;
 use tempfile::TempDir;
 use tests::rng::Rng;
 
-/// What is said of a file that is refused may be this long.
+/// The maximum length of the error for a refused file.
 const ERROR_BYTES_MAX: usize = 16 << 10;
 const KEYS: [&str; 24] = [
     "listen",
@@ -59,7 +59,7 @@ const VALUES: [&str; 22] = [
     "{ a = 1 }",
 ];
 
-/// Returns a file of some keys.
+/// Returns a file with some keys.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let lines = (0..rng.between(0, 5)).map(|_| {
         let (key, value) = (rng.pick(&KEYS), rng.pick(&VALUES));
@@ -68,7 +68,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Reads a file as both programs do.
+/// Reads a file with both programs.
 pub(crate) fn check(bytes: &[u8]) {
     compare::<decree_server::Args>(bytes);
     compare::<decree_agent::AgentArgs>(bytes);
@@ -104,7 +104,7 @@ fn compare<A: Parser + Debug>(bytes: &[u8]) {
     }
 }
 
-/// Returns the flags that say the same as a file.
+/// Returns the flags that are equivalent to a file.
 fn flags(text: &str) -> Vec<String> {
     let table: toml::Table = text.parse().expect("it was read");
     let flag = |key: &str, value: &toml::Value| {
@@ -121,7 +121,7 @@ fn flags(text: &str) -> Vec<String> {
     table.into_iter().flat_map(of_key).collect()
 }
 
-/// Writes a file in a folder of this thread, and returns its path.
+/// Writes a file into a folder of this thread, and returns its path.
 fn written(bytes: &[u8]) -> String {
     file("fuzzed.toml", bytes)
 }
@@ -137,7 +137,7 @@ fn file(name: &str, bytes: &[u8]) -> String {
     FOLDER.with_borrow_mut(|folder| {
         let folder = folder.get_or_insert_with(|| tempfile::tempdir().expect("a folder"));
         let path = folder.path().join(name);
-        // A file that is truncated is written to the disk at once by ext4; one that is new is not.
+        // ext4 writes a truncated file to the disk immediately, but not a new one.
         let _ = fs::remove_file(&path);
         fs::write(&path, bytes).expect("the folder takes a file");
         path.to_str().expect("the path is text").to_owned()

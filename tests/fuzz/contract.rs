@@ -1,4 +1,4 @@
-//! Objects of the contract as a cluster may have them: few names, so that they meet, and now and then a value that is not legal.
+//! Random objects of the contract. There are few names, so that objects refer to each other, and sometimes an illegal value.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ const ILLEGAL: [&str; 8] = [
 ];
 const KEYS: [&str; 4] = ["app", "tier", "example.com/track", "a"];
 const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
-/// Of a thousand values, how many are not legal.
+/// The number of illegal values per thousand.
 const ILLEGAL_PER_MILLE: u64 = 8;
 
-/// Returns a text that is mostly one of the choices.
+/// Returns one of the choices, or rarely another text.
 fn text(rng: &mut Rng, choices: &[&str]) -> String {
     if rng.chance(ILLEGAL_PER_MILLE) {
         let illegal = *rng.pick(&ILLEGAL);
@@ -32,7 +32,6 @@ fn text(rng: &mut Rng, choices: &[&str]) -> String {
     (*rng.pick(choices)).to_owned()
 }
 
-/// Returns a name of an object.
 pub(crate) fn name(rng: &mut Rng) -> String {
     text(rng, &LEGAL)
 }
@@ -42,7 +41,7 @@ pub(crate) fn namespace(rng: &mut Rng) -> String {
     text(rng, &["default", "default", "default", "other"])
 }
 
-/// Returns a version, mostly one that can be read.
+/// Returns a version, usually a valid one.
 pub(crate) fn version(rng: &mut Rng) -> String {
     if rng.chance(ILLEGAL_PER_MILLE) {
         return (*rng.pick(&["0", "01", "-1", "x", "18446744073709551616"])).to_owned();
@@ -54,7 +53,7 @@ pub(crate) fn version(rng: &mut Rng) -> String {
     }
 }
 
-/// Returns labels of few keys and values.
+/// Returns labels with few keys and values.
 pub(crate) fn labels(rng: &mut Rng) -> HashMap<String, String> {
     let count = rng.between(0, 3);
     (0..count)
@@ -95,7 +94,7 @@ fn requirement(rng: &mut Rng) -> v1::LabelSelectorRequirement {
     }
 }
 
-/// Returns a number that is mostly small.
+/// Returns a number that is usually small.
 pub(crate) fn count(rng: &mut Rng) -> i32 {
     if rng.chance(ILLEGAL_PER_MILLE) {
         *rng.pick(&[-1, i32::MIN, i32::MAX, 5_001])
@@ -104,7 +103,7 @@ pub(crate) fn count(rng: &mut Rng) -> i32 {
     }
 }
 
-/// Returns a time around the one at which sessions begin here.
+/// Returns a time around the start of the sessions.
 pub(crate) fn time(rng: &mut Rng) -> Timestamp {
     let nanos = if rng.chance(ILLEGAL_PER_MILLE) {
         *rng.pick(&[-1, i32::MAX])
@@ -119,7 +118,7 @@ pub(crate) fn time(rng: &mut Rng) -> Timestamp {
     Timestamp { seconds, nanos }
 }
 
-/// Returns a ReplicaSet; its uid follows from its name.
+/// Returns a ReplicaSet; its UID follows from its name.
 pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
     let (namespace, name) = (namespace(rng), name(rng));
     let uid = uid(rng, &name);
@@ -166,7 +165,7 @@ fn condition(rng: &mut Rng) -> v1::ReplicaSetCondition {
     }
 }
 
-/// Returns a pod, mostly of one of the ReplicaSets or an orphan that some select.
+/// Returns a pod, usually of one of the ReplicaSets or an orphan that a selector matches.
 pub(crate) fn pod(rng: &mut Rng) -> v1::Pod {
     let name = format!("{}-{}", name(rng), rng.between(0, 9));
     v1::Pod {
@@ -212,7 +211,7 @@ fn uid(rng: &mut Rng, name: &str) -> String {
     }
 }
 
-/// Returns what decisions are made by; small bursts are met more often.
+/// Returns options for decisions. Small bursts make limits more likely.
 pub(crate) fn options(rng: &mut Rng) -> v1::Options {
     v1::Options {
         burst_replicas: rng.chance(500).then(|| count(rng)),

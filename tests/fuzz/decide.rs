@@ -1,4 +1,4 @@
-//! `Decide`: one decision from a snapshot, held against the counts of the snapshot.
+//! `Decide`: one decision from a snapshot, checked against the counts of the snapshot.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -10,7 +10,7 @@ use tests::rng::Rng;
 
 use crate::contract;
 
-/// A snapshot that was accepted.
+/// An accepted snapshot.
 struct Snapshot {
     now: Timestamp,
     config: Config,
@@ -35,7 +35,7 @@ fn request(rng: &mut Rng) -> v1::DecideRequest {
     }
 }
 
-/// Holds a decision against its snapshot.
+/// Checks a decision against its snapshot.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(request) = v1::DecideRequest::decode(bytes) else {
         return;
@@ -71,7 +71,7 @@ fn read(request: &v1::DecideRequest) -> Option<Snapshot> {
     })
 }
 
-/// Returns whether each name is there once: else the newest of a name counts, which is the core's own business.
+/// Returns whether all names are unique. Of duplicates the newest counts, which only the core has to know.
 fn is_plain(snapshot: &Snapshot) -> bool {
     let Snapshot {
         set, others, pods, ..
@@ -89,7 +89,7 @@ fn is_plain(snapshot: &Snapshot) -> bool {
         && uids.collect::<BTreeSet<_>>().len() == pods.len()
 }
 
-/// Holds the numbers of a decision against a count of its own.
+/// Checks the numbers of a decision against a separate count.
 fn hold(snapshot: &Snapshot, decision: &Decision) {
     let Snapshot {
         set, pods, config, ..

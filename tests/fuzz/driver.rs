@@ -1,4 +1,4 @@
-//! Draws inputs, checks them, and makes one that fails small.
+//! Generates inputs, checks them, and reduces a failing input.
 
 use std::{
     env, fs,
@@ -12,28 +12,28 @@ use tests::{binaries, depth::number, rng::Rng};
 
 use crate::{mutations, progress::Progress};
 
-/// How many inputs each target is given where nothing else is asked for.
+/// The default number of inputs for each target.
 const INPUTS: u64 = 300;
-/// The longest input; what is longer is cut.
+/// The maximum length of an input; longer inputs are cut.
 const INPUT_BYTES_MAX: usize = 64 << 10;
-/// How many times a failing input is run to make it smaller.
+/// The maximum number of runs to reduce a failing input.
 const SHRINKS_MAX: usize = 2_000;
-/// Of a thousand inputs, how many begin with one of the corpus.
+/// The number of inputs per thousand that start from the corpus.
 const KEPT_PER_MILLE: u64 = 200;
-/// Of a thousand inputs, how many are mutated.
+/// The number of mutated inputs per thousand.
 const MUTATED_PER_MILLE: u64 = 700;
 
-/// A format that comes from outside, and what must be true of all its inputs.
+/// An external format, and the properties of all its inputs.
 pub(crate) struct Target {
-    /// The name of the test and of the folder in the corpus.
+    /// The name of the test and of its folder in the corpus.
     pub(crate) name: &'static str,
-    /// Returns a valid input, a function of the generator.
+    /// Returns a valid input, which depends only on the generator.
     pub(crate) generate: fn(&mut Rng) -> Vec<u8>,
-    /// Panics if something is not as it must be.
+    /// Panics if a property does not hold.
     pub(crate) check: fn(&[u8]),
 }
 
-/// What the environment asks for.
+/// The settings of the environment.
 struct Budget {
     seed: u64,
     first: u64,
@@ -44,7 +44,7 @@ struct Budget {
 // === impl Target ===
 
 impl Target {
-    /// Checks the corpus, then as many inputs as are asked for.
+    /// Checks the corpus, and then the requested number of inputs.
     pub(crate) fn run(&self) {
         let corpus = self.corpus();
         for (path, input) in &corpus {
@@ -81,7 +81,7 @@ impl Target {
         );
     }
 
-    /// Returns the inputs that are kept, with their files, in order of their names.
+    /// Returns the inputs of the corpus with their files, sorted by name.
     fn corpus(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = fs::read_dir(folder().join(self.name)).expect("each target has a corpus");
         let mut files: Vec<_> = entries
@@ -144,7 +144,7 @@ impl Target {
         )
     }
 
-    /// Takes away what is not needed to fail.
+    /// Removes the parts of an input that the failure does not need.
     fn shrink(&self, mut input: Vec<u8>, number: u64, progress: &Progress) -> Vec<u8> {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));

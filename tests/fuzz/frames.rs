@@ -1,6 +1,6 @@
-//! Frames of a session: bytes, contract, machine.
+//! Frames of a session, from bytes through the contract to the state machine.
 //!
-//! An input is a run of `Record`s, each behind its length, as in a recording without its header: frames of the agent, and times.
+//! An input is a sequence of `Record`s, each after its length, as in a recording without a header: frames of the agent, and times.
 //! The first frame opens the session.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,26 +17,25 @@ use crate::author::{
     self, FRAME_BYTES_MAX, OBJECTS_MAX, OPERATIONS_MAX, SESSION, START, config, later, operations,
 };
 
-/// How often a session may be asked for one input: the batches of all ReplicaSets, with many pauses.
+/// The maximum number of polls for one input: the batches of all ReplicaSets, with many pauses.
 const ANSWERS_MAX: usize = 20_000;
-/// How large the text of a refusal may be: it has to fit into headers.
+/// The maximum size of the text of a refusal, which must fit into headers.
 const REFUSAL_BYTES_MAX: usize = 4 << 10;
 
-/// What was sent and received, by an account of its own.
+/// A separate account of the sent and received frames.
 #[derive(Default)]
 struct Account {
     answers: Vec<u8>,
     sequence: u64,
     batch: u64,
     epoch: i64,
-    /// Operations without an outcome, by batch. The ReplicaSet is absent if it may have gone since: one that comes again is another.
+    /// Operations without an outcome, by batch. The ReplicaSet is absent if it may have been deleted: a new one with the same name is a different object.
     in_flight: BTreeMap<u64, (Option<v1::ObjectRef>, BTreeSet<u32>)>,
     open: BTreeSet<i32>,
     listed: BTreeSet<i32>,
     drained: bool,
 }
 
-/// Returns the records of a session.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     for record in author::records(rng) {
@@ -47,9 +46,9 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Holds a session against what is promised of all.
+/// Checks the properties of all sessions.
 pub(crate) fn check(bytes: &[u8]) {
-    // A frame by itself must be refused or read, whatever it is.
+    // Every single frame must be refused or decoded.
     let _: Result<v1::ReconcileRequest, _> = v1::ReconcileRequest::decode(bytes);
     let records = read(bytes);
     let first = run(&records);
@@ -66,7 +65,7 @@ fn read(mut bytes: &[u8]) -> Vec<Record> {
     records
 }
 
-/// Returns all that the session answers.
+/// Returns the whole output of the session.
 fn run(records: &[Record]) -> Vec<u8> {
     let Some((hello, rest)) = records.split_first() else {
         return Vec::new();
@@ -125,7 +124,7 @@ impl Account {
         assert!(!over || ended, "{held} objects are held");
     }
 
-    /// Reads a frame that the session accepted.
+    /// Records a frame that the session accepted.
     fn read(&mut self, frame: &Frame) {
         match frame {
             Frame::SnapshotBegin(begin) => {
@@ -157,14 +156,14 @@ impl Account {
         }
     }
 
-    /// Notes that ReplicaSets may be gone.
+    /// Notes that ReplicaSets may have been deleted.
     fn forget(&mut self, is_gone: impl Fn(&v1::ObjectRef) -> bool) {
         for (set, _) in self.in_flight.values_mut() {
             *set = set.take().filter(|set| !is_gone(set));
         }
     }
 
-    /// Takes all that the session has to say.
+    /// Polls the session until it has no more output.
     fn drain(&mut self, session: &mut Session, now: Now) {
         for _ in 0..ANSWERS_MAX {
             match session.poll_frame(now) {

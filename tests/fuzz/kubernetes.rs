@@ -1,4 +1,4 @@
-//! Objects as Kubernetes writes them, with few names and now and then a value that is not legal.
+//! Random objects as Kubernetes writes them, with few names and sometimes an illegal value.
 
 use serde_json::{Map, Value, json};
 use tests::rng::Rng;
@@ -15,7 +15,7 @@ const STRANGE: [&str; 8] = [
     "no",
 ];
 
-/// Returns a pod or a ReplicaSet with what an API server or a person may write.
+/// Returns a pod or a ReplicaSet, with values that an API server or a person may write.
 pub(crate) fn object(rng: &mut Rng) -> Value {
     if rng.chance(700) {
         pod(rng)
@@ -24,7 +24,6 @@ pub(crate) fn object(rng: &mut Rng) -> Value {
     }
 }
 
-/// Returns a ReplicaSet.
 pub(crate) fn replica_set(rng: &mut Rng) -> Value {
     let labels = labels(rng);
     let mut set = json!({
@@ -50,7 +49,6 @@ pub(crate) fn replica_set(rng: &mut Rng) -> Value {
     set
 }
 
-/// Returns a pod.
 pub(crate) fn pod(rng: &mut Rng) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",

@@ -1,16 +1,16 @@
-//! Tier: what a peer, a file or a cluster may say, in any bytes, and what must be true of the answer whatever they are.
+//! Tier: arbitrary bytes from a peer, a file or a cluster, and the properties of the result for all of them.
 //!
 //! # Theory of operation
-//! A [`Target`] is three things: a generator of valid inputs in the format in which they come from outside, a check that takes any bytes, and a
-//! folder of inputs that are kept, `corpus/<name>`.
+//! A [`Target`] has three parts: a generator of valid inputs in the external format, a check that accepts any bytes, and a
+//! folder of saved inputs, `corpus/<name>`.
 //!
 //! ```text
 //! seed ─▶ input: generated │ taken from the corpus ─▶ mutated, more often than not ─▶ check
 //!                                                        bytes, runs, numbers, splices
 //! ```
-//! A generator that needs answers to go on (a session) runs the machine itself, so that the depth is reached: outcomes
-//! answer batches that were sent. A check asserts what is independent of the code under test: an account of its own, the
-//! same result twice, two ways to the same end, a bound. That nothing panics goes without saying.
+//! A generator that needs responses (a session) runs the state machine itself to reach deep states: its outcomes
+//! answer the batches that the session sent. A check asserts properties that do not depend on the code under test: a separate account, the
+//! same result twice, two ways to the same result, a limit. No check may panic.
 //!
 //! | target | input | what is asserted |
 //! | --- | --- | --- |
@@ -22,9 +22,9 @@
 //! | `configuration` | a TOML file | a file means what the same flags mean; a refusal names the file |
 //! | `recordings` | a recording | a replay of what was recorded has no difference; a torn one differs nowhere before |
 //!
-//! An input is a function of the seed and its number: the same command tries the same inputs. A failure prints both, and writes the
-//! input, made smaller, to a file that belongs into the corpus once the fault is mended. A check that takes a minute
-//! of a processor, or waits for ten, is a failure too: it ends the process.
+//! An input depends only on the seed and its number: the same command generates the same inputs. A failure prints both, and writes the
+//! reduced input to a file. Add this file to the corpus after you fix the fault. A check that takes a minute
+//! of processor time, or waits for ten minutes, also fails: it ends the process.
 //!
 //! ```sh
 //! cargo test -p tests --test fuzz                                                    # the corpus, and 300 inputs for each target
@@ -33,7 +33,7 @@
 //! DECREE_FUZZ_SEED=7 DECREE_FUZZ_FIRST=4711 DECREE_FUZZ_INPUTS=1 cargo test -p tests --test fuzz frames
 //! ```
 //!
-//! Deliberately outside: guidance by coverage, for which each target would have to be built a second time.
+//! Coverage guidance is out of scope, because it needs a second build of each target.
 
 mod author;
 mod configuration;
@@ -51,7 +51,7 @@ mod watch;
 
 use driver::Target;
 
-/// Makes one test of each target.
+/// Makes a test of each target.
 macro_rules! targets {
     ($($name:ident),*) => {$(
         mod $name {

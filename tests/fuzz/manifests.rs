@@ -8,11 +8,11 @@ use tests::rng::Rng;
 
 use crate::kubernetes;
 
-/// How large the output may be: a decision of 500 operations for each ReplicaSet, or an error of some lines.
+/// The maximum size of the output: a decision of 500 operations for each ReplicaSet, or an error of some lines.
 const OUTPUT_BYTES_MAX: usize = 32 << 20;
 const ERROR_BYTES_MAX: usize = 8 << 10;
 
-/// Returns a file in one of the forms in which kubectl and people write them.
+/// Returns a file in one of the forms that kubectl and people write.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let mut objects = vec![kubernetes::replica_set(rng)];
     objects.extend((0..rng.between(0, 5)).map(|_| kubernetes::object(rng)));
@@ -32,12 +32,11 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Writes an object as block YAML.
 fn yaml(object: &Value) -> String {
     serde_saphyr::to_string(object).expect("an object can be written")
 }
 
-/// Reads a file as both commands do.
+/// Reads a file with both commands.
 pub(crate) fn check(bytes: &[u8]) {
     let table = decide(bytes, "table");
     let (exit, stdout, stderr) = &table;
@@ -91,13 +90,13 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
     (exit, text(stdout), text(stderr))
 }
 
-/// Returns whether a terminal would obey a character instead of showing it.
+/// Returns whether a terminal would interpret a character instead of showing it.
 fn is_control(character: char) -> bool {
     let bidirectional = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (character.is_control() && character != '\n') || bidirectional
 }
 
-/// Puts the objects into a cluster; what is accepted stays there.
+/// Adds the objects to a cluster. Accepted objects stay in the cluster.
 fn install(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

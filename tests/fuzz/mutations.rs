@@ -1,10 +1,10 @@
-//! Ways to spoil an input that leave most of it as it is.
+//! Mutations that change a small part of an input.
 
 use tests::rng::Rng;
 
-/// Bytes that formats give a meaning.
+/// Bytes with a special meaning in some format.
 const SPECIAL: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"'{}[]:,-#&*!|>%@`\\/=.\x1b";
-/// Texts that are legal in most places and expected in few.
+/// Texts that most fields allow and few programs expect.
 const TEXTS: [&str; 14] = [
     "-1",
     "0",
@@ -81,7 +81,7 @@ fn truncate(input: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// Goes on as another input does.
+/// Continues an input with the end of another one.
 fn splice(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     let other = rng.pick(others);
     let (start, end) = run(other, rng);
@@ -89,7 +89,7 @@ fn splice(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     input.splice(at..at, other[start..end].iter().copied());
 }
 
-/// Writes a number of eight bytes as protobuf has them, or of four as frames have them.
+/// Overwrites bytes with a number: eight bytes as in protobuf, or four as in frames.
 fn overwrite_with_number(input: &mut Vec<u8>, rng: &mut Rng) {
     let at = place(input, rng).unwrap_or(0);
     let number: &[u8] = match rng.between(0, 3) {
@@ -102,7 +102,7 @@ fn overwrite_with_number(input: &mut Vec<u8>, rng: &mut Rng) {
     input.splice(at..end, number.iter().copied());
 }
 
-/// Returns where to change something; `None` in an empty input.
+/// Returns a position to change; `None` in an empty input.
 fn place(input: &[u8], rng: &mut Rng) -> Option<usize> {
     let last = input.len().checked_sub(1)?;
     Some(usize::try_from(rng.between(0, last as u64)).expect("it is a place"))

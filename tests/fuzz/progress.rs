@@ -1,4 +1,4 @@
-//! Notices an input whose check does not end, which no panic reports.
+//! Detects an input whose check does not end; no panic reports that.
 
 use std::{
     fs,
@@ -13,26 +13,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The check that runs. The process ends when one takes more than [`Self::STUCK`] of a processor, or waits for [`Self::HANGS`].
+/// The running check. The process ends when a check uses more than [`Self::STUCK`] of processor time, or waits for [`Self::HANGS`].
 pub(crate) struct Progress {
     shared: Arc<Shared>,
-    /// Tells the thread that watches to end, by being dropped.
+    /// Stops the watching thread when dropped.
     _ends: SyncSender<()>,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Which input is checked.
+    /// The number of the current input.
     number: AtomicU64,
-    /// How many checks were begun.
+    /// The number of started checks.
     checks: AtomicU64,
 }
 
-/// How far the checks were at some time.
+/// The progress at some time.
 struct Look {
     checks: u64,
     at: Instant,
-    /// What the thread had taken of a processor; nothing where the system does not say.
+    /// The processor time of the thread; zero where the system does not report it.
     processor: Duration,
 }
 
@@ -40,10 +40,10 @@ struct Look {
 
 impl Look {
     fn at(shared: &Shared, stat: &Path) -> Self {
-        /// A clock tick, as Linux tells them to processes.
+        /// The length of a clock tick in `/proc`.
         const TICK: Duration = Duration::from_millis(10);
         let text = fs::read_to_string(stat).unwrap_or_default();
-        // The name may have blanks in it; what follows it begins with the state, the third field.
+        // The name may contain spaces. After the name comes the state, the third field.
         let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
         let fields = rest.split_whitespace().skip(11).take(2);
         let ticks: u32 = fields.filter_map(|it| it.parse::<u32>().ok()).sum();
@@ -58,14 +58,14 @@ impl Look {
 // === impl Progress ===
 
 impl Progress {
-    /// How much of a processor one check may take; they take milliseconds. Other work on the machine does not count.
+    /// The maximum processor time of a check, which usually takes milliseconds. Other load on the machine does not count.
     pub(crate) const STUCK: Duration = Duration::from_secs(60);
-    /// How long one check may last that takes nothing, as it waits.
+    /// The maximum duration of a check that only waits.
     const HANGS: Duration = Duration::from_mins(10);
-    /// How often it is looked.
+    /// The interval between two looks.
     const EVERY: Duration = Duration::from_secs(5);
 
-    /// Begins to watch the calling thread from a thread of its own, which says by `stuck` which input does not end.
+    /// Starts a thread that watches the calling thread. It passes the number of a stuck input to `stuck`.
     #[expect(
         clippy::disallowed_methods,
         reason = "no thread can end one that does not return"
@@ -99,7 +99,7 @@ impl Progress {
         }
     }
 
-    /// Notes that the input of this number is checked, for the first time or again.
+    /// Notes the start of a check of the input with this number. An input can be checked several times.
     pub(crate) fn begin(&self, number: u64) {
         self.shared.number.store(number, Ordering::Relaxed);
         self.shared.checks.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Recordings: what was recorded is decided again, and what is damaged is said to be.
+//! Recordings: a replay of an intact recording makes the same decisions, and a damaged recording is reported.
 
 use decree::recording::v1::record::Step;
 use server_recording::{Difference, Encoder, EndReason, ReadError, Replay, Summary, end};
@@ -7,13 +7,13 @@ use tests::rng::Rng;
 
 use crate::author::{self, START};
 
-/// What is said of bytes that are no recording may be this long.
+/// The maximum length of the error for invalid bytes.
 const ERROR_BYTES_MAX: usize = 8 << 10;
 
-/// What a replay comes to.
+/// The result of a replay.
 type Replayed = Result<(Vec<Difference>, Summary), (Vec<Difference>, String)>;
 
-/// Returns the recording of a session, which has no difference.
+/// Returns the recording of a session, whose replay has no difference.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     let mut records = author::records(rng).into_iter();
@@ -70,7 +70,7 @@ fn poll(session: &mut Session, encoder: &mut Encoder, now: Now, out: &mut Vec<u8
     }
 }
 
-/// Replays twice, and again without the end.
+/// Replays twice, and once more without the end.
 pub(crate) fn check(bytes: &[u8]) {
     let replayed = replay(bytes);
     assert_eq!(shown(&replayed), shown(&replay(bytes)), "the same twice");

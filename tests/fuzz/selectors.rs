@@ -1,6 +1,6 @@
-//! Selectors, beside a second implementation that was written from Kubernetes' rules.
+//! Selectors, compared with a second implementation, written from the rules of Kubernetes.
 //!
-//! An input is a `DecideRequest` of which the selector of the ReplicaSet and the labels of the pods count.
+//! An input is a `DecideRequest`. Only the selector of the ReplicaSet and the labels of the pods matter.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +12,10 @@ use tests::rng::Rng;
 
 use crate::contract;
 
-/// More requirements than this quarantine a ReplicaSet.
+/// A ReplicaSet with more requirements is quarantined.
 const REQUIREMENTS_MAX: usize = 1_000;
 
-/// Returns a selector, and labels to hold it against.
+/// Returns a selector, and labels to match.
 pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     let mut replica_set = tests::objects::replica_set("web").build();
     replica_set.selector = Some(contract::selector(rng));
@@ -31,7 +31,7 @@ pub(crate) fn generate(rng: &mut Rng) -> Vec<u8> {
     .encode_to_vec()
 }
 
-/// Compares both.
+/// Compares both implementations.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(request) = v1::DecideRequest::decode(bytes) else {
         return;
@@ -103,7 +103,7 @@ fn is_valid(selector: &v1::LabelSelector) -> bool {
     count <= REQUIREMENTS_MAX && labels && expressions
 }
 
-/// `prefix/name`: the prefix a DNS-1123 subdomain of at most 253 characters, the name as a value that is not empty.
+/// Returns whether a key is valid: `prefix/name`, where the prefix is a DNS-1123 subdomain of at most 253 characters and the name a non-empty value.
 fn is_key(key: &str) -> bool {
     let parts: Vec<_> = key.split('/').collect();
     match parts[..] {

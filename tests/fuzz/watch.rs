@@ -8,7 +8,7 @@ use tests::rng::Rng;
 
 use crate::kubernetes;
 
-/// How much larger than its bytes an event may be; the projection only leaves out, but a refusal says where and what.
+/// The maximum ratio of an event's size to its bytes. The projection only omits fields, but a refusal adds a place and a reason.
 const GROWTH_MAX: usize = 64;
 
 /// Returns the bytes of some events.
@@ -66,7 +66,7 @@ fn line(verb: &str, object: &Value) -> Vec<u8> {
     format!("{}\n", json!({"type": verb, "object": object})).into_bytes()
 }
 
-/// Writes an event of a pod as an API server does in protobuf; `None` for what has no such form: other kinds, and values of another type than
+/// Encodes an event of a pod like the protobuf of an API server. `None` for objects without this form: other kinds, and values of another type than
 /// the field's.
 fn frame(verb: &str, object: &Value) -> Option<Vec<u8>> {
     if object["kind"] != "Pod" || !["ADDED", "MODIFIED"].contains(&verb) {
@@ -148,7 +148,7 @@ fn time(text: &str) -> Option<Vec<u8>> {
     Some(number(1, seconds))
 }
 
-/// One field of bytes: its number, length and content.
+/// Encodes a field of bytes: its number, length and content.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut written = vec![number << 3 | 2];
     varint(content.len() as u64, &mut written);
@@ -156,7 +156,7 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     written
 }
 
-/// One field of a number.
+/// Encodes a field with a number.
 fn number(number: u8, value: i64) -> Vec<u8> {
     let mut written = vec![number << 3];
     varint(value.cast_unsigned(), &mut written);

@@ -1,4 +1,4 @@
-//! `deletion-order.jsonl`: who goes before whom, whatever the order of the input.
+//! `deletion-order.jsonl`: the order of deletion of pods, for any order of the input.
 
 use serde_json::Value;
 use server_core::{CompactUid, Pod, Ranked};
@@ -6,7 +6,7 @@ use tests::golden;
 
 use crate::{judge, list, now, shuffled};
 
-/// In how many orders each case is given.
+/// The number of input orders for each case.
 const SHUFFLES: u64 = 12;
 
 #[test]
@@ -48,7 +48,7 @@ fn names(case: &Value, pods: &[(Pod, u32)]) -> Vec<String> {
     order.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the place of each pod in the order of deletion.
+/// Returns the position of each pod in the order of deletion.
 fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
     let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
     let uids: Vec<_> = uids.collect();

@@ -1,13 +1,13 @@
-//! Where the core departs from upstream on purpose: what upstream did becomes what is expected here, field by field, with the reason.
+//! Intended departures from upstream: each function turns the recorded result of upstream into the expected one, field by field.
 
 use serde_json::{Value, json};
 
 use crate::list;
 
-/// The condition that says that pods could not be made or removed.
+/// The condition that reports failed creates or deletes of pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Returns what is expected of the core where upstream did `case["expected"]`.
+/// Returns the expected result of the core, given `case["expected"]` of upstream.
 pub(crate) fn expected(case: &Value) -> Value {
     let mut expected = case["expected"].clone();
     let before = failure_before(case);
@@ -21,8 +21,8 @@ pub(crate) fn expected(case: &Value) -> Value {
     expected
 }
 
-/// W15: upstream counts the refusals of a terminating namespace as success and makes all calls; here the round with the first such
-/// answer is the last. Changes `createCalls`.
+/// W15: upstream counts refusals of a terminating namespace as success and makes all calls. The core stops after the round with the first such
+/// refusal. Changes `createCalls`.
 fn namespace_terminating_stops_the_batch(case: &Value, expected: &mut Value) {
     let calls = expected["createCalls"].as_u64().unwrap_or_default();
     let refused = case["fault"]["failCreatesFrom"]
@@ -36,8 +36,8 @@ fn namespace_terminating_stops_the_batch(case: &Value, expected: &mut Value) {
     expected["createCalls"] = json!(stop.min(calls));
 }
 
-/// W7: upstream takes ReplicaFailure away when a terminating namespace refused every create, as it counts that as success; here it stays
-/// until an attempt succeeds. Changes `status`.
+/// W7: upstream removes ReplicaFailure when a terminating namespace refused every create, because it counts as success. The core keeps the
+/// condition until an attempt succeeds. Changes `status`.
 fn failure_stays_while_none_succeeded(case: &Value, before: Option<&Value>, expected: &mut Value) {
     let Some(before) = before.filter(|_| expected["created"] == 0) else {
         return;
@@ -53,8 +53,8 @@ fn failure_stays_while_none_succeeded(case: &Value, before: Option<&Value>, expe
     expected["status"] = if status == *old { Value::Null } else { status };
 }
 
-/// W7: upstream leaves a ReplicaFailure that is there as it is; here reason and message are those of the latest attempt, while the
-/// transition time moves with the status only. Changes `status`, which is written for the message even where nothing else differs.
+/// W7: upstream does not update an existing ReplicaFailure. The core takes reason and message from the latest attempt, but the
+/// transition time changes only with the condition's status. Changes `status`, which the core writes even for a new message alone.
 fn failure_mirrors_the_latest_attempt(case: &Value, before: Value, expected: &mut Value) {
     let creates = expected["createCalls"].as_u64().unwrap_or_default();
     let deletes = expected["deleteCount"].as_u64().unwrap_or_default();
@@ -79,7 +79,7 @@ fn failure_mirrors_the_latest_attempt(case: &Value, before: Value, expected: &mu
     expected["status"] = status;
 }
 
-/// Returns whether the namespace refused a create of this sync because it is being deleted.
+/// Returns whether a terminating namespace refused a create of this sync.
 fn stops_for_namespace(case: &Value) -> bool {
     let calls = case["expected"]["createCalls"].as_u64().unwrap_or_default();
     let refused = case["fault"]["failCreatesFrom"].as_u64();
@@ -87,7 +87,7 @@ fn stops_for_namespace(case: &Value) -> bool {
         && refused.is_some_and(|first| first <= calls)
 }
 
-/// Returns the status that upstream wrote, or the old one where it wrote none because nothing differed.
+/// Returns the status that upstream wrote, or the old status if upstream wrote none.
 fn written_or(expected: &Value, old: &Value) -> Value {
     expected.get("status").unwrap_or(old).clone()
 }
@@ -99,7 +99,7 @@ fn failure_before(case: &Value) -> Option<Value> {
         .cloned()
 }
 
-/// Returns the status of the key's ReplicaSet before the sync; null where there is none.
+/// Returns the status of the key's ReplicaSet before the sync; null if there is none.
 fn status_before(case: &Value) -> &Value {
     let part = |set: &Value, field: &str| set["metadata"][field].as_str().map(str::to_owned);
     let key = |set: &Value| {

@@ -1,4 +1,4 @@
-//! Obeys batches as an agent does, against a cluster that has only the faults of a case.
+//! Executes batches like an agent, against a cluster with only the faults of a case.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,23 @@ use server_core::{
     OwnerReference, Pod, PodRef, PodState, ReplicaSet, ResourceVersion, Status, Uid, Victim,
 };
 
-/// Success; the object is added as the batch is answered.
+/// Success. The object is added when the batch is answered.
 const DONE: OperationResult = OperationResult::Done {
     version: None,
     after: None,
 };
-/// Later than any version of a case.
+/// A version after all versions of a case.
 const LATER: ResourceVersion = ResourceVersion(u64::MAX);
 
-/// What was tried and done, for comparing with what upstream did.
+/// The attempts and effects of a sync, to compare with upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Executor {
     pub(crate) create_calls: u64,
     pub(crate) created: u64,
-    /// Pods whose deletion was tried: upstream's recording names them whether it failed or not.
+    /// Pods with an attempted deletion. The recordings of upstream contain failed attempts too.
     pub(crate) deletes: BTreeSet<String>,
     pub(crate) adopts: BTreeSet<String>,
     pub(crate) releases: BTreeSet<String>,
-    /// The last status written.
     pub(crate) status: Option<Status>,
     fault: Value,
 }
@@ -38,7 +37,7 @@ impl Executor {
         }
     }
 
-    /// Executes a batch and returns the outcome of each operation, with the object as the controller's own view makes it.
+    /// Executes a batch and returns the outcome of each operation, with the object derived from the controller's view.
     pub(crate) fn execute(&mut self, controller: &Controller, batch: &Batch) -> Vec<Outcome> {
         let effects = match &batch.action {
             Action::Create {
@@ -70,7 +69,7 @@ impl Executor {
         effects.into_iter().enumerate().map(outcome).collect()
     }
 
-    /// Starts 1, 2, 4… creates, and no further round after one with a failure.
+    /// Starts creates in rounds of 1, 2, 4…, and stops after the first round with a failure.
     fn create(&mut self, count: usize, initial: u32) -> Vec<OperationResult> {
         let mut effects = Vec::new();
         let mut round = usize::try_from(initial).expect("a round fits in memory");
@@ -155,7 +154,7 @@ fn failed(error: &Value) -> OperationResult {
     }
 }
 
-/// Returns the object as an operation leaves it, made from what the controller knows.
+/// Returns the object after an operation, derived from the controller's view.
 fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<After> {
     let Batch { key, action, .. } = batch;
     let version = Some(LATER);

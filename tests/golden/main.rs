@@ -1,7 +1,7 @@
-//! Tier: recorded answers of upstream, taken the whole way from Kubernetes' JSON through the contract to the core.
+//! Tier: recorded results of upstream, from Kubernetes JSON through the contract to the core.
 //!
-//! The recordings lie in `tests/golden/data`, or where `DECREE_GOLDEN` points; README.md beside this file says what they hold.
-//! Those of Decree itself on a real API server lie in `tests/golden/recordings`.
+//! The recordings are in `tests/golden/data`, or in the folder `DECREE_GOLDEN`; README.md beside this file describes them.
+//! The recordings of Decree on a real API server are in `tests/golden/recordings`.
 
 mod deletion_order;
 mod departures;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use server_core::Timestamp;
 use tests::golden;
 
-/// Judges every case of a file, and fails with the name of each case for which `differences` are found.
+/// Checks every case of a file, and fails with the names of all cases that have `differences`.
 fn judge(file: &str, differences: impl Fn(&Value) -> Vec<String>) {
     let cases = golden::cases(file);
     assert!(!cases.is_empty(), "{file} holds no case");
@@ -35,7 +35,7 @@ fn judge(file: &str, differences: impl Fn(&Value) -> Vec<String>) {
     eprintln!("{file}: {all} of {all} cases hold");
 }
 
-/// Returns the elements of a field of a case; none where it is absent.
+/// Returns the elements of a field of a case; none if the field is absent.
 fn list<'a>(case: &'a Value, field: &str) -> &'a [Value] {
     case[field].as_array().map_or(&[], Vec::as_slice)
 }
@@ -44,7 +44,7 @@ fn now(case: &Value) -> Timestamp {
     golden::time(&case["now"])
 }
 
-/// Shuffles as the seed says, alike on every machine.
+/// Shuffles by the seed, with the same result on every machine.
 fn shuffled<T: Clone>(items: &[T], seed: u64) -> Vec<T> {
     let mut shuffled = items.to_vec();
     let mut state = seed;

@@ -1,4 +1,4 @@
-//! Sessions on a real API server, as this repository holds them, decided again: the gate for every change of what is decided.
+//! Replays recorded sessions on a real API server: the gate for every change of decisions.
 
 use decree::{
     recording::v1::record::Step,
@@ -10,7 +10,7 @@ use decree::{
 use server_recording::{Difference, EndReason, Ending};
 use tests::recordings::{self, Recording};
 
-/// Where to read what to do when it differs on purpose.
+/// The manual for an intended difference.
 const MANUAL: &str = "tests/golden/recordings/README.md says what to do if that is intended";
 
 #[test]
@@ -44,7 +44,7 @@ fn recording_taken_apart_and_put_together_again_is_the_same() {
     }
 }
 
-/// Changes one decision of its kind, and returns whether it was one.
+/// Changes one decision of a certain kind, and returns whether the decision was of this kind.
 type Change = fn(&mut Action) -> bool;
 
 const CHANGES: [(&str, Change); 5] = [
@@ -103,7 +103,7 @@ fn changed_decision_of_each_kind_is_found() {
     }
 }
 
-/// Changes the last decision that `change` takes, and returns its frame.
+/// Changes the last decision that `change` accepts, and returns its frame.
 fn change_last(recording: &mut Recording, change: Change) -> Option<v1::ReconcileResponse> {
     let steps = recording.records.iter_mut().rev();
     let mut frames = steps.filter_map(|record| match &mut record.step {
@@ -122,7 +122,7 @@ fn change_last(recording: &mut Recording, change: Change) -> Option<v1::Reconcil
     })
 }
 
-/// Takes a field away from what the session hears, so that it decides as a version that does not read the field.
+/// A field to remove from the input of a session, which then decides like a version that ignores the field.
 enum Omission {
     Pods(fn(&mut v1::Pod)),
     ReplicaSets(fn(&mut v1::ReplicaSet)),
@@ -188,7 +188,7 @@ fn version_that_does_not_read_a_field_is_found() {
     assert!(missed.is_empty(), "no recording depends on {missed:?}");
 }
 
-/// Returns whether a decision differs for the want of a field.
+/// Returns whether the missing field changes a decision.
 fn is_found(recording: &Recording, omission: &Omission) -> bool {
     let mut recording = recording.clone();
     for record in &mut recording.records {

@@ -1,4 +1,4 @@
-//! `selectors.jsonl`: which selectors are invalid, and what the others match.
+//! `selectors.jsonl`: the invalid selectors, and the matches of the valid ones.
 
 use serde_json::{Value, json};
 use tests::golden;

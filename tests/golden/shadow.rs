@@ -1,25 +1,24 @@
-//! Recordings of sessions in shadow mode beside the built-in controller, judged again: what it did rightly is no surprise.
+//! Replays shadow-mode sessions beside the built-in controller: its correct decisions are no surprise.
 
 use std::path::{Path, PathBuf};
 
 use decree::v1::{self, Departure};
 use server_recording::Replay;
 
-/// The recordings, and how many comparisons each must hold at least.
+/// The recordings, each with its minimum number of comparisons.
 const RECORDINGS: [(&str, u64); 2] = [
     ("rollouts-quiet.recording", 50),
     ("rollouts-busy.recording", 155),
 ];
 
-/// Where the recordings lie, beside the checkout; they are not part of the repository.
+/// The folder of the recordings, beside the checkout; they are not part of the repository.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/evidence/shadow")
 }
 
-/// Judges a recorded session again.
 fn judged(bytes: &[u8]) -> v1::ListDifferencesResponse {
     let mut replay = Replay::open(bytes).expect("it is a recording");
-    // What this version sends is not of interest, but only what it finds.
+    // Only the comparisons matter here, not the decisions of this version.
     while replay.next_difference().expect("it is whole").is_some() {}
     let found = replay.session().differences("", "");
     found.expect("the session was in shadow mode")

@@ -1,7 +1,7 @@
-//! Versions that differ: this server takes the frames of each released agent, and this agent those of each released server; and both take those of
-//! a version that is not there yet, which has fields, and the server also frames, that nobody knows.
+//! Version skew: this server works with each released agent, and this agent with each released server. Both also accept a future version, with
+//! unknown fields, and the server also unknown frames.
 //!
-//! For each contract of `tests/contract` there are recorded sessions of that version. docs/releases.md says how they come there.
+//! `tests/contract` has recorded sessions for each contract. docs/releases.md describes how to record them.
 
 use std::{fs, path::PathBuf};
 
@@ -36,19 +36,18 @@ const NOW: Now = Now {
     wall: CoreTimestamp::from_seconds(1_700_000_000),
     monotonic: Duration::from_secs(1),
 };
-/// The numbers of fields that no version has yet.
+/// Field numbers that no version uses.
 const FUTURE: [u32; 3] = [1_000, 1_001, 1_002];
 
-/// Which version the other side is of.
+/// The version of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Other {
-    /// The one that made the recording.
+    /// The version of the recording.
     Released,
-    /// One that has more fields in every message.
+    /// A version with more fields in every message.
     Future,
 }
 
-/// A release: the version, its contract, and its sessions.
 struct Release {
     version: String,
     contract: DescriptorPool,
@@ -80,7 +79,7 @@ fn releases() -> Vec<Release> {
     contracts.iter().map(read).collect()
 }
 
-/// Runs a check for each session of each release, with the other side of both versions.
+/// Runs a check for each session of each release, with both versions of the other side.
 fn for_each(check: impl Fn(&Recording, &DescriptorPool, Other)) {
     let releases = releases();
     assert!(!releases.is_empty());
@@ -119,7 +118,7 @@ fn answers(session: &Recording) -> impl Iterator<Item = &v1::ReconcileResponse> 
         })
 }
 
-/// Writes a message as the other version does.
+/// Encodes a message like the other version.
 fn written(message: &impl Message, contract: &DescriptorPool, name: &str, other: Other) -> Bytes {
     let bytes = Bytes::from(message.encode_to_vec());
     let descriptor = contract.get_message_by_name(name);
@@ -130,7 +129,7 @@ fn written(message: &impl Message, contract: &DescriptorPool, name: &str, other:
     }
 }
 
-/// Adds fields that are not known to a message and to all messages in it.
+/// Adds unknown fields to a message and to all messages in it.
 fn with_future(mut bytes: Bytes, descriptor: &MessageDescriptor) -> Vec<u8> {
     let mut written = Vec::new();
     while bytes.has_remaining() {
@@ -161,7 +160,6 @@ fn with_future(mut bytes: Bytes, descriptor: &MessageDescriptor) -> Vec<u8> {
     written
 }
 
-/// Opens a session of this server for an agent of the other version.
 fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refusal> {
     let config = Config {
         server_version: "this".into(),
@@ -177,7 +175,7 @@ fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refus
     Session::open(NOW, config, session_id.to_owned(), hello.clone())
 }
 
-/// Reads what a session of this server is opened with.
+/// Decodes the frame that opens a session of this server.
 fn read(bytes: Bytes) -> v1::ReconcileRequest {
     let first = IncomingFrame::from(bytes).to_message();
     first.expect("it is read")
@@ -207,7 +205,7 @@ fn kept_frames_have_nothing_that_their_contract_has_not() {
             let descriptor = contract.get_message_by_name(name).expect("it is there");
             is_known(&DynamicMessage::decode(descriptor, message).expect("it is a frame"))
         };
-        // With fields of the future in them, the check sees them.
+        // The check detects the future fields.
         let expected = other == Other::Released;
         for frame in frames(session) {
             assert_eq!(
@@ -224,7 +222,7 @@ fn kept_frames_have_nothing_that_their_contract_has_not() {
     });
 }
 
-/// Returns whether a message, and all messages in it, have no field that is not known.
+/// Returns whether a message, and all messages in it, have only known fields.
 fn is_known(message: &DynamicMessage) -> bool {
     let known = |value: &Value| value.as_message().is_none_or(is_known);
     message.unknown_fields().next().is_none()
@@ -269,7 +267,7 @@ fn batches_of(frame: &v1::ReconcileResponse) -> Option<&Vec<v1::Batch>> {
     }
 }
 
-/// This agent in a cluster that is as a recorded agent told it.
+/// This agent, in the cluster that a recorded agent reported.
 struct Told {
     agent: Agent,
     now: Timestamp,
@@ -302,7 +300,7 @@ impl Told {
         told
     }
 
-    /// Does what the agent wants: each call is answered by a cluster in which nothing is found.
+    /// Performs the calls of the agent, in a cluster that finds nothing.
     fn perform(&mut self) {
         while let Some(effect) = self.agent.poll_command(self.now) {
             match effect {
@@ -336,7 +334,6 @@ impl Told {
         }
     }
 
-    /// Takes a frame of the server.
     fn hear(&mut self, bytes: Bytes) {
         let mut frame = frame::read(bytes).expect("it is read");
         self.sequence += 1;
@@ -345,7 +342,7 @@ impl Told {
         self.perform();
     }
 
-    /// Shows the agent what the recorded one told of its cluster.
+    /// Shows the agent the cluster that the recorded agent reported.
     fn see(&mut self, frame: &v1::ReconcileRequest) {
         let [(pods, sets)] = &mut self.lists;
         match &frame.frame {
@@ -426,7 +423,7 @@ fn this_agent_takes_the_frames_of_each_released_server_and_of_a_later_one() {
                     sent += batches_of(frame).map_or(0, Vec::len);
                     told.hear(written(frame, contract, RESPONSE, other));
                     if other == Other::Future {
-                        // A frame of a sort that this version does not know.
+                        // A frame of an unknown kind.
                         let unknown = v1::ReconcileResponse::default();
                         told.hear(written(&unknown, contract, RESPONSE, other));
                     }
@@ -456,7 +453,7 @@ fn agent_that_speaks_more_is_answered_in_what_this_server_speaks() {
         let refused = open(&later).expect_err("it names what is not known");
         assert_eq!(refused.reason(), "CAPABILITY_UNSUPPORTED");
         assert!(refused.to_string().contains("of-the-future"), "{refused}");
-        // The agent asks again without it.
+        // The agent repeats the request without it.
         let mut session = open(&plain).expect("it is accepted");
         let welcome = session.poll_frame(NOW).and_then(|frame| frame.frame);
         let Some(response::Frame::Welcome(welcome)) = welcome else {

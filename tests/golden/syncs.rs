@@ -1,4 +1,4 @@
-//! `syncs.jsonl`: one whole sync, with faults.
+//! `syncs.jsonl`: one complete sync, with faults.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use tests::golden;
 
 use crate::{departures, executor::Executor, judge, list, now, shuffled};
 
-/// In how many orders the objects of each case are told.
+/// The number of orders of the objects for each case.
 const SHUFFLES: u64 = 4;
 
-/// What one sync did.
+/// The result of one sync.
 #[derive(Clone, Debug, PartialEq)]
 struct Observed {
     error: bool,
@@ -43,7 +43,7 @@ fn syncs_do_not_depend_on_the_order_of_events() {
     });
 }
 
-/// Compares every field; of `deletes` only the count where upstream's choice was open.
+/// Compares every field; of `deletes` only the count where upstream's choice is open.
 fn differences(observed: &Observed, expected: &Value) -> Vec<String> {
     let Observed {
         error,
@@ -106,7 +106,7 @@ fn differences(observed: &Observed, expected: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Takes the texts of conditions out of a status: they are free.
+/// Removes the messages of conditions from a status, because their wording is free.
 fn without_messages(mut status: Value) -> Value {
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     for condition in conditions
@@ -119,7 +119,7 @@ fn without_messages(mut status: Value) -> Value {
     status
 }
 
-/// Returns names as the recording has them: absent where there are none.
+/// Returns names in the form of the recording: null if there are none.
 fn names(names: &BTreeSet<String>) -> Value {
     if names.is_empty() {
         Value::Null
@@ -128,7 +128,7 @@ fn names(names: &BTreeSet<String>) -> Value {
     }
 }
 
-/// Lets the case's key sync once, if there is such a ReplicaSet, and obeys what comes. Batches of other keys are left unanswered.
+/// Syncs the key of the case once, if it has a ReplicaSet, and executes the batches. Batches of other keys get no outcome.
 fn sync(case: &Value, sets: &[Value], pods: &[Value]) -> Observed {
     let now = now(case);
     let is_ours = |key: String| case["key"] == *key;
@@ -157,7 +157,7 @@ fn sync(case: &Value, sets: &[Value], pods: &[Value]) -> Observed {
     }
 }
 
-/// Returns whether the first sync of ours that has ended failed, and when the next availability check is due.
+/// Returns whether the first completed sync of the key failed, and when the next availability check is due.
 fn end_of_sync(
     controller: &mut Controller,
     is_ours: impl Fn(String) -> bool,

@@ -1,4 +1,4 @@
-//! What the core counts of its memory, beside what the allocator counts: for the shapes of objects that cost most for their bytes.
+//! Compares the memory that the core counts with the memory that the allocator counts, for the object shapes with the highest cost per byte.
 
 use std::alloc::System;
 
@@ -13,7 +13,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 
-/// A shape of objects, and the event of the one with a number.
+/// A shape of objects, and a function that makes the event of the object with a number.
 type Row = (&'static str, u32, fn(u32) -> Event);
 
 const ROWS: [Row; 7] = [
@@ -80,7 +80,7 @@ fn set(set: v1::ReplicaSet) -> Event {
     Event::ReplicaSetApplied(Box::new(set))
 }
 
-/// Returns what a controller holds of so many objects: as it counts, and as the allocator does.
+/// Returns the memory of a controller with `count` objects: as the core counts it, and as the allocator counts it.
 fn held(count: u32, event: fn(u32) -> Event) -> (usize, usize) {
     let region = Region::new(ALLOCATOR);
     let mut controller = Controller::new(Config::default());

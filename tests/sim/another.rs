@@ -1,4 +1,4 @@
-//! Another controller at work beside the agent, in virtual time: how many pods the two make together, and that somebody is told.
+//! Another controller beside the agent, in virtual time: the number of pods that both create together, and the report to people.
 
 use std::time::Duration;
 
@@ -19,32 +19,32 @@ use tests::{
 use crate::budget::{annotate, scale, world};
 
 const SEEDS: u64 = 5;
-/// How long each number of pods is wanted, in seconds.
+/// The duration of each desired number, in seconds.
 const ROUND: i64 = 3;
 const SET: &str = "web";
 const FEW: i32 = 5;
 const MANY: i32 = 40;
-/// How often the other controller looks.
+/// The interval of the other controller's syncs.
 const PERIOD: SignedDuration = SignedDuration::from_millis(2);
 
-/// A calm world with a ReplicaSet that wants a few pods.
+/// A calm world with a ReplicaSet of a few pods.
 fn begin(seed: u64, budget: BudgetConfig) -> World {
     let set = replica_set(SET).replicas(FEW).build();
     world(seed, budget, vec![(Duration::ZERO, Act::Create(set))])
 }
 
-/// Scales the ReplicaSet, down and up in turns.
+/// Scales the ReplicaSet down and up in turn.
 fn scale_in_turns(world: &mut World, round: i64) {
     let replicas = if round % 2 == 0 { FEW } else { MANY };
     world.plan(Duration::ZERO, scale(SET, replicas));
 }
 
-/// What happened in a while.
+/// The effects over a period.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Done {
-    /// The most pods that there were.
+    /// The maximum number of pods.
     most: usize,
-    /// The creates and deletes of the agent that took effect.
+    /// The agent's creates and deletes that took effect.
     creates: usize,
     deletes: usize,
 }
@@ -67,7 +67,7 @@ impl Done {
     }
 }
 
-/// Lets a world go on beside the other controller.
+/// Runs a world beside the other controller.
 fn run(world: &mut World, other: &mut OtherController, until: Timestamp) -> Done {
     let mut done = Done::default();
     while world.now() < until {
@@ -96,7 +96,7 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
         run(&mut world, &mut other, at(ROUND));
         scale_in_turns(&mut world, 1);
         let first = run(&mut world, &mut other, at(2 * ROUND));
-        // Whichever of the two is first, the agent makes no more than was missing, and deletes nothing that the other has made.
+        // Whichever of the two is first, the agent creates no more than the missing pods, and deletes no pod of the other controller.
         assert!(
             first.creates <= (MANY - FEW) as usize,
             "seed {seed}: {first:?}"
@@ -115,7 +115,7 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
             };
             assert_eq!(held, expected, "seed {seed}: it is held");
         }
-        // The other controller is turned off, and a person lets the agent go on.
+        // The other controller stops, and a person resumes the agent.
         world.plan(Duration::ZERO, scale(SET, MANY + 2));
         world.plan(Duration::from_secs(1), annotate(SET, "1"));
         while world.step(at(300)) {}

@@ -1,4 +1,4 @@
-//! Writes that are refused for long, in virtual time: tried often enough to go on soon, and no more often.
+//! Writes that are refused for a long time, in virtual time: the retries are frequent enough to recover soon, and no more frequent.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tests::{
     builders::replica_set, chaos::Chaos, facts::Fact, rng::Rng, workloads::Act, world::World,
 };
 
-/// By default; a list, some calls and the delays of a calm world come on top.
+/// The default maximum. A list, some calls and the delays of a calm world are added to it.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(2);
 
-/// Lets a world go on until so long after its beginning; returns how many writes began.
+/// Runs a world until a time after its beginning, and returns the number of started writes.
 fn writes_until(world: &mut World, begin: Timestamp, after: Duration) -> usize {
     let mut writes = 0;
     loop {
@@ -31,7 +31,7 @@ fn pods(world: &World) -> usize {
     world.cluster.objects(Kind::Pod).count()
 }
 
-/// A ReplicaSet of three pods, of which a quota admits one.
+/// A ReplicaSet of three pods with a quota that admits one.
 fn refused(seed: u64) -> World {
     let set = replica_set("web").replicas(3).build();
     let mut world = World::new(seed, Rng::new(seed), Chaos::calm(), None)
@@ -66,7 +66,7 @@ fn pods_come_within_the_backoff_once_a_quota_is_raised_after_an_hour() {
 fn quota_that_refuses_is_asked_no_more_than_upstream_would_at_first_and_twice_a_minute_then() {
     let mut world = refused(1);
     let begin = world.now();
-    // 5 ms doubled: the fourteenth try of upstream is 82 s after the first. The condition that tells of the refusal is one event more.
+    // The delays double from 5 ms: upstream's fourteenth attempt is 82 s after the first. The condition for the refusal is one more event.
     let first = writes_until(&mut world, begin, Duration::from_secs(60));
     assert!(
         (8..=16).contains(&first),

@@ -1,4 +1,4 @@
-//! The budget in virtual time: what a bad server cannot exceed, and how an honest one goes on when a person resumes.
+//! The budget in virtual time: a bad server cannot exceed it, and an honest server continues after a person resumes.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -21,12 +21,12 @@ use tests::{
     world::World,
 };
 
-/// How many worlds with a bad server are run, and for how long.
+/// The number of worlds with a bad server, and their duration.
 const SEEDS: u64 = 2;
 const SPAN: SignedDuration = SignedDuration::from_mins(15);
-/// How many deletes a minute are allowed there.
+/// The maximum number of deletes per minute there.
 const DELETES_MAX: u32 = 6;
-/// How soon after a resume all goes on: a list, some calls and the delays of a calm world.
+/// The maximum time for everything to continue after a resume: a list, some calls and the delays of a calm world.
 const SOON: Duration = Duration::from_secs(2);
 
 fn holding(deletes: Limits) -> BudgetConfig {
@@ -56,18 +56,18 @@ pub(crate) fn annotate(set: &str, value: &str) -> Act {
     }
 }
 
-/// A calm world in which people act at these times.
+/// A calm world with acts of people at these times.
 pub(crate) fn world(seed: u64, budget: BudgetConfig, plan: Vec<(Duration, Act)>) -> World {
     let world = World::new(seed, Rng::new(seed), Chaos::calm(), None);
     world.with_budget(budget).with_plan(plan)
 }
 
-/// Lets a world go on until so long after its beginning.
+/// Runs a world until a time after its beginning.
 fn run_until(world: &mut World, begin: Timestamp, after: Duration) {
     while world.step(begin + after) {}
 }
 
-/// Returns how many pods of a ReplicaSet are not on their way out.
+/// Returns the number of pods of a ReplicaSet that are not terminating.
 fn pods(world: &World, set: &str) -> usize {
     let is_of = |pod: &&agent_fake::Object| {
         pod["metadata"]["labels"]["app"] == set && pod["metadata"]["deletionTimestamp"].is_null()
@@ -92,7 +92,7 @@ fn up_and_down() -> Vec<(Duration, Act)> {
     plan
 }
 
-/// Runs a while with a bad server. Returns how many deletes took effect, and how often the budget was exceeded.
+/// Runs a world with a bad server. Returns the number of deletes that took effect, and the number of times the budget was exceeded.
 fn bad_while(seed: u64, budget: BudgetConfig) -> (usize, u64) {
     let mut world = world(seed, budget, up_and_down());
     world.corrupt_servers(Some(Malice::default()));
@@ -113,7 +113,7 @@ fn bad_while(seed: u64, budget: BudgetConfig) -> (usize, u64) {
                 count += 1;
             }
         }
-        // A call may take effect a little later than it was counted.
+        // A call may take effect shortly after it was counted.
         let since = now - SignedDuration::from_secs(59);
         while recent.front().is_some_and(|at| *at < since) {
             recent.pop_front();
@@ -201,7 +201,7 @@ fn namespace_that_is_resumed_waits_for_no_backoff() {
     };
     let mut plan = vec![create("web"), create("api")];
     plan.extend(["web", "api"].map(|set| (seconds(20), scale(set, 0))));
-    // By then the next try would be minutes away.
+    // At that time the next attempt is minutes away.
     plan.push((seconds(600), annotate("web", "namespace 1")));
     let mut world = world(1, holding(limits), plan);
     let begin = world.now();
@@ -229,7 +229,7 @@ fn server_that_meets_a_hold_tries_ever_less_often() {
     let hour = seconds(3_600);
     run_until(&mut world, begin, hour);
     let refused = world.encounters.count("budget");
-    // 5 ms doubled up to 1000 s, and then three in an hour; one or two operations each.
+    // The delays double from 5 ms to 1000 s, and then there are three attempts in an hour, with one or two operations each.
     assert!(
         (10..60).contains(&refused),
         "{refused} refusals in {hour:?}"

@@ -1,3 +1,3 @@
-//! The canonical workloads come to rest as wanted, whatever dies, breaks or comes late on the way.
+//! The canonical workloads converge despite all crashes, failures and delays.
 
 test_each_workload!(tests::simulation::check);

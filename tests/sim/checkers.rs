@@ -1,4 +1,4 @@
-//! The checkers are checked: worlds that are broken on purpose must be seen to be broken, and by the right checker.
+//! Tests of the checkers: in worlds with a deliberate fault, the right checker must detect the fault.
 
 use tests::{mutants::Mutant, simulation::run_stage};
 

@@ -1,4 +1,4 @@
-//! A crash at each boundary of an operation, in each canonical workload: every plan comes to rest as wanted.
+//! A crash at each boundary of an operation, in each canonical workload: every plan converges.
 
 use tests::{
     crashes::{self, Plan, Topology, boundaries, check, plans},
@@ -7,11 +7,11 @@ use tests::{
     world::{Boundary, Crash, Moment, Strike},
 };
 
-/// How many plans there are at the least.
+/// The minimum number of plans.
 const PLANS_MIN: usize = 50_000;
-/// A frame passes these.
+/// The moments of a frame.
 const OF_FRAMES: [Moment; 3] = [Moment::Sent, Moment::Received, Moment::Handled];
-/// A call passes these.
+/// The moments of a call.
 const OF_CALLS: [Moment; 5] = [
     Moment::Checked,
     Moment::Sent,
@@ -19,7 +19,7 @@ const OF_CALLS: [Moment; 5] = [
     Moment::Committed,
     Moment::Handled,
 ];
-/// What is asked of the API server and answered passes these.
+/// The moments of requests to the API server, and of their responses.
 const OF_REQUESTS: [Moment; 2] = [Moment::Received, Moment::Handled];
 
 test_each_workload!(check);
@@ -76,7 +76,7 @@ fn standby_takes_over_wherever_the_leader_crashes() {
     assert!(count > 0, "pods are created");
 }
 
-/// Asserts that a world which is broken after a crash alone is found out by some plan, and that the failure says which.
+/// Asserts that some plan detects a world that is only broken after a crash, and that the failure names the plan.
 fn is_seen(mutant: Mutant) {
     let (workload, topology) = (Workload::Create, Topology::Single);
     let passed = boundaries(workload, topology, Some(mutant));
@@ -92,7 +92,7 @@ fn all_worlds() -> impl Iterator<Item = (Workload, Topology)> {
     workloads.flat_map(|workload| Topology::ALL.map(|topology| (workload, topology)))
 }
 
-/// Returns the boundaries that the canonical workloads pass at the least.
+/// Returns the boundaries that the canonical workloads must pass at least.
 fn expected() -> impl Iterator<Item = Boundary> {
     let frames = [
         "Hello",

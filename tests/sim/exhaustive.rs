@@ -1,6 +1,6 @@
-//! Every state of bounded worlds ([`tests::explore`]), and worlds that are broken on purpose, in which the search finds the fault.
+//! Searches every state of bounded worlds ([`tests::explore`]), and of worlds with a deliberate fault, in which the search must find the fault.
 //!
-//! `DECREE_EXPLORE=wide` adds the wide worlds, which need a build with optimizations.
+//! `DECREE_EXPLORE=wide` adds the wide worlds, which need an optimized build.
 
 use std::env;
 
@@ -9,7 +9,7 @@ use tests::explore::{
     search::{Failure, search},
 };
 
-/// More states than any of these worlds has. A search that meets more is not whole, and fails.
+/// More states than any of these worlds has. A search that reaches this number is incomplete, and fails.
 const STATES_MAX: usize = 20_000_000;
 
 #[test]
@@ -65,7 +65,7 @@ fn path_to_a_fault_is_told_step_by_step() {
     }
 }
 
-/// The worlds that are searched in every build.
+/// The worlds to search in every build.
 fn small() -> Vec<(&'static str, Bounds)> {
     let up = |replicas| world(1, 1, 0, Act::Scale(replicas));
     vec![
@@ -108,7 +108,7 @@ fn small() -> Vec<(&'static str, Bounds)> {
     ]
 }
 
-/// The worlds that are searched in a build with optimizations.
+/// The worlds to search in an optimized build.
 fn wide() -> Vec<(&'static str, Bounds)> {
     let worlds = [deaths(), stops_and_losses(), users(), all_four()];
     worlds.into_iter().flatten().collect()
@@ -146,7 +146,7 @@ fn deaths() -> Vec<(&'static str, Bounds)> {
     ]
 }
 
-/// Agents that are stopped and go on, and calls without an answer.
+/// Agents that are paused and resumed, and calls without a response.
 fn stops_and_losses() -> Vec<(&'static str, Bounds)> {
     let lost = |bounds| Bounds {
         lost_answers: 1,
@@ -214,7 +214,7 @@ fn all_four() -> Vec<(&'static str, Bounds)> {
     ]
 }
 
-/// Worlds broken on purpose, what is found in each, and within how many steps.
+/// Worlds with a deliberate fault, each with the expected finding and the maximum number of steps to it.
 fn broken() -> Vec<(Mutant, Bounds, &'static str, usize)> {
     let up = |agents| world(1, agents, 0, Act::Scale(1));
     let one_too_many = "2 pods, 1 were wanted at most";

@@ -1,4 +1,4 @@
-//! Pods that end as soon as they are there, for an hour of virtual time: few are made, and a person learns of it.
+//! Pods that end as soon as they exist, for an hour of virtual time: the server creates few of them, and reports the problem.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,18 +6,18 @@ use agent_fake::Kind;
 use serde_json::json;
 use tests::{builders::replica_set, chaos::Chaos, rng::Rng, workloads::Act, world::World};
 
-/// What the cluster does to each new pod.
+/// The fate of each new pod.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     /// A kubelet rejects it.
     Fails,
     /// A webhook has dropped its labels.
     LosesLabels,
-    /// Another controller takes it away.
+    /// Another controller removes it.
     IsRemoved,
 }
 
-/// Lets a world go on for so long, with one fate for all pods that were not met before. Returns how many there were.
+/// Runs a world until a time, with one fate for all new pods. Returns the number of new pods.
 fn new_pods(world: &mut World, met: &mut BTreeSet<String>, until: Duration, fate: Fate) -> usize {
     let end = world.now() + until;
     let before = met.len();
@@ -62,7 +62,7 @@ fn however_pods_end_few_are_made_in_an_hour() {
             let met = &mut BTreeSet::new();
             let first = new_pods(&mut world, met, Duration::from_secs(60), fate);
             assert!(first <= wanted + 20, "{fate:?}: {first} in a minute");
-            // Trials at 70, 150 and 310 s, and then every 300 s.
+            // Attempts at 70, 150 and 310 s, and then every 300 s.
             let hour = new_pods(&mut world, met, Duration::from_secs(3_540), fate);
             assert_eq!(hour, 13 * wanted.min(5), "{fate:?}");
         }

@@ -1,6 +1,6 @@
-//! Simulation: the real machines of both halves and a model of the cluster, in virtual time, under random schedules.
+//! Simulation: the real state machines of server and agent and a model of the cluster, in virtual time, under random schedules.
 
-/// Makes a test of each workload, named after it, which hands it to `$check`.
+/// Makes a test of each workload, with the same name, which passes the workload to `$check`.
 macro_rules! test_each_workload {
     ($check:path) => {
         test_each_workload! { $check:

@@ -1,13 +1,13 @@
-//! A malicious server: whatever it asks for, the cluster stays within limits; and each limit is exceeded where agents obey.
+//! A malicious server: for all its requests, the cluster stays within limits. With agents that obey, each limit is exceeded.
 
 use tests::{
     actors::malicious::{Attack, Malice},
     malicious_server::{check, run},
 };
 
-/// How many hours an agent without rules may take to exceed a limit.
+/// The maximum number of hours until an agent without rules exceeds a limit.
 const HOURS: u64 = 6;
-/// What an agent without rules is made to exceed.
+/// The limits that attacks on an agent without rules exceed.
 const EXCEEDED: [(Attack, &str); 8] = [
     (Attack::CreateUnwanted, "never_more_than_wanted"),
     (Attack::CreateThousands, "never_more_than_wanted"),
@@ -19,7 +19,7 @@ const EXCEEDED: [(Attack, &str); 8] = [
     (Attack::LieInStatus, "status_as_seen"),
 ];
 
-/// `cargo test -p tests --test sim malicious -- --nocapture` prints what was met.
+/// `cargo test -p tests --test sim malicious -- --nocapture` prints the attacks that occurred.
 #[test]
 #[expect(
     clippy::print_stdout,

@@ -1,7 +1,7 @@
-//! The scoreboard: worlds that are broken on purpose, one fault each, and the checker that objects.
+//! The scoreboard: worlds with one deliberate fault each, and the checker that detects it.
 //!
-//! Each mutant has a world that is made for it ([`Mutant::stage`]), in which most schedules show it. That it is found is no luck: it is found
-//! from two places on in the endless row of seeds, and a draw that changes changes nothing.
+//! Each mutant has a world in which most schedules show its fault ([`Mutant::stage`]). So detection does not depend on luck: the search finds the mutant
+//! from two places in the endless sequence of seeds, and a changed random draw makes no difference.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use tests::{
 
 use crate::seeds::{SCHEDULES, places};
 
-/// Of how many schedules of each place the share that shows a mutant is measured, where all is to be proven.
+/// The number of schedules per place that measure how many of them show a mutant, in a full run.
 const MEASURED: u64 = 30;
-/// In how many percent of these a mutant must be seen at the least: far fewer than it is seen in, and far more than luck needs.
+/// The minimum percentage of these schedules that shows a mutant: far below the usual share, and far above a lucky one.
 const SEEN_MIN: u64 = 25;
-/// How many schedules of each workload a mutant must come through to count as harmless: in a gate, and where all is to be proven.
+/// The number of schedules of each workload that a harmless mutant must pass: in the gate, and in a full run.
 const HARMLESS_FOR: u64 = 20;
 const HARMLESS_FOR_IN_FULL: u64 = 60;
-/// The mutants that no checker can object to; docs/reliability.md says why of each.
+/// The mutants that no checker can detect; docs/reliability.md explains each.
 const HARMLESS: [Mutant; 3] = [
     Mutant::TakeTimeoutForRefusal,
     Mutant::AnswerTwice,
@@ -33,7 +33,7 @@ fn harmful() -> impl Iterator<Item = Mutant> {
     all.filter(|mutant| !HARMLESS.contains(mutant))
 }
 
-/// `cargo test -p tests --test sim scoreboard -- --nocapture` prints it.
+/// `cargo test -p tests --test sim scoreboard -- --nocapture` prints the scoreboard.
 #[test]
 #[expect(
     clippy::print_stdout,
@@ -50,7 +50,7 @@ fn scoreboard_of_mutants() {
     assert!(caught * 100 >= all * 95, "{caught} of {all}");
 }
 
-/// Returns the first objection from a place on.
+/// Returns the first failure from a place on.
 fn first_objection(mutant: Mutant, first: u64) -> Failure {
     let mut seeds = first..first + SCHEDULES;
     let found = seeds.find_map(|seed| run_stage(mutant, seed, true).err());
@@ -61,7 +61,7 @@ fn first_objection(mutant: Mutant, first: u64) -> Failure {
     })
 }
 
-/// A mutant that few schedules show would be found by luck, until a draw changes.
+/// If few schedules showed a mutant, the tests would find it only by luck, and a changed draw could hide it.
 #[test]
 #[expect(
     clippy::print_stdout,
@@ -87,13 +87,13 @@ fn no_mutant_is_found_by_luck() {
     }
 }
 
-/// What is found in them is what the mutant does.
+/// The findings in these worlds come from the mutant alone.
 #[test]
 fn worlds_that_are_made_for_mutants_are_sound() {
     are_sound(harmful(), |mutant, seed| run_stage(mutant, seed, false));
 }
 
-/// Proves that no checker objects to the worlds that are made for mutants, where nothing breaks them.
+/// Proves that the worlds of mutants have no failures without the fault.
 pub(crate) fn are_sound<T, E: fmt::Display>(
     mutants: impl IntoIterator<Item = Mutant>,
     run: impl Fn(Mutant, u64) -> Result<T, E>,

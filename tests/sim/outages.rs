@@ -1,5 +1,5 @@
-//! A server that is away for ten minutes, clocks that jump by an hour, and watch caches that are half a minute behind, in virtual time: what is
-//! done meanwhile, and how soon all is as wanted. The figures stand in docs/reliability.md.
+//! A server that is down for ten minutes, clocks that jump by an hour, and watch caches that lag by half a minute, in virtual time: the actions
+//! meanwhile, and the time to converge. docs/reliability.md has the figures.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ const SEEDS: u64 = 10;
 const SET: &str = "web";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// Within this time a world is to be as wanted in which nothing is in the way.
+/// The maximum time for an unhindered world to converge.
 const SOON: Duration = Duration::from_secs(30);
 
-/// What an agent did, and how many pods there were at most.
+/// The actions of an agent, and the maximum number of pods.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Done {
     creates: usize,
@@ -47,14 +47,13 @@ impl Done {
         self.most = self.most.max(count);
     }
 
-    /// Lets a world go on until a time.
     fn run(&mut self, world: &mut World, until: Timestamp) {
         while world.step(until) {
             self.note(world);
         }
     }
 
-    /// Lets a world go on until what is planned has happened and all is as wanted, and returns how long that took.
+    /// Runs a world until all planned acts have happened and it has converged, and returns the duration.
     fn settle(&mut self, world: &mut World, within: Duration) -> Duration {
         let begin = world.now();
         loop {
@@ -70,20 +69,19 @@ impl Done {
     }
 }
 
-/// A world whose one ReplicaSet wants so many pods.
+/// A world with one ReplicaSet of `replicas` desired pods.
 fn begin(seed: u64, chaos: Chaos, replicas: i32) -> World {
     let set = replica_set(SET).replicas(replicas).build();
     let plan = vec![(Duration::ZERO, Act::Create(set))];
     World::new(seed, Rng::new(seed), chaos, None).with_plan(plan)
 }
 
-/// Prints a figure for docs/reliability.md.
 #[expect(clippy::print_stdout, reason = "the figure is for who runs the test")]
 fn say(longest: Duration) {
     println!("as wanted after {longest:?} at most");
 }
 
-/// Lets somebody take so many pods away.
+/// Removes `count` pods as a user.
 fn remove_pods(world: &mut World, count: usize) {
     let pods = world.cluster.objects(Kind::Pod);
     let its = pods.filter(|pod| pod["metadata"]["labels"]["app"] == SET);
@@ -152,7 +150,7 @@ fn clocks_that_jump_by_an_hour_either_way_make_and_take_no_pod() {
         };
         assert_eq!(done, undisturbed, "seed {seed}, {jump:#}");
 
-        // Amid a change, and back.
+        // During a change, and back.
         world.plan(Duration::ZERO, scale(SET, 40));
         world.plan_fault(Duration::from_millis(2), Fault::SetClocks(-jump));
         world.plan_fault(

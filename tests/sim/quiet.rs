@@ -1,4 +1,4 @@
-//! An honest server does not meet the rules of the agent where nothing races: its view is as new as the agent's.
+//! Without races, an honest server never breaks a rule of the agent: its view is as new as the agent's.
 
 use tests::{
     encounters::{GUARD, OUTCOME},
@@ -6,13 +6,13 @@ use tests::{
     workloads::Workload,
 };
 
-/// How many worlds of each workload are tried.
+/// The number of worlds for each workload.
 const SEEDS: u64 = 20;
 
 test_each_workload!(check);
 
 fn check(workload: Workload) {
-    // The garbage collector takes pods away while the server decides: that is a race.
+    // The garbage collector removes pods while the server decides, which is a race.
     if workload == Workload::Delete {
         return;
     }

@@ -1,4 +1,4 @@
-//! A seed is a whole world: the same seed is the same world, step by step.
+//! A seed determines a whole world: the same seed repeats the same world, step by step.
 
 use tests::{
     rng::Rng,

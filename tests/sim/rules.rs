@@ -1,12 +1,12 @@
-//! The rules by which an agent holds batches: an honest server meets them where something races, and nowhere else.
+//! The rules by which an agent checks batches: an honest server breaks them only in a race.
 
 use agent_core::rules::Rule;
 use tests::{chaos::Chaos, encounters::Encounters, simulation::Simulation, workloads::Workload};
 
-/// How many schedules of each workload are run.
+/// The number of schedules for each workload.
 const SCHEDULES: u64 = 10;
 
-/// The workloads in which somebody wants fewer pods, or others, or takes them over, while pods are made or go.
+/// The workloads in which somebody lowers the desired number, changes or takes over pods, while pods are created or deleted.
 const OVERTAKEN: [Workload; 6] = [
     Workload::Down,
     Workload::UpThenDown,
@@ -16,7 +16,7 @@ const OVERTAKEN: [Workload; 6] = [
     Workload::OverlappingSelectors,
 ];
 
-/// Returns what an agent refused over some schedules of a workload in a calm world.
+/// Returns the rules by which an agent refused operations, over some schedules of a workload in a calm world, with counts.
 fn refused(workload: Workload) -> Vec<(Rule, u64)> {
     let mut met = Encounters::default();
     for seed in 0..SCHEDULES {

@@ -1,14 +1,14 @@
-//! The schedules in which a world that is broken on purpose must be found out.
+//! The schedules that must detect a world with a deliberate fault.
 
 use tests::depth::number;
 
-/// How many schedules that may take in a world that is made for the fault: where every second one shows it, twenty that do not are one case in
+/// The maximum number of schedules until a world made for the fault shows it. If every second schedule shows the fault, twenty that do not are one case in
 /// a million.
 pub(crate) const SCHEDULES: u64 = 20;
-/// How far apart the two places are from which seeds are counted.
+/// The distance between the two places from which seeds are counted.
 const APART: u64 = 1_000_000;
 
-/// Returns the first seeds of two runs of schedules that have nothing in common, the first from `DECREE_SIM_SEED` on.
+/// Returns the first seeds of two separate runs of schedules; the first run begins at `DECREE_SIM_SEED`.
 pub(crate) fn places() -> [u64; 2] {
     let first = number("DECREE_SIM_SEED").unwrap_or(0);
     [first, first + APART]

@@ -1,4 +1,4 @@
-//! A shadow beside another controller, in virtual time: what is right is no surprise, and each fault is found.
+//! A shadow-mode agent beside another controller, in virtual time: correct decisions are no surprise, and each fault is found.
 
 use server_shadow::{Departure, Finding, Subject};
 use tests::{
@@ -6,13 +6,13 @@ use tests::{
     shadowed::{Fault, Outcome, Pace, Stage},
 };
 
-/// How many comparisons of a right controller must hold no surprise.
+/// The number of comparisons of a correct controller without a surprise.
 const COMPARISONS: u64 = 5_000;
-/// Within how many comparisons of its subject a fault must be found, on average over the worlds.
+/// The maximum number of comparisons of its subject until a fault is found, on average over the worlds.
 const FOUND_WITHIN: u64 = 100;
-/// How many comparisons of all subjects a fault is looked for.
+/// The number of comparisons of all subjects to search for a fault.
 const LOOKED_FOR: u64 = 2_000;
-/// The worlds in which each fault is looked for.
+/// The seeds of the worlds for each fault.
 const SEEDS: std::ops::Range<u64> = 0..5;
 
 const FAULTS: [Fault; 12] = [
@@ -36,7 +36,7 @@ fn surprises(outcome: &Outcome) -> Vec<String> {
     surprises.map(|finding| format!("{finding:#?}")).collect()
 }
 
-/// Runs a right controller, and fails if anything is told that nothing explains.
+/// Runs a correct controller, and fails on any unexplained difference.
 fn holds_no_surprise(pace: Pace) {
     let seed = depth::number("DECREE_SHADOWED_SEED").unwrap_or(1);
     let outcome = Stage::new(seed, pace, None).run(COMPARISONS);
@@ -72,7 +72,7 @@ fn right_controller_holds_no_surprise_on_a_busy_machine() {
     holds_no_surprise(Pace::Busy);
 }
 
-/// Lets a controller with a fault run. Returns the first surprise, and how often its subject was compared until then.
+/// Runs a controller with a fault. Returns the first surprise, and the number of comparisons of its subject until then.
 fn found(fault: Fault, seed: u64) -> Option<(u64, Finding)> {
     let outcome = Stage::new(seed, Pace::Quiet, Some(fault)).run_to_surprise(LOOKED_FOR);
     let told = outcome.differences.into_iter().map(|told| told.finding);

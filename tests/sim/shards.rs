@@ -1,4 +1,4 @@
-//! Processes that share a cluster out: no namespace is served twice, and no pod is created twice, whatever becomes of them.
+//! Processes that share a cluster: in every failure, no two serve the same namespace, and no pod is created twice.
 
 use tests::{
     depth::number,
@@ -8,18 +8,18 @@ use tests::{
 
 use crate::seeds::{SCHEDULES, places};
 
-/// How many of the schedules of all workloads one of these stands for: each is as long as many of them.
+/// The number of schedules of all workloads that cost as much as one of these, because each of these is much longer.
 const SHARE: u64 = 400;
-/// The same of those in haste, in which far more is created.
+/// The same number for hasty schedules, which create far more.
 const SHARE_IN_HASTE: u64 = 1_000;
-/// How many schedules there are, unless `DECREE_SIM_RUNS` says otherwise.
+/// The default number of schedules; `DECREE_SIM_RUNS` overrides it.
 const RUNS: u64 = 6_000;
-/// With how many of the schedules of all workloads everything that is drawn must have happened here.
+/// The number of schedules of all workloads with whose share every random event must have happened here.
 const RUNS_THAT_MEET_ALL: u64 = 40_000;
 
 type Story = fn(u64, Option<Mutant>) -> Result<Shared, String>;
 
-/// Each mutant, and the story that is made for it.
+/// Each mutant, with its story.
 const MUTANTS: [(Mutant, Story); 7] = [
     (Mutant::IgnoreLayout, growth),
     (Mutant::IgnoreFence, haste),
@@ -30,7 +30,7 @@ const MUTANTS: [(Mutant, Story); 7] = [
     (Mutant::IgnoreMargin, haste),
 ];
 
-/// Runs a story under its share of `DECREE_SIM_RUNS`, from `DECREE_SIM_SEED` on. Where there were runs enough, each of these things must have
+/// Runs a story with its share of `DECREE_SIM_RUNS` schedules, from `DECREE_SIM_SEED` on. After enough runs, each of these events must have
 /// happened.
 #[expect(
     clippy::print_stdout,
@@ -100,7 +100,7 @@ fn shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds() {
     check(name, SHARE, loss, &[]);
 }
 
-/// The story that is made for a mutant shows it, from two places on.
+/// The story of a mutant shows the mutant, from two places on.
 #[test]
 #[expect(
     clippy::print_stdout,

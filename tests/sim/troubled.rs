@@ -1,4 +1,4 @@
-//! Worlds in which something is wrong for a while: nothing runs away, somebody is told, and it heals. And the mutants of what sees to it.
+//! Worlds with a temporary problem: nothing escalates, people are informed, and the world recovers. Also the mutants of this protection.
 
 use tests::{
     depth,
@@ -11,7 +11,7 @@ use crate::{
     seeds::{SCHEDULES, places},
 };
 
-/// In how many percent of its worlds a mutant must be seen at the least.
+/// The minimum percentage of its worlds that must show a mutant.
 const SEEN_MIN: u64 = 25;
 
 fn harmful() -> impl Iterator<Item = Mutant> {
@@ -28,8 +28,8 @@ fn worlds_with_troubles_heal_and_nothing_runs_away() {
     println!("{:?}", troubled::check());
 }
 
-/// `cargo test -p tests --test sim troubled::scoreboard -- --nocapture` prints it; the share of worlds that show each where all is to be
-/// proven.
+/// `cargo test -p tests --test sim troubled::scoreboard -- --nocapture` prints the scoreboard. Only a full run measures the share of worlds that
+/// show each mutant.
 #[test]
 #[expect(
     clippy::print_stdout,
@@ -57,7 +57,7 @@ fn scoreboard_of_mutants() {
     }
 }
 
-/// What is found in them is what the mutant does.
+/// The findings in these worlds come from the mutant alone.
 #[test]
 fn worlds_that_are_made_for_mutants_are_sound() {
     are_sound(Mutant::TROUBLED, |mutant, seed| {

@@ -1,5 +1,5 @@
-//! The chart is whole wherever its folder is copied to: its files are files, the same as those of the kustomizations. `UPDATE_EXPECT=1` copies
-//! them anew.
+//! The files of the chart are regular files, so that its folder can be copied, and equal the files of the kustomizations.
+//! `UPDATE_EXPECT=1` copies them again.
 
 use std::{env, fs, path::Path};
 
@@ -7,7 +7,7 @@ use crate::files;
 
 const CHART: &str = "deploy/helm/decree";
 
-/// The files of the chart that a kustomization has too, with the place of the other one.
+/// The files of the chart that a kustomization also has, with the path of the kustomization's file.
 const COPIES: [(&str, &str); 3] = [
     (
         "files/dashboard.json",

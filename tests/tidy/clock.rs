@@ -1,18 +1,18 @@
-//! No test is decided by the clock: none fails since the machine is slow.
+//! No test depends on the clock: a slow machine makes no test fail.
 //!
-//! In the code for tests (`tests/`, `tests.rs`, and what follows `cfg(test)`), whatever is waited for has a limit by name that is a minute
-//! at least: `timeout(PATIENCE, …)`, `Instant::now() + PATIENCE`. So has what expires: `valid(_, now + HOUR)`, `claims(_, 600)`.
-//! A line that gives less time, or measures some, stands in a file that says why ([`MEASURES`]).
-//! Lines are read by their words, so that a name means the same constant everywhere in a file.
+//! In test code (`tests/`, `tests.rs`, and code after `cfg(test)`), every wait has a named limit of at least a minute:
+//! `timeout(PATIENCE, …)`, `Instant::now() + PATIENCE`. So has every expiry: `valid(_, now + HOUR)`, `claims(_, 600)`.
+//! A file with a line that gives less time, or measures time, must be in [`MEASURES`] with a reason.
+//! The test reads lines by words, so a name means the same constant everywhere in a file.
 
 use std::collections::BTreeMap;
 
 use crate::files;
 
-/// The least that a limit of wall time may be, in seconds: what takes so long hangs.
+/// The minimum of a wall-time limit, in seconds: anything that takes longer hangs.
 const LEAST: f64 = 60.0;
 
-/// The files that measure time or wait for less, how many of their lines do at most, and why that decides no test.
+/// The files that measure time or wait for less, with the maximum number of such lines, and why no test depends on them.
 const MEASURES: &[(&str, usize, &str)] = &[
     (
         "agent/kube/src/cluster/tests/metrics.rs",
@@ -85,7 +85,7 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ("tests/src/explore/search.rs", 2, "reported"),
 ];
 
-/// The constants of this length in seconds, by their name and the path of their file.
+/// The durations of constants in seconds, by name and by the path of the file.
 type Limits = BTreeMap<String, BTreeMap<String, f64>>;
 
 #[test]
@@ -113,7 +113,7 @@ fn no_test_is_decided_by_the_clock() {
     assert!(found.is_empty(), "no test may be decided by it: {found:#?}");
 }
 
-/// Returns the code for tests of each file that has any, by its path.
+/// Returns the test code of each file that has some, by path.
 fn sources() -> Vec<(String, String)> {
     let files = files::with_ending(&[".rs"]).into_iter();
     let sources = files.filter_map(|files::File { path, text }| {
@@ -122,7 +122,7 @@ fn sources() -> Vec<(String, String)> {
         let begin = if is_whole { 0 } else { text.find("cfg(test)")? };
         Some((path, text[begin..].to_owned()))
     });
-    // What is tried below is no test.
+    // The samples below are not tests.
     sources
         .filter(|(path, _)| path != "tests/tidy/clock.rs")
         .collect()
@@ -143,7 +143,7 @@ fn limits(sources: &[(String, String)]) -> Limits {
     limits
 }
 
-/// Returns how long a `Duration::from_secs(90)` is with which a text begins.
+/// Returns the seconds of the `Duration::from_secs(90)` at the start of a text.
 fn seconds(text: &str) -> Option<f64> {
     let (unit, rest) = text.strip_prefix("Duration::from_")?.split_once('(')?;
     let number: f64 = rest.split_once(')')?.0.replace('_', "").parse().ok()?;
@@ -158,12 +158,12 @@ fn seconds(text: &str) -> Option<f64> {
     Some(number * unit.1)
 }
 
-/// Returns the lines that measure time, or give something less than a minute.
+/// Returns the lines that measure time, or set a limit below a minute.
 fn measuring<'a>(path: &str, text: &'a str, limits: &Limits) -> Vec<&'a str> {
     let mut lines = text.lines().map(str::trim).peekable();
     let mut found = Vec::new();
     while let Some(line) = lines.next() {
-        // An argument may stand on a line of its own.
+        // An argument can be on a separate line.
         let next = lines.peek().filter(|_| line.ends_with('('));
         let whole = format!("{line} {}", next.unwrap_or(&""));
         if !line.starts_with("//") && is_measuring(path, &whole, limits) {
@@ -234,7 +234,7 @@ fn is_measuring(path: &str, line: &str, limits: &Limits) -> bool {
         || line.split("claims(").skip(1).any(is_token)
 }
 
-/// The calls that wait for so long at most.
+/// Functions that take the limit of a wait.
 const WAITS: [&str; 5] = [
     "timeout(",
     "timeout_at(",

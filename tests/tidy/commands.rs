@@ -1,4 +1,4 @@
-//! The commands that the documents show are run by something.
+//! Something runs every command that the documents show.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use tests::fenced::{self, Block};
 
 use crate::files;
 
-/// What nothing runs as it stands, by how it begins, and why.
+/// Blocks that nothing runs unchanged, by their beginning, and why.
 const NOT_RUN: [(&str, &str); 11] = [
     (
         "cargo install --locked --path cli",
@@ -95,10 +95,10 @@ fn each_test_that_a_block_names_exists() {
     assert!(marks > 40, "{marks} marks: the search is broken");
 }
 
-/// Tells whether something runs a block.
+/// Returns whether a test runs a block.
 ///
 /// # Panics
-/// Where what its marks name is not there.
+/// If the marks of the block name something that does not exist.
 fn is_run(block: &Block, sources: &[files::File], place: &str) -> bool {
     let marks = [block.test(), block.journey(), block.check()];
     if let Some(test) = block.test() {

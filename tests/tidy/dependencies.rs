@@ -1,17 +1,16 @@
-//! Who may know whom: the table of docs/architecture.md.
+//! The allowed dependencies between packages: the table of docs/architecture.md.
 
 use std::{collections::BTreeSet, env, process::Command};
 
 use crate::files;
 
-/// One row: a package, what it may use of ours, and what it must never reach, however far away.
+/// One row: a package, the workspace packages that it may use, and packages that it must never depend on, even indirectly.
 struct Row {
     package: String,
     ours: BTreeSet<String>,
     never: BTreeSet<String>,
 }
 
-/// Returns the rows of the document.
 fn table() -> Vec<Row> {
     let document = std::fs::read_to_string(files::root().join("docs/architecture.md"))
         .expect("the document is there");
@@ -33,7 +32,6 @@ fn table() -> Vec<Row> {
     rows.collect()
 }
 
-/// Returns the names of the packages of the workspace.
 fn packages() -> BTreeSet<String> {
     let manifests = files::with_ending(&["Cargo.toml"]).into_iter();
     let names = manifests.filter_map(|file| {
@@ -74,7 +72,7 @@ fn packages_never_reach_what_they_must_not() {
     }
 }
 
-/// Returns the names of the packages that a package depends on, itself left out, with the features that it asks for itself.
+/// Returns the names of a package's dependencies, without the package itself, each with the features that it requests.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
     let mut command = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.current_dir(files::root()).args([

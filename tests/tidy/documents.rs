@@ -1,4 +1,4 @@
-//! Documents keep their promises: links lead somewhere, and each MUST names a rule or a test that exists.
+//! Links in documents resolve, and each MUST names a rule or a test that exists.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn each_must_of_the_protocol_names_what_verifies_it() {
     }
 }
 
-/// Returns whether there is a test of this name, or, where it is several words, such a rule of the conformance kit.
+/// Returns whether a test has this name or, for several words, a rule of the conformance kit.
 fn exists(name: &str, files: &[files::File]) -> bool {
     let name = name.rsplit("::").next().unwrap_or(name);
     let is_rule = name.contains(' ');
@@ -104,7 +104,7 @@ fn every_metric_is_explained_to_operators_and_no_other() {
     );
 }
 
-/// A program warns of variables that it does not know: so it must know all that the programs and the tests read.
+/// A program warns of unknown variables, so it must know all variables that programs and tests read.
 #[test]
 fn every_variable_that_is_read_is_known_and_no_other() {
     const LIST: &str = "runtime/src/environment.rs";
@@ -133,7 +133,7 @@ fn every_variable_that_is_read_is_known_and_no_other() {
     );
 }
 
-/// Returns the names that stand in collectors, and those of the builds.
+/// Returns the names of metrics in collectors and in build information.
 fn collected() -> Vec<String> {
     let read = |file| std::fs::read_to_string(files::root().join(file)).expect("the file is there");
     let process = read("runtime/src/process.rs");
@@ -155,7 +155,7 @@ fn collected() -> Vec<String> {
     collected.map(str::to_owned).chain(builds).collect()
 }
 
-/// Returns the names of the metrics that a file registers: the texts that a help text follows.
+/// Returns the names of the metrics that a file registers: texts followed by a help text.
 fn registered(file: &str, prefix: &str) -> Vec<String> {
     let text = std::fs::read_to_string(files::root().join(file)).expect("the file is there");
     let registering = text.split_once("fn register_").map_or("", |(_, rest)| rest);
@@ -204,7 +204,7 @@ fn each_cited_paragraph_of_the_specification_exists() {
     assert!(cited > 80, "{cited} citations: the search is broken");
 }
 
-/// Returns the number of the paragraph that a line is the heading of.
+/// Returns the number of the paragraph under this heading line.
 fn paragraph_of_heading(line: &str) -> Option<&str> {
     let heading = line.strip_prefix('#')?.trim_start_matches('#');
     let number = heading.trim_start().split(' ').next()?;
@@ -214,7 +214,7 @@ fn paragraph_of_heading(line: &str) -> Option<&str> {
         .then_some(number)
 }
 
-/// Returns the paragraphs that a text cites, as in "(spec 5.3, 6.6)" and "(spec 3.2–3.6)", of which the ends are taken, and the
+/// Returns the paragraphs that a text cites, as in "(spec 5.3, 6.6)" or "(spec 3.2–3.6)" (only the ends of a range), and the
 /// weaknesses, as in "W7".
 fn citations(text: &str) -> Vec<String> {
     let of_paragraphs = text.match_indices("spec ").flat_map(|(at, word)| {
@@ -262,7 +262,7 @@ fn folders_of_the_architecture_are_the_packages() {
             .path
             .trim_end_matches("Cargo.toml")
             .trim_end_matches('/');
-        // The package of the root has its sources, the contract, in a folder of their own.
+        // The root package keeps its sources, the contract, in `proto`.
         let folder = if folder.is_empty() { "proto" } else { folder };
         Some((folder.to_owned(), name))
     });
@@ -323,7 +323,7 @@ fn every_proto_file_names_the_go_package_of_its_folder() {
     assert!(folders.into_iter().all(is_there), "the search is broken");
 }
 
-/// A field of a pod that everything reads: the contract, the projection, the wire, the core, the order of deletion and its reasons.
+/// A field of a pod that all layers read: the contract, the projection, the wire, the core, the order of deletion and its reasons.
 const FIELD: &str = "deletion_cost";
 
 #[test]

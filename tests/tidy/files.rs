@@ -1,17 +1,16 @@
-//! The files of the checkout that the rules speak of.
+//! The files of the checkout that the rules check.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// A text file and where it is, relative to the root of the checkout.
+/// A text file with its path, relative to the root of the checkout.
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Returns the root of the checkout.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .parent()

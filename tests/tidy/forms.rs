@@ -1,10 +1,10 @@
-//! The forms of the data that docs/architecture.md lists are types of the sources, and do not become more.
+//! Each form of data that docs/architecture.md lists is a type of the sources, and the lists do not grow.
 
 use std::collections::BTreeMap;
 
 use crate::{documents::architecture_rows, files};
 
-/// The lists, each with the number of its forms. The numbers only shrink.
+/// The lists, each with the number of its forms. The numbers must not grow.
 const LISTS: [(&str, usize); 3] = [
     ("### A pod, ", 9),
     ("### An outcome, ", 8),
@@ -37,7 +37,7 @@ fn forms_of_the_architecture_are_types_and_do_not_become_more() {
     }
 }
 
-/// Returns whether a text defines a type, or, where the type is of a library, has a function that returns it.
+/// Returns whether a text defines a type, or has a function that returns the type of a library.
 fn has_type(text: &str, name: &str) -> bool {
     let openings = ["struct ", "enum ", "message ", "-> ", "-> Result<"];
     let is_part = |it: char| it.is_alphanumeric() || it == '_';

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use crate::files;
 
-/// A check by its name, and when it runs, in the words of the table.
+/// The name of a check, and when it runs, in the words of the table.
 type Check = (String, String);
 
 #[test]
@@ -42,7 +42,7 @@ fn checks_of(script: &str) -> Vec<Check> {
     checks.collect()
 }
 
-/// Returns the rows of the table, in order, with neither its head nor the line below that.
+/// Returns the rows of the table in order, without the header.
 fn rows_of(page: &str) -> Vec<Check> {
     let table = page.split_once("<!-- checks -->");
     let table = table.and_then(|(_, rest)| rest.split_once("<!-- /checks -->"));

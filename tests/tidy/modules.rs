@@ -1,19 +1,19 @@
-//! No circle of files: whoever reads a file need not have read another that needs it first.
+//! No cycles between files: a reader can read the files one after the other.
 //!
-//! The graph is made from the sources of each target of the workspace (library, binary, test, benchmark). File A has an edge to
+//! The graph comes from the sources of each target of the workspace (library, binary, test, benchmark). File A has an edge to
 //! file B of the same target where A uses an item that B defines:
 //!
 //! - a path names it, in an expression, a type, a pattern, an attribute, or the arguments of a macro;
-//! - a `use` imports it, and not only its module: `use crate::queue;` is no edge, `queue::Entry` after it is one;
-//! - a method is called whose receiver is `self`, a parameter, or a field of these, and B has the `impl` that defines it;
+//! - a `use` imports the item itself: `use crate::queue;` is no edge, `queue::Entry` after it is one;
+//! - A calls a method whose receiver is `self`, a parameter, or a field of these, and B has the `impl` that defines it;
 //! - A has an `impl` of a type that B defines, since that names the type.
 //!
 //! Modules of the TypeScript and Python clients and of the console have an edge to each file that they import, types included.
 //!
 //! A re-export is followed to the file that defines the item, and neither `mod x;` nor `pub use x::Item;` is by itself a use.
-//! What is under `#[cfg(test)]` is left out: tests may look at anything.
+//! The graph excludes code under `#[cfg(test)]`: tests may use anything.
 //!
-//! Not seen are methods of other receivers (their type would have to be inferred) and the bodies of `macro_rules!`.
+//! The graph misses methods of other receivers (it would have to infer their type) and the bodies of `macro_rules!`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

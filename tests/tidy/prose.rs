@@ -1,4 +1,4 @@
-//! How the documents are written: the rules for words of CONTRIBUTING.md, as far as a program can check them.
+//! The style of the documents: the rules for words of CONTRIBUTING.md, as far as a program can check them.
 
 use std::collections::BTreeMap;
 
@@ -31,16 +31,16 @@ const NOT_WORDS: [&str; 24] = [
     "holds against",
     "held against",
 ];
-/// The longest sentence, in words; code counts as one.
+/// The maximum length of a sentence in words; a piece of code counts as one word.
 const WORDS_MAX: usize = 30;
-/// Openings of headings that are relative clauses, where a task or a thing has a name. A question of the FAQ ends with a question mark.
+/// Relative clauses at the start of headings; a heading must name a task or a thing. A question of the FAQ ends with a question mark.
 const CLAUSES: [&str; 8] = [
     "What", "Who", "Whoever", "Whose", "Where", "Which", "That", "How",
 ];
-/// What is written by others: a page that a test writes from the contract, and the decisions, which are never rewritten.
+/// Exempt documents: a page generated from the contract, the decisions, which are never rewritten, and the glossary.
 const SPARED: [&str; 3] = ["docs/api.md", "docs/decisions/", "docs/glossary.md"];
 
-/// A text of a document that is neither code nor a heading: a line, an item of a list or a line of a cell of a table.
+/// A piece of prose, without code or headings: a line, a list item, or a line of a table cell.
 struct Text {
     line: usize,
     text: String,
@@ -86,7 +86,7 @@ fn headings_name_a_task_or_a_thing() {
     assert!(count > 300, "{count} headings: the search is broken");
 }
 
-/// Returns what is found in each document that has any, each with its place.
+/// Returns the findings of each document with any, with their places.
 fn found_in_documents(find: impl Fn(&str) -> Vec<String>) -> BTreeMap<String, Vec<String>> {
     let found = documents().into_iter().map(|(path, texts)| {
         let of_line = |it: &Text| {
@@ -100,7 +100,7 @@ fn found_in_documents(find: impl Fn(&str) -> Vec<String>) -> BTreeMap<String, Ve
     found.filter(|(_, found)| !found.is_empty()).collect()
 }
 
-/// Returns the documents that are held to the rules, by their path.
+/// Returns the documents that must follow the rules, by path.
 fn documents() -> Vec<(String, Vec<Text>)> {
     let files = files::with_ending(&[".md"]).into_iter();
     let files = files.filter(|file| !SPARED.iter().any(|it| file.path.starts_with(it)));
@@ -114,7 +114,7 @@ fn documents() -> Vec<(String, Vec<Text>)> {
     documents
 }
 
-/// Returns the lines of a document outside of its fenced blocks, with their numbers.
+/// Returns the numbered lines of a document outside of its fenced blocks.
 fn lines(document: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     let lines = (1..).zip(document.lines());
@@ -140,7 +140,7 @@ fn texts(document: &str) -> Vec<Text> {
     texts.filter(|it| !it.text.is_empty()).collect()
 }
 
-/// Returns a text with a word in the place of each code, and without the addresses of links.
+/// Returns a text with a word in place of each code span, and without the addresses of links.
 fn without_code_and_addresses(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let text: String = parts
@@ -154,7 +154,7 @@ fn without_code_and_addresses(text: &str) -> String {
     text.replace('[', "")
 }
 
-/// Returns the first word of the table that a text uses.
+/// Returns the first word of the table "Not used" in a text.
 fn word_not_used(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let is_word = |text: &str, word: &str| {
@@ -168,7 +168,7 @@ fn word_not_used(text: &str) -> Option<&'static str> {
     NOT_WORDS.into_iter().find(|word| is_word(&text, word))
 }
 
-/// Returns the sentences of a text. A colon ends one too, as that before a list does.
+/// Returns the sentences of a text. A colon also ends a sentence, as before a list.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: usize| text[..at].ends_with(['.', '!', '?', ':']);
     let mut rest = 0;

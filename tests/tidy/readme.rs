@@ -1,12 +1,12 @@
-//! The README convinces in its first screens, and says no figure that its source does not have.
+//! The README shows the essentials on its first screens, and all its figures match their sources.
 
 use tests::fenced;
 
 use crate::files;
 
-/// How long the README is at most, in lines.
+/// The maximum length of the README, in lines.
 const LINES_MAX: usize = 120;
-/// How many lines the picture, and the two commands that show and test Decree, are within.
+/// The number of lines that must contain the picture and the two commands that show and test Decree.
 const SCREEN: usize = 15;
 const SCREENS: usize = 60;
 
@@ -71,7 +71,7 @@ fn versions_of_the_readme_are_those_that_are_tested() {
     assert!(readme.contains(&format!("Version {minor}.")), "{version}");
 }
 
-/// Returns what follows an opening in a file, up to the closing quote.
+/// Returns the text after an opening in a file, up to the closing quote.
 fn constant(path: &str, opening: &str) -> String {
     let text = read(path);
     let (_, rest) = text

@@ -1,10 +1,8 @@
-//! Files and functions stay small enough to be read at one go.
+//! Files and functions are small enough to read in one go.
 
 use crate::files::{self, File};
 
-/// The most lines a file may have.
 const FILE_MAX: usize = 500;
-/// The most lines a function may have.
 const FUNCTION_MAX: usize = 70;
 
 #[test]
@@ -30,7 +28,7 @@ fn functions_are_short() {
     );
 }
 
-/// Returns the functions of a file with their lengths, found by rustfmt's indentation.
+/// Returns the functions of a file with their lengths. It relies on rustfmt's indentation.
 fn functions(file: &File) -> Vec<(String, usize)> {
     let lines: Vec<_> = file.text.lines().collect();
     let opens = |line: &&str| {

@@ -1,4 +1,4 @@
-//! Names and phrases that have no place here.
+//! Names and phrases that the repository must not contain.
 
 use crate::files::{self, File};
 
@@ -6,7 +6,7 @@ const BANNED_NAMES: [&str; 8] = [
     "util", "utils", "common", "helpers", "helper", "misc", "types", "mod",
 ];
 
-/// Written in two halves, so that this file does not break its own rules.
+/// The phrases are split in halves, so that this file does not break its own rules.
 fn banned_phrases() -> Vec<String> {
     [
         ("to", "do!("),
@@ -101,13 +101,13 @@ fn lines_with(file: &File, phrase: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words of docs/glossary.md that are no names in code any more. The list only grows.
+/// Words of docs/glossary.md that code must not use as names. The list only grows.
 const NOT_NAMES: [&str; 14] = [
     "door", "survey", "borne", "buries", "burn", "desk", "dice", "flights", "forgive", "journal",
     "mischief", "seat", "tally", "woken",
 ];
 
-/// Phrases of docs/glossary.md that no message and no document uses. The list only grows. Written in two halves, as above.
+/// Phrases of docs/glossary.md that no message and no document uses. The list only grows. The phrases are split in halves, as above.
 const NOT_PHRASES: [(&str, &str); 4] = [
     ("who may know ", "whom"),
     ("the ho", "use"),
@@ -150,13 +150,13 @@ fn words_of_our_own_making_are_not_used() {
     }
 }
 
-/// Returns whether a line has a name of which `word` is a part, as in `Door`, `open_door` and `DoorError`.
+/// Returns whether `word` is a part of a name in a line, as in `Door`, `open_door` and `DoorError`.
 fn has_name(line: &str, word: &str) -> bool {
     let names = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     names.into_iter().flat_map(parts).any(|part| part == word)
 }
 
-/// Returns the parts of a name, in small letters.
+/// Returns the parts of a name, in lowercase.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;

@@ -29,9 +29,9 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** A controller that does what a test says: each line on standard input is a command, and each line that it prints is an answer or what happens. */
+/** A controller that executes the commands of a test. Each line on standard input is a command; each printed line is a response or an event. */
 public final class Puppet implements Cluster {
-    /** What the next creates and deletes do. */
+    /** The behavior of the next creates and deletes. */
     private final Map<String, List<String>> how = new ConcurrentHashMap<>(Map.of("create", List.of("make"), "delete", List.of("remove")));
 
     private final Channel channel;
@@ -49,7 +49,7 @@ public final class Puppet implements Cluster {
 
     @Override
     public Pod create(ReplicaSet owner, String name) throws Exception {
-        // A test that has heard of the call may say otherwise of the next one.
+        // After a test sees a call, it can change the behavior of the next one.
         List<String> next = how.get("create");
         CountDownLatch latch = released;
         say("create " + name);
@@ -72,7 +72,7 @@ public final class Puppet implements Cluster {
         act(next, latch);
     }
 
-    /** Does what a test wants instead of success. */
+    /** Does something other than success. */
     private static void act(String next, CountDownLatch latch) throws Exception {
         switch (next) {
             case "throw" -> throw new AssertionError("boom");
@@ -88,7 +88,7 @@ public final class Puppet implements Cluster {
             try {
                 latch.await();
             } catch (InterruptedException ignored) {
-                // Some calls do not end when they are interrupted.
+                // Some calls continue after an interrupt.
             }
         }
     }

@@ -1,4 +1,4 @@
-// Puppet is a controller that does what a test says: each line on standard input is a command, and each line that it prints is an answer or what happens.
+// Puppet is a controller that executes the commands of a test. Each line on standard input is a command; each printed line is a response or an event.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 type puppet struct {
 	mu       sync.Mutex
-	how      map[string][]string // what the next creates and deletes do
+	how      map[string][]string // the behavior of the next creates and deletes
 	released chan struct{}
 	agent    *agent.Agent
 	since    agent.Mark
@@ -50,14 +50,14 @@ func (p *puppet) Delete(_ context.Context, pod *v1.Pod, _ *v1.Reason) error {
 	return act(how[0], released)
 }
 
-// next returns what a call does. A test that has heard of the call may say otherwise of the next one.
+// next returns the behavior of a call. After a test sees a call, it can change the behavior of the next one.
 func (p *puppet) next(call string) ([]string, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.how[call], p.released
 }
 
-// act does what a test wants instead of success.
+// act does something other than success.
 func act(how string, released <-chan struct{}) error {
 	switch how {
 	case "throw":
@@ -127,7 +127,7 @@ func say(words ...string) {
 	os.Stdout.WriteString(line + "\n")
 }
 
-// The arguments are the server's address, the limit of a call in milliseconds, creates a second (0 for no limit), how many at once, and the mode.
+// The arguments are the server's address, the timeout of a call in milliseconds, creates per second (0 for no limit), the burst, and the mode.
 func main() {
 	numbers := make([]float64, 4)
 	for at := range numbers {

@@ -1,4 +1,4 @@
-/** A controller that does what a test says: each line on standard input is a command, and each line that it prints is an answer or what happens. */
+/** A controller that executes the commands of a test. Each line on standard input is a command; each printed line is a response or an event. */
 
 import { createInterface } from "node:readline";
 
@@ -10,7 +10,7 @@ import { PodPhase, PodSchema, ReplicaSetSchema } from "@decree-dev/client/v1/obj
 
 const [address, timeout, perSecond, burst, mode] = process.argv.slice(2);
 
-/** What the next creates and deletes do. */
+/** The behavior of the next creates and deletes. */
 const how = { create: ["make"], delete: ["remove"] };
 let since = 0n;
 let release;
@@ -31,7 +31,7 @@ const cluster = {
   },
 };
 
-/** Does what a test wants instead of success. */
+/** Does something other than success. */
 function does(act) {
   if (act === "throw") throw new TypeError("boom");
   if (act === "exit") return Promise.reject("boom");

@@ -1,4 +1,4 @@
-"""A controller that does what a test says: each line on standard input is a command, and each line that it prints is an answer or what happens."""
+"""A controller that executes the commands of a test. Each line on standard input is a command; each printed line is a response or an event."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ from decree.v1 import batch_pb2 as batches, object_pb2 as objects
 class Puppet:
     def __init__(self, address, timeout, per_second, burst, mode):
         self.channel = grpc.insecure_channel(address)
-        # What the next creates and deletes do.
+        # The behavior of the next creates and deletes.
         self.how, self.released, self.since = {"create": ["make"], "delete": ["remove"]}, threading.Event(), 0
         self.agent = Agent(self, "puppet", mode=int(mode), operation_timeout=int(timeout) / 1_000,
                            creates_per_second=float(per_second) or None, create_burst=int(burst))
@@ -36,11 +36,11 @@ class Puppet:
         return self.act(how, released)
 
     def next(self, call):
-        """Returns what a call does. A test that has heard of the call may say otherwise of the next one."""
+        """Returns the behavior of a call. After a test sees a call, it can change the behavior of the next one."""
         return self.how[call], self.released
 
     def act(self, how, released):
-        """Does what a test wants instead of success."""
+        """Does something other than success."""
         match how:
             case "throw":
                 raise ValueError("boom")

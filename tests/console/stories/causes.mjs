@@ -1,4 +1,4 @@
-// Stories whose answers are made up: the causes of many ReplicaSets.
+// Stories with made-up answers: the causes of many ReplicaSets.
 
 import { summary } from './made-up.mjs';
 
@@ -9,7 +9,7 @@ const QUOTA = 'Quota exceeded in payments: 404 of 300 pods';
 const LONG = 'recommendations-personalization-service-canary-5d4c7b8f69';
 const WORDS = 'The admission webhook images.policy.example.com denied the request: image registry.example.com/team/recommendations:latest has no digest, and is not in the list of allowed images';
 
-/** Tells a page rows, and that they are all. */
+/** Sends rows to a page, and then the end of the rows. */
 const say = (page, rows, standing = {}) => page.evaluate((told, fields) => {
   window.made.say('rows', told);
   window.made.say('board', { seconds: Math.floor(Date.now() / 1000), gone: [], sessions: 2, synced: 2, ...fields });
@@ -45,7 +45,7 @@ export const causes = {
     assert(group.includes('Blocked') && group.includes('194/388 ready') && group.includes(QUOTA), group);
     await picture(page, 'causes');
 
-    // A cause is never cut, at no width: its row is as high as the text.
+    // A cause is never cut at any width: its row is as high as the text.
     for (const size of [WIDE, NARROW]) {
       await page.setViewport(size);
       await until(page, `a row that is higher, ${size.width} wide`, (words) => {
@@ -62,7 +62,7 @@ export const causes = {
     }
     await page.setViewport(WIDE);
 
-    // By keys: a group opens and closes, and its members follow it.
+    // Keys open and close a group, and its members follow it.
     await page.focus('.row.group button');
     await page.keyboard.press('ArrowRight');
     await until(page, 'its members', () => document.querySelector('.space .row[data-at="1"] .name').textContent === 'ledger-00' && document.querySelector('.row.group button').getAttribute('aria-expanded') === 'true');
@@ -91,7 +91,7 @@ export const causes = {
     assert((await page.$eval('.head [role="columnheader"]:nth-child(2)', (head) => head.getAttribute('aria-sort'))) === 'descending', 'it says so');
     assert(page.url().endsWith('#/?namespace=payments&sort=-name'), page.url());
 
-    // The browser keeps them; an address that says otherwise is followed.
+    // The browser keeps the settings; an address overrides them.
     const again = await open('', WIDE, true);
     await say(again, troubled());
     await summaryLine(again, until, '97 ReplicaSets of 121: 97 blocked.');
@@ -99,7 +99,7 @@ export const causes = {
     const shared = await open('#/?show=slow', WIDE, true);
     await say(shared, troubled());
     await until(shared, 'one row', () => document.querySelectorAll('.space .row').length === 1 && document.querySelector('.name').textContent === 'search');
-    // From a page of a ReplicaSet, the board is as it was left.
+    // Back from the page of a ReplicaSet, the board has its earlier state.
     await shared.click('.space a');
     await until(shared, 'its page', () => document.querySelector('h1').textContent === 'search');
     assert((await shared.$eval('.crumbs a', (link) => link.getAttribute('href'))) === '#/?show=slow', 'the way back keeps the filter');
@@ -111,7 +111,7 @@ export const causes = {
   },
 
   async map_shows_every_replica_set({ open, until, picture, assert, audit, axe, forgive }) {
-    // What the browser says of a test that reads the picture.
+    // The browser's warning for a test that reads the picture.
     forgive(/willReadFrequently/);
     const page = await open('', WIDE, true);
     const rows = Array.from({ length: 5_000 }, (_, at) => summary(`set-${String(at).padStart(4, '0')}`, at % 500 === 7 ? { severity: 'BLOCKED', text: 'Refused', ready: 0, since: 90 } : {}));
@@ -137,7 +137,7 @@ export const causes = {
         const fits = document.getElementById('heat').getBoundingClientRect().right <= window.innerWidth;
         return fits && { bad: pixels.get(colour('--bad')), good: pixels.get(colour('--good')), height: canvas.clientHeight };
       });
-      // Each has its cell, and one that needs a person covers more of it.
+      // Each ReplicaSet has a cell, and one that needs attention covers more of it.
       assert(good > 4_900 && bad / 10 >= 4 * (good / 4_990), `${bad} and ${good} pixels`);
       assert(height <= 160, `it is ${height} high`);
       await picture(page, `map-${size.width}`);
@@ -170,7 +170,7 @@ export const causes = {
     await summaryLine(page, until, whole);
     await page.evaluate(() => window.made.lose());
     await until(page, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
-    // The server has started again, and knows no agent yet; then one of two.
+    // The server has restarted and knows no agent yet; then one of two.
     const kept = `${whole} 2 agents connected before the server restarted; until they are back, the board shows what was known.`;
     await say(page, [], { sessions: 0, synced: 0 });
     await summaryLine(page, until, kept);
@@ -179,7 +179,7 @@ export const causes = {
     assert(await page.$eval('#empty', (empty) => empty.hidden), 'it does not say that no agent is connected');
     await say(page, [summary('web')], { sessions: 2, synced: 2 });
     await summaryLine(page, until, '2 ReplicaSets: 1 working, 1 in sync.');
-    // An agent that leaves while the server runs takes its ReplicaSets with it.
+    // When an agent leaves a running server, its ReplicaSets disappear.
     await say(page, [], { sessions: 0, synced: 0, gone: ['north-shop-web north', 'north-shop-api-00 north'] });
     await until(page, 'that no agent is there', () => document.getElementById('empty').innerText.includes('No agent is connected'));
   },

@@ -1,11 +1,11 @@
-// What a board of thousands does in its frames, and how long they take.
+// Measures the work of a board with thousands of rows in a frame, and the duration of frames.
 
-/** How many frames a board of thousands is scrolled for, and how many changed rows must have reached the page then. */
+/** The number of frames to scroll, and the number of changed rows that must reach the page. */
 export const FRAMES = 240;
 export const CHANGES = 2_000;
 
 export const measured = {
-  /** For the benchmark: nothing here depends on how fast the machine is. */
+  /** For the benchmark. The story asserts nothing that depends on the speed of the machine. */
   async console_of_thousands_is_measured({ open, until, act }) {
     const first = await open('#/?sort=name', undefined, false, noteFirstRow);
     const content = await until(first, 'the first row', () => window.firstRow);
@@ -17,7 +17,7 @@ export const measured = {
   },
 };
 
-/** Runs in a page before its scripts: notes when the first row of the board is in the document. */
+/** Runs in a page before its scripts: notes when the first row of the board appears in the document. */
 function noteFirstRow() {
   const observer = new MutationObserver(() => {
     if (!document.querySelector('.space .row')) return;
@@ -27,13 +27,13 @@ function noteFirstRow() {
   observer.observe(document, { subtree: true, childList: true });
 }
 
-/** Returns how many bytes the page and its files took on their way, headers included, and in how many files. */
+/** Returns the transferred bytes of the page and its files, headers included, and the number of files. */
 function transferred() {
   const loads = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource').filter((entry) => !entry.name.includes('/api/'))];
   return { bytes: loads.reduce((sum, entry) => sum + entry.transferSize, 0), files: loads.length };
 }
 
-/** Counts frames while the map and the rows in sight change. */
+/** Counts frames while the map and the visible rows change. */
 function countFrames(wanted) {
   return new Promise((done) => {
     const began = performance.now();
@@ -49,8 +49,8 @@ function countFrames(wanted) {
 }
 
 /**
- * Scrolls for so many frames and until so many changed rows have come, on a stream of its own. Returns what no machine changes: the most rows in the
- * document, the most mutations between two frames, and in how many frames a row in sight was missing; and what it took.
+ * Scrolls for a number of frames and until a number of changed rows have come, on a separate stream. Returns the counts that do not depend on the machine
+ * (the most rows in the document, the most mutations between two frames, the frames in which a visible row was missing), and the duration.
  */
 export async function scrollAndCount(framesWanted, changesWanted) {
   const abort = new AbortController();
@@ -59,7 +59,7 @@ export async function scrollAndCount(framesWanted, changesWanted) {
   let whole = false;
   let rest = '';
   let rows = 0;
-  // Whole looks at the board are counted, from one to the last that was seen.
+  // Counts complete looks at the board, from the first to the last.
   let looked = { rows: 0, at: 0 };
   const read = async () => {
     const { value } = await reader.read();

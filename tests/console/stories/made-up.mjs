@@ -1,11 +1,11 @@
-// Answers that a story makes up, for what no small cluster gives: thousands of ReplicaSets.
+// Made-up answers, for states that no small cluster has, such as thousands of ReplicaSets.
 
-/** Runs in a page before its scripts: `made.say(name, data)` is an event of the stream, and `made.answers` has the answers to other requests. */
+/** Runs in a page before its scripts: `made.say(name, data)` sends an event of the stream, and `made.answers` has the answers to other requests. */
 export function makeUp() {
   const encoder = new TextEncoder();
   let stream = null;
   const made = {
-    /** How often the page has opened a stream. */
+    /** The number of streams that the page has opened. */
     opened: 0,
     answers: {},
     asked: [],

@@ -1,5 +1,5 @@
-// Plays one story in Chromium. Takes what it needs to know as JSON; asks for what is to happen in the cluster by a line of JSON on standard
-// output, and reads the answer from standard input.
+// Plays one story in Chromium. It gets its parameters as JSON. To change the cluster, it writes a line of JSON to standard
+// output, and reads the response from standard input.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -16,12 +16,12 @@ import { whatIf } from './what-if.mjs';
 const { story, url, chromium, modules, pictures, document: moving } = JSON.parse(process.argv[2]);
 const puppeteer = (await import(pathToFileURL(path.join(modules, 'puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')).href)).default;
 
-/** Longer than anything here takes on a busy machine: only a page that hangs meets it. */
+/** A timeout in milliseconds that only a hanging page reaches, even on a busy machine. */
 const PATIENCE = Number(process.env.PATIENCE ?? 180_000);
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-/** Asks for something to happen and waits until it has. */
+/** Requests a change of the cluster and waits until it is done. */
 async function act(what, fields = {}) {
   process.stdout.write(`${JSON.stringify({ do: what, ...fields })}\n`);
   return JSON.parse((await answers.next()).value);
@@ -29,10 +29,10 @@ async function act(what, fields = {}) {
 
 const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'], protocolTimeout: 4 * PATIENCE });
 const faults = [];
-/** What a story that stops the server expects the browser to complain of. */
+/** The browser errors that a story expects, such as those after it stops the server. */
 let forgiven = [];
 
-/** Opens a page. With `made`, its answers come from the story and not from the server ([`makeUp`]); `before` runs before its scripts. */
+/** Opens a page. With `made`, the story answers instead of the server ([`makeUp`]); `before` runs before the page's scripts. */
 async function open(hash = '', size = { width: 1280, height: 800 }, made = false, before = null) {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
@@ -58,7 +58,7 @@ async function open(hash = '', size = { width: 1280, height: 800 }, made = false
   return Object.assign(page, { log });
 }
 
-/** Waits until a function of the page returns something true, and returns it. */
+/** Waits until a function of the page returns a true value, and returns that value. */
 async function until(page, what, check, ...args) {
   try {
     const found = await page.waitForFunction(check, { polling: 50 }, ...args);
@@ -69,7 +69,7 @@ async function until(page, what, check, ...args) {
   }
 }
 
-/** Returns the text of a row of the board, or waits until it has what is looked for. */
+/** Waits until a row of the board contains a text, and returns the text of the row. */
 function row(page, name, text) {
   return until(page, `${name}: ${text}`, (wanted, part) => {
     const found = [...document.querySelectorAll('.space .row')].find((one) => one.querySelector('.name').textContent === wanted);
@@ -77,7 +77,7 @@ function row(page, name, text) {
   }, name, text);
 }
 
-/** Fails where a page bars anyone, or is wider than its window. */
+/** Fails if a page is not accessible, or wider than its window. */
 async function audit(page, name, axe) {
   await page.evaluate(axe);
   const { violations: found } = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
@@ -92,7 +92,7 @@ async function picture(page, name) {
   await page.screenshot({ path: path.join(pictures, `${name}.png`) });
 }
 
-/** Photographs a step of the picture that moves. */
+/** Photographs a step of the animated picture. */
 async function photograph(page, step) {
   fs.mkdirSync(pictures, { recursive: true });
   await page.screenshot({ path: path.join(pictures, `step-${step}.webp`), type: 'webp', quality: 70 });

@@ -1,13 +1,13 @@
-// The stories, by the names of the tests that play them.
+// The stories, by the names of their tests.
 
 import fs from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 import { CHANGES, FRAMES, scrollAndCount } from './frames.mjs';
 
-/** What a browser may load before it shows the board. */
+/** The maximum number of bytes that a browser loads before it shows the board. */
 const FIRST_LOAD_MAX = 150_000;
-/** Of thousands of rows, how many may be in the document; and what a frame may change of each. */
+/** The maximum number of rows in the document out of thousands, and the maximum number of changes in a frame for each. */
 const ROWS_MAX = 60;
 const MUTATIONS_MAX = 20;
 const SUBJECT = '#/replicasets/shop/default/shop-7d4b9c';
@@ -18,7 +18,7 @@ const NARROW = { width: 360, height: 740 };
 /** The size of the pictures in the documents. */
 const PICTURE = { width: 1180, height: 900 };
 
-// Of an earlier version, which the page must read for as long as the format is the same. The golden recordings are made anew now and then.
+// A recording of an earlier version. The page must read it while the format stays the same; the golden recordings are sometimes recorded again.
 const RECORDING = new URL('web.recording.gz', import.meta.url);
 
 const answered = (page, until) => until(page, 'an answer', () => document.querySelectorAll('#would li').length > 0);
@@ -146,7 +146,7 @@ export const stories = {
     assert((await page.evaluate(() => document.getAnimations().length)) === 0, 'it stands still where that is asked for');
     assert(String(await shown(0)) === '0,1,0', 'and shows the victims');
 
-    // Browsers do not tell an image what is asked for, so the README names the still itself.
+    // An image does not know the reduced-motion setting, so the README names the still itself.
     const root = new URL('..', pathToFileURL(moving));
     const readme = fs.readFileSync(new URL('README.md', root), 'utf8').split('\n').find((line) => line.startsWith('<picture>'));
     for (const [value, name] of [['reduce', 'console.png'], ['no-preference', 'console.svg']]) {
@@ -207,7 +207,7 @@ export const stories = {
     await page.keyboard.press('End');
     assert((await focused()).includes('web-5f6a8b'), await focused());
 
-    // The rows change their order under it, and the focus stays with its row.
+    // The rows change their order, and the focus stays with its row.
     await act('quota', { pods: 15 });
     await act('scale', { name: 'web-5f6a8b', replicas: 4 });
     await row(page, 'web-5f6a8b', 'Blocked');
@@ -241,7 +241,7 @@ export const stories = {
         await page.close();
       }
     }
-    // What a colour says is said in words too.
+    // Text repeats the meaning of every color.
     const page = await open();
     await act('quota', { pods: 15 });
     await act('scale', { name: 'api', replicas: 9 });
@@ -312,7 +312,7 @@ export const stories = {
     await until(shared, 'its sentence', () => / · next attempt/.test(document.getElementById('sentence').textContent));
     await shared.close();
 
-    // What ends it leaves the filter: a person resumes the one, and of the other a new session knows nothing.
+    // A resolved hold leaves the filter: a person resumes one, and a new session does not know the other.
     await act('resume', { name: 'shop-7d4b9c' });
     await until(page, 'that it is not blocked', () => ![...document.querySelectorAll('.space .row .name')].some((name) => name.textContent === 'shop-7d4b9c'));
     await act('unthrottle');
@@ -335,7 +335,7 @@ export const stories = {
   async recording_is_replayed_step_by_step({ open, until, row, picture, audit, axe, assert }) {
     const page = await open();
     await row(page, 'api', '4/4 ready');
-    // It is dropped on the board, and opens the view of recordings.
+    // A recording that is dropped on the board opens the view of recordings.
     await drop(page, 'web.recording.gz', fs.readFileSync(RECORDING).toString('base64'));
     await until(page, 'its first step', () => document.getElementById('step-title')?.textContent === 'The agent opens the session');
     const asked = page.log.requests.length;
@@ -394,7 +394,7 @@ export const stories = {
       window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, cancelable: true }));
     });
     await fault('long.recording: It is larger than the 64 MiB that this page reads. “decree replay FILE” reads recordings of any size.');
-    // One that is small only as long as it is packed.
+    // A file that is small only while compressed.
     await page.evaluate(async () => {
       const packed = await new Response(new Blob([new Uint8Array(80 * 1_048_576)]).stream().pipeThrough(new CompressionStream('gzip'))).blob();
       const transfer = new DataTransfer();
@@ -409,7 +409,7 @@ export const stories = {
     await drop(page, 'damaged', plain.toString('base64'));
     await fault('damaged: It is damaged: the record at byte 19 cannot be read');
     assert(await page.$eval('.player', (player) => player.hidden), 'nothing is shown of them');
-    // What is whole opens after all that.
+    // A valid file still opens afterwards.
     await drop(page, 'whole.gz', whole.toString('base64'));
     await until(page, 'its first step', () => document.getElementById('fault').hidden && document.getElementById('step-title').textContent === 'The agent opens the session');
   },

@@ -1,4 +1,4 @@
-// Stories of the page of one ReplicaSet whose answers are made up.
+// Stories of the page of one ReplicaSet, with made-up answers.
 
 import { summary } from './made-up.mjs';
 
@@ -12,13 +12,13 @@ const ADDRESS = '#/replicasets/north/payments/ledger';
 
 const at = (secondsAgo) => new Date(Date.now() - 1000 * secondsAgo).toISOString();
 
-/** Tells the page a ReplicaSet, and its pods. */
+/** Sends a ReplicaSet and its pods to the page. */
 export const show = (page, standing, pods = { count: 0, pods: [] }) => page.evaluate((found, around) => {
   window.made.say('pods', around);
   window.made.say('replicaset', found);
 }, standing, pods);
 
-/** Returns a ReplicaSet as the server tells of it. */
+/** Returns a ReplicaSet in the form of the server. */
 export function standing(row, fields = {}) {
   return { summary: row, inFlight: '', nextSync: row.nextSync, failures: 0, decisions: [], timeline: [], lastScaleDown: null, ...fields };
 }
@@ -71,7 +71,7 @@ export const subject = {
     await until(page, 'its sentence', (text) => document.getElementById('sentence')?.textContent.startsWith(`${text} · next attempt in `), QUOTA);
     assert((await page.title()) === 'payments/ledger · Decree', await page.title());
     assert((await page.$eval('.standing .state', (state) => state.innerText.trim())) === '■ Blocked', 'its severity');
-    // The words of the cluster are behind the cause, and are told when they are asked for.
+    // The API server's message is after the cause, and appears on demand.
     const isShown = () => page.$eval('#failure', (words) => words.checkVisibility());
     assert(!(await isShown()), 'the words are folded');
     await page.click('.words summary');
@@ -100,7 +100,7 @@ export const subject = {
     const time = await page.$eval('#timeline li:last-child time', (told) => [told.textContent, told.title]);
     assert(/^3 min ago$/.test(time[0]) && /^\d{4}-\d\d-\d\d, \d\d:\d\d:\d\d \S+/.test(time[1]), `${time}`);
 
-    // Nodes with trouble come first; a pod is a mark, and names itself to who points at it or reaches it by keys.
+    // Nodes with trouble come first. A pod is a mark, and shows its name on hover or focus.
     assert((await page.$$eval('#nodes h3', (nodes) => nodes.map((node) => node.textContent))).join(', ') === 'node-c 10, 1 not ready, node-a 10, node-b 10', 'the order of nodes');
     await page.focus('.chip[tabindex="0"]');
     assert((await page.$eval('#told-pod', (told) => told.textContent)) === 'ledger-24: not ready, deletion cost -10, 3 restarts', 'the pod that has the focus');
@@ -125,7 +125,7 @@ export const subject = {
   },
 
   async page_says_what_it_does_not_know({ open, until, assert, audit, axe, picture }) {
-    // An older server names the pods of a decision, and no values.
+    // An older server names the pods of a decision, without values.
     const row = summary('ledger', { namespace: 'payments' });
     const decision = { time: at(9), cluster: 'north', clusterUid: 'north-uid', replicaSet: row.replicaSet, batchId: '3', action: 'delete', operations: 1, reasons: [reason('TOO_MANY_REPLICAS', '4 active pods, 3 wanted')], targets: [{ name: 'ledger-1', reason: reason('NOT_READY', 'not ready before ready') }], status: null };
     const decided = { time: at(9), decided: { batchId: '3', action: 'delete', operations: 1, reason: decision.reasons[0] } };
@@ -141,7 +141,7 @@ export const subject = {
     await why({ timeline: [decided] }, 'The last deletion is no longer known.');
     const page = await why({}, 'Nothing was deleted since the agent connected.');
 
-    // After the server has started again it knows nothing until the agent is back: the page keeps what it knew.
+    // A restarted server knows nothing until the agent reconnects, so the page keeps its data.
     await page.evaluate(() => window.made.lose());
     await until(page, 'a new stream', () => window.made.opened === 2 && document.getElementById('status-text').textContent === 'Live');
     await show(page, null, null);
@@ -174,7 +174,7 @@ export const subject = {
       return lines.length === 3 && lines[0].rule.textContent === 'NOT_READY' && lines[1].rule.textContent === 'DELETION_COST' && lines.map((line) => line.dataset.key);
     });
     const [, second, third] = foretold;
-    // What would keep a pod is exact: with the least cost it stays, and it goes with one less.
+    // The suggested changes are exact: with the suggested cost the pod stays, and with one less it is deleted.
     await page.evaluate((name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name).keep.click(), third);
     const keep = await until(page, 'what would keep the third', (name) => [...document.querySelectorAll('#would li')].find((line) => line.dataset.key === name)?.said.textContent, third);
     assert(/^It would stay .*with a deletion cost of 1/.test(keep) && keep.endsWith(`kubectl -n default annotate pod ${third} --overwrite controller.kubernetes.io/pod-deletion-cost=1`), keep);
@@ -207,7 +207,7 @@ export const subject = {
     await page.keyboard.press('ArrowRight');
     await told('30 desired, .* Last decision: delete 22 pods, TOO_MANY_REPLICAS: 52 active pods, 30 wanted\\.$');
 
-    // What the page has seen itself, it knows exactly.
+    // The page knows its own observations exactly.
     const after = { ...found, summary: { ...found.summary, active: 31, ready: 31, available: 31 } };
     await show(page, after);
     await until(page, 'the change', () => document.getElementById('timeline').innerText.includes('current 30 → 31'));

@@ -1,4 +1,4 @@
-// What a change of the cluster would do, and what the loss of a node did, as the board shows it.
+// The effect of a change of the cluster, and of the loss of a node, as the board shows it.
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 360, height: 740 };
@@ -7,7 +7,7 @@ const SIZES = { api: 4, 'shop-7d4b9c': 8, 'web-5f6a8b': 3 };
 const said = (page, until, part) => until(page, part, (wanted) => document.getElementById('what-if-answer').textContent.includes(wanted) && document.getElementById('what-if-answer').textContent, part);
 const cells = (page) => page.$$eval('#affected tbody tr', (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 
-/** Writes over what a field has. */
+/** Replaces the content of a field. */
 async function fill(page, selector, text) {
   await page.click(selector, { clickCount: 3 });
   await page.keyboard.press('Backspace');
@@ -34,7 +34,7 @@ export const whatIf = {
     }
     await page.setViewport(WIDE);
 
-    // The address shows the same, and a row leads to its ReplicaSet.
+    // The address restores the same view, and a row links to its ReplicaSet.
     const shared = await open(new URL(page.url()).hash, WIDE);
     assert((await said(shared, until, 'A drain of node-b deletes ')) === answer, 'a shared address shows the same');
     await shared.click('#affected a');

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who uses whom, and the names that are used.
+/// The edges between files, with the used names.
 #[derive(Default)]
 pub(super) struct Graph {
     edges: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
@@ -11,18 +11,16 @@ pub(super) struct Graph {
 // === impl Graph ===
 
 impl Graph {
-    /// Adds a use of one file by another.
     pub(super) fn add(&mut self, from: &str, to: &str, name: String) {
         let targets = self.edges.entry(from.to_owned()).or_default();
         targets.entry(to.to_owned()).or_default().insert(name);
     }
 
-    /// Returns how many edges there are.
     pub(super) fn edges(&self) -> usize {
         self.edges.values().map(BTreeMap::len).sum()
     }
 
-    /// Returns each circle: its files, sorted, and a line for each edge within it.
+    /// Returns each cycle: its files, sorted, and a line for each edge within it.
     pub(super) fn circles(&self) -> Vec<(Vec<String>, String)> {
         let reach: BTreeMap<_, _> = self
             .edges
@@ -42,7 +40,7 @@ impl Graph {
         circles.into_iter().map(lines).collect()
     }
 
-    /// Returns all files that a file needs, directly or not; itself only if it is part of a circle.
+    /// Returns all files that a file needs, directly or not; the file itself only if it is part of a cycle.
     fn reachable(&self, file: &str) -> BTreeSet<String> {
         let mut reached = BTreeSet::new();
         let mut left = vec![file];
@@ -56,7 +54,7 @@ impl Graph {
         reached
     }
 
-    /// Returns the edges within a circle, those of the fewest names first.
+    /// Returns the edges within a cycle, edges with the fewest names first.
     fn lines(&self, circle: &[String]) -> String {
         let mut edges: Vec<_> = circle
             .iter()

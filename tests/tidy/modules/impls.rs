@@ -1,7 +1,7 @@
-//! A method of a type is found in one of few files.
+//! The methods of a type are in few files.
 //!
-//! Of each target of a product, the files are counted that have inherent `impl` blocks of a type. Blocks of traits and what is under
-//! `#[cfg(test)]` do not count. A type that needs more files is several types, or has functions that need no access to its fields.
+//! For each target of a product, this test counts the files with inherent `impl` blocks of a type. Trait blocks and code under
+//! `#[cfg(test)]` do not count. A type that needs more files should be several types, or has functions that need no access to its fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::{
     tree::{Tree, is_test},
 };
 
-/// In how many files the inherent `impl` blocks of a type may be.
+/// The maximum number of files with inherent `impl` blocks of one type.
 const FILES_MAX: usize = 3;
 
 #[test]
@@ -55,7 +55,7 @@ fn files_with_impls_are_counted_by_type() {
     );
 }
 
-/// Returns the types of a target that have inherent `impl` blocks in too many files, with these files.
+/// Returns the types of a target with inherent `impl` blocks in too many files, with these files.
 fn scattered(tree: &Tree) -> Vec<(String, BTreeSet<&str>)> {
     let names = Names::of(tree);
     let mut files: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What names mean in each module: which file defines an item, and where the methods of a type are.
+//! The meaning of names in each module: the file that defines an item, and the files with the methods of a type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use syn::{
 
 use super::tree::{FileId, ModuleId, Tree, is_test};
 
-/// An item: the module that defines it, and its name there.
+/// An item: its defining module, and its name in that module.
 pub(super) type ItemId = (ModuleId, String);
 
-/// How deep imports may lead to imports. Globs that name each other would go on for ever.
+/// The maximum depth of imports of imports. Globs that name each other would recurse forever.
 const DEPTH_MAX: usize = 12;
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Module(ModuleId),
     Item(ItemId),
 }
 
-/// One name that a `use` brings in.
+/// A name that a `use` imports.
 pub(super) struct Import {
     pub(super) path: Vec<String>,
-    /// What it is called here; none for a glob.
+    /// The local name; none for a glob.
     pub(super) name: Option<String>,
 }
 
@@ -40,16 +40,13 @@ struct Scope {
 pub(super) struct Names<'a> {
     tree: &'a Tree,
     scopes: Vec<Scope>,
-    /// The types of the fields of a type.
     fields: BTreeMap<(ItemId, String), ItemId>,
-    /// The files that define a method of a type.
     methods: BTreeMap<(ItemId, String), BTreeSet<FileId>>,
 }
 
 // === impl Names ===
 
 impl<'a> Names<'a> {
-    /// Returns the names of all modules.
     pub(super) fn of(tree: &'a Tree) -> Self {
         let mut names = Self {
             tree,
@@ -72,28 +69,27 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns the file that defines an item.
     pub(super) fn file(&self, item: &ItemId) -> FileId {
         self.tree.modules[item.0].file
     }
 
-    /// Returns the files that define a method of a type, if the type has one of this name.
+    /// Returns the files that define a method of a type; none if the type has no such method.
     pub(super) fn method(&self, item: &ItemId, name: &str) -> impl Iterator<Item = FileId> {
         let files = self.methods.get(&(item.clone(), name.to_owned()));
         files.into_iter().flatten().copied()
     }
 
-    /// Returns the type of a field of a type, where both are of this target.
+    /// Returns the type of a field, if both types are of this target.
     pub(super) fn field(&self, item: &ItemId, name: &str) -> Option<&ItemId> {
         self.fields.get(&(item.clone(), name.to_owned()))
     }
 
-    /// Returns what the longest beginning of a path leads to, and the segment after it.
+    /// Returns the targets of the longest resolvable prefix of a path, each with the segment after it.
     pub(super) fn resolve(&self, from: ModuleId, path: &[String]) -> Vec<(Target, Option<String>)> {
         self.resolve_within(from, path, 0)
     }
 
-    /// Returns the item that a type is, or that it points to or wraps.
+    /// Returns the item of a type, through references and wrappers.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "the syntax of Rust has many more kinds, and grows"
@@ -168,7 +164,7 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// Returns what a name means in a module: an item, a module, or what an import leads to.
+    /// Returns the meaning of a name in a module: an item, a module, or the target of an import.
     fn look_up(&self, module: ModuleId, name: &str, depth: usize) -> Vec<Target> {
         if depth > DEPTH_MAX {
             return Vec::new();
@@ -246,7 +242,7 @@ fn scope(items: &[Item]) -> Scope {
     scope
 }
 
-/// Imports of functions count for their module.
+/// Imports in functions count for their module.
 impl<'ast> Visit<'ast> for Scope {
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         self.imports.extend(imports(item));
@@ -273,7 +269,6 @@ fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Returns what a `use` brings in.
 pub(super) fn imports(item: &ItemUse) -> Vec<Import> {
     let mut found = Vec::new();
     collect(&item.tree, &mut Vec::new(), &mut found);

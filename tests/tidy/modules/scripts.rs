@@ -1,4 +1,4 @@
-//! The graph of the modules of a client and of the console, whose import statements name files.
+//! The module graph of a client and of the console, whose import statements name files.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,13 @@ use crate::{
     modules::graph::Graph,
 };
 
-/// The folders whose modules the rule reads, with the ending of their files.
+/// The folders that the rule reads, with the extension of their files.
 const FOLDERS: [(&str, &str); 3] = [
     ("clients/typescript/src/", ".ts"),
     ("clients/python/decree/", ".py"),
     ("console/", ".js"),
 ];
 
-/// Returns the graph of each folder.
 pub(super) fn all() -> Vec<Graph> {
     FOLDERS
         .map(|(folder, ending)| {
@@ -26,7 +25,7 @@ pub(super) fn all() -> Vec<Graph> {
         .into()
 }
 
-/// Returns the graph of these files. Types count: a reader needs them as well.
+/// Returns the graph of these files. Imports of types count, because a reader needs them too.
 pub(super) fn graph_of(files: &[File]) -> Graph {
     let paths: BTreeSet<_> = files.iter().map(|file| file.path.as_str()).collect();
     let mut graph = Graph::default();

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::files;
 
-/// Returns the root file of each target.
 pub(super) fn all() -> Vec<PathBuf> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! The modules of one target, with their items, as `mod` declarations lead from its root file to the others.
+//! The modules of one target, with their items, found through `mod` declarations from the root file.
 
 use std::{fs, path::Path};
 
@@ -6,9 +6,9 @@ use syn::{Attribute, Expr, Item, Lit, Meta};
 
 use crate::files;
 
-/// A file of a target, by its place in [`Tree::files`].
+/// The index of a file in [`Tree::files`].
 pub(super) type FileId = usize;
-/// A module of a target, by its place in [`Tree::modules`].
+/// The index of a module in [`Tree::modules`].
 pub(super) type ModuleId = usize;
 
 /// All modules of a target. The first is its root.
@@ -30,7 +30,7 @@ pub(super) struct Module {
 // === impl Tree ===
 
 impl Tree {
-    /// Reads the modules that begin in a root file.
+    /// Reads a root file and all modules below it.
     pub(super) fn read(root: &Path) -> Self {
         let mut tree = Self::default();
         let folder = root.parent().expect("a file is in a folder");
@@ -86,7 +86,7 @@ impl Tree {
     }
 }
 
-/// Returns the file of a module, relative to the folder of the declaration's: the one that its attribute `path` names, or its own.
+/// Returns the file of a module, relative to the folder of the declaring file, from the attribute `path` or the name.
 fn file_of(module: &str, attributes: &[Attribute]) -> String {
     let named = attributes.iter().find_map(|attribute| {
         let Meta::NameValue(pair) = &attribute.meta else {
@@ -103,7 +103,7 @@ fn file_of(module: &str, attributes: &[Attribute]) -> String {
     named.unwrap_or_else(|| format!("{module}.rs"))
 }
 
-/// Returns whether an item is there for tests only.
+/// Returns whether an item exists only in tests.
 pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let Meta::List(list) = &attribute.meta else {

@@ -1,4 +1,4 @@
-//! What each file uses of the others.
+//! The uses between files.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{
     tree::{FileId, ModuleId, Tree, is_test},
 };
 
-/// Returns who uses whom, and what of it.
+/// Returns the using file, the used file, and the used name of each use.
 pub(super) fn all(tree: &Tree, names: &Names<'_>) -> Vec<(FileId, FileId, String)> {
     let mut found = Vec::new();
     for (id, module) in tree.modules.iter().enumerate() {
@@ -33,14 +33,13 @@ pub(super) fn all(tree: &Tree, names: &Names<'_>) -> Vec<(FileId, FileId, String
     found
 }
 
-/// Reads the items of one module.
 struct Reader<'a> {
     names: &'a Names<'a>,
     module: ModuleId,
     file: FileId,
-    /// What `self` and `Self` are at the moment.
+    /// The type of `self` and `Self` in the current block.
     own: Option<ItemId>,
-    /// The types of parameters of the function at the moment.
+    /// The types of the current function's parameters.
     parameters: BTreeMap<String, ItemId>,
     found: &'a mut Vec<(FileId, FileId, String)>,
 }
@@ -76,7 +75,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns what an expression is, where that can be known without inference.
+    /// Returns the type of an expression, if it needs no inference.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "the syntax of Rust has many more kinds, and grows"
@@ -117,7 +116,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what is not parsed any further, such as the arguments of a macro.
+    /// Reads unparsed tokens, such as the arguments of a macro.
     fn read_tokens(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         while !input.is_empty() {
             if input.peek(Ident::peek_any) {
@@ -250,7 +249,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Returns what is between parentheses, brackets or braces.
+/// Returns the content of parentheses, brackets or braces.
 fn group<'a>(input: ParseStream<'a>) -> syn::Result<syn::parse::ParseBuffer<'a>> {
     let content;
     if input.peek(token::Paren) {
