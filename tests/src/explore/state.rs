@@ -187,7 +187,7 @@ impl State {
 // === impl Link ===
 
 impl Link {
-    /// Returns whether frames of the agent no longer arrive.
+    /// Returns whether frames of the agent are lost.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.server.is_none() || self.to_server.back() == Some(&None)
