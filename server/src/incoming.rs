@@ -16,6 +16,7 @@ use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
+    task::JoinHandle,
     time::{Instant, Sleep, sleep, sleep_until},
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -89,14 +90,14 @@ pub(crate) struct AcceptSettings {
 }
 
 /// Accepts connections until `settings.stop`. When all places are taken, a new connection evicts the idlest one, or is closed if none
-/// can be evicted.
+/// can be evicted. Also returns the task that accepts: when it ends, the listener is closed and the file of its socket is gone.
 pub(crate) fn accept(
     mut listener: Listener,
     acceptor: Acceptor,
     settings: AcceptSettings,
-) -> ReceiverStream<io::Result<Connection>> {
+) -> (ReceiverStream<io::Result<Connection>>, JoinHandle<()>) {
     let (sender, connections) = mpsc::channel(1);
-    tokio::spawn(async move {
+    let accepting = tokio::spawn(async move {
         let stop = settings.stop.clone();
         tokio::select! {
             biased;
@@ -104,7 +105,7 @@ pub(crate) fn accept(
             () = accept_all(&mut listener, &acceptor, &settings, &sender) => {}
         }
     });
-    ReceiverStream::new(connections)
+    (ReceiverStream::new(connections), accepting)
 }
 
 async fn accept_all(

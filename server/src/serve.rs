@@ -217,19 +217,15 @@ impl Server {
             .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
-        let incoming = incoming::accept(grpc, acceptor, settings);
+        let (incoming, accepting) = incoming::accept(grpc, acceptor, settings);
         let stopped = stop.clone().cancelled_owned();
         health.publish().await;
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
         tracing::info!("serving");
-        let main = GrpcTask { task, stop, cut };
-        let ended = main.until(&shutdown, async {
-            shared.draining.cancel();
-            health.publish().await;
-            drain(&shared).await;
-        });
-        let ended = ended.await;
+        let tasks = (task, accepting);
+        let main = GrpcTask { tasks, stop, cut };
+        let ended = main.until(&shutdown, drain(&shared, &health)).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
         exporter.finish().await;
         ended
@@ -268,11 +264,9 @@ fn probe_incoming(
 ) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
     let acceptor = Acceptor::plain(shared.metrics.tls.clone());
-    Ok(incoming::accept(
-        Listener::of_tcp(listener, address),
-        acceptor,
-        settings,
-    ))
+    let listener = Listener::of_tcp(listener, address);
+    let (incoming, _) = incoming::accept(listener, acceptor, settings);
+    Ok(incoming)
 }
 
 /// Tonic's server, with the limits that tonic and hyper do not set by default.
@@ -304,7 +298,9 @@ fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
 }
 
 /// Tells all agents, waits for the sessions until the deadline, and ends the remaining ones.
-async fn drain(shared: &Shared) {
+async fn drain(shared: &Shared, health: &Health) {
+    shared.draining.cancel();
+    health.publish().await;
     tracing::info!(sessions = shared.tasks.len(), "draining");
     shared.watchers.close();
     shared.tasks.close();
@@ -321,7 +317,11 @@ async fn drain(shared: &Shared) {
 
 /// The main port's server.
 struct GrpcTask {
-    task: JoinHandle<Result<(), tonic::transport::Error>>,
+    /// The task that serves, and the task that accepts connections.
+    tasks: (
+        JoinHandle<Result<(), tonic::transport::Error>>,
+        JoinHandle<()>,
+    ),
     stop: CancellationToken,
     cut: CancellationToken,
 }
@@ -331,24 +331,27 @@ struct GrpcTask {
 impl GrpcTask {
     /// Serves until `shutdown`, runs `drain`, and closes the connections, by force if necessary.
     async fn until(
-        mut self,
+        self,
         shutdown: &CancellationToken,
         drain: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
+        let (mut task, accepting) = self.tasks;
         tokio::select! {
             biased;
             () = shutdown.cancelled() => {}
-            ended = &mut self.task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
+            ended = &mut task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
         }
         drain.await;
         self.stop.cancel();
-        let ended = timeout(FLUSH, &mut self.task).await;
+        let ended = timeout(FLUSH, &mut task).await;
         self.cut.cancel();
         let ended = match ended {
             Ok(ended) => ended,
-            Err(_) => timeout(FLUSH, &mut self.task).await.unwrap_or(Ok(Ok(()))),
+            Err(_) => timeout(FLUSH, &mut task).await.unwrap_or(Ok(Ok(()))),
         };
-        self.task.abort();
+        task.abort();
+        // The process may end next, and would leave the file of a socket.
+        let _ = timeout(FLUSH, accepting).await;
         tracing::info!("stopped");
         ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
     }
