@@ -172,10 +172,7 @@ impl Decisions {
     }
 
     fn too_many_objects(&self) -> Refusal {
-        Refusal::Exhausted {
-            what: Limit::DecideObjects,
-            max: self.0.config.limits.decide_objects_max,
-        }
+        Limit::DecideObjects.refusal(self.0.config.limits.decide_objects_max)
     }
 
     /// The maximum size of a page, in bytes.

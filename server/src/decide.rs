@@ -153,10 +153,7 @@ impl DecideInput {
         if self.replica_sets.len() + self.pods.len() <= self.objects_max {
             return Ok(());
         }
-        Err(Refusal::Exhausted {
-            what: Limit::DecideObjects,
-            max: self.objects_max,
-        })
+        Err(Limit::DecideObjects.refusal(self.objects_max))
     }
 
     fn answer(self, base: Config, go_on: &dyn Fn() -> bool) -> Result<Decision, Refusal> {

@@ -217,7 +217,8 @@ impl Decisions {
             // A copy that is too large is freed here, outside the threads that serve sessions.
             (around.objects() <= max).then_some(around)
         });
-        let what = Limit::DecideObjects;
-        around.await?.ok_or(Refusal::Exhausted { what, max })
+        around
+            .await?
+            .ok_or_else(|| Limit::DecideObjects.refusal(max))
     }
 }
