@@ -2,7 +2,7 @@
 //! outside the threads that serve sessions.
 
 use decree::v1::{self, simulate_cluster_request::Change};
-use server_core::{Impact, Interrupted, ReplicaSetsCopy};
+use server_core::{Impact, ReplicaSetsCopy};
 use server_session::{
     Registered,
     wire::{Fault, Violation, encode},
@@ -94,7 +94,7 @@ impl Decisions {
             }
             let node = node.to_owned();
             let impacts = self.on_blocking_pool(permit, wanted.until, move |go_on| {
-                copy.drain(&node, go_on).map_err(interrupted)
+                Ok(copy.drain(&node, go_on)?)
             });
             found.extend(effects(one, impacts.await?));
         }
@@ -132,9 +132,8 @@ impl Decisions {
             if copy.cut_after().is_some() {
                 return Err(self.too_many_objects());
             }
-            let impacts = self.on_blocking_pool(permit, wanted.until, move |go_on| {
-                copy.settle(go_on).map_err(interrupted)
-            });
+            let impacts =
+                self.on_blocking_pool(permit, wanted.until, move |go_on| Ok(copy.settle(go_on)?));
             let impacts = impacts.await?;
             need.add(pods, &impacts);
             found.extend(effects(one, impacts));
@@ -210,10 +209,6 @@ impl Need {
 
 fn int32(number: i64) -> i32 {
     i32::try_from(number.max(0)).unwrap_or(i32::MAX)
-}
-
-fn interrupted(_: Interrupted) -> Refusal {
-    Refusal::DeadlineExceeded
 }
 
 fn effects(

@@ -10,7 +10,7 @@ use server_console::{
     Backend, Caller as ConsoleCaller, DecisionAttempt, ReplicaSetName, SessionUsage, StreamEnd,
     SurroundingsReader,
 };
-use server_core::{Interrupted, Timestamp};
+use server_core::Timestamp;
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -202,9 +202,7 @@ impl Backend for ConsoleBackend {
             &caller,
             parts(subject),
             self.until(),
-            move |around, go_on| {
-                attempt(&around, go_on).map_err(|Interrupted| Refusal::DeadlineExceeded)
-            },
+            move |around, go_on| Ok(attempt(&around, go_on)?),
         );
         Ok(answer.await?)
     }

@@ -3,7 +3,7 @@
 
 use decree::v1;
 use prost::{DecodeError, Message};
-use server_core::{Config, Decision, Interrupted, Pod, ReplicaSet, decide_while};
+use server_core::{Config, Decision, Pod, ReplicaSet, decide_while};
 use server_session::{
     MalformedFrame, VIOLATIONS_MAX,
     wire::{Fault, OBJECT_BYTES_MAX, Value, Violation, decode, next_field},
@@ -183,13 +183,11 @@ impl DecideInput {
         let key = subject.key.clone();
         replica_sets.push(subject);
         let key = (&*key.namespace, &*key.name);
-        match decide_while(now, config, key, replica_sets, pods, go_on) {
-            Err(Interrupted) => Err(Refusal::DeadlineExceeded),
-            Ok(decision) => decision.ok_or_else(|| Refusal::ReplicaSetUnknown {
-                namespace: key.0.to_owned(),
-                name: key.1.to_owned(),
-            }),
-        }
+        let decision = decide_while(now, config, key, replica_sets, pods, go_on)?;
+        decision.ok_or_else(|| Refusal::ReplicaSetUnknown {
+            namespace: key.0.to_owned(),
+            name: key.1.to_owned(),
+        })
     }
 }
 

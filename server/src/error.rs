@@ -7,6 +7,7 @@
 use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
 
 use server_access::Denial;
+use server_core::Interrupted;
 use server_session::{Refusal as SessionRefusal, summary, wire::Violation};
 use thiserror::Error;
 use tonic::{Code, Status};
@@ -227,6 +228,12 @@ impl Refusal {
             details.set_retry_info(Some(delay));
         }
         details
+    }
+}
+
+impl From<Interrupted> for Refusal {
+    fn from(Interrupted: Interrupted) -> Self {
+        Self::DeadlineExceeded
     }
 }
 

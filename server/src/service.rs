@@ -11,7 +11,7 @@ use decree::v1;
 use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
-use server_core::{Interrupted, Surroundings};
+use server_core::Surroundings;
 use server_session::wire::{Fault, Violation, encode};
 use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
@@ -165,8 +165,7 @@ impl Decisions {
         }
         let of = (&*cluster, &*namespace, &*name);
         self.about(&caller, of, until, move |around, go_on| {
-            let decided = around.decide(replicas, go_on);
-            let decided = decided.map_err(|Interrupted| Refusal::DeadlineExceeded)?;
+            let decided = around.decide(replicas, go_on)?;
             Ok(decided.map(|decision| {
                 let decision = Some(encode::decision(decision));
                 v1::SimulateResponse { decision }.encode_to_vec().into()
