@@ -20,10 +20,11 @@ use crate::{
     capacity::EndSignal,
     clock,
     error::{Limit, Refusal},
-    inspection::{Inspection, ask_if_there, find, visible},
+    inspection::{Inspection, ask_if_there},
     peer::ConnectionPeer,
     service::Decisions,
     shared::Shared,
+    visible::{find, visible},
 };
 
 #[derive(Debug)]

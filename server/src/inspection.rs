@@ -8,7 +8,6 @@ use server_session::{Registered, Session};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
-pub(crate) use crate::visible::{find, visible};
 use crate::{
     access::Caller,
     capacity::EndSignal,
@@ -17,7 +16,7 @@ use crate::{
     service::Decisions,
     session::SessionHandle,
     shared::Shared,
-    visible::visible_of,
+    visible::{find, visible, visible_of},
     watchers::{Viewer, Watch},
 };
 
