@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     access::Caller,
+    args::Limits,
     error::{Limit, Refusal},
     page::{self, Page},
     service::Decisions,
@@ -76,7 +77,11 @@ impl Decisions {
         node: &str,
         wanted: &Wanted,
     ) -> Result<v1::SimulateClusterResponse, Refusal> {
-        let objects_max = self.0.config.limits.decide_objects_max;
+        let Limits {
+            decide_objects_max: objects_max,
+            frame_bytes_max,
+            ..
+        } = self.0.config.limits;
         // One more than requested tells whether there is another page.
         let bounds = (wanted.limit + 1, objects_max);
         let mut found = Vec::new();
@@ -102,7 +107,7 @@ impl Decisions {
         if let Some(to) = &complete_to {
             found.retain(|(page, _)| page <= to);
         }
-        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, self.bytes_max());
+        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, frame_bytes_max);
         let rest = complete_to.filter(|_| next_page_token.is_empty());
         Ok(v1::SimulateClusterResponse {
             replica_sets,
@@ -118,7 +123,11 @@ impl Decisions {
         quota: &v1::PodQuota,
         wanted: &Wanted,
     ) -> Result<v1::SimulateClusterResponse, Refusal> {
-        let objects_max = self.0.config.limits.decide_objects_max;
+        let Limits {
+            decide_objects_max: objects_max,
+            frame_bytes_max,
+            ..
+        } = self.0.config.limits;
         let mut need = Need::default();
         let mut found = Vec::new();
         for one in shards {
@@ -148,7 +157,7 @@ impl Decisions {
         let after = (wanted.after.0.as_str(), wanted.after.1.as_str());
         found.retain(|(page, effect)| effect.refused_max > 0 && page.place() > after);
         found.sort_by(|(left, _), (right, _)| left.cmp(right));
-        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, self.bytes_max());
+        let (replica_sets, next_page_token) = page::cut(found, wanted.limit, frame_bytes_max);
         let quota = v1::QuotaEffect {
             pods: need.pods,
             creates: need.creates,
@@ -172,11 +181,6 @@ impl Decisions {
 
     fn too_many_objects(&self) -> Refusal {
         Limit::DecideObjects.refusal(self.0.config.limits.decide_objects_max)
-    }
-
-    /// The maximum size of a page, in bytes.
-    fn bytes_max(&self) -> usize {
-        self.0.config.limits.frame_bytes_max / 2
     }
 }
 

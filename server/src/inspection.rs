@@ -132,8 +132,8 @@ impl Inspection {
                 break;
             }
         }
-        let bytes = self.0.config.limits.frame_bytes_max / 2;
-        let (replica_sets, next_page_token) = page::cut(found, limit, bytes);
+        let max = self.0.config.limits.frame_bytes_max;
+        let (replica_sets, next_page_token) = page::cut(found, limit, max);
         Ok(v1::ListReplicaSetsResponse {
             replica_sets,
             next_page_token,

@@ -39,14 +39,14 @@ pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     }
 }
 
-/// Cuts a page to `limit` items and about `bytes`. The token of the next page is empty if there is none.
+/// Cuts a page to `limit` items and about half a frame. The token of the next page is empty if there is none.
 pub(crate) fn cut<T: Message>(
     found: Vec<(Page, T)>,
     limit: usize,
-    bytes: usize,
+    frame_bytes_max: usize,
 ) -> (Vec<T>, String) {
     let total = found.len();
-    let mut room = bytes;
+    let mut room = frame_bytes_max / 2;
     let mut last = String::new();
     let mut items = Vec::new();
     for (page, item) in found.into_iter().take(limit) {
