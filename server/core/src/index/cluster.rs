@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Index,
+    Index, counting,
     nodes::NodeId,
     pod::Entry,
     set::{Set, SetId},
@@ -17,8 +17,7 @@ pub(crate) fn owned_pods(index: &Index, id: SetId) -> impl Iterator<Item = &Entr
 
 pub(crate) fn replica_of(index: &Index, namespace: &str, name: &str) -> Option<SetId> {
     let (_, pod) = index.pod_named(namespace, name)?;
-    let owner = pod.controller.as_deref().filter(|_| pod.counted.active)?;
-    index.resolve(namespace, owner.view())
+    counting::set_of(index, pod).filter(|_| pod.counted.active)
 }
 
 /// Returns the ReplicaSets of a namespace, in the order of their names.

@@ -310,10 +310,7 @@ impl Index {
     /// Returns how a pod ended as a replica of a ReplicaSet; `None` if it is a replica.
     pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
         let entry = self.pod(id)?;
-        let owner = entry
-            .controller
-            .as_ref()
-            .and_then(|_| counting::set_of(self, entry));
+        let owner = counting::set_of(self, entry);
         if owner == Some(of) && entry.counted.active {
             return None;
         }
