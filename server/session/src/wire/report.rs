@@ -294,7 +294,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         active,
         deleted: field::int32(deleted.len()),
         deleted_pods: names.map(|name| name.as_ref().to_owned()).collect(),
-        creates: i32::try_from(creates).unwrap_or(i32::MAX),
+        creates: field::int32(creates),
         refused_min: 0,
         refused_max: 0,
     }
