@@ -5,7 +5,7 @@ use decree::v1::{self, simulate_cluster_request::Change};
 use server_core::{Impact, ReplicaSetsCopy};
 use server_session::{
     Registered,
-    wire::{Fault, Violation, encode},
+    wire::{Fault, Violation, decode, encode},
 };
 use tokio::time::Instant;
 
@@ -18,9 +18,6 @@ use crate::{
     session::SessionHandle,
     visible::find_cluster,
 };
-
-/// The maximum length of the name of a node or namespace.
-const NAME_MAX: usize = 253;
 
 /// The sessions of the requested cluster, one for each shard.
 type Shards = [Registered<SessionHandle>];
@@ -242,10 +239,7 @@ fn checked(change: Option<Change>) -> Result<Change, Refusal> {
     if name.is_empty() {
         return absent(field);
     }
-    if name.len() > NAME_MAX {
-        let description = format!("must have at most {NAME_MAX} bytes");
-        return refuse(field, Fault::Text, description);
-    }
+    decode::text(field, name, decode::NAME_MAX).map_err(Refusal::field)?;
     if let Change::PodQuota(v1::PodQuota {
         pods: pods @ ..0, ..
     }) = &change

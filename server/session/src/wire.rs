@@ -21,7 +21,7 @@ mod report;
 pub mod decode {
     pub use super::{
         event::{BadEvent, event, kind, outcome},
-        field::{timestamp, version},
+        field::{NAME_MAX, text, timestamp, version},
         object::{pod, replica_set, unverified_replica_set},
         report::options,
     };

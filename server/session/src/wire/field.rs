@@ -12,7 +12,7 @@ use super::{Fault, Violation};
 
 const NAMESPACE_MAX: usize = 63;
 /// The maximum length of the name of an object or a node.
-pub(crate) const NAME_MAX: usize = 253;
+pub const NAME_MAX: usize = 253;
 const UID_MAX: usize = 128;
 /// The maximum number of labels of an object; Kubernetes has no limit.
 const LABELS_MAX: usize = 1_000;
@@ -127,8 +127,11 @@ pub(crate) fn is_cluster_word(text: &str) -> bool {
         && bytes.iter().copied().all(is_inner)
 }
 
-/// Reads a text that only has a maximum length.
-pub(crate) fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str, Violation> {
+/// Reads a text that only has a maximum length, in bytes.
+///
+/// # Errors
+/// If it is longer.
+pub fn text<'a>(field: &str, text: &'a str, max: usize) -> Result<&'a str, Violation> {
     if text.len() <= max {
         return Ok(text);
     }
