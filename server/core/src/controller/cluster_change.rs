@@ -138,8 +138,11 @@ impl ReplicaSetsCopy {
         let index = &controller.index;
         let mut gathered = Gathered::new(controller, now, objects_max);
         for (id, set) in cluster::sets_in(index, namespace) {
-            let is_settled =
-                set.surplus() == 0 && set.releases.is_empty() && index.adoptable(id).is_empty();
+            let is_left_alone = set.object.deleting || set.selector().is_none();
+            let is_settled = is_left_alone
+                || (set.surplus() == 0
+                    && set.releases.is_empty()
+                    && index.adoptable(id).is_empty());
             if !is_settled && !gathered.take(id) {
                 break;
             }

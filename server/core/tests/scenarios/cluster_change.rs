@@ -4,7 +4,7 @@ use server_core::{Impact, Pod, ReplicaSet, ReplicaSetsCopy};
 
 use crate::{
     objects::{labels, orphan, owner, pod, set, unready},
-    rig::{Rig, deleting},
+    rig::{Rig, deleting, invalid},
 };
 
 fn on(node: &str, pod: Pod) -> Pod {
@@ -166,4 +166,25 @@ fn unsettled_replica_sets_of_a_namespace_say_what_they_lack() {
     assert_eq!((elsewhere.objects(), counted), (0, 0));
     let (cut, _) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 4);
     assert_eq!(cut.cut_after().map(|key| &*key.name), Some("api"));
+}
+
+#[test]
+fn replica_sets_that_are_left_alone_take_no_room_in_the_copy() {
+    let going = ReplicaSet {
+        deleting: true,
+        ..set("going", 5)
+    };
+    let strange = ReplicaSet {
+        selector: Err(invalid()),
+        ..set("strange", 5)
+    };
+    let mut all = pods("going", &["node-a", "node-a"]);
+    all.extend(pods("strange", &["node-a", "node-a"]));
+    all.push(orphan("loose", "going"));
+    let rig = Rig::of(vec![going, strange], all);
+    let (copy, counted) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 2);
+    assert_eq!(
+        (copy.objects(), copy.is_too_large(), counted),
+        (0, false, 5)
+    );
 }
