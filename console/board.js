@@ -55,9 +55,9 @@ export function showBoard(main, query) {
 
   /** Returns the chosen cluster, or the only one. */
   function clusterOf() {
+    // The server refuses a name that no cluster has, or two.
+    if (scope.cluster) return scope.cluster;
     const clusters = new Set([...rows.values()].map(({ row }) => row.clusterUid));
-    const chosen = [...rows.values()].find(({ row }) => row.cluster === scope.cluster);
-    if (chosen) return chosen.row.clusterUid;
     return clusters.size <= 1 ? [...clusters][0] ?? '' : undefined;
   }
 

@@ -15,7 +15,8 @@ async function fill(page, selector, text) {
 }
 
 export const whatIf = {
-  async changes_of_the_cluster_are_foretold({ open, until, row, act, picture, assert, audit, axe }) {
+  async changes_of_the_cluster_are_foretold({ open, until, row, act, picture, assert, audit, axe, forgive }) {
+    forgive(/status of 404/);
     const page = await open('', WIDE);
     for (const [name, pods] of Object.entries(SIZES)) await row(page, name, `${pods}/${pods} ready`);
     await page.click('.what-if summary');
@@ -39,6 +40,10 @@ export const whatIf = {
     assert((await said(shared, until, 'A drain of node-b deletes ')) === answer, 'a shared address shows the same');
     await shared.click('#affected a');
     await until(shared, 'the page of the first', (name) => document.title.startsWith(name), rows[0][0]);
+
+    // A chosen cluster that is not connected is not replaced by the only one.
+    const absent = await open('#/?cluster=gone&drain=node-b', WIDE);
+    await said(absent, until, 'No preview: cluster "gone" is not connected.');
     await page.bringToFront();
     await fill(page, '#what-if-node', 'node-x');
     await page.keyboard.press('Enter');
