@@ -9,18 +9,20 @@ use crate::{
 };
 
 /// The number of ReplicaSets in a request.
-const PAGE_SIZE: i32 = 1_000;
+pub(crate) const PAGE_SIZE: i32 = 1_000;
 /// The maximum number of pages of one answer; a server has fewer than that many thousands of ReplicaSets.
 const PAGES_MAX: usize = 10_000;
 /// The maximum size of all pages of one answer, encoded.
 const BYTES_MAX: usize = 1 << 30;
+const HINT: &str = "check that it is a server of Decree; ask for one namespace with -n";
 
-/// The received pages.
+/// The pages received so far, and the token of the next.
 #[derive(Debug, Default)]
-struct Pages {
-    all: v1::ListReplicaSetsResponse,
+pub(crate) struct Pages {
     count: usize,
     bytes: usize,
+    replica_sets: usize,
+    token: String,
 }
 
 /// Requests the ReplicaSets of a namespace, or of all for the empty text, to the last page.
@@ -46,21 +48,24 @@ pub(crate) async fn replica_sets_until(
     mut is_enough: impl FnMut(&[v1::ReplicaSetSummary]) -> bool,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
     let mut client = server.inspection();
-    let mut pages = Pages::default();
+    let (mut pages, mut all) = (Pages::default(), v1::ListReplicaSetsResponse::default());
     loop {
         let request = v1::ListReplicaSetsRequest {
             cluster: cluster.to_owned(),
             namespace: namespace.to_owned(),
             page_size: PAGE_SIZE,
-            page_token: pages.all.next_page_token.clone(),
+            page_token: pages.token().to_owned(),
         };
         let answer = client.list_replica_sets(request).await;
         let page = answer.map_err(|status| server.failure(&status))?;
         let page = page.into_inner();
         let is_last = is_enough(&page.replica_sets);
-        pages.add(page)?;
-        if is_last || pages.all.next_page_token.is_empty() {
-            return Ok(pages.all);
+        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
+        let has_next = has_next.map_err(|failure| failure.hint(HINT))?;
+        all.replica_sets.extend(page.replica_sets);
+        all.next_page_token = page.next_page_token;
+        if is_last || !has_next {
+            return Ok(all);
         }
     }
 }
@@ -68,23 +73,35 @@ pub(crate) async fn replica_sets_until(
 // === impl Pages ===
 
 impl Pages {
-    fn add(&mut self, page: v1::ListReplicaSetsResponse) -> Result<(), Failure> {
+    /// The token of the next request; empty for the first.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Counts a page with this number of ReplicaSets. Returns whether another page follows.
+    ///
+    /// # Errors
+    /// If the server sends pages without end.
+    pub(crate) fn add(
+        &mut self,
+        page: &impl Message,
+        replica_sets: usize,
+        next_token: &str,
+    ) -> Result<bool, Failure> {
         self.count += 1;
         self.bytes += page.encoded_len();
-        let has_next = !page.next_page_token.is_empty();
-        let is_same = has_next && page.next_page_token == self.all.next_page_token;
+        self.replica_sets += replica_sets;
+        let has_next = !next_token.is_empty();
+        let is_same = has_next && next_token == self.token;
         if is_same || (has_next && self.count == PAGES_MAX) || self.bytes > BYTES_MAX {
             let cause = format!(
                 "the server sends pages without end: {} of them, with {} ReplicaSets",
-                self.count,
-                self.all.replica_sets.len() + page.replica_sets.len(),
+                self.count, self.replica_sets,
             );
-            let hint = "check that it is a server of Decree; ask for one namespace with -n";
-            return Err(Failure::new(Exit::Refused, cause).hint(hint));
+            return Err(Failure::new(Exit::Refused, cause));
         }
-        self.all.replica_sets.extend(page.replica_sets);
-        self.all.next_page_token = page.next_page_token;
-        Ok(())
+        next_token.clone_into(&mut self.token);
+        Ok(has_next)
     }
 }
 
@@ -92,37 +109,40 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn page(token: &str, name_bytes: usize) -> v1::ListReplicaSetsResponse {
+    fn add(pages: &mut Pages, token: &str, name_bytes: usize) -> Result<bool, Failure> {
         let set = v1::ReplicaSetSummary {
             cluster: "x".repeat(name_bytes),
             ..v1::ReplicaSetSummary::default()
         };
-        v1::ListReplicaSetsResponse {
+        let page = v1::ListReplicaSetsResponse {
             replica_sets: vec![set],
             next_page_token: token.to_owned(),
-        }
+        };
+        pages.add(&page, page.replica_sets.len(), token)
     }
 
     #[test]
     fn pages_without_end_are_refused() {
         let mut pages = Pages::default();
         for number in 1..PAGES_MAX {
-            pages.add(page(&number.to_string(), 1)).expect("a page");
+            let has_next = add(&mut pages, &number.to_string(), 1).expect("a page");
+            assert!(has_next);
         }
-        pages.add(page("", 1)).expect("the last page");
-        assert_eq!(pages.all.replica_sets.len(), PAGES_MAX);
+        let has_next = add(&mut pages, "", 1).expect("the last page");
+        assert!(!has_next);
+        assert_eq!(pages.replica_sets, PAGES_MAX);
         let mut pages = Pages::default();
-        pages.add(page("a", 1)).expect("a page");
-        assert!(pages.add(page("a", 1)).is_err());
+        add(&mut pages, "a", 1).expect("a page");
+        assert!(add(&mut pages, "a", 1).is_err());
         let mut pages = Pages {
             count: PAGES_MAX - 1,
             ..Pages::default()
         };
-        assert!(pages.add(page("more", 1)).is_err());
+        assert!(add(&mut pages, "more", 1).is_err());
         let mut pages = Pages {
             bytes: BYTES_MAX - 100,
             ..Pages::default()
         };
-        assert!(pages.add(page("more", 200)).is_err());
+        assert!(add(&mut pages, "more", 200).is_err());
     }
 }

@@ -7,16 +7,13 @@ use crate::{
     args::SimulateArgs,
     decision,
     exit::{Exit, Failure},
+    pages::{PAGE_SIZE, Pages},
     proto_json,
     server::Server,
     streams::Io,
     table::{Table, one_line},
 };
 
-/// The number of ReplicaSets in a request.
-const PAGE_SIZE: i32 = 1_000;
-/// The maximum number of pages of one answer.
-const PAGES_MAX: usize = 10_000;
 /// The maximum number of names in a cell; `-o wide` has all.
 const NAMES_MAX: usize = 3;
 
@@ -61,26 +58,26 @@ async fn ask(
     change: &Change,
 ) -> Result<v1::SimulateClusterResponse, Failure> {
     let mut client = server.inspection();
-    let mut all = v1::SimulateClusterResponse::default();
-    for _ in 0..PAGES_MAX {
+    let (mut pages, mut all) = (Pages::default(), v1::SimulateClusterResponse::default());
+    loop {
         let request = v1::SimulateClusterRequest {
             cluster: cluster.to_owned(),
             change: Some(change.clone()),
             page_size: PAGE_SIZE,
-            page_token: std::mem::take(&mut all.next_page_token),
+            page_token: pages.token().to_owned(),
         };
         let answer = client.simulate_cluster(request).await;
         let page = answer.map_err(|status| server.failure(&status))?;
         let page = page.into_inner();
+        let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
+        let has_next =
+            has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
         all.replica_sets.extend(page.replica_sets);
-        all.next_page_token = page.next_page_token;
         all.quota = all.quota.or(page.quota);
-        if all.next_page_token.is_empty() {
+        if !has_next {
             return Ok(all);
         }
     }
-    let cause = format!("the server sends pages without end: {PAGES_MAX} of them");
-    Err(Failure::new(Exit::Refused, cause).hint("check that it is a server of Decree"))
 }
 
 /// The summary of all effects.
