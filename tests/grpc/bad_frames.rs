@@ -5,7 +5,7 @@ use tonic::Code;
 
 use crate::{
     agent::Agent,
-    refusal::{assert_refusal, fields},
+    refusal::{assert_field, assert_refusal},
     running::Running,
 };
 
@@ -100,7 +100,7 @@ async fn invalid_frame_ends_its_session_names_its_field_and_harms_no_other() {
         agent.send_as(0, frame).await;
         let refusal = agent.refusal().await;
         assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
-        assert_eq!(fields(&refusal), [(field.to_owned(), reason.to_owned())]);
+        assert_field(&refusal, field, reason);
     }
     let mut agent = Agent::open_on(&server, "c1", vec![], vec![]).await;
     agent.prove_alive().await;

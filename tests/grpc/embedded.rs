@@ -55,7 +55,7 @@ impl World {
         };
         let count = sets.len();
         world
-            .until(async |sets| {
+            .until(|sets| {
                 sets.len() == count && sets.values().all(|set| cause(set).text == "In sync")
             })
             .await;
@@ -65,7 +65,7 @@ impl World {
     /// Waits until `is_it` holds for the server's ReplicaSets, and returns them by name.
     async fn until(
         &self,
-        is_it: impl AsyncFn(&BTreeMap<String, v1::ReplicaSetSummary>) -> bool,
+        is_it: impl Fn(&BTreeMap<String, v1::ReplicaSetSummary>) -> bool,
     ) -> BTreeMap<String, v1::ReplicaSetSummary> {
         let mut client = self.server.inspection().await;
         soon(async {
@@ -75,7 +75,7 @@ impl World {
                 let sets = answer.into_inner().replica_sets.into_iter();
                 let sets = sets.map(|set| (set.replica_set.clone().unwrap_or_default().name, set));
                 let sets = sets.collect();
-                if is_it(&sets).await {
+                if is_it(&sets) {
                     return sets;
                 }
                 time::sleep(Duration::from_millis(20)).await;
@@ -109,7 +109,7 @@ async fn lost_node_is_the_cause_of_the_replica_sets_with_pods_on_it() {
         .expect("it is there");
     let sentence = format!("None of the {lost} known active pods on node-b is ready");
     let told = world
-        .until(async |sets| sets.values().any(|set| cause(set).text == sentence))
+        .until(|sets| sets.values().any(|set| cause(set).text == sentence))
         .await;
     for set in told.values().filter(|set| cause(set).text == sentence) {
         let v1::Cause {
@@ -125,7 +125,7 @@ async fn lost_node_is_the_cause_of_the_replica_sets_with_pods_on_it() {
         .with(|it| it.recover_node("node-b"))
         .expect("it is there");
     world
-        .until(async |sets| sets.values().all(|set| cause(set).text == "In sync"))
+        .until(|sets| sets.values().all(|set| cause(set).text == "In sync"))
         .await;
 }
 
@@ -183,7 +183,7 @@ async fn drain_happens_as_foretold() {
     }
     let desired: usize = before.values().map(BTreeSet::len).sum();
     world
-        .until(async |sets| {
+        .until(|sets| {
             let now = pods(&world, |_| true);
             let is_whole = now.values().map(BTreeSet::len).sum::<usize>() == desired;
             is_whole && sets.values().all(|set| cause(set).text == "In sync")
@@ -216,7 +216,7 @@ async fn quota_refuses_as_many_creates_as_foretold() {
         it.scale("default", "web", 4).expect("it is there");
     });
     world
-        .until(async |sets| {
+        .until(|sets| {
             ["api", "web"]
                 .iter()
                 .all(|name| cause(&sets[*name]).text.starts_with("Quota"))
@@ -249,7 +249,7 @@ async fn quota_refuses_as_many_creates_as_foretold() {
         sets[name].replicas - sets[name].active
     };
     let told = world
-        .until(async |sets| refused(sets, "api") + refused(sets, "web") == 3)
+        .until(|sets| refused(sets, "api") + refused(sets, "web") == 3)
         .await;
     for (name, _, range) in ranges {
         assert!(range.contains(&refused(&told, &name)), "{name}");

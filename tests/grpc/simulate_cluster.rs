@@ -1,14 +1,13 @@
 //! `SimulateCluster`: the effect of a drain and a quota, in pages and across shards.
 
 use decree::v1::{self, simulate_cluster_request::Change};
-use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Status};
 
 use crate::{
     agent::{Agent, hello},
-    refusal::{assert_refusal, fields},
-    running::{Running, unhurried},
+    refusal::{assert_field, assert_refusal},
+    running::Running,
 };
 
 fn drain(node: &str) -> Option<Change> {
@@ -127,22 +126,13 @@ async fn drain_is_told_of_all_shards_page_by_page() {
 
 #[tokio::test]
 async fn pages_end_where_the_limit_of_objects_does() {
-    let mut config = unhurried();
-    config.limits.decide_objects_max = 4;
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.decide_objects_max = 4).await;
     let _agents = shards(&server).await;
     // A copy has room for web and its three pods, or for one of the others, but not for two of a shard.
     let paged = pages(&server, drain("node-a"), 0).await;
     assert_eq!(paged.concat(), DRAINED);
     assert!(paged.len() > 1, "{paged:?}");
-    let config = Config {
-        limits: decree_server::Limits {
-            decide_objects_max: 3,
-            ..unhurried().limits
-        },
-        ..unhurried()
-    };
-    let server = Running::start_with(config).await;
+    let server = Running::start_within(|limits| limits.decide_objects_max = 3).await;
     let _agents = shards(&server).await;
     let mut request = of(drain("node-a"));
     let refusal = loop {
@@ -200,7 +190,7 @@ async fn question_about_a_change_is_checked() {
         (quota("blue", -1), "pod_quota.pods", "OUT_OF_RANGE"),
     ] {
         let refusal = ask(&server, of(change)).await.expect_err(field);
-        assert_eq!(fields(&refusal), [(field.to_owned(), fault.to_owned())]);
+        assert_field(&refusal, field, fault);
     }
     for request in [
         v1::SimulateClusterRequest {
