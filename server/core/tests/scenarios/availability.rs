@@ -1,6 +1,6 @@
 //! Pods that are ready for long enough, to the instant (spec 1.3, 5.8).
 
-use server_core::{ControllerReport, Pod, Ready, ReplicaSet, Span, Timestamp};
+use server_core::{Pod, Ready, ReplicaSet, Span, Timestamp};
 
 use crate::{
     objects::{START, pod, set, unready, with},
@@ -69,17 +69,8 @@ fn ready_since_an_unknown_time_is_never_available_but_looked_at_again() {
     assert_eq!(written(&batch).available_replicas, 0);
     rig.succeed(&batch);
     rig.settle();
-    let requeue = rig.reports().into_iter().find_map(|report| match report {
-        ControllerReport::Synced { requeue_after, .. } => Some(requeue_after),
-        ControllerReport::StaleViewSkipped { .. }
-        | ControllerReport::Scaled { .. }
-        | ControllerReport::Answered(_)
-        | ControllerReport::ScaleDown(_)
-        | ControllerReport::Quarantined { .. }
-        | ControllerReport::OrphanMatchesMany { .. }
-        | ControllerReport::PodsDoNotLast { .. }
-        | ControllerReport::DeletionAgeRatio(_) => None,
-    });
+    let syncs = rig.syncs();
+    let requeue = syncs.first().map(|sync| sync.requeue_after);
     assert_eq!(requeue, Some(Some(Span::seconds(10))));
 }
 

@@ -10,21 +10,8 @@ use crate::{
 /// The names of the ReplicaSets that synced since the last call.
 fn synced(rig: &mut Rig) -> Vec<String> {
     rig.settle();
-    let mut names: Vec<_> = rig
-        .reports()
-        .into_iter()
-        .filter_map(|report| match report {
-            ControllerReport::Synced { key, .. } => Some(key.name.to_string()),
-            ControllerReport::StaleViewSkipped { .. }
-            | ControllerReport::Scaled { .. }
-            | ControllerReport::Answered(_)
-            | ControllerReport::ScaleDown(_)
-            | ControllerReport::Quarantined { .. }
-            | ControllerReport::OrphanMatchesMany { .. }
-            | ControllerReport::PodsDoNotLast { .. }
-            | ControllerReport::DeletionAgeRatio(_) => None,
-        })
-        .collect();
+    let syncs = rig.syncs().into_iter();
+    let mut names: Vec<_> = syncs.map(|sync| sync.key.name.to_string()).collect();
     names.sort_unstable();
     names.dedup();
     names

@@ -1,6 +1,6 @@
 //! The order and the delays of syncs (spec 8).
 
-use server_core::{Batch, Config, ControllerReport, FailureClass, Span};
+use server_core::{Batch, Config, FailureClass, Span};
 
 use crate::{
     objects::{orphan, set},
@@ -151,19 +151,8 @@ fn operations_in_flight_are_bounded() {
 
 /// How long the ReplicaSets had waited whose syncs have ended since the last call.
 fn waits(rig: &mut Rig) -> Vec<Span> {
-    let reports = rig.reports().into_iter();
-    let waits = reports.filter_map(|report| match report {
-        ControllerReport::Synced { waited, .. } => Some(waited),
-        ControllerReport::StaleViewSkipped { .. }
-        | ControllerReport::Scaled { .. }
-        | ControllerReport::Answered(_)
-        | ControllerReport::ScaleDown(_)
-        | ControllerReport::Quarantined { .. }
-        | ControllerReport::OrphanMatchesMany { .. }
-        | ControllerReport::PodsDoNotLast { .. }
-        | ControllerReport::DeletionAgeRatio(_) => None,
-    });
-    waits.collect()
+    let syncs = rig.syncs().into_iter();
+    syncs.map(|sync| sync.waited).collect()
 }
 
 #[test]

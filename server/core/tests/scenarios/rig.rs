@@ -1,12 +1,20 @@
 //! A controller and its surroundings: events in, batches out, and outcomes as the scenario needs them.
 
 use server_core::{
-    Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass,
+    Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass, Key,
     Kind, NotStarted, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span,
     Status, Timestamp, Uid, View,
 };
 
 use crate::objects::{START, owner, pod as owned, unready, with};
+
+/// A report of the end of a sync.
+pub(crate) struct EndedSync {
+    pub(crate) key: Key,
+    pub(crate) error: Option<String>,
+    pub(crate) requeue_after: Option<Span>,
+    pub(crate) waited: Span,
+}
 
 pub(crate) struct Rig {
     pub(crate) controller: Controller,
@@ -222,22 +230,37 @@ impl Rig {
         requests.map(|(kind, _)| kind).collect()
     }
 
+    /// The syncs that ended since the last call.
+    pub(crate) fn syncs(&mut self) -> Vec<EndedSync> {
+        let reports = self.reports().into_iter();
+        let syncs = reports.filter_map(|report| match report {
+            ControllerReport::Synced {
+                key,
+                error,
+                requeue_after,
+                waited,
+            } => Some(EndedSync {
+                key,
+                error,
+                requeue_after,
+                waited,
+            }),
+            ControllerReport::StaleViewSkipped { .. }
+            | ControllerReport::Scaled { .. }
+            | ControllerReport::Answered(_)
+            | ControllerReport::ScaleDown(_)
+            | ControllerReport::Quarantined { .. }
+            | ControllerReport::PodsDoNotLast { .. }
+            | ControllerReport::OrphanMatchesMany { .. }
+            | ControllerReport::DeletionAgeRatio(_) => None,
+        });
+        syncs.collect()
+    }
+
     /// The errors of the syncs that ended since the last call.
     pub(crate) fn errors(&mut self) -> Vec<String> {
-        self.reports()
-            .into_iter()
-            .filter_map(|report| match report {
-                ControllerReport::Synced { error, .. } => error,
-                ControllerReport::StaleViewSkipped { .. }
-                | ControllerReport::Scaled { .. }
-                | ControllerReport::Answered(_)
-                | ControllerReport::ScaleDown(_)
-                | ControllerReport::Quarantined { .. }
-                | ControllerReport::PodsDoNotLast { .. }
-                | ControllerReport::OrphanMatchesMany { .. }
-                | ControllerReport::DeletionAgeRatio(_) => None,
-            })
-            .collect()
+        let syncs = self.syncs().into_iter();
+        syncs.filter_map(|sync| sync.error).collect()
     }
 
     pub(crate) fn view(&self, name: &str) -> View {
