@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use agent_core::api::{ApiError, Call, CallId, Reply};
+use agent_core::{
+    api::{ApiError, Call, CallId, Reply},
+    cluster::Cluster,
+};
 use runtime::excerpt;
 use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
 
-use crate::{cluster::Cluster, traces::CallSpan};
+use crate::traces::CallSpan;
 
 /// How long a call may take, including the wait for its turn. After that its effect is unknown, and the agent finds it out by name. Without
 /// a limit, one lost answer would keep the agent from ever opening a new session.

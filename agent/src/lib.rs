@@ -36,12 +36,13 @@ mod traces;
 mod uplink;
 
 pub use admin::{Admin, AdminServer};
+pub use agent_core::cluster::Cluster;
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
     Mode,
 };
 pub use away::Away;
-pub use cluster::{Cluster, FakeCluster};
+pub use cluster::FakeCluster;
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use agent_core::{
     api::ApiError,
+    cluster::Cluster,
     recorder::{self, Event, Note},
     token_bucket::TokenBucket,
 };
 use jiff::Timestamp;
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use crate::{cluster::Cluster, metrics::Metrics};
+use crate::metrics::Metrics;
 use agent_kube::Clock;
 
 /// How many events may wait. Further events are dropped, and counted.

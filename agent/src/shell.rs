@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent_core::{
     agent::{Agent, AgentCommand},
     api::{ApiError, Kind},
+    cluster::Cluster,
     report::Report,
     token_bucket::TokenBucket,
     watch::WatchEvent,
@@ -24,7 +25,6 @@ use transport::Connector;
 use self::refusals::Refusals;
 use crate::{
     away::Away,
-    cluster::Cluster,
     executor::{Answered, Executor},
     history::{History, Suspicion},
     holds::Holds,
