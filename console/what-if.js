@@ -69,7 +69,7 @@ export function makeWhatIf(query, clusterOf) {
 
   function show(asked, { replicaSets, nextPageToken, quota }) {
     const more = nextPageToken ? ' There are more ReplicaSets than the table has.' : '';
-    setText(answer, `${asked.node === undefined ? quotaSentence(asked, quota) : drainSentence(asked, replicaSets)}${more}`);
+    setText(answer, `${asked.node === undefined ? quotaSentence(asked, quota) : drainSentence(asked, replicaSets, more !== '')}${more}`);
     const columns = COLUMNS[asked.node === undefined ? 'quota' : 'drain'];
     const row = (set) => {
       const { namespace: in_, name } = set.replicaSet;
@@ -93,10 +93,11 @@ export function makeWhatIf(query, clusterOf) {
   };
 }
 
-function drainSentence({ node }, sets) {
+/** What a drain does to the ReplicaSets of the answer, which are all of them unless there are more. */
+function drainSentence({ node }, sets, areMore) {
   if (sets.length === 0) return `A drain of ${node} affects no ReplicaSet: no active pod of one is known there.`;
   const sum = (field) => sets.reduce((all, set) => all + set[field], 0);
-  return `A drain of ${node} deletes ${count(sum('deleted'), 'pod')} of ${count(sets.length, 'ReplicaSet')}, which then lack ${count(sum('creates'), 'pod')}. Disruption budgets are not known to the server.`;
+  return `A drain of ${node} deletes ${areMore ? 'at least ' : ''}${count(sum('deleted'), 'pod')} of ${count(sets.length, 'ReplicaSet')}, which then lack ${count(sum('creates'), 'pod')}. Disruption budgets are not known to the server.`;
 }
 
 function quotaSentence({ namespace, pods }, quota) {
