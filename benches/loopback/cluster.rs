@@ -40,12 +40,12 @@ pub(crate) fn pod(name: &str, owner: &str, version: u64) -> v1::Pod {
     let mut pod = objects::pod(name, owner).version(version).build();
     pod.labels
         .insert("pod-template-hash".to_owned(), "5f6a8b7c9d".to_owned());
-    pod.uid = uuid(name);
+    pod.uid = uid(name);
     pod
 }
 
-/// A uid in the format of an API server, the same for the same name.
-fn uuid(name: &str) -> String {
+/// The uid of the pod with this name, in the format of an API server.
+pub(crate) fn uid(name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     let digits = hasher.finish();

@@ -1,4 +1,4 @@
-//! Both servers, each on a separate worker thread, and the processor time of this thread.
+//! Both servers, each on a worker of a separate runtime, and the processor time of the threads of this runtime.
 
 use std::{
     collections::VecDeque,
@@ -29,7 +29,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::link::Step;
 
-/// The number of hosts so far. The thread of a host has this number in its name, by which the host finds the time of the thread.
+/// The number of hosts so far. The threads of a host have this number in their name, by which the host finds their time.
 static HOSTS: AtomicUsize = AtomicUsize::new(0);
 /// The capacity of the queue of frames to write, the same as in the decision server.
 pub(crate) const QUEUE: usize = 16;
@@ -107,6 +107,8 @@ impl Host {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name(&thread)
+            // A large step leaves its worker to another thread. No thread ends, because its time would be lost.
+            .thread_keep_alive(Duration::from_secs(3_600))
             .enable_all()
             .build()
             .expect("a runtime");
@@ -123,10 +125,11 @@ impl Host {
 
     /// The processor time of the threads of the server; `None` if the system does not report it.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
-        let mut serving = threads(&self.thread).into_iter();
-        let serving = time_of(&serving.next()?)?;
-        let recording = self.recorder.as_deref().map(time_of);
-        Some(serving + recording.unwrap_or(Some(Duration::ZERO))?)
+        let threads = threads(&self.thread)
+            .into_iter()
+            .chain(self.recorder.clone());
+        let times = threads.map(|thread| time_of(&thread));
+        times.reduce(|sum, time| Some(sum? + time?)).flatten()
     }
 }
 

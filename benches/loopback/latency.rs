@@ -158,7 +158,7 @@ fn handle(
         let pods = create
             .names
             .iter()
-            .map(|name| (name.clone(), format!("{name}-uid")));
+            .map(|name| (name.clone(), cluster::uid(name)));
         set.pods.extend(pods);
     }
     let followed = world.follow(batch);
