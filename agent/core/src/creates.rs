@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::{
         api::ApiError,
-        builders::{refusal, replied},
+        tests::{refusal, replied},
     };
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;

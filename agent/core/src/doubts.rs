@@ -168,7 +168,7 @@ impl Doubt {
 mod tests {
     use super::*;
     use crate::{
-        builders::{pod, refusal, replied},
+        tests::{pod, refusal, replied},
         watch::Part,
     };
 

@@ -28,8 +28,6 @@ pub mod backoff;
 mod batch;
 mod batches;
 pub mod budget;
-#[cfg(test)]
-mod builders;
 pub mod cluster;
 pub mod creates;
 mod doubts;
@@ -51,6 +49,8 @@ pub mod shard;
 pub mod sharing;
 pub mod standby;
 pub mod template;
+#[cfg(test)]
+mod tests;
 pub mod token_bucket;
 mod totals;
 pub mod view;

@@ -7,8 +7,8 @@ use decree::v1::{reconcile_request::Frame, reconcile_response::Frame as ServerFr
 use super::*;
 use crate::{
     api::{Call, Request},
-    builders::*,
     link::LinkCommand,
+    tests::*,
     watch::{Items, Part, WatchCommand},
 };
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     api::{ApiError, CreatePod, Kind, Reply},
-    builders::*,
+    tests::*,
 };
 
 mod effects;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{backoff::after, builders::owner};
+use crate::{backoff::after, tests::owner};
 
 /// The sizes of each scope, unless a test sets others.
 const PODS: Sizes = Sizes {

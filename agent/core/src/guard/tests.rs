@@ -3,7 +3,7 @@
 use decree::v1::NotStartedCause;
 
 use super::*;
-use crate::builders::{batch, create, guard, view, write_status};
+use crate::tests::{batch, create, guard, view, write_status};
 
 fn words<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
     let refusal = result.expect_err("it is refused");

@@ -1,7 +1,7 @@
 //! One operation: its calls to the cluster and what their answers mean.
 
 use super::*;
-use crate::builders::{self, replied, replied_set};
+use crate::tests::{self, replied, replied_set};
 
 fn owner() -> v1::ObjectRef {
     v1::ObjectRef {
@@ -55,13 +55,13 @@ fn answers() -> Vec<Answer> {
         deleted,
         ..v1::Pod::default()
     };
-    let refused = |code| Err(builders::refusal(code, ""));
+    let refused = |code| Err(tests::refusal(code, ""));
     vec![
         replied(pod("uid-a", "rs", None)),
         replied(pod("uid-a", "rs", Some(Default::default()))),
         replied(pod("uid-a", "another", None)),
         replied(pod("uid-b", "rs", None)),
-        replied_set(builders::replica_set(10, 1)),
+        replied_set(tests::replica_set(10, 1)),
         Ok(Reply::Gone("7".to_owned())),
         refused(404),
         refused(409),
@@ -90,7 +90,7 @@ fn cluster_that_has_too_much_to_do_says_until_when() {
     for (code, asked) in [(429, Some(7)), (503, Some(7)), (403, None)] {
         let error = ApiError {
             retry_after_seconds: Some(7),
-            ..builders::refusal(code, "")
+            ..tests::refusal(code, "")
         };
         let seconds = refused(&error).retry_after.map(|it| it.seconds);
         assert_eq!(seconds, asked, "{code}");

@@ -1,7 +1,7 @@
 //! Which pods and operations count, and from when to when.
 
 use super::*;
-use crate::builders::{deleting, orphan, pod};
+use crate::tests::{deleting, orphan, pod};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -1,7 +1,7 @@
 //! Operations that the rules refuse, and operations that they allow.
 
 use super::*;
-use crate::builders::{deleting, orphan, pod, pod_ref, replica_set, view};
+use crate::tests::{deleting, orphan, pod, pod_ref, replica_set, view};
 
 /// default/web with this many desired pods.
 fn wanting(replicas: i32) -> v1::ReplicaSet {
@@ -125,7 +125,7 @@ fn pod_of_another_namespace_or_controller_is_left_alone() {
     let view = view(&[pod("a", 1), other, orphan("c", 3)]);
     let verdict = |pod: &v1::ObjectRef, adopts| match check_ownership(
         &view,
-        &crate::builders::owner(),
+        &crate::tests::owner(),
         pod,
         adopts,
     ) {

@@ -1,7 +1,7 @@
 //! The ReplicaSets that are kept, and for how long.
 
 use super::*;
-use crate::builders::{owner, replica_set, template};
+use crate::tests::{owner, replica_set, template};
 
 #[test]
 fn owner_is_named_by_the_group_and_version_of_its_resource() {

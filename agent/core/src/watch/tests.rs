@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     backoff::since,
-    builders::{pod, refusal},
+    tests::{pod, refusal},
 };
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
