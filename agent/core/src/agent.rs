@@ -58,7 +58,11 @@ impl Agent {
         Self {
             mode: config.mode,
             guard: config.guard(),
-            link: Link::new(config.link()),
+            link: Link::new(
+                config.hello(),
+                config.backoff_min..=config.backoff_max,
+                config.seed,
+            ),
             reading: Reading::new(config.ask_version_every, config.seed),
             view: View::new(config.api_version),
             batches: Batches::new(config.calls_max, config.creates, config.budget),

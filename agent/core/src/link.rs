@@ -8,14 +8,14 @@
 //! ```
 //! **Invariant:** a Hello is sent only when no call of an earlier session is in flight: the snapshot that follows contains its writes.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use jiff::Timestamp;
 
 pub use disconnect::{Disconnect, Successor};
-pub use session::Session;
 
+use self::session::Session;
 use crate::{
     backoff::{Backoff, after, since},
     token_bucket::TokenBucket,
@@ -41,19 +41,6 @@ const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 /// The interval of session attempts, and their burst, however a server ends the sessions.
 const SESSIONS_EVERY: Duration = Duration::from_secs(1);
 const SESSIONS_AT_ONCE: u32 = 3;
-
-/// The settings of a link.
-#[derive(Clone, Debug)]
-pub struct LinkConfig {
-    /// The first frame of each session, without `resumes_session_id`.
-    pub hello: v1::Hello,
-    /// The shortest wait before reconnecting.
-    pub backoff_min: Duration,
-    /// The longest wait before reconnecting.
-    pub backoff_max: Duration,
-    /// The seed of the jitter.
-    pub seed: u64,
-}
 
 /// A command to the shell about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +68,20 @@ pub(crate) enum Incoming {
 
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
-pub struct Link {
-    config: LinkConfig,
+pub(crate) struct Link {
+    /// The first frame of each session, without `resumes_session_id`.
+    hello: v1::Hello,
     backoff: Backoff,
+    /// The length of a session that ends the doubling of the waits.
+    backoff_max: Duration,
     superseded: Backoff,
     sessions: TokenBucket,
     state: State,
+    /// When the state ends at the latest, if that is known.
+    until: Option<Timestamp>,
+    /// The session while it is open, draining included.
+    session: Option<Session>,
+    hello_due: bool,
     command: Option<LinkCommand>,
     sequence_out: u64,
     sequence_in: u64,
@@ -94,45 +89,36 @@ pub struct Link {
     session_last: String,
     reconnect_after: Duration,
     opened: Option<Timestamp>,
-    /// Until when the session drains; `None` before the drain.
-    draining_until: Option<Timestamp>,
     stopping: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Waiting {
-        until: Timestamp,
-    },
-    Connecting {
-        deadline: Timestamp,
-    },
-    Greeting {
-        deadline: Timestamp,
-        hello_sent: bool,
-    },
-    Open(Session),
-    Draining(Session),
-    Closing {
-        deadline: Timestamp,
-    },
+    Waiting,
+    Connecting,
+    Greeting,
+    Open,
+    Draining,
+    Closing,
     Stopped,
 }
 
 // === impl Link ===
 
 impl Link {
-    /// Creates a link that connects at once.
-    #[must_use]
-    pub fn new(config: LinkConfig) -> Self {
+    /// Creates a link that connects at once. The waits before further connections are within `waits`, and the seed determines their jitter.
+    pub(crate) fn new(hello: v1::Hello, waits: RangeInclusive<Duration>, seed: u64) -> Self {
+        let (backoff_min, backoff_max) = waits.into_inner();
         Self {
-            backoff: Backoff::new(config.backoff_min, config.backoff_max, config.seed),
-            superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, config.seed),
+            hello,
+            backoff: Backoff::new(backoff_min, backoff_max, seed),
+            backoff_max,
+            superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, seed),
             sessions: TokenBucket::new(SESSIONS_EVERY, SESSIONS_AT_ONCE),
-            config,
-            state: State::Waiting {
-                until: Timestamp::MIN,
-            },
+            state: State::Waiting,
+            until: Some(Timestamp::MIN),
+            session: None,
+            hello_due: false,
             command: None,
             sequence_out: 0,
             sequence_in: 0,
@@ -140,34 +126,29 @@ impl Link {
             session_last: String::new(),
             reconnect_after: Duration::ZERO,
             opened: None,
-            draining_until: None,
             stopping: false,
         }
     }
 
     /// Handles the opening of the stream.
-    pub fn handle_connected(&mut self, now: Timestamp) {
-        if matches!(self.state, State::Connecting { .. }) {
+    pub(crate) fn handle_connected(&mut self, now: Timestamp) {
+        if self.state == State::Connecting {
             (self.sequence_out, self.sequence_in, self.batch_last) = (0, 0, 0);
-            let deadline = after(now, GREETING_MAX);
-            self.state = State::Greeting {
-                deadline,
-                hello_sent: false,
-            };
+            self.enter(State::Greeting, Some(after(now, GREETING_MAX)));
+            self.hello_due = true;
         }
     }
 
     /// Handles the end of the connection. Returns whether there was one.
-    pub fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
-        if matches!(self.state, State::Waiting { .. } | State::Stopped) {
+    pub(crate) fn handle_disconnected(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
+        if matches!(self.state, State::Waiting | State::Stopped) {
             return false;
         }
-        self.draining_until = None;
         let lived = self.opened.take().map(|opened| since(now, opened));
         if lived >= Some(SUPERSEDED_WAIT_MAX) {
             self.superseded.reset();
         }
-        if lived >= Some(self.config.backoff_max) {
+        if lived >= Some(self.backoff_max) {
             self.backoff.reset();
         }
         let wait = match cause {
@@ -182,18 +163,17 @@ impl Link {
         };
         let wait = wait.max(std::mem::take(&mut self.reconnect_after));
         self.command = None;
-        self.state = if self.stopping {
-            State::Stopped
+        if self.stopping {
+            self.enter(State::Stopped, None);
         } else {
-            State::Waiting {
-                until: after(now, wait).max(self.sessions.next(now)),
-            }
-        };
+            let until = after(now, wait).max(self.sessions.next(now));
+            self.enter(State::Waiting, Some(until));
+        }
         true
     }
 
     /// Ends the connection because the server broke the protocol or is silent. Returns whether there was one.
-    pub fn abort(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
+    pub(crate) fn abort(&mut self, now: Timestamp, cause: &Disconnect) -> bool {
         let connected = self.handle_disconnected(now, cause);
         if connected {
             self.command = Some(LinkCommand::Abort);
@@ -202,23 +182,23 @@ impl Link {
     }
 
     pub(crate) fn hold_until(&mut self, time: Timestamp) {
-        if let State::Waiting { until } = &mut self.state {
-            *until = (*until).max(time);
+        if self.state == State::Waiting {
+            self.until = self.until.max(Some(time));
         }
     }
 
     /// Ends the session in order and opens no other.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopping = true;
-        self.state = match std::mem::replace(&mut self.state, State::Stopped) {
-            State::Open(session) | State::Draining(session) => State::Draining(session),
-            State::Closing { deadline } => State::Closing { deadline },
-            State::Connecting { .. } | State::Greeting { .. } => {
+        match self.state {
+            State::Open => self.state = State::Draining,
+            State::Draining | State::Closing => {}
+            State::Connecting | State::Greeting => {
                 self.command = Some(LinkCommand::Abort);
-                State::Stopped
+                self.enter(State::Stopped, None);
             }
-            State::Waiting { .. } | State::Stopped => State::Stopped,
-        };
+            State::Waiting | State::Stopped => self.enter(State::Stopped, None),
+        }
     }
 
     pub(crate) fn handle_frame(
@@ -232,11 +212,11 @@ impl Link {
             return Incoming::Violation(text);
         }
         self.sequence_in = frame.sequence;
-        if let Some(session) = self.session_mut() {
+        if let Some(session) = &mut self.session {
             session.note_heard(now);
             return self.handle_session_frame(frame.frame);
         }
-        if !matches!(self.state, State::Greeting { .. }) {
+        if self.state != State::Greeting {
             return Incoming::Nothing;
         }
         match frame.frame {
@@ -253,55 +233,47 @@ impl Link {
     }
 
     /// Does what is due at `now`. Returns the cause if the connection must end.
-    pub fn handle_timeout(&mut self, now: Timestamp) -> Option<Disconnect> {
-        if self.draining_until.is_some_and(|until| until <= now) {
-            self.draining_until = None;
-            let text = "the server did not take the last outcomes in time";
-            return Some(Disconnect::Lost(text.into()));
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) -> Option<Disconnect> {
+        if self.until.is_none_or(|until| until > now) {
+            let is_silent = self.session.as_mut()?.handle_timeout(now);
+            return is_silent.then(|| Disconnect::Lost("the server is silent".into()));
         }
-        if let Some(session) = self.session_mut() {
-            let silent = session.handle_timeout(now);
-            return silent.then(|| Disconnect::Lost("the server is silent".into()));
-        }
-        if self.deadline()? > now {
-            return None;
-        }
-        Some(match self.state {
-            State::Closing { .. } => Disconnect::Ended,
-            State::Greeting { .. } => Disconnect::Lost("the server sent no Welcome".into()),
-            State::Waiting { .. }
-            | State::Connecting { .. }
-            | State::Open(_)
-            | State::Draining(_)
-            | State::Stopped => Disconnect::Lost("connecting took too long".into()),
-        })
+        let text = match self.state {
+            State::Connecting => "connecting took too long",
+            State::Greeting => "the server sent no Welcome",
+            State::Draining => "the server did not take the last outcomes in time",
+            State::Closing => return Some(Disconnect::Ended),
+            State::Waiting | State::Open | State::Stopped => return None,
+        };
+        Some(Disconnect::Lost(text.into()))
     }
 
     /// Returns what to do with the connection. `settled` means that no session has work or frames left.
-    pub fn poll_command(&mut self, now: Timestamp, settled: bool) -> Option<LinkCommand> {
+    pub(crate) fn poll_command(&mut self, now: Timestamp, settled: bool) -> Option<LinkCommand> {
         if let Some(command) = self.command.take() {
             return Some(command);
         }
-        if matches!(self.state, State::Draining(_)) && self.draining_until.is_none() {
-            self.draining_until = Some(after(now, bounds::DRAINING_MAX));
+        if self.state == State::Draining && self.until.is_none() {
+            self.until = Some(after(now, bounds::DRAINING_MAX));
         }
-        if !settled {
-            return None;
+        match self.state {
+            State::Waiting if settled && self.until <= Some(now) => {
+                self.sessions.take(now);
+                self.enter(State::Connecting, Some(after(now, GREETING_MAX)));
+                Some(LinkCommand::Connect)
+            }
+            State::Draining if settled => {
+                self.enter(State::Closing, Some(after(now, CLOSING_MAX)));
+                Some(LinkCommand::Close)
+            }
+            State::Waiting
+            | State::Connecting
+            | State::Greeting
+            | State::Open
+            | State::Draining
+            | State::Closing
+            | State::Stopped => None,
         }
-        if matches!(self.state, State::Waiting { until } if until <= now) {
-            self.sessions.take(now);
-            self.state = State::Connecting {
-                deadline: after(now, GREETING_MAX),
-            };
-            return Some(LinkCommand::Connect);
-        }
-        if matches!(self.state, State::Draining(_)) {
-            self.state = State::Closing {
-                deadline: after(now, CLOSING_MAX),
-            };
-            return Some(LinkCommand::Close);
-        }
-        None
     }
 
     /// The link's own next frame: the Hello, or a heartbeat after a long pause.
@@ -312,12 +284,11 @@ impl Link {
         if !self.has_own_frame() {
             return None;
         }
-        if let State::Greeting { hello_sent, .. } = &mut self.state {
-            *hello_sent = true;
+        if std::mem::take(&mut self.hello_due) {
             let resumes_session_id = self.session_last.clone();
             let hello = v1::Hello {
                 resumes_session_id,
-                ..self.config.hello.clone()
+                ..self.hello.clone()
             };
             return Some(reconcile_request::Frame::Hello(hello));
         }
@@ -330,14 +301,8 @@ impl Link {
     }
 
     pub(crate) fn has_own_frame(&self) -> bool {
-        let greets = matches!(
-            self.state,
-            State::Greeting {
-                hello_sent: false,
-                ..
-            }
-        );
-        greets || self.session().is_some_and(Session::is_heartbeat_due)
+        let session = self.session.as_ref();
+        self.hello_due || session.is_some_and(Session::is_heartbeat_due)
     }
 
     /// Numbers a frame that is about to be sent.
@@ -347,7 +312,7 @@ impl Link {
         frame: reconcile_request::Frame,
     ) -> v1::ReconcileRequest {
         self.sequence_out += 1;
-        if let Some(session) = self.session_mut() {
+        if let Some(session) = &mut self.session {
             session.note_sent(now);
         }
         v1::ReconcileRequest {
@@ -358,70 +323,38 @@ impl Link {
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) or a poll is due. A link that is not settled waits for its work, not for the
     /// time.
-    #[must_use]
-    pub fn poll_timeout(&self, settled: bool) -> Option<Timestamp> {
-        match &self.state {
-            State::Waiting { until } => settled.then_some(*until),
-            State::Open(session) | State::Draining(session) => {
-                let due = self.draining_until.unwrap_or(Timestamp::MAX);
-                Some(session.poll_timeout().min(due))
-            }
-            State::Connecting { .. }
-            | State::Greeting { .. }
-            | State::Closing { .. }
-            | State::Stopped => self.deadline(),
+    pub(crate) fn poll_timeout(&self, settled: bool) -> Option<Timestamp> {
+        if self.state == State::Waiting && !settled {
+            return None;
         }
+        let session = self.session.as_ref().map(Session::poll_timeout);
+        session.into_iter().chain(self.until).min()
     }
 
     /// Returns the session while it is open, draining included.
-    #[must_use]
-    pub const fn session(&self) -> Option<&Session> {
-        match &self.state {
-            State::Open(session) | State::Draining(session) => Some(session),
-            State::Waiting { .. }
-            | State::Connecting { .. }
-            | State::Greeting { .. }
-            | State::Closing { .. }
-            | State::Stopped => None,
-        }
+    pub(crate) const fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
     }
 
     /// Returns the UID that identifies the cluster.
-    #[must_use]
-    pub fn cluster_uid(&self) -> &str {
-        &self.config.hello.cluster_uid
+    pub(crate) fn cluster_uid(&self) -> &str {
+        &self.hello.cluster_uid
     }
 
     /// Returns whether new operations may start.
-    #[must_use]
-    pub const fn takes_work(&self) -> bool {
-        matches!(self.state, State::Open(_))
+    pub(crate) fn takes_work(&self) -> bool {
+        self.state == State::Open
     }
 
     /// Returns whether the link has ended after [`stop`](Self::stop).
-    #[must_use]
-    pub const fn is_stopped(&self) -> bool {
-        matches!(self.state, State::Stopped)
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state == State::Stopped
     }
 
-    const fn session_mut(&mut self) -> Option<&mut Session> {
-        match &mut self.state {
-            State::Open(session) | State::Draining(session) => Some(session),
-            State::Waiting { .. }
-            | State::Connecting { .. }
-            | State::Greeting { .. }
-            | State::Closing { .. }
-            | State::Stopped => None,
-        }
-    }
-
-    const fn deadline(&self) -> Option<Timestamp> {
-        match self.state {
-            State::Connecting { deadline }
-            | State::Greeting { deadline, .. }
-            | State::Closing { deadline } => Some(deadline),
-            State::Waiting { .. } | State::Open(_) | State::Draining(_) | State::Stopped => None,
-        }
+    /// Begins a state without a session.
+    fn enter(&mut self, state: State, until: Option<Timestamp>) {
+        (self.state, self.until) = (state, until);
+        (self.session, self.hello_due) = (None, false);
     }
 
     fn handle_session_frame(&mut self, frame: Option<Frame>) -> Incoming {
@@ -442,7 +375,8 @@ impl Link {
         }
         self.session_last.clone_from(&welcome.session_id);
         self.opened = Some(now);
-        self.state = State::Open(Session::new(now, welcome));
+        self.enter(State::Open, None);
+        self.session = Some(Session::new(now, welcome));
         Incoming::Opened
     }
 
@@ -466,15 +400,9 @@ impl Link {
     fn drain(&mut self, drain: &v1::Drain) -> Incoming {
         let wait = drain.reconnect_after.and_then(|wait| wait.try_into().ok());
         self.reconnect_after = bounds::wait(wait.unwrap_or_default());
-        self.state = match std::mem::replace(&mut self.state, State::Stopped) {
-            State::Open(session) => State::Draining(session),
-            state @ (State::Waiting { .. }
-            | State::Connecting { .. }
-            | State::Greeting { .. }
-            | State::Draining(_)
-            | State::Closing { .. }
-            | State::Stopped) => state,
-        };
+        if self.state == State::Open {
+            self.state = State::Draining;
+        }
         Incoming::Drain
     }
 }

@@ -53,8 +53,8 @@ pub struct AgentConfig {
 // === impl AgentConfig ===
 
 impl AgentConfig {
-    pub(super) fn link(&self) -> link::LinkConfig {
-        let hello = v1::Hello {
+    pub(super) fn hello(&self) -> v1::Hello {
+        v1::Hello {
             agent_instance: self.instance.clone(),
             cluster_uid: self.cluster_uid.clone(),
             cluster_name: self.cluster_name.clone(),
@@ -63,12 +63,6 @@ impl AgentConfig {
             mode: self.mode.into(),
             options: Some(self.options),
             ..link::hello()
-        };
-        link::LinkConfig {
-            hello,
-            backoff_min: self.backoff_min,
-            backoff_max: self.backoff_max,
-            seed: self.seed,
         }
     }
 

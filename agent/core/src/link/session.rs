@@ -13,11 +13,11 @@ const SILENT_INTERVALS: u32 = 4;
 
 /// A session that is open.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub(crate) struct Session {
     /// The server's name for it.
-    pub id: String,
+    pub(crate) id: String,
     /// The server's limits.
-    pub limits: v1::Limits,
+    pub(crate) limits: v1::Limits,
     heartbeat: Duration,
     heartbeat_due: bool,
     sent: Timestamp,

@@ -5,16 +5,13 @@ use super::*;
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-fn config() -> LinkConfig {
-    LinkConfig {
-        hello: v1::Hello {
-            cluster_name: "c".into(),
-            ..hello()
-        },
-        backoff_min: Duration::from_millis(100),
-        backoff_max: Duration::from_secs(2),
-        seed: 1,
-    }
+fn new_link() -> Link {
+    let hello = v1::Hello {
+        cluster_name: "c".into(),
+        ..hello()
+    };
+    let waits = Duration::from_millis(100)..=Duration::from_secs(2);
+    Link::new(hello, waits, 1)
 }
 
 fn frame(sequence: u64, frame: Frame) -> v1::ReconcileResponse {
@@ -45,7 +42,7 @@ fn batches(ids: &[u64]) -> Frame {
 
 /// A link that waits for its Welcome.
 fn greeting() -> Link {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     assert_eq!(link.poll_command(START, true), Some(LinkCommand::Connect));
     link.handle_connected(START);
     let Some(reconcile_request::Frame::Hello(hello)) = link.poll_own_frame(None) else {
@@ -86,7 +83,7 @@ fn hello_is_said_once_and_welcome_opens_the_session() {
 
 #[test]
 fn nothing_connects_while_calls_are_in_flight() {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     assert_eq!(link.poll_command(START, false), None);
     assert_eq!(link.poll_timeout(false), None, "time will not help");
     assert_eq!(link.poll_command(START, true), Some(LinkCommand::Connect));
@@ -111,7 +108,7 @@ fn lost_connection_is_opened_again_after_a_wait_and_names_the_session_before() {
 
 #[test]
 fn session_that_ends_at_once_does_not_shorten_the_wait() {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     let mut now = START;
     for _ in 0..8 {
         assert_eq!(link.poll_command(now, true), Some(LinkCommand::Connect));
@@ -150,7 +147,7 @@ fn refusal_waits_the_longest_and_at_least_as_long_as_asked() {
 
 #[test]
 fn two_agents_of_one_cluster_leave_each_other_ever_longer_turns() {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     let mut now = START;
     let mut waits = Vec::new();
     for _ in 0..6 {
@@ -267,7 +264,7 @@ fn silent_server_is_given_up_after_four_intervals() {
 
 #[test]
 fn connecting_and_greeting_have_a_deadline() {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     link.poll_command(START, true);
     assert!(link.handle_timeout(after(START, GREETING_MAX)).is_some());
     assert!(
@@ -304,7 +301,7 @@ fn draining_link_takes_no_work_closes_when_settled_and_waits_as_told() {
 
 #[test]
 fn session_that_a_server_drains_at_once_does_not_shorten_the_wait() {
-    let mut link = Link::new(config());
+    let mut link = new_link();
     let mut times = Vec::new();
     let mut now = START;
     for _ in 0..12 {
@@ -410,7 +407,7 @@ fn stop_before_a_session_drops_the_connection() {
     link.stop();
     assert!(link.is_stopped());
     assert_eq!(link.poll_command(START, false), Some(LinkCommand::Abort));
-    let mut link = Link::new(config());
+    let mut link = new_link();
     link.stop();
     assert_eq!(
         (link.is_stopped(), link.poll_command(START, true)),
