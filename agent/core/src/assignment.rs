@@ -59,9 +59,6 @@ pub struct Assignment {
     lost: BTreeSet<String>,
 }
 
-/// The holder of a Lease whose version went back, while nobody knows the holder.
-static UNKNOWN: String = String::new();
-
 // === impl AssignmentConfig ===
 
 impl AssignmentConfig {
@@ -150,39 +147,29 @@ impl Assignment {
     #[must_use]
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.note_lost(now);
-        let identity = &self.config.lease.identity;
+        let identity = self.config.lease.identity.as_str();
         let members = self.members(now);
-        if !members.contains(identity.as_str()) {
+        if !members.contains(identity) {
             return Plan::default();
         }
         let holders = self.holders(now);
         let targets = targets(&members, &holders);
-        let mut plan = Plan::default();
-        let own = holders.iter().enumerate().rev();
-        let own = own.filter(|(_, holder)| **holder == Some(identity));
-        let mut own: Vec<u16> = own.filter_map(|(index, _)| index.try_into().ok()).collect();
-        let target = targets.get(identity.as_str()).copied().unwrap_or(0);
-        own.truncate(own.len().saturating_sub(target));
-        plan.give_back = own;
+        let own = holders.iter().rev();
+        let own = own.filter(|(_, holder)| *holder == Some(identity));
+        let mut give_back: Vec<_> = own.map(|(index, _)| *index).collect();
+        give_back.truncate(give_back.len().saturating_sub(targets[identity]));
         // Shards of lost or stopping agents are assigned with the rest, so that agents with newer and older lists agree. An agent takes
         // such a shard once it is free.
-        let is_left =
-            |holder: &Option<&String>| holder.is_none_or(|it| !members.contains(it.as_str()));
-        let left = holders.iter().enumerate();
-        let mut left = left.filter(|(_, holder)| is_left(holder));
-        for (member, target) in &targets {
-            let lacks = target.saturating_sub(count_of(&holders, member));
-            let assigned = left.by_ref().take(lacks);
-            if member == identity {
-                let free = assigned.filter(|(_, holder)| holder.is_none());
-                plan.take = free
-                    .filter_map(|(index, _)| index.try_into().ok())
-                    .collect();
-                break;
-            }
-            assigned.for_each(drop);
+        let is_left = |holder: Option<&str>| holder.is_none_or(|it| !members.contains(it));
+        let left = holders.iter().filter(|(_, holder)| is_left(*holder));
+        let lacks = |member: &&str| targets[member].saturating_sub(count_of(&holders, member));
+        let before = targets.keys().take_while(|member| **member < identity);
+        let assigned = left.skip(before.map(lacks).sum()).take(lacks(&identity));
+        let free = assigned.filter(|(_, holder)| holder.is_none());
+        Plan {
+            take: free.map(|(index, _)| *index).collect(),
+            give_back,
         }
-        plan
     }
 
     /// Returns the Lease of a shard to take, with what this agent has seen of it. So the agent need not find out again when another's Lease
@@ -234,7 +221,6 @@ impl Assignment {
         let holders = members.filter_map(|(_, seen)| holder(seen, now));
         holders
             .filter(|holder| !holder.is_empty() && !self.lost.contains(*holder))
-            .map(String::as_str)
             .collect()
     }
 
@@ -243,21 +229,19 @@ impl Assignment {
         self.seen.get(&name).or_else(|| self.gone.get(&name))
     }
 
-    /// The holder of each shard, by its number.
-    fn holders(&self, now: Timestamp) -> Vec<Option<&String>> {
+    /// The shards and their holders.
+    fn holders(&self, now: Timestamp) -> Vec<Held<'_>> {
         let shards = 0..self.config.shards.get();
-        shards
-            .map(|index| self.sighting(index))
-            .map(|seen| seen.and_then(|seen| holder(seen, now)))
-            .collect()
+        let holder = |index| self.sighting(index).and_then(|seen| holder(seen, now));
+        shards.map(|index| (index, holder(index))).collect()
     }
 }
 
+/// A shard, and its holder if it has one.
+type Held<'a> = (u16, Option<&'a str>);
+
 /// The number of shards for each agent. If the shards do not divide evenly, the agents with the most keep one more.
-fn targets<'a>(
-    members: &BTreeSet<&'a str>,
-    holders: &[Option<&String>],
-) -> BTreeMap<&'a str, usize> {
+fn targets<'a>(members: &BTreeSet<&'a str>, holders: &[Held<'_>]) -> BTreeMap<&'a str, usize> {
     let mut by_count: Vec<&str> = members.iter().copied().collect();
     by_count.sort_by_key(|member| (Reverse(count_of(holders, member)), *member));
     let (least, more) = (holders.len() / members.len(), holders.len() % members.len());
@@ -267,15 +251,16 @@ fn targets<'a>(
         .collect()
 }
 
-fn count_of(holders: &[Option<&String>], member: &str) -> usize {
-    let own = holders.iter().flatten().filter(|it| it.as_str() == member);
+fn count_of(holders: &[Held<'_>], member: &str) -> usize {
+    let own = holders.iter().filter(|(_, it)| *it == Some(member));
     own.count()
 }
 
-/// The holder of a Lease; an empty name if nobody knows the holder.
-fn holder(seen: &Sighting, now: Timestamp) -> Option<&String> {
-    let holder = Some(&seen.record.holder).filter(|it| !it.is_empty() && now < seen.until());
-    holder.or_else(|| seen.is_unknown(now).then_some(&UNKNOWN))
+/// The holder of a Lease; an empty name if nobody knows the holder, after the version of the Lease went back.
+fn holder(seen: &Sighting, now: Timestamp) -> Option<&str> {
+    let holder = Some(seen.record.holder.as_str());
+    let holder = holder.filter(|it| !it.is_empty() && now < seen.until());
+    holder.or_else(|| seen.is_unknown(now).then_some(""))
 }
 
 #[cfg(test)]
