@@ -151,6 +151,37 @@ mod tests {
         }])
     }
 
+    fn create(name: &str, count: usize) -> v1::ReconcileResponse {
+        batch(Action::Create(v1::Create {
+            names: vec![name.to_owned(); count],
+            ..v1::Create::default()
+        }))
+    }
+
+    fn delete(count: usize) -> v1::ReconcileResponse {
+        let victims = vec![v1::Victim::default(); count];
+        batch(Action::Delete(v1::Delete { victims }))
+    }
+
+    fn claim(pod: &v1::ObjectRef, adopts: usize, releases: usize) -> v1::ReconcileResponse {
+        batch(Action::Claim(v1::Claim {
+            adopts: vec![pod.clone(); adopts],
+            releases: vec![pod.clone(); releases],
+        }))
+    }
+
+    fn rejection(violations: usize, others: Vec<v1::Rejection>) -> v1::Rejection {
+        v1::Rejection {
+            violations: vec![v1::FieldViolation::default(); violations],
+            others,
+            ..v1::Rejection::default()
+        }
+    }
+
+    fn rejected(violations: usize, others: Vec<v1::Rejection>) -> v1::ReconcileResponse {
+        frame(Frame::Rejection(rejection(violations, others)))
+    }
+
     fn reading(frame: &v1::ReconcileResponse) -> Result<v1::ReconcileResponse, FrameError> {
         read(frame.encode_to_vec().into())
     }
@@ -161,22 +192,11 @@ mod tests {
             name: "a".into(),
             ..v1::ObjectRef::default()
         };
-        let victims = vec![v1::Victim::default(); 5_000];
-        let names = vec!["a-x7k2p".to_owned(); ENTRIES_MAX + 1];
         for frame in [
-            batch(Action::Create(v1::Create {
-                names,
-                ..v1::Create::default()
-            })),
-            batch(Action::Delete(v1::Delete { victims })),
-            batch(Action::Claim(v1::Claim {
-                adopts: vec![pod.clone(); 3],
-                releases: vec![pod; 4],
-            })),
-            frame(Frame::Rejection(v1::Rejection {
-                others: vec![v1::Rejection::default(); 100],
-                ..v1::Rejection::default()
-            })),
+            create("a-x7k2p", ENTRIES_MAX + 1),
+            delete(5_000),
+            claim(&pod, 3, 4),
+            rejected(0, vec![v1::Rejection::default(); 100]),
             frame(Frame::Heartbeat(v1::Heartbeat::default())),
             v1::ReconcileResponse::default(),
         ] {
@@ -187,95 +207,53 @@ mod tests {
     #[test]
     fn lists_of_countless_empty_messages_are_not_built() {
         let many = ENTRIES_MAX + 1;
-        let conditions = vec![v1::ReplicaSetCondition::default(); many];
         let status = v1::ReplicaSetStatus {
-            conditions,
+            conditions: vec![v1::ReplicaSetCondition::default(); many],
             ..v1::ReplicaSetStatus::default()
         };
+        let status = Some(status);
         let reasons = vec![v1::Reason::default(); many];
-        let violations = vec![v1::FieldViolation::default(); many];
-        let rejection = |rejection| frame(Frame::Rejection(rejection));
-        let refs = vec![v1::ObjectRef::default(); many];
+        let pod = v1::ObjectRef::default();
         let frames = [
             batches(vec![v1::Batch::default(); many]),
             batches(vec![v1::Batch {
                 reasons,
                 ..v1::Batch::default()
             }]),
-            batch(Action::Create(v1::Create {
-                names: vec![String::new(); many],
-                ..v1::Create::default()
-            })),
-            batch(Action::Delete(v1::Delete {
-                victims: vec![v1::Victim::default(); many],
-            })),
-            batch(Action::Claim(v1::Claim {
-                adopts: refs.clone(),
-                releases: Vec::new(),
-            })),
-            batch(Action::Claim(v1::Claim {
-                adopts: Vec::new(),
-                releases: refs,
-            })),
-            batch(Action::WriteStatus(v1::WriteStatus {
-                status: Some(status),
-            })),
-            rejection(v1::Rejection {
-                violations: violations.clone(),
-                ..v1::Rejection::default()
-            }),
-            rejection(v1::Rejection {
-                others: vec![v1::Rejection::default(); many],
-                ..v1::Rejection::default()
-            }),
-            rejection(v1::Rejection {
-                others: vec![v1::Rejection {
-                    violations,
-                    ..v1::Rejection::default()
-                }],
-                ..v1::Rejection::default()
-            }),
+            create("", many),
+            delete(many),
+            claim(&pod, many, 0),
+            claim(&pod, 0, many),
+            batch(Action::WriteStatus(v1::WriteStatus { status })),
+            rejected(many, Vec::new()),
+            rejected(0, vec![v1::Rejection::default(); many]),
+            rejected(0, vec![rejection(many, Vec::new())]),
         ];
         for (at, frame) in frames.iter().enumerate() {
-            assert_eq!(
-                reading(frame),
-                Err(FrameError::TooManyEntries),
-                "frame {at}"
-            );
+            let read = reading(frame);
+            assert_eq!(read, Err(FrameError::TooManyEntries), "frame {at}");
         }
     }
 
     #[test]
     fn rejections_may_be_in_each_other_and_their_lists_count() {
         let nested = |depth: usize, violations: usize| {
-            let mut rejection = v1::Rejection {
-                violations: vec![v1::FieldViolation::default(); violations],
-                ..v1::Rejection::default()
-            };
-            for _ in 0..depth {
-                rejection = v1::Rejection {
-                    others: vec![rejection],
-                    ..v1::Rejection::default()
-                };
-            }
-            frame(Frame::Rejection(rejection))
+            let innermost = rejection(violations, Vec::new());
+            let wrap = |inner, _| rejection(0, vec![inner]);
+            frame(Frame::Rejection((0..depth).fold(innermost, wrap)))
         };
         let few = nested(10, 10);
         assert_eq!(reading(&few), Ok(few));
         let many = reading(&nested(10, ENTRIES_MAX));
         assert_eq!(many, Err(FrameError::TooManyEntries));
         // Nested deeper than prost decodes. The bytes are handmade, as prost would encode such messages recursively.
-        let mut bytes = Vec::new();
-        for _ in 0..2_000 {
-            let mut outer = vec![5 << 3 | 2];
-            prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
-            outer.append(&mut bytes);
-            bytes = outer;
-        }
-        let mut outer = vec![7 << 3 | 2];
-        prost::encoding::encode_varint(bytes.len() as u64, &mut outer);
-        outer.append(&mut bytes);
-        let deep = read(outer.into());
+        let wrap = |field: u8, inner: Vec<u8>| {
+            let mut outer = vec![field << 3 | 2];
+            prost::encoding::encode_varint(inner.len() as u64, &mut outer);
+            [outer, inner].concat()
+        };
+        let nested = (0..2_000).fold(Vec::new(), |inner, _| wrap(5, inner));
+        let deep = read(wrap(7, nested).into());
         assert!(matches!(deep, Err(FrameError::Malformed(_))), "{deep:?}");
     }
 
@@ -286,26 +264,22 @@ mod tests {
         }
         let within = [within, &[name]].concat();
         let mut has_lists = false;
-        for field in &messages.0[name].field {
+        for field in &messages[name].field {
             let inner = field.type_name().strip_prefix('.');
-            let inner = inner.filter(|inner| messages.0.contains_key(*inner));
+            let inner = inner.filter(|inner| messages.contains_key(*inner));
             let number = u32::try_from(field.number()).expect("numbers are above 0");
             let known = shape.fields.iter().find(|(known, _)| *known == number);
             let is_list = field.label() == Label::Repeated && field.r#type() >= Type::String;
             let shape = known.map_or(&ListFields::PLAIN, |(_, shape)| *shape);
             let goes_on = inner.is_some_and(|inner| check(messages, inner, shape, &within));
-            assert_eq!(
-                is_list || goes_on,
-                known.is_some(),
-                "{name}.{}",
-                field.name()
-            );
-            has_lists |= is_list || goes_on;
+            let counts = is_list || goes_on;
+            assert_eq!(counts, known.is_some(), "{name}.{}", field.name());
+            has_lists |= counts;
         }
         has_lists
     }
 
-    struct Messages(HashMap<String, DescriptorProto>);
+    type Messages = HashMap<String, DescriptorProto>;
 
     #[test]
     fn each_list_of_a_frame_counts() {
@@ -317,7 +291,7 @@ mod tests {
                 move |message: DescriptorProto| (format!("{package}.{}", message.name()), message);
             file.message_type.into_iter().map(named)
         });
-        let messages = Messages(messages.collect());
+        let messages = messages.collect();
         let response = "decree.v1.ReconcileResponse";
         assert!(check(&messages, response, &RESPONSE, &[]));
     }

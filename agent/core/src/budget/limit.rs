@@ -177,32 +177,13 @@ mod tests {
     #[test]
     fn limits_are_written_as_they_are_read() {
         for text in ["off", "1", "4294967295", "50%", "250%", "3x+20", "1x"] {
-            assert_eq!(
-                text.parse::<Limit>().map(|limit| limit.to_string()),
-                Ok(text.to_owned())
-            );
+            let limit = text.parse::<Limit>();
+            assert_eq!(limit.map(|it| it.to_string()), Ok(text.to_owned()));
         }
-        for text in [
-            "",
-            "0",
-            "0%",
-            "%",
-            "-1",
-            "+1",
-            "1.5",
-            "50 %",
-            "Off",
-            "1e3",
-            "4294967296",
-            "x",
-            "0x",
-            "0x+1",
-            "3x+",
-            "3x-1",
-            "3x+1%",
-            "+3x",
-            "3 x",
-        ] {
+        let numbers = ["", "0", "-1", "+1", "1.5", "1e3", "4294967296", "Off"];
+        let percentages = ["0%", "%", "50 %"];
+        let multiples = ["x", "0x", "0x+1", "3x+", "3x-1", "3x+1%", "+3x", "3 x"];
+        for text in [&numbers[..], &percentages, &multiples].concat() {
             assert_eq!(text.parse::<Limit>(), Err(LimitError), "{text:?}");
         }
     }
@@ -227,22 +208,19 @@ mod tests {
 
     #[test]
     fn percentage_is_rounded_up_and_never_below_the_floor() {
-        let half = Limit::Percent(50);
-        assert_eq!(half.allowed(201, 20), Some(101));
-        assert_eq!(half.allowed(10, 20), Some(20));
-        assert_eq!(half.allowed(u32::MAX, 0), Some(1 << 31));
-        assert_eq!(
-            Limit::Percent(u32::MAX).allowed(u32::MAX, 0),
-            Some(u32::MAX)
-        );
-        assert_eq!(Limit::Count(7).allowed(1_000, 20), Some(7));
-        assert_eq!(Limit::Off.allowed(1_000, 20), None);
-    }
-
-    #[test]
-    fn multiple_has_no_floor_but_its_own() {
-        assert_eq!(Limit::Times(3, 5).allowed(10, 20), Some(35));
-        assert_eq!(Limit::Times(3, 0).allowed(0, 20), Some(0));
-        assert_eq!(Limit::Times(u32::MAX, 1).allowed(9, 0), Some(u32::MAX));
+        for (limit, pods, floor, allowed) in [
+            (Limit::Percent(50), 201, 20, Some(101)),
+            (Limit::Percent(50), 10, 20, Some(20)),
+            (Limit::Percent(50), u32::MAX, 0, Some(1 << 31)),
+            (Limit::Percent(u32::MAX), u32::MAX, 0, Some(u32::MAX)),
+            (Limit::Count(7), 1_000, 20, Some(7)),
+            (Limit::Off, 1_000, 20, None),
+            // A multiple has no floor but its own.
+            (Limit::Times(3, 5), 10, 20, Some(35)),
+            (Limit::Times(3, 0), 0, 20, Some(0)),
+            (Limit::Times(u32::MAX, 1), 9, 0, Some(u32::MAX)),
+        ] {
+            assert_eq!(limit.allowed(pods, floor), allowed, "{limit} of {pods}");
+        }
     }
 }
