@@ -250,6 +250,15 @@ impl Object {
             Self::ReplicaSet(replica_set) => &replica_set.projected.resource_version,
         }
     }
+
+    /// Returns the namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Pod(pod) => &pod.namespace,
+            Self::ReplicaSet(replica_set) => &replica_set.projected.namespace,
+        }
+    }
 }
 
 impl From<v1::Pod> for Object {

@@ -19,12 +19,12 @@ mod split;
 use std::{
     collections::{BTreeMap, BTreeSet},
     num::NonZeroU16,
+    task::Poll,
     time::Duration,
 };
 
 use jiff::Timestamp;
 
-pub use self::queue::Next;
 use self::{
     queue::{ShardQueue, State},
     split::Splitter,
@@ -48,17 +48,6 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 pub struct QueueId {
     shard: u16,
     number: u64,
-}
-
-/// The result of a shard's request to watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subscribed {
-    /// Events can be read.
-    Ready,
-    /// The watch is about to open.
-    Pending,
-    /// The API server refuses the watch, or the shard must list again.
-    Refused(ApiError),
 }
 
 /// The list and watch of one kind for many shards. Owned by one reader, which sends the requests and passes on the answers.
@@ -111,7 +100,7 @@ impl Sharing {
         let backoff = Backoff::new(RETRY_MIN, RETRY_MAX, seed);
         Self {
             queues: BTreeMap::new(),
-            splitter: Splitter::new(kind, shards),
+            splitter: Splitter::new(shards),
             numbered: 0,
             position: None,
             position_before: None,
@@ -186,11 +175,8 @@ impl Sharing {
         }
         let listing = self.queues.iter();
         let listing = listing.filter(|(_, queue)| queue.state == State::Listing);
-        let listing = listing.map(|(shard, _)| *shard).collect();
-        let mut shares = self.splitter.list(page, &listing);
-        for shard in listing {
-            let share = shares.remove(&shard);
-            let share = share.unwrap_or_else(|| self.splitter.empty(part, &version));
+        let shares = self.splitter.list(page, listing.map(|(shard, _)| *shard));
+        for (shard, share) in shares {
             let queue = self.queues.get_mut(&shard);
             if queue.is_some_and(|queue| queue.push_page(share)) {
                 self.notified.insert(shard);
@@ -290,30 +276,34 @@ impl Sharing {
         }
     }
 
-    /// Returns the next page for a queue.
-    pub fn poll_page(&mut self, id: QueueId) -> Next<Result<List, ApiError>> {
-        self.queue(id).map_or(Next::End, ShardQueue::poll_page)
+    /// Returns the next page for a queue; `None` after the last.
+    pub fn poll_page(&mut self, id: QueueId) -> Poll<Option<Result<List, ApiError>>> {
+        self.queue(id)
+            .map_or(Poll::Ready(None), ShardQueue::poll_page)
     }
 
-    /// Returns whether a shard that has seen all events up to `from` can read the events of a queue.
-    pub fn subscribe(&mut self, id: QueueId, from: &str) -> Subscribed {
+    /// Waits until a shard that has seen all events up to `from` can read the events of a queue.
+    ///
+    /// # Errors
+    /// If the API server refuses the watch, or the shard must list again.
+    pub fn subscribe(&mut self, id: QueueId, from: &str) -> Poll<Result<(), ApiError>> {
         let (outage, is_open) = (self.outage.clone(), self.watch_state == WatchState::Open);
         match (self.queue(id), outage) {
-            (Some(queue), _) if queue.has_error() => Subscribed::Ready,
-            (Some(queue), None) if queue.continues(from) && is_open => Subscribed::Ready,
-            (Some(queue), None) if queue.continues(from) => Subscribed::Pending,
-            (Some(queue), Some(outage)) if queue.continues(from) => Subscribed::Refused(outage),
+            (Some(queue), _) if queue.has_error() => Poll::Ready(Ok(())),
+            (Some(queue), None) if queue.continues(from) && is_open => Poll::Ready(Ok(())),
+            (Some(queue), None) if queue.continues(from) => Poll::Pending,
+            (Some(queue), Some(outage)) if queue.continues(from) => Poll::Ready(Err(outage)),
             (Some(_) | None, _) => {
-                Subscribed::Refused(gone("the events after this version are not kept"))
+                Poll::Ready(Err(gone("the events after this version are not kept")))
             }
         }
     }
 
-    /// Returns the next events for a queue; the end if the API server refused the watch.
-    pub fn poll_events(&mut self, id: QueueId) -> Next<Vec<WatchEvent>> {
+    /// Returns the next events for a queue; `None` if the API server refused the watch.
+    pub fn poll_events(&mut self, id: QueueId) -> Poll<Option<Vec<WatchEvent>>> {
         let is_out = self.outage.is_some();
         self.queue(id)
-            .map_or(Next::End, |queue| queue.poll_events(is_out))
+            .map_or(Poll::Ready(None), |queue| queue.poll_events(is_out))
     }
 
     /// Takes the shards with news.
@@ -334,20 +324,13 @@ impl Sharing {
         if parse_version(version) > self.position.as_deref().and_then(parse_version) {
             self.position = Some(version.to_owned());
         }
-        let owner = self.splitter.owner(&event);
-        let (notified, queues) = (&mut self.notified, &mut self.queues);
-        if let Some(shard) = owner {
-            if queues
-                .get_mut(&shard)
-                .is_some_and(|queue| queue.push_event(event))
-            {
-                notified.insert(shard);
-            }
-            return;
-        }
-        for (shard, queue) in queues {
+        let concerned = match self.splitter.owner(&event) {
+            Some(shard) => shard..=shard,
+            None => 0..=u16::MAX,
+        };
+        for (shard, queue) in self.queues.range_mut(concerned) {
             if queue.push_event(event.clone()) {
-                notified.insert(*shard);
+                self.notified.insert(*shard);
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use agent_core::{
-    api::Object,
     lease::Lease,
     watch::{Items, List, WatchEvent},
 };
@@ -55,11 +54,7 @@ impl Part {
         else {
             return event;
         };
-        let namespace = match object {
-            Object::Pod(pod) => &pod.namespace,
-            Object::ReplicaSet(set) => &set.projected.namespace,
-        };
-        if self.namespaces.contains(namespace) {
+        if self.namespaces.contains(object.namespace()) {
             event
         } else {
             WatchEvent::Elsewhere(object.resource_version().to_owned())

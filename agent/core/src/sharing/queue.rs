@@ -1,6 +1,6 @@
 //! The waiting input of one shard: the pages of its list, and the events after it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, task::Poll};
 
 use crate::{
     api::{ApiError, parse_version},
@@ -9,17 +9,6 @@ use crate::{
 
 /// How many events a shard takes at once.
 const CHUNK_MAX: usize = 256;
-
-/// The next input of a shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next<T> {
-    /// This.
-    Ready(T),
-    /// Nothing yet.
-    Pending,
-    /// Nothing, and no more comes.
-    End,
-}
 
 /// The queue of one list of a shard. Owned and changed by one [`Sharing`](super::Sharing).
 #[derive(Debug)]
@@ -129,21 +118,23 @@ impl ShardQueue {
         self.state == State::Listed && !is_behind
     }
 
-    pub(super) fn poll_page(&mut self) -> Next<Result<List, ApiError>> {
+    /// The next page, `None` after the last.
+    pub(super) fn poll_page(&mut self) -> Poll<Option<Result<List, ApiError>>> {
         match (self.pages.pop_front(), self.state) {
-            (Some(page), _) => Next::Ready(page),
-            (None, State::Asking | State::Listing) => Next::Pending,
-            (None, State::Listed | State::Lost) => Next::End,
+            (Some(page), _) => Poll::Ready(Some(page)),
+            (None, State::Asking | State::Listing) => Poll::Pending,
+            (None, State::Listed | State::Lost) => Poll::Ready(None),
         }
     }
 
-    /// The next events. Without events, the end if the shard must list again or the watch `is_out`.
-    pub(super) fn poll_events(&mut self, is_out: bool) -> Next<Vec<WatchEvent>> {
+    /// The next events. Without events, `None` if the shard must list again or the watch `is_out`.
+    pub(super) fn poll_events(&mut self, is_out: bool) -> Poll<Option<Vec<WatchEvent>>> {
         if self.events.is_empty() {
-            return match self.state {
-                State::Lost => Next::End,
-                State::Asking | State::Listing | State::Listed if is_out => Next::End,
-                State::Asking | State::Listing | State::Listed => Next::Pending,
+            let has_ended = is_out || self.state == State::Lost;
+            return if has_ended {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
             };
         }
         let count = self.events.len().min(CHUNK_MAX);
@@ -153,6 +144,6 @@ impl ShardQueue {
         }
         let versions = chunk.iter().filter_map(WatchEvent::version);
         self.taken = versions.filter_map(parse_version).max().max(self.taken);
-        Next::Ready(chunk)
+        Poll::Ready(Some(chunk))
     }
 }

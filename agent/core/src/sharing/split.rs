@@ -1,21 +1,17 @@
 //! The shard of an object, by its namespace.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU16,
-};
+use std::{collections::BTreeMap, num::NonZeroU16};
 
 use crate::{
-    api::{InvalidObject, Kind, Object},
+    api::InvalidObject,
     packed_pods::PackedPods,
     shard::Shard,
-    watch::{Items, List, Part, WatchEvent},
+    watch::{Items, List, WatchEvent},
 };
 
-/// Splits the objects of one kind by shards. Objects of a namespace often follow each other, so the last answer is kept.
+/// Splits objects by shards. Objects of a namespace often follow each other, so the last answer is kept.
 #[derive(Debug)]
 pub(super) struct Splitter {
-    kind: Kind,
     shards: NonZeroU16,
     last: Option<(String, u16)>,
 }
@@ -23,64 +19,57 @@ pub(super) struct Splitter {
 // === impl Splitter ===
 
 impl Splitter {
-    pub(super) const fn new(kind: Kind, shards: NonZeroU16) -> Self {
-        Self {
-            kind,
-            shards,
-            last: None,
-        }
+    pub(super) const fn new(shards: NonZeroU16) -> Self {
+        Self { shards, last: None }
     }
 
-    pub(super) fn empty(&self, part: Part, version: &str) -> List {
-        empty(self.kind, part, version)
-    }
-
-    /// Splits a page among the `wanted` shards; a shard without objects gets no page. An object whose namespace cannot be read concerns all
-    /// of them.
-    pub(super) fn list(&mut self, page: List, wanted: &BTreeSet<u16>) -> BTreeMap<u16, List> {
+    /// Splits a page among the `wanted` shards. An object whose namespace cannot be read concerns all of them.
+    pub(super) fn list(
+        &mut self,
+        page: List,
+        wanted: impl Iterator<Item = u16>,
+    ) -> BTreeMap<u16, List> {
         let List {
             part,
             items,
             invalid,
             resource_version,
         } = page;
-        let kind = self.kind;
-        let mut shares = BTreeMap::new();
-        let mut share = |shard, take: &mut dyn FnMut(&mut List)| {
-            if wanted.contains(&shard) {
-                let share = shares.entry(shard);
-                take(share.or_insert_with(|| empty(kind, part, &resource_version)));
-            }
+        let share = |items| List {
+            part,
+            items,
+            invalid: Vec::new(),
+            resource_version: resource_version.clone(),
         };
+        let mut shares: BTreeMap<_, _>;
         match items {
             Items::Pods(pods) => {
+                let empty = || share(Items::Pods(PackedPods::new()));
+                shares = wanted.map(|shard| (shard, empty())).collect();
                 for pod in pods.into_pods() {
-                    share(self.shard_of(&pod.namespace), &mut |list| {
-                        if let Items::Pods(pods) = &mut list.items {
-                            pods.push(&pod);
-                        }
-                    });
+                    let share = shares.get_mut(&self.shard_of(&pod.namespace));
+                    if let Some(Items::Pods(pods)) = share.map(|list| &mut list.items) {
+                        pods.push(&pod);
+                    }
                 }
             }
             Items::ReplicaSets(sets) => {
+                let empty = || share(Items::ReplicaSets(Vec::new()));
+                shares = wanted.map(|shard| (shard, empty())).collect();
                 for set in sets {
-                    let shard = self.shard_of(&set.projected.namespace);
-                    let mut set = Some(set);
-                    share(shard, &mut |list| {
-                        if let Items::ReplicaSets(sets) = &mut list.items {
-                            sets.extend(set.take());
-                        }
-                    });
+                    let share = shares.get_mut(&self.shard_of(&set.projected.namespace));
+                    if let Some(Items::ReplicaSets(sets)) = share.map(|list| &mut list.items) {
+                        sets.push(set);
+                    }
                 }
             }
         }
         for object in invalid {
             let owner = namespace_of(&object).map(|namespace| self.shard_of(namespace));
-            let concerned = wanted
-                .iter()
-                .filter(|it| owner.is_none_or(|owner| owner == **it));
-            for shard in concerned {
-                share(*shard, &mut |list| list.invalid.push(object.clone()));
+            for (shard, share) in &mut shares {
+                if owner.is_none_or(|owner| owner == *shard) {
+                    share.invalid.push(object.clone());
+                }
             }
         }
         shares
@@ -91,10 +80,7 @@ impl Splitter {
         let namespace = match event {
             WatchEvent::Applied(object)
             | WatchEvent::MadeByOther { object, .. }
-            | WatchEvent::Deleted(object) => match object {
-                Object::Pod(pod) => &pod.namespace,
-                Object::ReplicaSet(set) => &set.projected.namespace,
-            },
+            | WatchEvent::Deleted(object) => object.namespace(),
             WatchEvent::Invalid { error, .. } => namespace_of(error)?,
             WatchEvent::Bookmark(_) | WatchEvent::Elsewhere(_) | WatchEvent::Error(_) => {
                 return None;
@@ -112,18 +98,6 @@ impl Splitter {
         let shard = Shard::of_namespace(namespace, self.shards).index();
         self.last = Some((namespace.to_owned(), shard));
         shard
-    }
-}
-
-fn empty(kind: Kind, part: Part, version: &str) -> List {
-    List {
-        part,
-        items: match kind {
-            Kind::Pod => Items::Pods(PackedPods::new()),
-            Kind::ReplicaSet => Items::ReplicaSets(Vec::new()),
-        },
-        invalid: Vec::new(),
-        resource_version: version.to_owned(),
     }
 }
 

@@ -63,21 +63,23 @@ fn watching() -> (Sharing, [QueueId; 2], WatchId) {
     let queues = [0, 1].map(|index| sharing.join(shard(index).0));
     list(&mut sharing, "10", &[]);
     for id in queues {
-        assert!(matches!(sharing.poll_page(id), Next::Ready(Ok(_))));
-        assert_eq!(sharing.subscribe(id, "10"), Subscribed::Pending);
+        assert!(matches!(sharing.poll_page(id), Poll::Ready(Some(Ok(_)))));
+        assert_eq!(sharing.subscribe(id, "10"), Poll::Pending);
     }
     let (watch, from) = sharing.poll_watch(START).expect("it is to open");
     assert_eq!(from, "10");
     sharing.handle_opened(watch);
-    assert!(queues.map(|id| sharing.subscribe(id, "10")) == [Subscribed::Ready, Subscribed::Ready]);
+    assert!(
+        queues.map(|id| sharing.subscribe(id, "10")) == [Poll::Ready(Ok(())), Poll::Ready(Ok(()))]
+    );
     (sharing, queues, watch)
 }
 
 fn events(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
     match sharing.poll_events(id) {
-        Next::Ready(events) => events,
-        Next::Pending => Vec::new(),
-        Next::End => panic!("the watch has ended"),
+        Poll::Ready(Some(events)) => events,
+        Poll::Pending => Vec::new(),
+        Poll::Ready(None) => panic!("the watch has ended"),
     }
 }
 
@@ -89,7 +91,7 @@ fn lists_anew(sharing: &mut Sharing, id: QueueId) -> Vec<WatchEvent> {
         matches!(&last, WatchEvent::Error(error) if error.is_gone()),
         "{last:?}"
     );
-    assert_eq!(sharing.poll_events(id), Next::End);
+    assert_eq!(sharing.poll_events(id), Poll::Ready(None));
     notified
 }
 
@@ -104,24 +106,24 @@ fn list_serves_who_asked_before_it_began() {
     sharing.handle_page(START, page(Part::First, "7", &pods));
     sharing.handle_page(START, page(Part::Middle, "7", &pods[1..]));
     sharing.handle_page(START, page(Part::Last, "7", &[]));
-    let Next::Ready(Ok(begun)) = sharing.poll_page(first) else {
+    let Poll::Ready(Some(Ok(begun))) = sharing.poll_page(first) else {
         panic!("a page is there")
     };
     assert_eq!(
         (names(&begun), begun.part),
         (vec!["a".to_owned()], Part::First)
     );
-    let Next::Ready(Ok(last)) = sharing.poll_page(first) else {
+    let Poll::Ready(Some(Ok(last))) = sharing.poll_page(first) else {
         panic!("the page between says nothing to it")
     };
     assert_eq!(
         (last.part, last.resource_version.as_str()),
         (Part::Last, "7")
     );
-    assert_eq!(sharing.poll_page(first), Next::End);
-    assert_eq!(sharing.poll_page(second), Next::Pending);
+    assert_eq!(sharing.poll_page(first), Poll::Ready(None));
+    assert_eq!(sharing.poll_page(second), Poll::Pending);
     list(&mut sharing, "8", &pods);
-    let Next::Ready(Ok(whole)) = sharing.poll_page(second) else {
+    let Poll::Ready(Some(Ok(whole))) = sharing.poll_page(second) else {
         panic!("the next list is for it")
     };
     assert_eq!(names(&whole), ["b"]);
@@ -156,7 +158,7 @@ fn events_reach_the_shard_that_has_the_namespace() {
     assert_eq!(events(&mut sharing, queues[0]), of(&[0, 3, 4]));
     assert_eq!(events(&mut sharing, queues[1]), of(&[1, 2, 3, 4]));
     assert_eq!(sharing.position(), Some("15"));
-    assert_eq!(sharing.poll_events(queues[0]), Next::Pending);
+    assert_eq!(sharing.poll_events(queues[0]), Poll::Pending);
 }
 
 #[test]
@@ -166,14 +168,14 @@ fn events_wait_for_a_shard_from_the_moment_its_list_begins() {
     let again = sharing.join(one);
     assert_eq!(
         sharing.poll_events(queues[0]),
-        Next::End,
+        Poll::Ready(None),
         "its queue is void"
     );
     assert!(sharing.begin_list(START));
     sharing.handle_events(START, watch, vec![applied(&namespace, "a", 11)]);
     sharing.handle_page(START, page(Part::Whole, "11", &[pod(&namespace, "a", 11)]));
     sharing.handle_events(START, watch, vec![applied(&namespace, "b", 12)]);
-    assert_eq!(sharing.subscribe(again, "11"), Subscribed::Ready);
+    assert_eq!(sharing.subscribe(again, "11"), Poll::Ready(Ok(())));
     let expected = [applied(&namespace, "a", 11), applied(&namespace, "b", 12)];
     assert_eq!(
         events(&mut sharing, again),
@@ -200,7 +202,7 @@ fn watch_that_ends_goes_on_where_it_was_and_shards_hear_of_errors_alone() {
     assert!(due > START && sharing.poll_watch(START).is_none());
     let (watch, from) = sharing.poll_watch(due).expect("it is due");
     assert_eq!(from, "11");
-    assert_eq!(sharing.poll_events(other), Next::Pending);
+    assert_eq!(sharing.poll_events(other), Poll::Pending);
 
     let refusal = ApiError {
         code: Some(403),
@@ -213,17 +215,17 @@ fn watch_that_ends_goes_on_where_it_was_and_shards_hear_of_errors_alone() {
         1,
         "what came before comes first"
     );
-    assert_eq!(sharing.poll_events(one), Next::End);
-    let refused = Subscribed::Refused(refusal);
+    assert_eq!(sharing.poll_events(one), Poll::Ready(None));
+    let refused = Poll::Ready(Err(refusal));
     assert_eq!(sharing.subscribe(one, "11"), refused);
     let later = sharing.watch_timeout().expect("it is tried again");
     assert_eq!(later, after(due, Duration::from_secs(30)));
     let (watch, _) = sharing.poll_watch(later).expect("it is due");
     sharing.handle_opened(watch);
     sharing.handle_events(later, watch, vec![applied(&namespace, "b", 12)]);
-    assert_eq!(sharing.subscribe(one, "11"), Subscribed::Ready);
+    assert_eq!(sharing.subscribe(one, "11"), Poll::Ready(Ok(())));
     assert_eq!(events(&mut sharing, one), [applied(&namespace, "b", 12)]);
-    let Subscribed::Refused(gone) = sharing.subscribe(one, "11") else {
+    let Poll::Ready(Err(gone)) = sharing.subscribe(one, "11") else {
         panic!("an event after this version was taken")
     };
     assert!(gone.is_gone());
@@ -239,11 +241,14 @@ fn version_that_is_gone_has_all_shards_list_anew_but_for_who_does() {
     assert_eq!(lists_anew(&mut sharing, queues[1]), []);
     assert!(!sharing.is_current(watch) && sharing.poll_watch(START).is_none());
     sharing.handle_page(START, page(Part::Whole, "20", &[]));
-    assert!(matches!(sharing.poll_page(listing), Next::Ready(Ok(_))));
+    assert!(matches!(
+        sharing.poll_page(listing),
+        Poll::Ready(Some(Ok(_)))
+    ));
     let (watch, from) = sharing.poll_watch(START).expect("it begins after the list");
     assert_eq!(from, "20");
     sharing.handle_opened(watch);
-    assert_eq!(sharing.subscribe(listing, "20"), Subscribed::Ready);
+    assert_eq!(sharing.subscribe(listing, "20"), Poll::Ready(Ok(())));
 }
 
 #[test]
@@ -293,8 +298,8 @@ fn list_that_fails_says_so_and_is_not_made_again_at_once() {
     assert!(sharing.begin_list(START));
     let away = ApiError::no_answer("away");
     sharing.handle_page(START, Err(away.clone()));
-    assert_eq!(sharing.poll_page(one), Next::Ready(Err(away)));
-    assert_eq!(sharing.poll_page(one), Next::End);
+    assert_eq!(sharing.poll_page(one), Poll::Ready(Some(Err(away))));
+    assert_eq!(sharing.poll_page(one), Poll::Ready(None));
     sharing.join(shard(0).0);
     let due = sharing.list_timeout().expect("it is tried again");
     assert!(due > START && !sharing.begin_list(START) && sharing.begin_list(due));

@@ -4,6 +4,7 @@ use std::{
     fmt,
     num::NonZeroU16,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use agent_core::{
     api::{ApiError, Kind},
     cluster::{Cluster as _, EventStream as _, PageStream as _},
     shard::Shard,
-    sharing::{Next, QueueId, Sharing, Subscribed},
+    sharing::{QueueId, Sharing},
     watch::{List, WatchEvent, WatchId},
 };
 use jiff::Timestamp;
@@ -102,12 +103,7 @@ impl KindReader {
 
     /// Waits until the watch is open or refused.
     pub(super) async fn subscribe(&self, id: QueueId, from: &str) -> Result<(), ApiError> {
-        let subscribe = |sharing: &mut Sharing| match sharing.subscribe(id, from) {
-            Subscribed::Ready => Next::Ready(Ok(())),
-            Subscribed::Pending => Next::Pending,
-            Subscribed::Refused(error) => Next::Ready(Err(error)),
-        };
-        self.next(id, subscribe).await.unwrap_or(Ok(()))
+        self.next(id, |sharing| sharing.subscribe(id, from)).await
     }
 
     /// Requests the newest version, after a moment in which other shards can join.
@@ -209,7 +205,7 @@ impl KindReader {
     }
 
     /// Waits for a shard's next input.
-    async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Next<T>) -> Option<T> {
+    async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Poll<T>) -> T {
         let news = &self.news[usize::from(id.shard())];
         loop {
             let news = news.notified();
@@ -217,9 +213,8 @@ impl KindReader {
             news.as_mut().enable();
             let next = poll(&mut self.sharing());
             match next {
-                Next::Ready(ready) => return Some(ready),
-                Next::End => return None,
-                Next::Pending => news.await,
+                Poll::Ready(ready) => return ready,
+                Poll::Pending => news.await,
             }
         }
     }

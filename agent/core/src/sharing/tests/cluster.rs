@@ -183,8 +183,8 @@ impl Reader {
             Some(WatchCommand::Watch { id, from }) => {
                 let queue = self.queue.expect("it has listed");
                 match sharing.subscribe(queue, &from) {
-                    Subscribed::Ready | Subscribed::Pending => self.watching = Some(id),
-                    Subscribed::Refused(error) => {
+                    Poll::Ready(Ok(())) | Poll::Pending => self.watching = Some(id),
+                    Poll::Ready(Err(error)) => {
                         self.watch.handle_closed(now, id, Some(&error));
                     }
                 }
@@ -195,7 +195,7 @@ impl Reader {
             return;
         };
         if let Some(id) = self.listing
-            && let Next::Ready(page) = sharing.poll_page(queue)
+            && let Poll::Ready(Some(page)) = sharing.poll_page(queue)
             && let Some(list) = self.watch.handle_listed(now, id, page, None)
         {
             self.take(list);
@@ -205,19 +205,19 @@ impl Reader {
         }
     }
 
-    fn follow(&mut self, now: Timestamp, id: WatchId, next: Next<Vec<WatchEvent>>) {
+    fn follow(&mut self, now: Timestamp, id: WatchId, next: Poll<Option<Vec<WatchEvent>>>) {
         match next {
-            Next::Ready(events) => {
+            Poll::Ready(Some(events)) => {
                 for event in events {
                     let news = self.watch.handle_event(now, id, event);
                     self.apply(news);
                 }
             }
-            Next::End => {
+            Poll::Ready(None) => {
                 self.watching = None;
                 self.watch.handle_closed(now, id, None);
             }
-            Next::Pending => {}
+            Poll::Pending => {}
         }
     }
 
