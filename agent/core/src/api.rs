@@ -220,6 +220,14 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
     FailureClass::Forbidden
 }
 
+pub(crate) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+    }
+}
+
 pub(crate) fn object_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
     v1::ObjectRef {
         namespace: set.namespace.clone(),
@@ -257,6 +265,13 @@ impl Object {
         match self {
             Self::Pod(pod) => &pod.namespace,
             Self::ReplicaSet(replica_set) => &replica_set.projected.namespace,
+        }
+    }
+
+    pub(crate) fn reference(&self) -> (Kind, v1::ObjectRef) {
+        match self {
+            Self::Pod(pod) => (Kind::Pod, pod_ref(pod)),
+            Self::ReplicaSet(replica_set) => (Kind::ReplicaSet, object_ref(&replica_set.projected)),
         }
     }
 }

@@ -15,23 +15,23 @@ use crate::{
 };
 
 /// The most operations that one batch may carry: the upper end of what `burst_replicas` allows.
-pub const OPERATIONS_MAX: usize = 5_000;
+pub(crate) const OPERATIONS_MAX: usize = 5_000;
 
 /// The conditions for batches and their operations. Changed only when a session begins or ends.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub(crate) struct Guard {
     /// The session that batches must belong to; `None` refuses all.
-    pub session_id: Option<String>,
+    pub(crate) session_id: Option<String>,
     /// The epoch that batches must belong to.
-    pub epoch: i64,
+    pub(crate) epoch: i64,
     /// The namespaces in which effects are allowed; empty for all.
-    pub namespaces: BTreeSet<String>,
+    pub(crate) namespaces: BTreeSet<String>,
     /// The shard whose namespaces are allowed; `None` allows the namespaces of all shards.
-    pub namespaces_of: Option<Shard>,
+    pub(crate) namespaces_of: Option<Shard>,
     /// How many operations may be in flight in the session; 0 for no bound.
-    pub operations_in_flight_max: usize,
+    pub(crate) operations_in_flight_max: usize,
     /// Whether operations start that break the [`rules`](crate::rules).
-    pub lenient: bool,
+    pub(crate) lenient: bool,
 }
 
 // === impl Guard ===
@@ -42,8 +42,7 @@ impl Guard {
     }
 
     /// Returns whether objects of a namespace concern this agent.
-    #[must_use]
-    pub fn allows_namespace(&self, namespace: &str) -> bool {
+    pub(crate) fn allows_namespace(&self, namespace: &str) -> bool {
         let is_listed = self.namespaces.is_empty() || self.namespaces.contains(namespace);
         is_listed
             && self
@@ -55,7 +54,7 @@ impl Guard {
     ///
     /// # Errors
     /// The reason why none of its operations starts.
-    pub fn check_batch(&self, batch: &v1::Batch, in_flight: usize) -> Result<(), Refusal> {
+    pub(crate) fn check_batch(&self, batch: &v1::Batch, in_flight: usize) -> Result<(), Refusal> {
         let guard = batch.guard.clone().unwrap_or_default();
         if self.session_id.as_deref() != Some(guard.session_id.as_str()) {
             let text = format!("the batch is of session {:?}", guard.session_id);

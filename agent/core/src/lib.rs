@@ -48,10 +48,10 @@ pub mod rules;
 pub mod shard;
 pub mod sharing;
 pub mod standby;
-pub mod template;
+mod template;
 #[cfg(test)]
 mod tests;
 pub mod token_bucket;
 mod totals;
-pub mod view;
+mod view;
 pub mod watch;

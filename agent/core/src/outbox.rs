@@ -4,7 +4,7 @@
 //! outcomes, and a new list of a kind replaces the waiting rest of an older list. The outbox sends the pages of a list before the last page
 //! has come.
 
-use std::collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use decree::{
     TraceContext,
@@ -15,7 +15,12 @@ use decree::{
 };
 use prost::Message;
 
-use crate::{api::Kind, batch::traceparent, packed_pods::PackedPods, watch::Part};
+use crate::{
+    api::Kind,
+    batch::traceparent,
+    packed_pods::PackedPods,
+    watch::{Items, Part},
+};
 
 /// The largest frame of objects or events (docs/protocol.md), small enough not to delay outcomes.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
@@ -29,13 +34,6 @@ pub(crate) struct Outbox {
     outcomes: VecDeque<v1::Outcome>,
     snapshots: VecDeque<Snapshot>,
     events: Events,
-}
-
-/// The objects of a list, projected.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Objects {
-    Pods(PackedPods),
-    ReplicaSets(Vec<v1::ReplicaSet>),
 }
 
 #[derive(Clone, Debug)]
@@ -53,13 +51,16 @@ struct Snapshot {
 /// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
 #[derive(Clone, Debug, Default)]
 struct Events {
-    waiting: BTreeMap<u64, v1::Event>,
-    /// The position of the latest event of each object.
-    positions: HashMap<(Kind, String), u64>,
+    waiting: BTreeMap<u64, (ObjectId, v1::Event)>,
+    /// The position of the latest event of each object that waits.
+    positions: HashMap<ObjectId, u64>,
     position_last: u64,
     /// How many events may wait before events of one object are merged.
     unmerged_max: usize,
 }
+
+/// The kind and UID of an object. A bookmark has an empty UID.
+type ObjectId = (Kind, String);
 
 // === impl Outbox ===
 
@@ -76,8 +77,8 @@ impl Outbox {
     }
 
     /// Takes a list, or its next page. The list covers all output of its kind that waited before.
-    pub(crate) fn push_list(&mut self, part: Part, objects: Objects, resource_version: String) {
-        let kind = objects.kind();
+    pub(crate) fn push_list(&mut self, part: Part, items: Items, resource_version: String) {
+        let kind = items.kind();
         if part.begins() {
             self.events.forget(kind);
             self.snapshots.retain(|snapshot| snapshot.kind != kind);
@@ -85,7 +86,7 @@ impl Outbox {
         }
         let mut snapshots = self.snapshots.iter_mut();
         if let Some(snapshot) = snapshots.find(|snapshot| snapshot.kind == kind) {
-            snapshot.push(objects);
+            snapshot.push(items);
             snapshot.resource_version = part.ends().then_some(resource_version);
         }
     }
@@ -144,8 +145,11 @@ impl Outbox {
     fn outcomes_frame(&mut self) -> Frame {
         let count = self.outcomes.len().min(FRAME_OUTCOMES_MAX);
         let mut outcomes: Vec<_> = self.outcomes.drain(..count).collect();
-        for pod in outcomes.iter_mut().filter_map(pod_of) {
-            if let Some(newest) = self.events.newest_of(pod) {
+        for outcome in &mut outcomes {
+            if let Some(OutcomeKind::Done(done)) = &mut outcome.outcome
+                && let Some(done::Object::Pod(pod)) = &mut done.object
+                && let Some(newest) = self.events.newest_of(pod)
+            {
                 *pod = newest.clone();
             }
         }
@@ -167,15 +171,13 @@ impl Snapshot {
         }
     }
 
-    fn push(&mut self, objects: Objects) {
-        match objects {
-            Objects::Pods(more) => {
-                self.count += more.len();
-                self.pods.append(more);
-            }
-            Objects::ReplicaSets(more) => {
-                self.count += more.len();
-                self.replica_sets.extend(more);
+    fn push(&mut self, items: Items) {
+        self.count += items.len();
+        match items {
+            Items::Pods(more) => self.pods.append(more),
+            Items::ReplicaSets(more) => {
+                let projected = more.into_iter().map(|set| set.projected);
+                self.replica_sets.extend(projected);
             }
         }
     }
@@ -210,17 +212,6 @@ impl Snapshot {
     }
 }
 
-// === impl Objects ===
-
-impl Objects {
-    const fn kind(&self) -> Kind {
-        match self {
-            Self::Pods(_) => Kind::Pod,
-            Self::ReplicaSets(_) => Kind::ReplicaSet,
-        }
-    }
-}
-
 // === impl Events ===
 
 impl Events {
@@ -236,26 +227,29 @@ impl Events {
         let position = self.position_last;
         let bookmark = matches!(event, EventKind::Bookmark(_));
         let merges = bookmark || self.waiting.len() >= self.unmerged_max;
-        let earlier = self.positions.insert((kind, uid), position);
+        let id = (kind, uid);
+        let earlier = self.positions.insert(id.clone(), position);
         if let Some(earlier) = earlier.filter(|_| merges) {
-            let earlier = self.waiting.remove(&earlier);
-            if let Some(earlier) = earlier.filter(|it| !it.traceparent.is_empty()) {
+            if let Some((_, earlier)) = self.waiting.remove(&earlier)
+                && !earlier.traceparent.is_empty()
+            {
                 traceparent = earlier.traceparent;
             }
-            if !bookmark {
-                self.forget_bookmark(kind);
+            // A waiting bookmark would vouch for the replaced event.
+            if !bookmark && let Some(position) = self.positions.remove(&(kind, String::new())) {
+                self.waiting.remove(&position);
             }
         }
         let event = Some(event);
         self.waiting
-            .insert(position, v1::Event { event, traceparent });
+            .insert(position, (id, v1::Event { event, traceparent }));
     }
 
     /// The waiting state of a pod. An event that this state replaced may have been due before changes that are sent already. A server that
     /// received the older state only now would take the pod for gone.
     fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
         let position = self.positions.get(&(Kind::Pod, pod.uid.clone()))?;
-        match self.waiting.get(position)?.event.as_ref()? {
+        match self.waiting.get(position)?.1.event.as_ref()? {
             EventKind::PodApplied(newest) => Some(newest),
             EventKind::ReplicaSetApplied(_) | EventKind::Deleted(_) | EventKind::Bookmark(_) => {
                 None
@@ -263,95 +257,27 @@ impl Events {
         }
     }
 
-    /// Drops a waiting bookmark, which would vouch for an event that a later one has just replaced.
-    fn forget_bookmark(&mut self, kind: Kind) {
-        if let Some(position) = self.positions.remove(&(kind, String::new())) {
-            self.waiting.remove(&position);
-        }
-    }
-
     fn forget(&mut self, kind: Kind) {
         self.positions.retain(|(of, _), _| *of != kind);
-        self.waiting.retain(|_, event| {
-            let event = event.event.as_ref();
-            event.and_then(kind_of) != Some(kind)
-        });
+        self.waiting.retain(|_, ((of, _), _)| *of != kind);
     }
 
     fn poll_frame(&mut self) -> Option<Frame> {
-        let mut events = Vec::new();
-        let (mut bytes, mut last) = (0, 0);
+        let (mut events, mut bytes) = (Vec::new(), 0);
         while let Some(entry) = self.waiting.first_entry() {
-            let length = entry.get().encoded_len();
+            let length = entry.get().1.encoded_len();
             if !events.is_empty() && bytes + length > FRAME_BYTES_MAX {
                 break;
             }
             bytes += length;
-            last = *entry.key();
-            events.push(entry.remove());
-        }
-        if events.is_empty() {
-            return None;
-        }
-        self.forget_sent(&events, last);
-        Some(Frame::Events(v1::Events { events }))
-    }
-
-    /// Forgets the positions of sent events; `last` is the last sent position. A later event of the same object keeps its position.
-    fn forget_sent(&mut self, sent: &[v1::Event], last: u64) {
-        if self.waiting.is_empty() {
-            self.positions.clear();
-            return;
-        }
-        for event in sent {
-            let of = event.event.as_ref().and_then(identity);
-            let Some(Entry::Occupied(position)) = of.map(|of| self.positions.entry(of)) else {
-                continue;
-            };
-            if *position.get() <= last {
-                position.remove();
+            let (position, (id, event)) = entry.remove_entry();
+            events.push(event);
+            // A later event of the same object keeps its position.
+            if self.positions.get(&id) == Some(&position) {
+                self.positions.remove(&id);
             }
         }
-    }
-}
-
-const fn pod_of(outcome: &mut v1::Outcome) -> Option<&mut v1::Pod> {
-    match &mut outcome.outcome {
-        Some(OutcomeKind::Done(v1::Done {
-            object: Some(done::Object::Pod(pod)),
-            ..
-        })) => Some(pod),
-        Some(OutcomeKind::Done(_) | OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_)) | None => {
-            None
-        }
-    }
-}
-
-/// The object of an event, by kind and UID. A bookmark has an empty UID.
-fn identity(event: &EventKind) -> Option<(Kind, String)> {
-    match event {
-        EventKind::PodApplied(pod) => Some((Kind::Pod, pod.uid.clone())),
-        EventKind::ReplicaSetApplied(replica_set) => {
-            Some((Kind::ReplicaSet, replica_set.uid.clone()))
-        }
-        EventKind::Deleted(deleted) => {
-            let uid = deleted
-                .object
-                .as_ref()
-                .map(|object| object.uid.clone())
-                .unwrap_or_default();
-            Some((Kind::from_wire(deleted.kind())?, uid))
-        }
-        EventKind::Bookmark(bookmark) => Some((Kind::from_wire(bookmark.kind())?, String::new())),
-    }
-}
-
-fn kind_of(event: &EventKind) -> Option<Kind> {
-    match event {
-        EventKind::PodApplied(_) => Some(Kind::Pod),
-        EventKind::ReplicaSetApplied(_) => Some(Kind::ReplicaSet),
-        EventKind::Deleted(deleted) => Kind::from_wire(deleted.kind()),
-        EventKind::Bookmark(bookmark) => Kind::from_wire(bookmark.kind()),
+        (!events.is_empty()).then_some(Frame::Events(v1::Events { events }))
     }
 }
 

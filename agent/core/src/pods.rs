@@ -187,10 +187,8 @@ impl Pods {
     }
 
     pub(crate) fn counts(&self, controller: &str) -> Counts {
-        self.controllers
-            .get(controller)
-            .map(|it| it.counts)
-            .unwrap_or_default()
+        let known = self.controllers.get(controller);
+        known.map(|it| it.counts).unwrap_or_default()
     }
 
     /// The active pods of all ReplicaSets.
@@ -200,17 +198,14 @@ impl Pods {
 
     /// The highest counts of a controller since the last [`reset_peak`](Self::reset_peak).
     pub(crate) fn peak(&self, controller: &str) -> Counts {
-        self.controllers
-            .get(controller)
-            .map(|it| it.peak)
-            .unwrap_or_default()
+        let known = self.controllers.get(controller);
+        known.map(|it| it.peak).unwrap_or_default()
     }
 
     /// The number of the controller's pods under creation, without the pod of this name.
     pub(crate) fn creates_besides(&self, controller: &str, name: &str) -> usize {
-        self.controllers.get(controller).map_or(0, |it| {
-            it.creates.len() - usize::from(it.creates.contains(name))
-        })
+        let besides = |it: &Controller| it.creates.len() - usize::from(it.creates.contains(name));
+        self.controllers.get(controller).map_or(0, besides)
     }
 
     /// The number of the controller's active pods under deletion, without the pod of this UID.
@@ -292,7 +287,7 @@ impl Pods {
 
     fn count_in(&mut self, pod: &Pod) {
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
-            it.counts.add(pod);
+            it.counts.change(pod, |count, by| *count += by);
             it.peak = it.peak.max(it.counts);
             if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
                 self.totals.add(namespace, 1);
@@ -305,7 +300,7 @@ impl Pods {
             return;
         };
         if let Some(it) = self.controllers.get_mut(&pod.controller) {
-            it.counts.subtract(pod);
+            it.counts.change(pod, |count, by| *count -= by);
             if let Some(namespace) = it.namespace.as_ref().filter(|_| pod.state.is_active()) {
                 self.totals.subtract(namespace, 1);
             }
@@ -338,11 +333,8 @@ impl Pods {
     }
 
     fn drop_empty(&mut self, controller: &str) {
-        if self
-            .controllers
-            .get(controller)
-            .is_some_and(Controller::is_empty)
-        {
+        let known = self.controllers.get(controller);
+        if known.is_some_and(Controller::is_empty) {
             self.controllers.remove(controller);
         }
     }
@@ -379,26 +371,15 @@ impl State {
 // === impl Counts ===
 
 impl Counts {
-    const fn add(&mut self, pod: &Pod) {
+    /// Changes the counts of which a pod is a part.
+    fn change(&mut self, pod: &Pod, change: impl Fn(&mut u32, u32)) {
         match pod.state {
             State::Active { ready } => {
-                self.active += 1;
-                self.ready += ready as u32;
-                self.leaving += pod.leaving as u32;
+                change(&mut self.active, 1);
+                change(&mut self.ready, ready.into());
+                change(&mut self.leaving, pod.leaving.into());
             }
-            State::Terminating => self.terminating += 1,
-            State::Ended | State::Gone => {}
-        }
-    }
-
-    const fn subtract(&mut self, pod: &Pod) {
-        match pod.state {
-            State::Active { ready } => {
-                self.active -= 1;
-                self.ready -= ready as u32;
-                self.leaving -= pod.leaving as u32;
-            }
-            State::Terminating => self.terminating -= 1,
+            State::Terminating => change(&mut self.terminating, 1),
             State::Ended | State::Gone => {}
         }
     }

@@ -11,11 +11,11 @@ use crate::{
 };
 
 /// The group and version of Kubernetes' own ReplicaSets.
-pub const APPS_V1: &str = "apps/v1";
+pub(crate) const APPS_V1: &str = "apps/v1";
 
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
-pub struct Templates {
+pub(crate) struct Templates {
     api_version: String,
     by_uid: HashMap<String, Entry>,
     /// The numbers of desired pods.
@@ -24,7 +24,7 @@ pub struct Templates {
 
 /// Why no pod can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum TemplateError {
+pub(crate) enum TemplateError {
     /// The template has no labels, so its pod would be an orphan.
     #[error("unable to create pods, no labels")]
     NoLabels,
@@ -60,8 +60,7 @@ fn count_out(wanted: &mut Totals, set: &v1::ReplicaSet) {
 
 impl Templates {
     /// Creates an empty set, for ReplicaSets of this group and version.
-    #[must_use]
-    pub fn new(api_version: impl Into<String>) -> Self {
+    pub(crate) fn new(api_version: impl Into<String>) -> Self {
         Self {
             api_version: api_version.into(),
             by_uid: HashMap::new(),
@@ -75,8 +74,7 @@ impl Templates {
     }
 
     /// Returns the controller reference of a ReplicaSet's pods (spec 6.3).
-    #[must_use]
-    pub fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
+    pub(crate) fn controller_reference(&self, owner: &v1::ObjectRef) -> v1::OwnerReference {
         v1::OwnerReference {
             api_version: self.api_version.clone(),
             kind: "ReplicaSet".into(),
@@ -88,7 +86,7 @@ impl Templates {
 
     /// Takes a ReplicaSet's state; an older state changes nothing. Returns whether a person has resumed its holds. An annotation on a
     /// ReplicaSet that is seen for the first time resumes nothing, nor does its removal.
-    pub fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
+    pub(crate) fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
         let ReplicaSet {
             projected,
             template,
@@ -121,14 +119,14 @@ impl Templates {
     }
 
     /// Forgets a ReplicaSet.
-    pub fn delete(&mut self, uid: &str) {
+    pub(crate) fn delete(&mut self, uid: &str) {
         if let Some(entry) = self.by_uid.remove(uid) {
             count_out(&mut self.wanted, &entry.newest);
         }
     }
 
     /// Forgets all ReplicaSets but those for which `keep` holds.
-    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.by_uid.retain(|uid, entry| {
             let is_kept = keep(uid);
             if !is_kept {
@@ -143,15 +141,13 @@ impl Templates {
     }
 
     /// Returns a ReplicaSet in its newest state.
-    #[must_use]
-    pub fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
+    pub(crate) fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
         self.by_uid.get(uid).map(|entry| &entry.newest)
     }
 
     /// Returns the template of a generation, or why it makes no pod; `None` if the template of the generation is unknown. Pods of a
     /// replaced template are not created.
-    #[must_use]
-    pub fn of_generation(
+    pub(crate) fn of_generation(
         &self,
         uid: &str,
         generation: i64,

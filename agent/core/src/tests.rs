@@ -181,7 +181,7 @@ pub(crate) fn guard() -> Guard {
 pub(crate) fn view(pods: &[v1::Pod]) -> View {
     let mut view = View::default();
     view.apply_replica_set(&replica_set(10, 1));
-    pods.iter().for_each(|pod| view.apply_pod(pod));
+    pods.iter().for_each(|pod| view.pods.apply(pod));
     view
 }
 

@@ -6,7 +6,6 @@ use decree::v1;
 
 use crate::{
     api::{Kind, ReplicaSet, object_ref, parse_version},
-    packed_pods::PackedPods,
     pods::Pods,
     resume::{Extent, Resume},
     template::Templates,
@@ -15,9 +14,9 @@ use crate::{
 
 /// The ReplicaSets, the pods, and the newest writes. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub(crate) struct View {
     /// The ReplicaSets and their templates.
-    pub templates: Templates,
+    pub(crate) templates: Templates,
     pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
@@ -30,8 +29,7 @@ pub struct View {
 
 impl View {
     /// Creates an empty view, for ReplicaSets of this group and version.
-    #[must_use]
-    pub fn new(api_version: impl Into<String>) -> Self {
+    pub(crate) fn new(api_version: impl Into<String>) -> Self {
         Self {
             templates: Templates::new(api_version),
             ..Self::default()
@@ -39,20 +37,15 @@ impl View {
     }
 
     /// Forgets everything, as another history begins.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = Self {
             templates: self.templates.emptied(),
             ..Self::default()
         };
     }
 
-    /// Replaces the pods by the pods of a list, of which `part` comes next.
-    pub fn list_pods(&mut self, part: Part, pods: &PackedPods) {
-        self.pods.list(part, pods.len(), pods.iter());
-    }
-
     /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
-    pub fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
+    pub(crate) fn list_replica_sets(&mut self, part: Part, replica_sets: &[ReplicaSet]) {
         if part.begins() {
             self.listed.clear();
         }
@@ -67,18 +60,8 @@ impl View {
         }
     }
 
-    /// Takes a pod's state; an older one changes nothing.
-    pub fn apply_pod(&mut self, pod: &v1::Pod) {
-        self.pods.apply(pod);
-    }
-
-    /// Forgets a pod that is gone.
-    pub fn delete_pod(&mut self, uid: &str) {
-        self.pods.delete(uid);
-    }
-
     /// Takes a ReplicaSet's state; an older one changes nothing.
-    pub fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
+    pub(crate) fn apply_replica_set(&mut self, replica_set: &ReplicaSet) {
         if self.templates.apply(replica_set) {
             self.resumes.push(Resume {
                 replica_set: object_ref(&replica_set.projected),
@@ -93,20 +76,20 @@ impl View {
     }
 
     /// Forgets a ReplicaSet that is gone.
-    pub fn delete_replica_set(&mut self, uid: &str) {
+    pub(crate) fn delete_replica_set(&mut self, uid: &str) {
         self.templates.delete(uid);
         self.pods.reset_peak(uid);
     }
 
     /// Notes the version up to which lists and watches have shown a kind.
-    pub const fn note_seen(&mut self, kind: Kind, version: Option<u64>) {
+    pub(crate) const fn note_seen(&mut self, kind: Kind, version: Option<u64>) {
         self.seen[kind as usize] = version;
     }
 
     /// Takes a pod from the answer to a call, unless the watch is past it: a pod that the watch shows as gone stays gone.
     pub(crate) fn absorb_pod(&mut self, pod: &v1::Pod) {
         if self.is_ahead(Kind::Pod, &pod.resource_version) {
-            self.apply_pod(pod);
+            self.pods.apply(pod);
         }
     }
 
@@ -118,14 +101,13 @@ impl View {
     }
 
     /// Notes the version of a write of this agent. A list that is older must not be used.
-    pub fn note_write(&mut self, kind: Kind, version: &str) {
+    pub(crate) fn note_write(&mut self, kind: Kind, version: &str) {
         let newest = &mut self.own_writes[kind as usize];
         *newest = (*newest).max(parse_version(version));
     }
 
     /// Returns the version of the newest write of this agent.
-    #[must_use]
-    pub const fn own_write(&self, kind: Kind) -> Option<u64> {
+    pub(crate) const fn own_write(&self, kind: Kind) -> Option<u64> {
         self.own_writes[kind as usize]
     }
 

@@ -121,7 +121,7 @@ pub enum WatchEvent {
 
 /// One kind's list and watch. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     state: State,
     id: WatchId,
     command: Option<WatchCommand>,
@@ -176,17 +176,31 @@ impl Part {
     }
 }
 
+// === impl Items ===
+
+impl Items {
+    pub(crate) const fn kind(&self) -> Kind {
+        match self {
+            Self::Pods(_) => Kind::Pod,
+            Self::ReplicaSets(_) => Kind::ReplicaSet,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        match self {
+            Self::Pods(pods) => pods.len(),
+            Self::ReplicaSets(replica_sets) => replica_sets.len(),
+        }
+    }
+}
+
 // === impl List ===
 
 impl List {
     /// Returns the number of objects, unreadable ones included.
     #[must_use]
     pub fn count(&self) -> usize {
-        let read = match &self.items {
-            Items::Pods(pods) => pods.len(),
-            Items::ReplicaSets(replica_sets) => replica_sets.len(),
-        };
-        read + self.invalid.len()
+        self.items.len() + self.invalid.len()
     }
 
     /// Returns this list with its next page, of the same kind; or the page alone if it begins another list.
@@ -231,8 +245,7 @@ impl WatchEvent {
 
 impl Watch {
     /// Creates an idle watch. The kind and the seed determine its jitter.
-    #[must_use]
-    pub const fn new(kind: Kind, seed: u64) -> Self {
+    pub(crate) const fn new(kind: Kind, seed: u64) -> Self {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
         Self {
             state: State::Idle,
@@ -250,7 +263,7 @@ impl Watch {
     }
 
     /// Lists from the start, in any state.
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.id.0 += 1;
         self.kept = None;
         self.state = State::Listing;
@@ -258,13 +271,13 @@ impl Watch {
     }
 
     /// Lists because the server requests it: at once, or when the rate allows. Until then the watch continues.
-    pub fn request(&mut self, now: Timestamp) {
+    pub(crate) fn request(&mut self, now: Timestamp) {
         self.due = Some(self.asked.next(now));
         self.handle_timeout(now);
     }
 
     /// Ends the list or watch.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.id.0 += 1;
         if self.state != State::Idle {
             self.command = Some(WatchCommand::Stop);
@@ -276,7 +289,7 @@ impl Watch {
 
     /// Takes a list or its next page. The list must not be older than `own_write`, the agent's newest write. Returns what to pass on: the
     /// page, in the first list since [`stop`](Self::stop), or the whole list with its last page.
-    pub fn handle_listed(
+    pub(crate) fn handle_listed(
         &mut self,
         now: Timestamp,
         id: WatchId,
@@ -318,7 +331,7 @@ impl Watch {
     }
 
     /// Takes an event. Returns it if it is news about objects.
-    pub fn handle_event(
+    pub(crate) fn handle_event(
         &mut self,
         now: Timestamp,
         id: WatchId,
@@ -328,12 +341,13 @@ impl Watch {
             return None;
         }
         if let WatchEvent::Error(error) = &event {
-            self.handle_ended(now, id, Some(error));
+            self.handle_closed(now, id, Some(error));
             return None;
         }
         let version = event.version().unwrap_or_default();
         self.heard = Some(now);
-        if is_older_or_equal(version, &self.version) {
+        // A version that cannot be compared is news.
+        if parse_version(version).is_some_and(|version| Some(version) <= self.version()) {
             return None;
         }
         self.backoff.reset();
@@ -342,12 +356,23 @@ impl Watch {
     }
 
     /// Takes the end of a watch, or its refusal.
-    pub fn handle_closed(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
-        self.handle_ended(now, id, error);
+    pub(crate) fn handle_closed(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
+        if id != self.id || self.state != State::Watching {
+            return;
+        }
+        let asked = error.map(ApiError::retry_after).unwrap_or_default();
+        let until = after(now, self.backoff.next_wait().max(asked));
+        self.state = if error.is_some_and(ApiError::is_gone) {
+            let until = self.gone.next(until);
+            self.gone.take(until);
+            State::WaitingToList { until }
+        } else {
+            State::WaitingToWatch { until }
+        };
     }
 
     /// Continues after a wait.
-    pub fn handle_timeout(&mut self, now: Timestamp) {
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         if self.due.is_some_and(|due| due <= now) {
             self.asked.take(now);
             self.due = None;
@@ -365,13 +390,12 @@ impl Watch {
     }
 
     /// Returns the next command to the shell.
-    pub const fn poll_command(&mut self) -> Option<WatchCommand> {
+    pub(crate) const fn poll_command(&mut self) -> Option<WatchCommand> {
         self.command.take()
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Timestamp> {
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
         let waits = match self.state {
             State::WaitingToList { until } | State::WaitingToWatch { until } => Some(until),
             State::Idle | State::Listing | State::Watching => None,
@@ -380,48 +404,28 @@ impl Watch {
     }
 
     /// Returns the newest version seen since the last list; `None` before it.
-    #[must_use]
-    pub fn version(&self) -> Option<u64> {
+    pub(crate) fn version(&self) -> Option<u64> {
         parse_version(&self.version)
     }
 
     /// Returns whether a list of this number is awaited.
-    #[must_use]
-    pub fn is_listing(&self, id: WatchId) -> bool {
+    pub(crate) fn is_listing(&self, id: WatchId) -> bool {
         id == self.id && self.state == State::Listing
     }
 
     /// Returns whether the kind is watched, or soon will be again.
-    #[must_use]
-    pub const fn is_watching(&self) -> bool {
+    pub(crate) const fn is_watching(&self) -> bool {
         matches!(self.state, State::Watching | State::WaitingToWatch { .. })
     }
 
     /// Returns the number of objects in the newest list so far, unreadable ones included.
-    #[must_use]
-    pub const fn listed(&self) -> usize {
+    pub(crate) const fn listed(&self) -> usize {
         self.listed
     }
 
     /// Returns the time of the last news of the cluster.
-    #[must_use]
-    pub const fn heard(&self) -> Option<Timestamp> {
+    pub(crate) const fn heard(&self) -> Option<Timestamp> {
         self.heard
-    }
-
-    fn handle_ended(&mut self, now: Timestamp, id: WatchId, error: Option<&ApiError>) {
-        if id != self.id || self.state != State::Watching {
-            return;
-        }
-        let asked = error.map(ApiError::retry_after).unwrap_or_default();
-        let until = after(now, self.backoff.next_wait().max(asked));
-        self.state = if error.is_some_and(ApiError::is_gone) {
-            let until = self.gone.next(until);
-            self.gone.take(until);
-            State::WaitingToList { until }
-        } else {
-            State::WaitingToWatch { until }
-        };
     }
 
     fn watch(&mut self) {
@@ -431,14 +435,6 @@ impl Watch {
             id: self.id,
             from: self.version.clone(),
         });
-    }
-}
-
-/// True if an event repeats a version that was seen. Versions that cannot be compared never do.
-fn is_older_or_equal(version: &str, seen: &str) -> bool {
-    match (parse_version(version), parse_version(seen)) {
-        (Some(version), Some(seen)) => version <= seen,
-        (None, _) | (_, None) => false,
     }
 }
 

@@ -10,14 +10,13 @@ use decree::{
 use jiff::Timestamp;
 
 use crate::{
-    api::{Kind, Object, ReplicaSet},
+    api::{Kind, Object},
     budget::{Budget, PodOfOther},
     guard::Guard,
-    outbox::{Objects, Outbox},
-    packed_pods::PackedPods,
+    outbox::Outbox,
     report::Report,
     view::View,
-    watch::{Items, List, Part, WatchEvent},
+    watch::{Items, List, WatchEvent},
 };
 
 /// Where objects in the agent's namespaces go.
@@ -35,20 +34,25 @@ pub(super) struct Intake<'a> {
 
 impl Intake<'_> {
     /// Takes all objects of a kind, or the next page; `count` objects have come so far.
-    pub(super) fn handle_list(&mut self, kind: Kind, list: List, count: usize) {
-        let List {
-            part,
-            items,
-            invalid,
-            resource_version,
-        } = list;
-        self.reports
-            .extend(invalid.into_iter().map(Report::Skipped));
-        let objects = match items {
-            Items::Pods(pods) => Objects::Pods(self.list_pods(part, pods)),
-            Items::ReplicaSets(sets) => Objects::ReplicaSets(self.list_replica_sets(part, sets)),
-        };
-        self.outbox.push_list(part, objects, resource_version);
+    pub(super) fn handle_list(&mut self, kind: Kind, mut list: List, count: usize) {
+        let (guard, part) = (self.guard, list.part);
+        match &mut list.items {
+            Items::Pods(pods) => {
+                if !guard.allows_all_namespaces() {
+                    let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
+                    *pods = std::mem::take(pods).into_pods().filter(allowed).collect();
+                }
+                self.view.pods.list(part, pods.len(), pods.iter());
+            }
+            Items::ReplicaSets(sets) => {
+                sets.retain(|set| guard.allows_namespace(&set.projected.namespace));
+                self.view.list_replica_sets(part, sets);
+            }
+        }
+        let skipped = list.invalid.into_iter().map(Report::Skipped);
+        self.reports.extend(skipped);
+        self.outbox
+            .push_list(part, list.items, list.resource_version);
         if part.ends() {
             self.reports.push_back(Report::Listed { kind, count });
         }
@@ -68,7 +72,7 @@ impl Intake<'_> {
                 self.note_other(now, &object, &writer);
                 self.apply(object, trace);
             }
-            WatchEvent::Deleted(object) => self.delete(object, trace),
+            WatchEvent::Deleted(object) => self.delete(&object, trace),
             WatchEvent::Invalid { error, .. } => self.reports.push_back(Report::Skipped(error)),
             WatchEvent::Bookmark(resource_version) => {
                 let bookmark = v1::Bookmark {
@@ -96,72 +100,38 @@ impl Intake<'_> {
         }
     }
 
-    fn list_pods(&mut self, part: Part, mut pods: PackedPods) -> PackedPods {
-        let guard = self.guard;
-        if !guard.allows_all_namespaces() {
-            let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
-            pods = pods.into_pods().filter(allowed).collect();
-        }
-        self.view.list_pods(part, &pods);
-        pods
-    }
-
-    fn list_replica_sets(
-        &mut self,
-        part: Part,
-        mut replica_sets: Vec<ReplicaSet>,
-    ) -> Vec<v1::ReplicaSet> {
-        replica_sets.retain(|set| self.guard.allows_namespace(&set.projected.namespace));
-        self.view.list_replica_sets(part, &replica_sets);
-        replica_sets.into_iter().map(|set| set.projected).collect()
-    }
-
     fn apply(&mut self, object: Object, trace: Option<TraceContext>) {
+        if !self.guard.allows_namespace(object.namespace()) {
+            return;
+        }
         match object {
-            Object::Pod(pod) if self.guard.allows_namespace(&pod.namespace) => {
-                self.view.apply_pod(&pod);
+            Object::Pod(pod) => {
+                self.view.pods.apply(&pod);
                 let uid = pod.uid.clone();
                 self.outbox
                     .push_event(Kind::Pod, uid, EventKind::PodApplied(*pod), trace);
             }
-            Object::ReplicaSet(set) if self.guard.allows_namespace(&set.projected.namespace) => {
+            Object::ReplicaSet(set) => {
                 self.view.apply_replica_set(&set);
                 let uid = set.projected.uid.clone();
                 let event = EventKind::ReplicaSetApplied(set.projected);
                 self.outbox.push_event(Kind::ReplicaSet, uid, event, trace);
             }
-            Object::Pod(_) | Object::ReplicaSet(_) => {}
         }
     }
 
-    fn delete(&mut self, object: Object, trace: Option<TraceContext>) {
-        let (kind, gone, resource_version) = match object {
-            Object::Pod(pod) => {
-                self.view.delete_pod(&pod.uid);
-                let gone = v1::ObjectRef {
-                    namespace: pod.namespace,
-                    name: pod.name,
-                    uid: pod.uid,
-                };
-                (Kind::Pod, gone, pod.resource_version)
-            }
-            Object::ReplicaSet(set) => {
-                let set = set.projected;
-                self.view.delete_replica_set(&set.uid);
-                let gone = v1::ObjectRef {
-                    namespace: set.namespace,
-                    name: set.name,
-                    uid: set.uid,
-                };
-                (Kind::ReplicaSet, gone, set.resource_version)
-            }
-        };
+    fn delete(&mut self, object: &Object, trace: Option<TraceContext>) {
+        let (kind, gone) = object.reference();
+        match kind {
+            Kind::Pod => self.view.pods.delete(&gone.uid),
+            Kind::ReplicaSet => self.view.delete_replica_set(&gone.uid),
+        }
         if self.guard.allows_namespace(&gone.namespace) {
             let uid = gone.uid.clone();
             let deleted = v1::Deleted {
                 kind: kind.to_wire().into(),
                 object: Some(gone),
-                resource_version,
+                resource_version: object.resource_version().to_owned(),
             };
             self.outbox
                 .push_event(kind, uid, EventKind::Deleted(deleted), trace);

@@ -180,7 +180,7 @@ fn list_goes_out_in_frames_of_a_bounded_size_with_its_count() {
         .collect();
     outbox.push_list(
         Part::Whole,
-        Objects::Pods(pods.into_iter().collect()),
+        Items::Pods(pods.into_iter().collect()),
         "7".into(),
     );
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
@@ -238,14 +238,15 @@ fn object_with_several_events_is_known_by_the_latest_that_waits() {
     let Some(Frame::Outcomes(outcomes)) = outbox.poll_frame() else {
         panic!("outcomes go first")
     };
-    let mut outcomes = outcomes.outcomes;
-    let shown = pod_of(&mut outcomes[0]).expect("it shows a pod");
-    assert_eq!(shown.resource_version, "2");
+    let Some(OutcomeKind::Done(done)) = &outcomes.outcomes[0].outcome else {
+        panic!("{outcomes:?}")
+    };
+    assert!(matches!(&done.object, Some(done::Object::Pod(pod)) if pod.resource_version == "2"));
 }
 
 #[test]
 fn pages_of_an_open_list_go_as_they_come_and_hold_nothing_else_up() {
-    let page = |uid: &str| Objects::Pods([pod(uid, "1")].into_iter().collect());
+    let page = |uid: &str| Items::Pods([pod(uid, "1")].into_iter().collect());
     let mut outbox = Outbox::default();
     outbox.push_list(Part::First, page("a"), "7".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
@@ -253,7 +254,7 @@ fn pages_of_an_open_list_go_as_they_come_and_hold_nothing_else_up() {
     assert!(!outbox.has_frame() && !outbox.is_empty());
     assert_eq!(outbox.poll_frame(), None);
 
-    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "6".into());
+    outbox.push_list(Part::Whole, Items::ReplicaSets(Vec::new()), "6".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     assert!(
         matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.resource_version == "6")
@@ -269,7 +270,7 @@ fn pages_of_an_open_list_go_as_they_come_and_hold_nothing_else_up() {
 
 #[test]
 fn list_that_begins_anew_forgets_the_pages_that_came() {
-    let page = |uid: &str| Objects::Pods([pod(uid, "1")].into_iter().collect());
+    let page = |uid: &str| Items::Pods([pod(uid, "1")].into_iter().collect());
     let mut outbox = Outbox::default();
     outbox.push_list(Part::First, page("a"), "7".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
@@ -283,7 +284,7 @@ fn list_that_begins_anew_forgets_the_pages_that_came() {
 #[test]
 fn empty_list_has_a_begin_and_an_end() {
     let mut outbox = Outbox::default();
-    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "7".into());
+    outbox.push_list(Part::Whole, Items::ReplicaSets(Vec::new()), "7".into());
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotEnd(end)) if end.count == 0));
     assert_eq!(outbox.poll_frame(), None);
@@ -294,7 +295,7 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
     let mut outbox = Outbox::default();
     outbox.push_list(
         Part::Whole,
-        Objects::Pods([pod("old", "1")].into_iter().collect()),
+        Items::Pods([pod("old", "1")].into_iter().collect()),
         "1".into(),
     );
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
@@ -309,11 +310,7 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
         EventKind::ReplicaSetApplied(set),
         None,
     );
-    outbox.push_list(
-        Part::Whole,
-        Objects::Pods(PackedPods::default()),
-        "3".into(),
-    );
+    outbox.push_list(Part::Whole, Items::Pods(PackedPods::default()), "3".into());
     assert!(
         matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))),
         "it begins anew"
@@ -326,7 +323,7 @@ fn new_list_replaces_what_waits_of_its_kind_and_nothing_else() {
 fn outcomes_go_before_lists_and_events() {
     let mut outbox = Outbox::default();
     apply(&mut outbox, "a", "1");
-    outbox.push_list(Part::Whole, Objects::ReplicaSets(Vec::new()), "7".into());
+    outbox.push_list(Part::Whole, Items::ReplicaSets(Vec::new()), "7".into());
     outbox.push_outcome(v1::Outcome::default());
     assert!(matches!(outbox.poll_frame(), Some(Frame::Outcomes(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));

@@ -219,7 +219,7 @@ fn status_says_no_more_than_has_been_seen() {
         lie(&mut status);
         assert_eq!(written(&view, &status), Some(Rule::Status), "lie {at}");
     }
-    view.delete_pod("uid-a");
+    view.pods.delete("uid-a");
     assert_eq!(
         written(&view, &good),
         None,
