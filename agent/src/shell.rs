@@ -368,7 +368,7 @@ impl<C: Cluster> Shell<C> {
                         }
                         let span = self.traces.watch(kind, &event);
                         let trace = span.as_ref().map(Span::context);
-                        self.agent.handle_traced_event(now, kind, id, event, trace);
+                        self.agent.handle_watch_event(now, kind, id, event, trace);
                     }
                 }
                 sources::News::Version(kind, id, version) => {

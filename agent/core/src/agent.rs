@@ -29,10 +29,7 @@ use crate::{
 };
 
 pub use self::{command::AgentCommand, config::AgentConfig};
-use self::{
-    intake::Intake,
-    reading::{Listed, Reading},
-};
+use self::{intake::Intake, reading::Reading};
 
 /// The agent. Owned by one task, which is the only one to change it.
 #[derive(Clone, Debug)]
@@ -115,13 +112,10 @@ impl Agent {
         list: Result<List, ApiError>,
     ) {
         let own_write = self.view.own_write(kind);
-        let listed = self.reading.handle_listed(now, (kind, id), list, own_write);
-        let list = match listed {
-            Ok(Listed::Pages(list)) => list,
-            Ok(Listed::Nothing) => return,
-            Ok(Listed::OldHistory(pods)) => {
-                return self.reports.push_back(Report::OldHistory { pods });
-            }
+        let (reading, reports) = (&mut self.reading, &mut self.reports);
+        let list = match reading.handle_listed(now, (kind, id), list, own_write, reports) {
+            Ok(Some(list)) => list,
+            Ok(None) => return,
             Err(went_back) => return self.handle_went_back(now, &went_back),
         };
         let watch = self.reading.watch(kind);
@@ -133,19 +127,8 @@ impl Agent {
         }
     }
 
-    /// Handles an event of a watch.
+    /// Handles an event of a watch, with its trace context if it has one. The frame of the event carries the context.
     pub fn handle_watch_event(
-        &mut self,
-        now: Timestamp,
-        kind: Kind,
-        id: WatchId,
-        event: WatchEvent,
-    ) {
-        self.handle_traced_event(now, kind, id, event, None);
-    }
-
-    /// Handles an event of a watch with its trace context. The frame of the event carries the context.
-    pub fn handle_traced_event(
         &mut self,
         now: Timestamp,
         kind: Kind,
@@ -170,7 +153,7 @@ impl Agent {
         id: WatchId,
         error: Option<&ApiError>,
     ) {
-        self.reading.handle_closed(now, (kind, id), error);
+        self.reading.watch(kind).handle_closed(now, id, error);
     }
 
     /// Handles the answer to a request for the newest version of a kind.
@@ -181,14 +164,15 @@ impl Agent {
         id: VersionId,
         answer: &Result<String, ApiError>,
     ) {
-        if let Err(went_back) = self.reading.handle_version(now, (kind, id), answer) {
+        let history = &mut self.reading.history;
+        if let Err(went_back) = history.check_version(now, kind, id, answer) {
             self.handle_went_back(now, &went_back);
         }
     }
 
     /// Requests the newest versions at once: another object of the cluster, such as a Lease, has gone back.
     pub fn ask_versions(&mut self, now: Timestamp) {
-        self.reading.ask_versions(now);
+        self.reading.history.ask_now(now);
     }
 
     /// Limits the calls in flight to what the cluster can take now, up to the configured number.
@@ -366,7 +350,7 @@ impl Agent {
             id: session.id.clone(),
         });
         for kind in Kind::ALL {
-            self.reading.request(now, kind);
+            self.reading.watch(kind).request(now);
         }
     }
 
@@ -451,7 +435,7 @@ impl Agent {
     fn handle_resync(&mut self, now: Timestamp, resync: v1::Resync) {
         let kind = Kind::from_wire(resync.kind()).filter(|_| self.link.takes_work());
         if let Some(kind) = kind {
-            self.reading.request(now, kind);
+            self.reading.watch(kind).request(now);
         }
         self.reports.push_back(Report::ResyncAsked(resync));
     }
@@ -470,7 +454,7 @@ impl Agent {
             concerns_many |= budget.resume(&resume);
         }
         if concerns_many && self.link.takes_work() {
-            self.reading.request(now, Kind::ReplicaSet);
+            self.reading.watch(Kind::ReplicaSet).request(now);
         }
         self.collect_outcomes();
     }

@@ -206,18 +206,14 @@ fn classify_forbidden(error: &ApiError) -> FailureClass {
         "usage per Container",
         "limit to request ratio",
     ];
-    if error
-        .causes
-        .iter()
-        .any(|cause| cause == "NamespaceTerminating")
-    {
-        return FailureClass::NamespaceTerminating;
+    let mut words = QUOTA.iter().chain(&LIMIT_RANGE);
+    if error.causes.iter().any(|it| it == "NamespaceTerminating") {
+        FailureClass::NamespaceTerminating
+    } else if words.any(|word| error.message.contains(word)) {
+        FailureClass::Quota
+    } else {
+        FailureClass::Forbidden
     }
-    let words = QUOTA.iter().chain(&LIMIT_RANGE);
-    if words.into_iter().any(|word| error.message.contains(word)) {
-        return FailureClass::Quota;
-    }
-    FailureClass::Forbidden
 }
 
 pub(crate) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
@@ -371,6 +367,17 @@ impl Request {
 
 // === impl Reply ===
 
+impl Reply {
+    /// The kind and the version of the object after the call.
+    pub(crate) fn version(&self) -> (Kind, &str) {
+        match self {
+            Self::Pod(pod) => (Kind::Pod, &pod.resource_version),
+            Self::Gone(version) => (Kind::Pod, version),
+            Self::ReplicaSet(set) => (Kind::ReplicaSet, &set.projected.resource_version),
+        }
+    }
+}
+
 impl From<Object> for Reply {
     fn from(object: Object) -> Self {
         match object {
@@ -426,81 +433,55 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn refused(code: u16, reason: &str, message: &str) -> ApiError {
-        let (reason, message) = (reason.to_owned(), message.to_owned());
-        ApiError {
-            code: Some(code),
-            reason,
-            message,
-            ..ApiError::default()
-        }
-    }
+    use crate::tests::refusal;
 
     #[test]
     fn refusals_are_sorted_by_what_they_ask_for() {
-        let class = |code, reason, message| classify(&refused(code, reason, message));
-        assert_eq!(
-            class(403, "Forbidden", "exceeded quota: pods"),
-            FailureClass::Quota
-        );
-        assert_eq!(
-            class(403, "Forbidden", "maximum memory usage per Pod is 1Gi"),
-            FailureClass::Quota
-        );
-        assert_eq!(
-            class(403, "Forbidden", "denied by webhook"),
-            FailureClass::Forbidden
-        );
-        assert_eq!(class(401, "Unauthorized", ""), FailureClass::Forbidden);
-        assert_eq!(class(404, "NotFound", ""), FailureClass::NotFound);
-        assert_eq!(class(409, "AlreadyExists", ""), FailureClass::NameTaken);
-        assert_eq!(class(409, "Conflict", ""), FailureClass::Conflict);
-        assert_eq!(class(422, "Invalid", ""), FailureClass::Invalid);
-        assert_eq!(class(429, "TooManyRequests", ""), FailureClass::Throttled);
-        assert_eq!(class(500, "InternalError", ""), FailureClass::Unavailable);
-        assert_eq!(class(500, "ServerTimeout", ""), FailureClass::Timeout);
-        assert_eq!(
-            class(503, "ServiceUnavailable", ""),
-            FailureClass::Unavailable
-        );
-        assert_eq!(class(504, "Timeout", ""), FailureClass::Timeout);
-        assert_eq!(class(307, "", ""), FailureClass::Unavailable);
-        assert_eq!(
-            classify(&ApiError::no_answer("reset")),
-            FailureClass::Timeout
-        );
-    }
-
-    #[test]
-    fn error_without_an_answer_says_why_and_has_no_code() {
-        let error = ApiError::no_answer("reset");
-        assert_eq!((error.message.as_str(), error.code), ("reset", None));
-        assert!(!error.is_gone());
-    }
-
-    #[test]
-    fn compacted_versions_alone_are_gone() {
-        assert!(refused(410, "Expired", "too old").is_gone());
-        assert!(!refused(404, "NotFound", "").is_gone());
+        for (code, reason, class) in [
+            (307, "", FailureClass::Unavailable),
+            (401, "Unauthorized", FailureClass::Forbidden),
+            (404, "NotFound", FailureClass::NotFound),
+            (409, "AlreadyExists", FailureClass::NameTaken),
+            (409, "Conflict", FailureClass::Conflict),
+            (422, "Invalid", FailureClass::Invalid),
+            (429, "TooManyRequests", FailureClass::Throttled),
+            (500, "InternalError", FailureClass::Unavailable),
+            (500, "ServerTimeout", FailureClass::Timeout),
+            (503, "ServiceUnavailable", FailureClass::Unavailable),
+            (504, "Timeout", FailureClass::Timeout),
+        ] {
+            assert_eq!(classify(&refusal(code, reason)), class, "{code}");
+        }
+        for (message, class) in [
+            ("exceeded quota: pods", FailureClass::Quota),
+            ("maximum memory usage per Pod is 1Gi", FailureClass::Quota),
+            ("denied by webhook", FailureClass::Forbidden),
+        ] {
+            let mut error = refusal(403, "Forbidden");
+            error.message = message.to_owned();
+            assert_eq!(classify(&error), class, "{message}");
+        }
+        let unanswered = ApiError::no_answer("reset");
+        assert_eq!(classify(&unanswered), FailureClass::Timeout);
+        assert_eq!((&*unanswered.message, unanswered.code), ("reset", None));
     }
 
     #[test]
     fn event_that_cannot_be_read_is_gone_and_no_everyday_matter() {
-        assert!(refused(410, "Expired", "too old").is_everyday());
-        let unreadable = ApiError::unreadable("cut off");
-        assert!(unreadable.is_gone() && !unreadable.is_everyday());
-        assert!(!refused(403, "Forbidden", "").is_everyday());
-    }
-
-    #[test]
-    fn template_is_kept_to_the_byte() {
-        assert_eq!(Template::new(*b"spec").as_bytes(), b"spec");
+        for (error, is_gone, is_everyday) in [
+            (refusal(410, "Expired"), true, true),
+            (ApiError::unreadable("cut off"), true, false),
+            (refusal(403, "Forbidden"), false, false),
+            (ApiError::no_answer("reset"), false, false),
+        ] {
+            let said = (error.is_gone(), error.is_everyday());
+            assert_eq!(said, (is_gone, is_everyday), "{error:?}");
+        }
     }
 
     #[test]
     fn terminating_namespace_is_told_by_its_cause_alone() {
-        let mut error = refused(403, "Forbidden", "exceeded quota");
+        let mut error = refusal(403, "exceeded quota");
         error.causes = vec!["NamespaceTerminating".into()];
         assert_eq!(classify(&error), FailureClass::NamespaceTerminating);
     }

@@ -9,7 +9,6 @@ use decree::v1::{self, FailureClass};
 
 use crate::{
     api::{CallId, Reply, Request, classify, parse_version},
-    history::PodName,
     operation::Answer,
     watch::{Items, List},
 };
@@ -40,28 +39,9 @@ enum Read {
 // === impl Doubts ===
 
 impl Doubts {
-    /// Takes a pod whose version is not above the version that the cluster had reached.
-    pub(crate) fn push(&mut self, pod: &v1::Pod, reached: u64) {
-        let pod = v1::ObjectRef {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-        };
-        self.push_ref(pod, reached);
-    }
-
-    /// Takes a pod whose create is unanswered, and the version that the cluster had reached when the create left.
-    pub(crate) fn push_unanswered(&mut self, (namespace, name): PodName, reached: u64) {
-        let uid = String::new();
-        let pod = v1::ObjectRef {
-            namespace,
-            name,
-            uid,
-        };
-        self.push_ref(pod, reached);
-    }
-
-    fn push_ref(&mut self, pod: v1::ObjectRef, reached: u64) {
+    /// Takes a pod whose version is not above the version that the cluster had reached; or a pod whose create is unanswered, without a UID,
+    /// and the version that the cluster had reached when the create left.
+    pub(crate) fn push(&mut self, pod: v1::ObjectRef, reached: u64) {
         self.lost = self.lost.max(reached);
         self.pods.push(Doubt {
             pod,
@@ -168,7 +148,7 @@ impl Doubt {
 mod tests {
     use super::*;
     use crate::{
-        tests::{pod, refusal, replied},
+        tests::{pod, pod_ref, refusal, replied},
         watch::Part,
     };
 
@@ -185,8 +165,8 @@ mod tests {
     /// Two pods, in a cluster that had reached version 100.
     fn doubts() -> Doubts {
         let mut doubts = Doubts::default();
-        doubts.push(&pod("a", 12), 100);
-        doubts.push(&pod("b", 13), 90);
+        doubts.push(pod_ref("a"), 100);
+        doubts.push(pod_ref("b"), 90);
         doubts
     }
 
@@ -250,10 +230,13 @@ mod tests {
 
     #[test]
     fn pod_whose_create_has_no_answer_is_in_doubt_until_it_is_gone_or_listed() {
-        let name = || ("default".to_owned(), "a".to_owned());
+        let unknown = v1::ObjectRef {
+            uid: String::new(),
+            ..pod_ref("a")
+        };
         for is_there in [true, false] {
             let mut doubts = Doubts::default();
-            doubts.push_unanswered(name(), 100);
+            doubts.push(unknown.clone(), 100);
             assert!(!doubts.allow(&list(Part::Whole, "120", &["other"])));
             assert!(read(&mut doubts, 1).is_some());
             let answer = if is_there {

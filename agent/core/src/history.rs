@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use decree::v1;
 use jiff::Timestamp;
 
 use crate::{
@@ -70,7 +71,7 @@ struct Write {
 }
 
 #[derive(Clone, Debug)]
-enum Written {
+pub(crate) enum Written {
     /// A new pod, which is given a new version.
     Pod(PodName),
     /// The status of a ReplicaSet. A write that changes nothing is given the version that was seen.
@@ -137,12 +138,12 @@ impl History {
 
     /// Forgets all versions when another history begins. Returns the pods of unanswered creates that may have taken effect in it, each with
     /// the version that the cluster had reached.
-    pub(crate) fn forget(&mut self) -> Vec<(PodName, u64)> {
+    pub(crate) fn forget(&mut self) -> Vec<(v1::ObjectRef, u64)> {
         self.number += 1;
         self.kinds.iter_mut().for_each(Versions::forget);
         let unanswered = std::mem::take(&mut self.unanswered).into_iter();
         unanswered
-            .map(|(pod, write)| (pod, write.reached))
+            .map(|(pod, write)| (reference(pod), write.reached))
             .collect()
     }
 
@@ -181,52 +182,38 @@ impl History {
         Ok(())
     }
 
-    /// Notes that the create of a pod leaves; `written` is the newest answered write.
-    pub(crate) fn begin_create(
-        &mut self,
-        id: CallId,
-        (namespace, name): (&str, &str),
-        written: Option<u64>,
-    ) {
-        let pod = Written::Pod((namespace.to_owned(), name.to_owned()));
-        let reached = self.of(Kind::Pod).shown.max(written);
-        self.begin_write(id, pod, reached);
-    }
-
-    /// Notes that a status write leaves, for a ReplicaSet seen at this version.
-    pub(crate) fn begin_status(&mut self, id: CallId, seen: Option<u64>) {
-        self.begin_write(id, Written::Status, seen);
-    }
-
-    fn begin_write(&mut self, id: CallId, written: Written, reached: Option<u64>) {
-        let Some(reached) = reached else { return };
+    /// Notes that a write leaves. `known` is the newest answered write, or for a status the version at which its ReplicaSet was seen.
+    pub(crate) fn begin_write(&mut self, id: CallId, written: Written, known: Option<u64>) {
+        let reached = match written {
+            Written::Pod(_) => self.of(Kind::Pod).shown.max(known),
+            Written::Status => known,
+        };
         let history = self.number;
-        let write = Write {
+        let write = reached.map(|reached| Write {
             written,
             reached,
             history,
-        };
-        self.writes.insert(id, write);
+        });
+        self.writes.extend(write.map(|write| (id, write)));
     }
 
     /// Notes that a read of a pod leaves. The create of the pod may be unanswered.
-    pub(crate) fn begin_read(&mut self, id: CallId, (namespace, name): (&str, &str)) {
-        let pod = (namespace.to_owned(), name.to_owned());
-        if let Some(write) = self.unanswered.remove(&pod) {
+    pub(crate) fn begin_read(&mut self, id: CallId, pod: &PodName) {
+        if let Some(write) = self.unanswered.remove(pod) {
             self.writes.insert(id, write);
         }
     }
 
     /// Notes that a call is unanswered, or that its answer leaves the effect open. Returns the pod of a create that left before the
     /// versions went back, with the version that the cluster had reached.
-    pub(crate) fn leave_open(&mut self, id: CallId) -> Option<(PodName, u64)> {
+    pub(crate) fn leave_open(&mut self, id: CallId) -> Option<(v1::ObjectRef, u64)> {
         let write = self.writes.remove(&id)?;
         let Written::Pod(pod) = &write.written else {
             return None;
         };
         let pod = pod.clone();
         if write.history != self.number {
-            return Some((pod, write.reached));
+            return Some((reference(pod), write.reached));
         }
         if self.unanswered.len() >= UNANSWERED_MAX {
             // The entries are of sessions that ended before their reads.
@@ -317,10 +304,8 @@ impl History {
             return Ok(());
         }
         versions.wait(now);
-        match answer.as_ref().ok().and_then(|text| parse_version(text)) {
-            Some(version) => check(kind, reached, version),
-            None => Ok(()),
-        }
+        let version = answer.as_ref().ok().and_then(|text| parse_version(text));
+        version.map_or(Ok(()), |version| check(kind, reached, version))
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
@@ -360,10 +345,15 @@ impl Versions {
 
     fn wait(&mut self, now: Timestamp) {
         let wait = self.every.as_mut().map(Backoff::longest_wait);
-        self.question = match wait {
-            Some(wait) => Question::Due(after(now, wait)),
-            None => Question::Idle,
-        };
+        self.question = wait.map_or(Question::Idle, |wait| Question::Due(after(now, wait)));
+    }
+}
+
+fn reference((namespace, name): PodName) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace,
+        name,
+        uid: String::new(),
     }
 }
 

@@ -72,7 +72,10 @@ impl Machine {
         id: WatchId,
         event: WatchEvent,
     ) {
-        either!(self, it => it.handle_watch_event(now, kind, id, event));
+        match self {
+            Self::Ours(it) => it.handle_watch_event(now, kind, id, event, None),
+            Self::Foreign(it) => it.handle_watch_event(now, kind, id, event),
+        }
     }
 
     /// Takes the end of a watch, or its refusal.

@@ -1,33 +1,27 @@
 //! The reads of the cluster: lists and watches of both kinds, and whether its versions grow.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 
 use super::command::AgentCommand;
 use crate::{
-    api::{ApiError, Call, CallId, Kind, Reply, Request, leaves_effect_open, parse_version},
+    api::{
+        ApiError, Call, CallId, Kind, Reply, Request, leaves_effect_open, parse_version, pod_ref,
+    },
     doubts::Doubts,
-    history::{History, VersionId, WentBack},
+    history::{History, WentBack, Written},
+    report::Report,
     rules::{Refusal, Rule},
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
 
-/// The part of a list to pass on, or why the list is not used.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Listed {
-    Pages(List),
-    Nothing,
-    /// The list lacks this many pods that were created while the versions went back.
-    OldHistory(usize),
-}
-
 /// The lists and watches. Owned and changed by one [`Agent`](super::Agent).
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     watches: [Watch; 2],
-    history: History,
+    pub(super) history: History,
     doubts: Doubts,
 }
 
@@ -42,37 +36,35 @@ impl Reading {
         }
     }
 
-    pub(super) const fn watch(&self, kind: Kind) -> &Watch {
-        &self.watches[kind as usize]
+    pub(super) const fn watch(&mut self, kind: Kind) -> &mut Watch {
+        &mut self.watches[kind as usize]
     }
 
-    /// Takes a list or its next page; `own_write` is the newest write of this agent.
+    /// Takes a list or its next page; `own_write` is the newest write of this agent. Returns the part of the list to pass on.
     pub(super) fn handle_listed(
         &mut self,
         now: Timestamp,
         (kind, id): (Kind, WatchId),
         mut list: Result<List, ApiError>,
         own_write: Option<u64>,
-    ) -> Result<Listed, WentBack> {
+        reports: &mut VecDeque<Report>,
+    ) -> Result<Option<List>, WentBack> {
         let watch = &mut self.watches[kind as usize];
         if !watch.is_listing(id) {
-            return Ok(Listed::Nothing);
+            return Ok(None);
         }
-        let mut is_old = false;
         if let Ok(page) = &list {
             self.history.check_list(kind, &page.resource_version)?;
-            is_old = !self.doubts.allow(page);
-        }
-        if is_old {
-            let text = "the list does not show pods that were created before";
-            list = Err(ApiError::no_answer(text));
+            if !self.doubts.allow(page) {
+                let pods = self.doubts.count();
+                reports.push_back(Report::OldHistory { pods });
+                let text = "the list does not show pods that were created before";
+                list = Err(ApiError::no_answer(text));
+            }
         }
         let listed = watch.handle_listed(now, id, list, own_write);
-        if is_old {
-            return Ok(Listed::OldHistory(self.doubts.count()));
-        }
         self.history.note_shown(kind, watch.version());
-        Ok(listed.map_or(Listed::Nothing, Listed::Pages))
+        Ok(listed)
     }
 
     /// Returns the event if it is news about objects.
@@ -88,43 +80,22 @@ impl Reading {
         Some(event)
     }
 
-    pub(super) fn handle_closed(
-        &mut self,
-        now: Timestamp,
-        (kind, id): (Kind, WatchId),
-        error: Option<&ApiError>,
-    ) {
-        self.watches[kind as usize].handle_closed(now, id, error);
-    }
-
-    pub(super) fn handle_version(
-        &mut self,
-        now: Timestamp,
-        (kind, id): (Kind, VersionId),
-        answer: &Result<String, ApiError>,
-    ) -> Result<(), WentBack> {
-        self.history.check_version(now, kind, id, answer)
-    }
-
-    pub(super) fn ask_versions(&mut self, now: Timestamp) {
-        self.history.ask_now(now);
-    }
-
     /// Notes that a call leaves, with what the view shows at that time.
     pub(super) fn begin_call(&mut self, call: &Call, view: &View) {
         match &call.request {
             Request::CreatePod(create) => {
+                let pod = Written::Pod((create.namespace.clone(), create.name.clone()));
                 let own_write = view.own_write(Kind::Pod);
-                let pod = (&*create.namespace, &*create.name);
-                self.history.begin_create(call.id, pod, own_write);
+                self.history.begin_write(call.id, pod, own_write);
             }
             Request::ReadPod { namespace, name } => {
-                self.history.begin_read(call.id, (namespace, name));
+                let pod = (namespace.clone(), name.clone());
+                self.history.begin_read(call.id, &pod);
             }
             Request::WriteStatus(write) => {
                 let seen = view.templates.newest(&write.replica_set.uid);
                 let seen = seen.and_then(|set| parse_version(&set.resource_version));
-                self.history.begin_status(call.id, seen);
+                self.history.begin_write(call.id, Written::Status, seen);
             }
             Request::DeletePod { .. }
             | Request::AdoptPod { .. }
@@ -144,22 +115,14 @@ impl Reading {
         if matches!(answer, Err(error) if leaves_effect_open(error))
             && let Some((pod, reached)) = self.history.leave_open(id)
         {
-            self.doubts.push_unanswered(pod, reached);
+            self.doubts.push(pod, reached);
         }
-        let version = match answer {
-            Ok(Reply::Pod(pod)) => Some(&pod.resource_version),
-            Ok(Reply::ReplicaSet(set)) => Some(&set.projected.resource_version),
-            Ok(Reply::Gone(_)) | Err(_) => None,
-        };
-        let (went_back, is_news) = self.history.check_write(id, version.map(String::as_str))?;
+        let version = answer.as_ref().ok().map(|reply| reply.version().1);
+        let (went_back, is_news) = self.history.check_write(id, version)?;
         if let Ok(Reply::Pod(pod)) = answer {
-            self.doubts.push(pod, went_back.from);
+            self.doubts.push(pod_ref(pod), went_back.from);
         }
         is_news.then_some(went_back)
-    }
-
-    pub(super) fn request(&mut self, now: Timestamp, kind: Kind) {
-        self.watches[kind as usize].request(now);
     }
 
     pub(super) fn stop(&mut self) {
@@ -169,7 +132,7 @@ impl Reading {
     /// Forgets the versions, as another history begins.
     pub(super) fn forget(&mut self) {
         for (pod, reached) in self.history.forget() {
-            self.doubts.push_unanswered(pod, reached);
+            self.doubts.push(pod, reached);
         }
     }
 

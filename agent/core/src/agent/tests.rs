@@ -133,7 +133,7 @@ impl Rig {
     fn event(&mut self, event: WatchEvent) {
         let id = self.watches[&Kind::Pod].0;
         self.agent
-            .handle_watch_event(self.now, Kind::Pod, id, event);
+            .handle_watch_event(self.now, Kind::Pod, id, event, None);
     }
 
     fn applied(&mut self, pod: v1::Pod) {

@@ -1,6 +1,7 @@
 //! Versions that grow, and that fall.
 
 use super::*;
+use crate::tests::pod_ref;
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 const CREATE: CallId = CallId(1);
@@ -24,7 +25,17 @@ fn back(from: u64, to: u64) -> Result<(), WentBack> {
     })
 }
 
-const POD: (&str, &str) = ("default", "web-0");
+const POD: &str = "web-0";
+
+fn named(pod: &str) -> PodName {
+    ("default".to_owned(), pod.to_owned())
+}
+
+impl History {
+    fn begin_create(&mut self, id: CallId, pod: &str, written: Option<u64>) {
+        self.begin_write(id, Written::Pod(named(pod)), written);
+    }
+}
 
 fn created(from: u64, to: u64) -> Option<(WentBack, bool)> {
     back(from, to).err().map(|went_back| (went_back, true))
@@ -62,9 +73,9 @@ fn create_without_an_answer_is_known_by_the_version_that_a_read_shows() {
         history.begin_create(CREATE, POD, None);
         history.leave_open(CREATE);
         history.note_shown(Kind::Pod, Some(300));
-        history.begin_read(READ, ("default", "web-1"));
+        history.begin_read(READ, &named("web-1"));
         assert_eq!(history.check_write(READ, Some("7")), None, "another pod");
-        history.begin_read(READ, POD);
+        history.begin_read(READ, &named(POD));
         assert_eq!(history.check_write(READ, Some(version)), expected);
     }
 }
@@ -72,7 +83,10 @@ fn create_without_an_answer_is_known_by_the_version_that_a_read_shows() {
 #[test]
 fn create_without_an_answer_is_told_when_versions_are_forgotten_until_it_is_repeated() {
     const REPEATED: CallId = CallId(9);
-    let pod = || (POD.0.to_owned(), POD.1.to_owned());
+    let pod = || v1::ObjectRef {
+        uid: String::new(),
+        ..pod_ref(POD)
+    };
     let mut history = shown();
     history.begin_create(CREATE, POD, None);
     assert_eq!(history.leave_open(CREATE), None);
@@ -97,7 +111,7 @@ fn status_may_keep_the_version_that_was_seen_and_have_no_lower_one() {
     for (version, went_back) in [("100", false), ("130", false), ("99", true)] {
         let mut history = history();
         history.note_shown(Kind::ReplicaSet, Some(1_000));
-        history.begin_status(CREATE, Some(100));
+        history.begin_write(CREATE, Written::Status, Some(100));
         let told = history.check_write(CREATE, Some(version));
         let expected = WentBack {
             kind: Kind::ReplicaSet,
