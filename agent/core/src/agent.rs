@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::{
     api::{ApiError, CallId, Kind, Reply},
     backoff::since,
-    batches::{Batches, outcome_class},
+    batches::Batches,
     budget::Hold,
     guard::{Guard, operation_count},
     history::{VersionId, WentBack},
@@ -460,20 +460,7 @@ impl Agent {
     }
 
     fn collect_outcomes(&mut self) {
-        while let Some(change) = self.batches.budget.poll_change() {
-            self.reports.push_back(Report::Budget(Box::new(change)));
-        }
-        while let Some(note) = self.batches.poll_note() {
-            self.reports.push_back(Report::Noted(note));
-        }
-        while let Some(refused) = self.batches.poll_refused() {
-            self.reports.push_back(Report::Refused(refused));
-        }
-        while let Some(outcome) = self.batches.poll_outcome() {
-            let class = outcome_class(&outcome);
-            self.reports.push_back(Report::finished(&outcome, class));
-            self.outbox.push_outcome(outcome);
-        }
+        self.batches.drain(&mut self.reports, &mut self.outbox);
     }
 }
 

@@ -12,11 +12,8 @@ use decree::{
 use crate::{
     api::{CreatePod, Reply, Request, display},
     guard::{Guard, operation_count},
-    operation::{
-        Answer, Next, Stage, failed, failure, start_adopt, start_delete, start_release,
-        start_status,
-    },
-    rules::{self, Refusal, Rule, Verdict},
+    operation::{Answer, Next, PodWrite, Stage, failed, failure, start_status},
+    rules::{self, Refusal, Rule},
     view::View,
 };
 
@@ -27,7 +24,6 @@ pub(crate) struct SlowStart {
     begun: u32,
     round_next: u32,
     awaited: u32,
-    stopped: bool,
 }
 
 /// A batch and its state. Owned by [`Batches`](crate::batches::Batches).
@@ -43,7 +39,7 @@ pub(crate) struct ActiveBatch {
     ramp: SlowStart,
     ready: VecDeque<u32>,
     recheck: Recheck,
-    reported: Vec<bool>,
+    /// The number of operations without an outcome.
     open: u32,
 }
 
@@ -66,13 +62,12 @@ impl SlowStart {
             begun: 0,
             round_next: initial.max(1),
             awaited: 0,
-            stopped: false,
         }
     }
 
     /// The operations of the next round; `None` while a round is under way, after a failure and at the end.
     pub(crate) fn next_round(&mut self) -> Option<Range<u32>> {
-        if self.stopped || self.awaited > 0 || self.begun == self.total {
+        if self.awaited > 0 || self.begun == self.total {
             return None;
         }
         let size = self.round_next.min(self.total - self.begun);
@@ -97,7 +92,6 @@ impl SlowStart {
     pub(crate) const fn stop(&mut self) -> Range<u32> {
         let rest = self.begun..self.total;
         self.begun = self.total;
-        self.stopped = true;
         rest
     }
 }
@@ -107,36 +101,28 @@ impl SlowStart {
 impl ActiveBatch {
     pub(crate) fn new(batch: v1::Batch) -> Self {
         let total = u32::try_from(operation_count(&batch)).unwrap_or(u32::MAX);
-        let owner = batch.replica_set.clone().unwrap_or_default();
-        let mut run = Self {
-            owner,
+        let initial = match &batch.action {
+            Some(Action::Create(create)) => u32::try_from(create.slow_start_initial).unwrap_or(1),
+            Some(Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => total,
+        };
+        let mut active = Self {
+            owner: batch.replica_set.clone().unwrap_or_default(),
             total,
             trace: TraceContext::parse(&batch.traceparent),
             queued: false,
-            ramp: SlowStart::new(total, total),
+            ramp: SlowStart::new(total, initial),
             ready: VecDeque::new(),
             recheck: Recheck::Over,
-            reported: vec![false; total as usize],
             open: total,
             batch,
         };
-        match &run.batch.action {
-            Some(Action::Create(create)) => {
-                let initial = u32::try_from(create.slow_start_initial).unwrap_or(1);
-                run.ramp = SlowStart::new(total, initial);
-                run.begin_round();
-            }
-            Some(Action::Claim(claim)) if !claim.adopts.is_empty() => {
-                let adopts = claim.adopts.len();
-                run.begin_round();
-                run.ready.drain(..adopts);
-                run.recheck = Recheck::Wanted;
-            }
-            Some(Action::Delete(_) | Action::Claim(_) | Action::WriteStatus(_)) | None => {
-                run.begin_round();
-            }
+        active.begin_round();
+        let adopts = active.adopt_count();
+        if adopts > 0 {
+            active.ready.drain(..adopts as usize);
+            active.recheck = Recheck::Wanted;
         }
-        run
+        active
     }
 
     pub(crate) const fn is_over(&self) -> bool {
@@ -202,22 +188,26 @@ impl ActiveBatch {
             Some(Action::Delete(delete)) => {
                 let victim = &delete.victims[index];
                 let pod = victim.pod.clone().unwrap_or_default();
-                let verdict = rules::check_ownership(view, &self.owner, &pod, false);
-                if verdict == Verdict::Go {
-                    unless_lenient(rules::check_delete(view, set, &pod))?;
+                if !rules::check_ownership(view, &self.owner, &pod, false)? {
+                    return Ok(absent(&pod));
                 }
-                let version = victim.resource_version.clone();
-                go(verdict, &pod.clone(), || start_delete(pod, version))
+                unless_lenient(rules::check_delete(view, set, &pod))?;
+                let version = &victim.resource_version;
+                let request = Request::DeletePod {
+                    pod: pod.clone(),
+                    resource_version: (!version.is_empty()).then(|| version.clone()),
+                };
+                Ok(Next::Call(Stage::Write(PodWrite::Delete, pod), request))
             }
             Some(Action::Claim(claim)) => {
                 let adopts = index < claim.adopts.len();
                 let pod = claim.adopts.iter().chain(&claim.releases).nth(index);
                 let pod = pod.cloned().unwrap_or_default();
-                let verdict = rules::check_ownership(view, &self.owner, &pod, adopts);
-                if verdict == Verdict::Go {
-                    unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
+                if !rules::check_ownership(view, &self.owner, &pod, adopts)? {
+                    return Ok(absent(&pod));
                 }
-                self.start_claim(pod, adopts, verdict, view)
+                unless_lenient(rules::check_claimed(view, set, &pod, adopts))?;
+                Ok(self.start_claim(pod, adopts, view))
             }
             Some(Action::WriteStatus(write)) => {
                 let status = write.status.clone().unwrap_or_default();
@@ -229,21 +219,25 @@ impl ActiveBatch {
         }
     }
 
-    /// Takes the live ReplicaSet. Returns an error if no adoption may start.
-    pub(crate) fn handle_recheck(&mut self, answer: Answer) -> Result<(), v1::Failed> {
+    /// Takes the live ReplicaSet. Returns the outcomes of the adoptions if none may start.
+    pub(crate) fn handle_recheck(&mut self, answer: Answer) -> Vec<v1::Outcome> {
         if std::mem::replace(&mut self.recheck, Recheck::Over) != Recheck::Asked {
-            return Ok(());
+            return Vec::new();
         }
-        match self.check_live(answer) {
-            None => {
-                self.ready.extend(0..self.adopt_count());
-                Ok(())
-            }
-            Some(text) => Err(failure(FailureClass::OwnerChanged, text)),
+        let adopts = 0..self.adopt_count();
+        let Err(text) = self.check_live(answer) else {
+            self.ready.extend(adopts);
+            return Vec::new();
+        };
+        let failed = OutcomeKind::Failed(failure(FailureClass::OwnerChanged, text));
+        let mut outcomes = Vec::new();
+        for operation in adopts {
+            outcomes.extend(self.finish(operation, failed.clone()));
         }
+        outcomes
     }
 
-    pub(crate) fn adopt_count(&self) -> u32 {
+    fn adopt_count(&self) -> u32 {
         match &self.batch.action {
             Some(Action::Claim(claim)) => u32::try_from(claim.adopts.len()).unwrap_or(u32::MAX),
             Some(Action::Create(_) | Action::Delete(_) | Action::WriteStatus(_)) | None => 0,
@@ -267,10 +261,10 @@ impl ActiveBatch {
         } else {
             VecDeque::new()
         };
-        let mut outcomes = self.record(operation, outcome);
+        let mut outcomes = vec![self.record(operation, outcome)];
         for operation in skipped.into_iter().chain(rest) {
             let text = "slow start stopped at a failure";
-            outcomes.extend(self.record(operation, unstarted(NotStartedCause::SlowStart, text)));
+            outcomes.push(self.record(operation, unstarted(NotStartedCause::SlowStart, text)));
         }
         outcomes
     }
@@ -281,12 +275,10 @@ impl ActiveBatch {
             Recheck::Wanted | Recheck::Asked => 0..self.adopt_count(),
             Recheck::Over => 0..0,
         };
-        let ready = std::mem::take(&mut self.ready);
-        let unstarted_operations = ready.into_iter().chain(held).chain(self.ramp.stop());
-        unstarted_operations
-            .collect::<Vec<_>>()
-            .into_iter()
-            .flat_map(|operation| self.record(operation, unstarted(cause, text)))
+        let ready = std::mem::take(&mut self.ready).into_iter();
+        let operations = ready.chain(held).chain(self.ramp.stop());
+        operations
+            .map(|operation| self.record(operation, unstarted(cause, text)))
             .collect()
     }
 
@@ -296,23 +288,14 @@ impl ActiveBatch {
         }
     }
 
-    /// Wraps an outcome, and drops a second outcome of the same operation.
-    fn record(&mut self, operation: u32, outcome: OutcomeKind) -> Vec<v1::Outcome> {
-        let Some(reported) = self
-            .reported
-            .get_mut(operation as usize)
-            .filter(|seen| !**seen)
-        else {
-            return Vec::new();
-        };
-        *reported = true;
+    fn record(&mut self, operation: u32, outcome: OutcomeKind) -> v1::Outcome {
         self.open -= 1;
-        vec![v1::Outcome {
+        v1::Outcome {
             batch_id: self.batch.id,
             operation,
             outcome: Some(outcome),
             traceparent: traceparent(self.trace),
-        }]
+        }
     }
 
     fn start_create(
@@ -341,61 +324,59 @@ impl ActiveBatch {
                     template: template.clone(),
                     timeout,
                 });
-                Next::Call(Stage::Create { name }, request)
+                let pod = v1::ObjectRef {
+                    namespace: self.owner.namespace.clone(),
+                    name,
+                    uid: String::new(),
+                };
+                Next::Call(Stage::Write(PodWrite::Create, pod), request)
             }
             Err(error) => failed(FailureClass::Invalid, error.to_string()),
         })
     }
 
-    fn start_claim(
-        &self,
-        pod: v1::ObjectRef,
-        adopts: bool,
-        verdict: Verdict,
-        view: &View,
-    ) -> Result<Next, Refusal> {
-        let owner = &self.owner;
-        go(verdict, &pod.clone(), || {
-            if adopts {
-                start_adopt(view.templates.controller_reference(owner), pod)
-            } else {
-                start_release(owner, pod)
-            }
-        })
+    fn start_claim(&self, pod: v1::ObjectRef, adopts: bool, view: &View) -> Next {
+        let (write, request) = if adopts {
+            let request = Request::AdoptPod {
+                pod: pod.clone(),
+                controller: view.templates.controller_reference(&self.owner),
+            };
+            (PodWrite::Adopt, request)
+        } else {
+            let request = Request::ReleasePod {
+                pod: pod.clone(),
+                owner_uid: self.owner.uid.clone(),
+            };
+            (PodWrite::Release, request)
+        };
+        Next::Call(Stage::Write(write, pod), request)
     }
 
-    fn check_live(&self, answer: Answer) -> Option<String> {
+    /// Checks that the live ReplicaSet is the owner, and not being deleted.
+    fn check_live(&self, answer: Answer) -> Result<(), String> {
         let owner = &self.owner;
         match answer {
-            Ok(Reply::ReplicaSet(live)) if live.projected.uid != owner.uid => Some(format!(
+            Ok(Reply::ReplicaSet(live)) if live.projected.uid != owner.uid => Err(format!(
                 "original ReplicaSet {} is gone: got uid {}, wanted {}",
                 display(owner),
                 live.projected.uid,
                 owner.uid
             )),
             Ok(Reply::ReplicaSet(live)) if live.projected.deleted.is_some() => {
-                Some(format!("{} has just been deleted", display(owner)))
+                Err(format!("{} has just been deleted", display(owner)))
             }
-            Ok(Reply::ReplicaSet(_)) => None,
-            Err(error) => Some(format!("can't recheck DeletionTimestamp: {error}")),
-            Ok(Reply::Pod(_) | Reply::Gone(_)) => Some("can't recheck DeletionTimestamp".into()),
+            Ok(Reply::ReplicaSet(_)) => Ok(()),
+            Err(error) => Err(format!("can't recheck DeletionTimestamp: {error}")),
+            Ok(Reply::Pod(_) | Reply::Gone(_)) => Err("can't recheck DeletionTimestamp".into()),
         }
     }
 }
 
-fn go(
-    verdict: Verdict,
-    pod: &v1::ObjectRef,
-    start: impl FnOnce() -> Next,
-) -> Result<Next, Refusal> {
-    match verdict {
-        Verdict::Go => Ok(start()),
-        Verdict::Refuse(refusal) => Err(refusal),
-        Verdict::Absent => Ok(failed(
-            FailureClass::NotFound,
-            format!("pod {} is not there", display(pod)),
-        )),
-    }
+fn absent(pod: &v1::ObjectRef) -> Next {
+    failed(
+        FailureClass::NotFound,
+        format!("pod {} is not there", display(pod)),
+    )
 }
 
 pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {

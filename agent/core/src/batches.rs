@@ -9,7 +9,7 @@ use std::{
 
 use decree::{
     TraceContext,
-    v1::{self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind},
+    v1::{self, NotStartedCause, batch::Action},
 };
 
 use jiff::Timestamp;
@@ -18,13 +18,14 @@ use crate::{
     api::{Call, CallId, Request, display},
     backoff::after,
     batch::{ActiveBatch, traceparent, unstarted},
-    budget::{self, Budget, Scope, Sizes, Verb},
+    budget::{self, Budget, Scope, Sizes},
     creates::{CreateLimits, Unsettled},
     effects,
-    guard::Guard,
-    operation::{Answer, Next, PodChange, Stage, read_replica_set},
+    guard::{Guard, operation_count},
+    operation::{Answer, Next, Stage, read_replica_set},
+    outbox::Outbox,
     recorder::Note,
-    report::Refused,
+    report::{Refused, Report},
     rules::{Refusal, Rule},
     template,
     view::View,
@@ -48,8 +49,7 @@ pub(crate) struct Batches {
     calls: HashMap<CallId, CallContext>,
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
-    notes: VecDeque<Note>,
-    refused: VecDeque<Refused>,
+    reports: VecDeque<Report>,
     unsettled: Unsettled,
     pub(crate) budget: Budget,
     call_last: u64,
@@ -88,8 +88,7 @@ impl Batches {
             calls: HashMap::new(),
             follow_ups: VecDeque::new(),
             outcomes: VecDeque::new(),
-            notes: VecDeque::new(),
-            refused: VecDeque::new(),
+            reports: VecDeque::new(),
             unsettled: Unsettled::new(creates),
             budget: Budget::new(budget),
             call_last: 0,
@@ -114,7 +113,8 @@ impl Batches {
             return Err(refusal);
         }
         let id = active.batch.id;
-        self.notes.extend(Note::of_trial(&active.batch));
+        let note = Note::of_trial(&active.batch);
+        self.reports.extend(note.map(Report::Noted));
         self.operations += active.total as usize;
         self.active.insert(id, active);
         self.settle(id);
@@ -123,7 +123,7 @@ impl Batches {
 
     /// Answers every operation of a batch with NOT_STARTED.
     pub(crate) fn refuse(&mut self, batch: &v1::Batch, refusal: &Refusal) {
-        let operations = crate::guard::operation_count(batch);
+        let operations = operation_count(batch);
         let owner = batch.replica_set.clone().unwrap_or_default();
         self.note_refused(&owner, refusal, operations);
         let trace = TraceContext::parse(&batch.traceparent);
@@ -168,10 +168,12 @@ impl Batches {
                 let Some(active) = self.active.get(&batch) else {
                     return;
                 };
-                let pod = step.pod_change();
+                let change = step.pod_change();
+                let change = change.map(|(verb, pod)| (verb, pod.to_owned()));
                 let next = step.handle_answer(&active.owner, answer);
-                if let (Some(pod), Next::Finish(outcome)) = (pod, &next) {
-                    self.notes.extend(pod.note(&active.owner, outcome));
+                if let (Some((verb, pod)), Next::Finish(outcome)) = (change, &next) {
+                    let note = Note::of_end(&active.owner, verb, &pod, outcome);
+                    self.reports.extend(note.map(Report::Noted));
                 }
                 self.follow(batch, operation, next);
             }
@@ -260,17 +262,16 @@ impl Batches {
         CallId(self.call_last)
     }
 
-    pub(crate) fn poll_outcome(&mut self) -> Option<v1::Outcome> {
-        self.outcomes.pop_front()
-    }
-
-    pub(crate) fn poll_note(&mut self) -> Option<Note> {
-        let note = self.notes.pop_front();
-        note.or_else(|| self.budget.poll_note())
-    }
-
-    pub(crate) fn poll_refused(&mut self) -> Option<Refused> {
-        self.refused.pop_front()
+    /// Moves the outcomes to the outbox, and reports what happened.
+    pub(crate) fn drain(&mut self, reports: &mut VecDeque<Report>, outbox: &mut Outbox) {
+        let changes = self.budget.changes.drain(..).map(Box::new);
+        reports.extend(changes.map(Report::Budget));
+        reports.extend(self.budget.notes.drain(..).map(Report::Noted));
+        reports.append(&mut self.reports);
+        for outcome in self.outcomes.drain(..) {
+            reports.push_back(Report::finished(&outcome));
+            outbox.push_outcome(outcome);
+        }
     }
 
     /// Until when creates with an unknown result may still take effect.
@@ -295,27 +296,20 @@ impl Batches {
 
     fn note_refused(&mut self, owner: &v1::ObjectRef, refusal: &Refusal, operations: usize) {
         if let Some(rule) = refusal.rule {
-            self.refused.push_back(Refused {
+            self.reports.push_back(Report::Refused(Refused {
                 replica_set: owner.clone(),
                 rule,
                 message: refusal.message.clone(),
                 operations,
-            });
+            }));
         }
     }
 
     fn handle_recheck(&mut self, batch: u64, answer: Answer) {
-        let Some(active) = self.active.get_mut(&batch) else {
-            return;
-        };
-        let Err(failed) = active.handle_recheck(answer) else {
-            return;
-        };
-        let mut outcomes = Vec::new();
-        for operation in 0..active.adopt_count() {
-            outcomes.extend(active.finish(operation, OutcomeKind::Failed(failed.clone())));
+        if let Some(active) = self.active.get_mut(&batch) {
+            let outcomes = active.handle_recheck(answer);
+            self.push_outcomes(outcomes);
         }
-        self.push_outcomes(outcomes);
     }
 
     fn follow(&mut self, batch: u64, operation: u32, next: Next) {
@@ -393,10 +387,8 @@ fn admit(
     let Next::Call(step, _) = next else {
         return Ok(());
     };
-    let verb = match step.pod_change() {
-        None => return Ok(()),
-        Some(PodChange::Created(_)) => Verb::Create,
-        Some(PodChange::Deleted(_)) => Verb::Delete,
+    let Some((verb, _)) = step.pod_change() else {
+        return Ok(());
     };
     let (pods, wanted) = (view.pods.totals(), view.templates.wanted());
     budget.admit(now, verb, owner, |scope| match scope {
@@ -413,30 +405,6 @@ fn admit(
             wanted: wanted.all(),
         },
     })
-}
-
-/// The class of an outcome for logs and metrics: `done`, or the contract's word in lower case.
-#[must_use]
-pub(crate) fn outcome_class(outcome: &v1::Outcome) -> &'static str {
-    match &outcome.outcome {
-        Some(OutcomeKind::Done(_)) => "done",
-        Some(OutcomeKind::NotStarted(_)) | None => "not_started",
-        Some(OutcomeKind::Failed(failed)) => match failed.class() {
-            FailureClass::Unspecified => "unspecified",
-            FailureClass::NameTaken => "name_taken",
-            FailureClass::NotFound => "not_found",
-            FailureClass::Precondition => "precondition",
-            FailureClass::Forbidden => "forbidden",
-            FailureClass::Quota => "quota",
-            FailureClass::NamespaceTerminating => "namespace_terminating",
-            FailureClass::Invalid => "invalid",
-            FailureClass::Conflict => "conflict",
-            FailureClass::Timeout => "timeout",
-            FailureClass::Throttled => "throttled",
-            FailureClass::Unavailable => "unavailable",
-            FailureClass::OwnerChanged => "owner_changed",
-        },
-    }
 }
 
 #[cfg(test)]

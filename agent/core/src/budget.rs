@@ -24,7 +24,7 @@ pub use self::{
 };
 use self::{
     others::{Others, PODS_MIN},
-    window::{BUCKET, Window},
+    window::{BUCKET, Count, Window},
 };
 use crate::{
     backoff::since,
@@ -85,8 +85,9 @@ pub(crate) struct Budget {
     warned: BTreeMap<Key, Timestamp>,
     others: Others,
     swept: Timestamp,
-    changes: VecDeque<Change>,
-    notes: VecDeque<Note>,
+    /// The changes and the notes that were not taken yet.
+    pub(crate) changes: VecDeque<Change>,
+    pub(crate) notes: VecDeque<Note>,
 }
 
 type Key = (Verb, Scope);
@@ -193,8 +194,8 @@ impl Budget {
             }
         }
         for key in keys {
-            let sizes = sizes(&key.1);
-            self.windows.entry(key).or_default().count(now, sizes);
+            let count = Count::new(1, sizes(&key.1));
+            self.windows.entry(key).or_default().add(now, count);
         }
         Ok(())
     }
@@ -203,14 +204,10 @@ impl Budget {
     /// ReplicaSet is held until a person resumes it. An agent that only warns of other controllers continues.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
         self.sweep(now);
-        let PodOfOther {
-            replica_set,
-            writer,
-            ..
-        } = pod;
-        if !self.others.count(now, &replica_set.uid, writer) {
+        let (replica_set, writer) = (&pod.replica_set, &pod.writer);
+        let Some(is_news) = self.others.count(now, &replica_set.uid, writer) else {
             return;
-        }
+        };
         let [own, ..] = Scope::of(replica_set);
         let hold = |verb| Hold {
             verb,
@@ -222,9 +219,7 @@ impl Budget {
             notified: HashSet::new(),
         };
         match self.config.other_controller {
-            Action::Warn if self.others.tell(now, &replica_set.uid) => {
-                self.warn(hold(Verb::Create))
-            }
+            Action::Warn if is_news => self.warn(hold(Verb::Create)),
             Action::Warn => {}
             // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
             Action::Hold => {
@@ -264,14 +259,6 @@ impl Budget {
 
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.holds.values()
-    }
-
-    pub(crate) fn poll_change(&mut self) -> Option<Change> {
-        self.changes.pop_front()
-    }
-
-    pub(crate) fn poll_note(&mut self) -> Option<Note> {
-        self.notes.pop_front()
     }
 
     /// Refuses operations of a ReplicaSet if another controller created one of its pods within the last minute.
@@ -341,20 +328,18 @@ impl Budget {
             Scope::Namespace(_) => limits.namespace,
             Scope::Cluster => limits.cluster,
         };
+        let one_more = Count::new(1, sizes);
         let window = self.windows.get(key);
-        let Sizes { pods, wanted } = sizes;
+        let count = window.map_or(one_more, |window| window.total(one_more));
         let pods = match (limit, verb) {
-            (Limit::Times(..), _) => window.map_or(wanted, |it| it.wanted_max(wanted)),
-            (_, Verb::Create) => window.map_or(pods, |it| it.pods_min(pods)),
-            (_, Verb::Delete) => window.map_or(pods, |it| it.pods_max(pods)),
+            (Limit::Times(..), _) => count.wanted_max,
+            (_, Verb::Create) => count.pods_min,
+            (_, Verb::Delete) => count.pods_max,
         };
         let allowed = limit.allowed(pods, self.config.floor)?;
-        let operations = window.map_or(0, Window::operations).saturating_add(1);
+        let operations = count.operations;
         let is_part = matches!(limit, Limit::Percent(_)) && key != own;
-        if operations <= allowed {
-            return None;
-        }
-        let left_out = if is_part {
+        let left_out = if operations > allowed && is_part {
             self.most_of_one(key, own)
         } else {
             0
@@ -389,14 +374,8 @@ impl Budget {
 
     /// Ends holds, and forgets the counts within their scopes.
     fn end(&mut self, ends: impl Fn(&Scope) -> bool) -> Vec<Hold> {
-        let mut ended = Vec::new();
-        self.holds.retain(|(_, scope), hold| {
-            let ends = ends(scope);
-            if ends {
-                ended.push(hold.clone());
-            }
-            !ends
-        });
+        let ended = self.holds.extract_if(.., |(_, scope), _| ends(scope));
+        let ended: Vec<_> = ended.map(|(_, hold)| hold).collect();
         for hold in &ended {
             self.others.forget(&hold.replica_set.uid);
             let within = |(verb, scope): &Key| *verb == hold.verb && hold.scope.contains(scope);

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::{
     api::{Reply, leaves_effect_open},
     backoff::after,
-    operation::{Answer, Stage},
+    operation::{Answer, PodWrite, Stage},
 };
 
 /// How long etcd, the store of an API server, works on a request at most: its own 5 s and two election timeouts of 1 s.
@@ -86,11 +86,13 @@ impl Unsettled {
         answer: &Answer,
     ) {
         match (step, answer) {
-            (Stage::Create { .. }, Err(error)) if leaves_effect_open(error) => {
+            (Stage::Write(PodWrite::Create, _), Err(error)) if leaves_effect_open(error) => {
                 self.until.retain(|_, until| *until > now);
                 self.until.insert(operation, self.end(now));
             }
-            (Stage::ReadCreated { .. }, Ok(Reply::Pod(_))) => drop(self.until.remove(&operation)),
+            (Stage::Read(PodWrite::Create, ..), Ok(Reply::Pod(_))) => {
+                self.until.remove(&operation);
+            }
             _ => {}
         }
     }
@@ -103,16 +105,18 @@ impl Unsettled {
 
 #[cfg(test)]
 mod tests {
+    use decree::v1;
+
     use super::*;
     use crate::{
         api::ApiError,
-        tests::{refusal, replied},
+        tests::{pod_ref, refusal, replied},
     };
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn create() -> Stage {
-        Stage::Create { name: "a".into() }
+        Stage::Write(PodWrite::Create, pod_ref("a"))
     }
 
     fn answered(error: ApiError) -> Unsettled {
@@ -148,11 +152,8 @@ mod tests {
         let later = after(NOW, Duration::from_secs(1));
         let error = Err(ApiError::no_answer("reset"));
         unsettled.handle_answer(later, (1, 1), &create(), &error);
-        let read = Stage::ReadCreated {
-            name: "a".into(),
-            write_failure: crate::operation::failure(decree::v1::FailureClass::Timeout, "reset"),
-        };
-        let found = replied(decree::v1::Pod::default());
+        let read = Stage::Read(PodWrite::Create, pod_ref("a"), v1::Failed::default());
+        let found = replied(v1::Pod::default());
         unsettled.handle_answer(later, (1, 1), &read, &found);
         assert_eq!(unsettled.until(), Some(after(NOW, Duration::from_secs(28))));
         unsettled.handle_answer(later, (1, 0), &read, &found);

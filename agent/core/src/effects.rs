@@ -4,26 +4,21 @@ use decree::v1::FailureClass;
 use jiff::Timestamp;
 
 use crate::{
-    api::{Kind, Reply, classify, leaves_effect_open},
-    operation::{Answer, Stage},
+    api::{Reply, classify, leaves_effect_open},
+    operation::{Answer, PodWrite, Stage},
     pods::WriteResult,
     view::View,
 };
 
 /// Notes the first call of an operation for a ReplicaSet.
 pub(crate) fn begin(view: &mut View, replica_set: &str, step: &Stage) {
-    match step {
-        Stage::Create { name } => view.pods.begin_create(replica_set, name),
-        Stage::Delete { pod } => view.pods.begin_delete(replica_set, &pod.uid),
-        Stage::ReadCreated { .. }
-        | Stage::ReadDeleted { .. }
-        | Stage::Adopt { .. }
-        | Stage::ReadAdopted { .. }
-        | Stage::Release { .. }
-        | Stage::ReadReleased { .. }
-        | Stage::WriteStatus { .. }
-        | Stage::RereadForStatus { .. }
-        | Stage::WriteStatusAgain => {}
+    let Stage::Write(write, pod) = step else {
+        return;
+    };
+    match write {
+        PodWrite::Create => view.pods.begin_create(replica_set, &pod.name),
+        PodWrite::Delete => view.pods.begin_delete(replica_set, &pod.uid),
+        PodWrite::Adopt | PodWrite::Release => {}
     }
 }
 
@@ -35,41 +30,31 @@ pub(crate) fn answered(
     answer: &Answer,
     end: Timestamp,
 ) {
-    if step.is_write() {
-        note_write(view, answer);
+    if let (Stage::Write(..) | Stage::WriteStatus(_), Ok(reply)) = (step, answer) {
+        let (kind, version) = reply.version();
+        view.note_write(kind, version);
     }
     absorb(view, answer);
     match step {
-        Stage::Create { name } => {
-            view.pods.end_create(replica_set, name, effect(answer, end));
-        }
-        Stage::ReadCreated { name, .. } if answer.is_ok() => {
-            view.pods.end_create(replica_set, name, WriteResult::Known);
-        }
-        Stage::Delete { pod } => {
-            if is_gone(answer) {
-                view.pods.mark_gone(&pod.uid);
-            }
+        Stage::Write(PodWrite::Create, pod) => {
             let effect = effect(answer, end);
-            view.pods.end_delete(replica_set, &pod.uid, effect);
+            view.pods.end_create(replica_set, &pod.name, effect);
         }
-        Stage::ReadDeleted { pod, .. }
-        | Stage::Adopt { pod }
-        | Stage::ReadAdopted { pod, .. }
-        | Stage::Release { pod }
-        | Stage::ReadReleased { pod, .. } => {
-            let is_another = matches!(answer, Ok(Reply::Pod(live)) if live.uid != pod.uid);
-            if is_gone(answer) || is_another {
+        Stage::Read(PodWrite::Create, pod, _) if answer.is_ok() => {
+            view.pods
+                .end_create(replica_set, &pod.name, WriteResult::Known);
+        }
+        Stage::Write(write, pod) | Stage::Read(write, pod, _) => {
+            if *write != PodWrite::Create && is_gone(answer, &pod.uid) {
                 view.pods.mark_gone(&pod.uid);
             }
+            if matches!(step, Stage::Write(PodWrite::Delete, _)) {
+                let effect = effect(answer, end);
+                view.pods.end_delete(replica_set, &pod.uid, effect);
+            }
         }
-        Stage::WriteStatus { .. } | Stage::WriteStatusAgain if answer.is_ok() => {
-            view.pods.reset_peak(replica_set);
-        }
-        Stage::ReadCreated { .. }
-        | Stage::WriteStatus { .. }
-        | Stage::RereadForStatus { .. }
-        | Stage::WriteStatusAgain => {}
+        Stage::WriteStatus(_) if answer.is_ok() => view.pods.reset_peak(replica_set),
+        Stage::WriteStatus(_) | Stage::RereadForStatus(_) => {}
     }
 }
 
@@ -82,17 +67,6 @@ pub(crate) fn absorb(view: &mut View, answer: &Answer) {
     }
 }
 
-fn note_write(view: &mut View, answer: &Answer) {
-    match answer {
-        Ok(Reply::Pod(pod)) => view.note_write(Kind::Pod, &pod.resource_version),
-        Ok(Reply::Gone(version)) => view.note_write(Kind::Pod, version),
-        Ok(Reply::ReplicaSet(replica_set)) => {
-            view.note_write(Kind::ReplicaSet, &replica_set.projected.resource_version);
-        }
-        Err(_) => {}
-    }
-}
-
 fn effect(answer: &Answer, end: Timestamp) -> WriteResult {
     match answer {
         Err(error) if leaves_effect_open(error) => WriteResult::Unknown(end),
@@ -100,10 +74,12 @@ fn effect(answer: &Answer, end: Timestamp) -> WriteResult {
     }
 }
 
-fn is_gone(answer: &Answer) -> bool {
+/// True if the pod with this UID is gone, as the answer says.
+fn is_gone(answer: &Answer, uid: &str) -> bool {
     match answer {
         Ok(Reply::Gone(_)) => true,
-        Ok(Reply::Pod(_) | Reply::ReplicaSet(_)) => false,
+        Ok(Reply::Pod(live)) => live.uid != uid,
+        Ok(Reply::ReplicaSet(_)) => false,
         Err(error) => classify(error) == FailureClass::NotFound,
     }
 }

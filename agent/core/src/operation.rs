@@ -10,58 +10,31 @@ use decree::v1::{self, FailureClass, done, outcome::Outcome as Kind};
 
 use crate::{
     api::{ApiError, Reply, Request, WriteStatus, classify, display},
-    recorder::Note,
+    budget::Verb,
 };
 
 /// The state of an operation: the call under way.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stage {
-    Create {
-        name: String,
-    },
-    /// The create failed but may have taken effect; this read finds out.
-    ReadCreated {
-        name: String,
-        write_failure: v1::Failed,
-    },
-    Delete {
-        pod: v1::ObjectRef,
-    },
-    ReadDeleted {
-        pod: v1::ObjectRef,
-        write_failure: v1::Failed,
-    },
-    Adopt {
-        pod: v1::ObjectRef,
-    },
-    ReadAdopted {
-        pod: v1::ObjectRef,
-        write_failure: v1::Failed,
-    },
-    Release {
-        pod: v1::ObjectRef,
-    },
-    ReadReleased {
-        pod: v1::ObjectRef,
-        write_failure: v1::Failed,
-    },
-    WriteStatus {
-        status: v1::ReplicaSetStatus,
-    },
-    RereadForStatus {
-        status: v1::ReplicaSetStatus,
-    },
-    WriteStatusAgain,
+    /// The write of a pod, which has no UID before its create.
+    Write(PodWrite, v1::ObjectRef),
+    /// That write failed but may have taken effect; this read of the pod finds out.
+    Read(PodWrite, v1::ObjectRef, v1::Failed),
+    /// The write of a status, and that status if it may be written again.
+    WriteStatus(Option<v1::ReplicaSetStatus>),
+    RereadForStatus(v1::ReplicaSetStatus),
+}
+
+/// What an operation does with a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PodWrite {
+    Create,
+    Delete,
+    Adopt,
+    Release,
 }
 
 pub(crate) type Answer = Result<Reply, ApiError>;
-
-/// The name or UID of a pod that an operation creates or deletes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PodChange {
-    Created(String),
-    Deleted(String),
-}
 
 /// The step after an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,102 +48,27 @@ pub(crate) enum Next {
 impl Stage {
     pub(crate) fn handle_answer(self, owner: &v1::ObjectRef, answer: Answer) -> Next {
         match self {
-            Self::Create { name } => created(owner, name, answer),
-            Self::ReadCreated {
-                name,
-                write_failure,
-            } => read_created(owner, &name, write_failure, answer),
-            Self::Delete { pod } => deleted(pod, answer),
-            Self::ReadDeleted { pod, write_failure } => read_deleted(pod, write_failure, answer),
-            Self::Adopt { pod } => patched(answer, pod, |pod, write_failure| Self::ReadAdopted {
-                pod,
-                write_failure,
-            }),
-            Self::Release { pod } => patched(answer, pod, |pod, write_failure| {
-                Self::ReadReleased { pod, write_failure }
-            }),
-            Self::ReadAdopted { pod, write_failure } => {
-                read_patched(owner, &pod, write_failure, answer, true)
+            Self::Write(write, pod) => written(write, pod, answer),
+            Self::Read(write, pod, write_failure) => {
+                found(write, pod, owner, write_failure, answer)
             }
-            Self::ReadReleased { pod, write_failure } => {
-                read_patched(owner, &pod, write_failure, answer, false)
-            }
-            Self::WriteStatus { status } => status_written(owner, status, answer),
-            Self::RereadForStatus { status } => reread_for_status(owner, status, answer),
-            Self::WriteStatusAgain => status_written_again(answer),
+            Self::WriteStatus(status) => status_written(owner, status, answer),
+            Self::RereadForStatus(status) => reread_for_status(owner, status, answer),
         }
     }
 
-    pub(crate) fn pod_change(&self) -> Option<PodChange> {
-        match self {
-            Self::Create { name } | Self::ReadCreated { name, .. } => {
-                Some(PodChange::Created(name.clone()))
-            }
-            Self::Delete { pod } | Self::ReadDeleted { pod, .. } => {
-                Some(PodChange::Deleted(pod.name.clone()))
-            }
-            Self::Adopt { .. }
-            | Self::ReadAdopted { .. }
-            | Self::Release { .. }
-            | Self::ReadReleased { .. }
-            | Self::WriteStatus { .. }
-            | Self::RereadForStatus { .. }
-            | Self::WriteStatusAgain => None,
-        }
+    /// The create or delete of a pod, with the pod's name.
+    pub(crate) fn pod_change(&self) -> Option<(Verb, &str)> {
+        let (Self::Write(write, pod) | Self::Read(write, pod, _)) = self else {
+            return None;
+        };
+        let verb = match write {
+            PodWrite::Create => Verb::Create,
+            PodWrite::Delete => Verb::Delete,
+            PodWrite::Adopt | PodWrite::Release => return None,
+        };
+        Some((verb, &pod.name))
     }
-
-    /// True if the call writes. The agent's view must not fall behind the state in its answer.
-    pub(crate) const fn is_write(&self) -> bool {
-        match self {
-            Self::Create { .. }
-            | Self::Delete { .. }
-            | Self::Adopt { .. }
-            | Self::Release { .. }
-            | Self::WriteStatus { .. }
-            | Self::WriteStatusAgain => true,
-            Self::ReadCreated { .. }
-            | Self::ReadDeleted { .. }
-            | Self::ReadAdopted { .. }
-            | Self::ReadReleased { .. }
-            | Self::RereadForStatus { .. } => false,
-        }
-    }
-}
-
-// === impl PodChange ===
-
-impl PodChange {
-    /// The message to people about an outcome.
-    pub(crate) fn note(&self, owner: &v1::ObjectRef, outcome: &Kind) -> Option<Note> {
-        match self {
-            Self::Created(name) => Note::of_create(owner, name, outcome),
-            Self::Deleted(name) => Note::of_delete(owner, name, outcome),
-        }
-    }
-}
-
-pub(crate) fn start_delete(victim: v1::ObjectRef, version: String) -> Next {
-    let request = Request::DeletePod {
-        pod: victim.clone(),
-        resource_version: Some(version).filter(|version| !version.is_empty()),
-    };
-    Next::Call(Stage::Delete { pod: victim }, request)
-}
-
-pub(crate) fn start_adopt(controller: v1::OwnerReference, pod: v1::ObjectRef) -> Next {
-    let request = Request::AdoptPod {
-        pod: pod.clone(),
-        controller,
-    };
-    Next::Call(Stage::Adopt { pod }, request)
-}
-
-pub(crate) fn start_release(owner: &v1::ObjectRef, pod: v1::ObjectRef) -> Next {
-    let request = Request::ReleasePod {
-        pod: pod.clone(),
-        owner_uid: owner.uid.clone(),
-    };
-    Next::Call(Stage::Release { pod }, request)
 }
 
 /// Writes the status on the ReplicaSet that the decision rests on; without that ReplicaSet, on the live one.
@@ -182,9 +80,9 @@ pub(crate) fn start_status(
     match decided_on {
         Some(replica_set) => {
             let request = write_status(owner, replica_set, status.clone());
-            Next::Call(Stage::WriteStatus { status }, request)
+            Next::Call(Stage::WriteStatus(Some(status)), request)
         }
-        None => Next::Call(Stage::RereadForStatus { status }, read_replica_set(owner)),
+        None => Next::Call(Stage::RereadForStatus(status), read_replica_set(owner)),
     }
 }
 
@@ -212,127 +110,93 @@ pub(crate) fn failed(class: FailureClass, message: impl Into<String>) -> Next {
     Next::Finish(Kind::Failed(failure(class, message)))
 }
 
-fn created(owner: &v1::ObjectRef, name: String, answer: Answer) -> Next {
-    match answer {
-        Ok(Reply::Pod(pod)) => done_pod(*pod),
-        Err(error) => {
-            let write_failure = refused(&error);
-            if !matches!(
-                write_failure.class(),
-                FailureClass::NameTaken | FailureClass::Timeout
-            ) {
-                return Next::Finish(Kind::Failed(write_failure));
-            }
-            let namespace = owner.namespace.clone();
-            let request = Request::ReadPod {
-                namespace,
-                name: name.clone(),
-            };
-            Next::Call(
-                Stage::ReadCreated {
-                    name,
-                    write_failure,
-                },
-                request,
-            )
-        }
-        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
+fn written(write: PodWrite, pod: v1::ObjectRef, answer: Answer) -> Next {
+    let error = match (answer, write) {
+        (Ok(Reply::Pod(pod)), _) => return done_pod(*pod, false),
+        (Ok(Reply::Gone(version)), PodWrite::Delete) => return done_gone(pod, version),
+        (Ok(Reply::ReplicaSet(_) | Reply::Gone(_)), _) => return unreadable(),
+        (Err(error), _) => error,
+    };
+    if write == PodWrite::Delete && error.code == Some(409) {
+        return failed(FailureClass::Precondition, error.message);
     }
+    let write_failure = refused(&error);
+    let class = write_failure.class();
+    let may_be_ours = write == PodWrite::Create && class == FailureClass::NameTaken;
+    if class != FailureClass::Timeout && !may_be_ours {
+        return Next::Finish(Kind::Failed(write_failure));
+    }
+    let request = Request::ReadPod {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+    };
+    Next::Call(Stage::Read(write, pod, write_failure), request)
 }
 
-fn read_created(
+fn found(
+    write: PodWrite,
+    pod: v1::ObjectRef,
     owner: &v1::ObjectRef,
-    name: &str,
     write_failure: v1::Failed,
     answer: Answer,
 ) -> Next {
+    use PodWrite::{Adopt, Create, Delete, Release};
     match answer {
-        Ok(Reply::Pod(pod)) if is_controlled_by(&pod, owner) && pod.deleted.is_none() => {
+        Ok(Reply::Pod(live)) => {
+            let is_owned = is_controlled_by(&live, owner);
+            match write {
+                Create if is_owned && live.deleted.is_none() => done_pod(*live, true),
+                Create => {
+                    let why = match live.deleted {
+                        Some(_) => "is being deleted",
+                        None => "belongs to another",
+                    };
+                    failed(FailureClass::NameTaken, format!("pod {} {why}", pod.name))
+                }
+                Delete if live.uid != pod.uid => done_gone(pod, String::new()),
+                Delete if live.deleted.is_some() => done_pod(*live, false),
+                Adopt | Release if live.uid != pod.uid => failed(
+                    FailureClass::Precondition,
+                    format!("pod {} is another", display(&pod)),
+                ),
+                Adopt | Release if is_owned == (write == Adopt) => done_pod(*live, false),
+                Delete | Adopt | Release => Next::Finish(Kind::Failed(write_failure)),
+            }
+        }
+        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
+        Err(error) => match (write, classify(&error) == FailureClass::NotFound) {
+            (Create, false) => failed(FailureClass::Timeout, error.message),
+            (Delete, true) => done_gone(pod, String::new()),
+            (Adopt | Release, true) => failed(FailureClass::NotFound, error.message),
+            // The pod to create was deleted between the two calls; or the create may still arrive.
+            (Create, true) | (Delete | Adopt | Release, false) => {
+                Next::Finish(Kind::Failed(write_failure))
+            }
+        },
+    }
+}
+
+/// Takes the answer to a status write. After a conflict, the write is repeated once, on the live ReplicaSet.
+fn status_written(
+    owner: &v1::ObjectRef,
+    status: Option<v1::ReplicaSetStatus>,
+    answer: Answer,
+) -> Next {
+    match (answer, status) {
+        (Ok(Reply::ReplicaSet(replica_set)), _) => {
+            let replica_set = replica_set.projected;
             Next::Finish(Kind::Done(v1::Done {
-                uid: pod.uid.clone(),
-                resource_version: pod.resource_version.clone(),
-                object: Some(done::Object::Pod(*pod)),
-                already_existed: true,
+                uid: replica_set.uid.clone(),
+                resource_version: replica_set.resource_version.clone(),
+                object: Some(done::Object::ReplicaSet(replica_set)),
+                already_existed: false,
             }))
         }
-        Ok(Reply::Pod(pod)) if pod.deleted.is_some() => failed(
-            FailureClass::NameTaken,
-            format!("pod {name} is being deleted"),
-        ),
-        Ok(Reply::Pod(_)) => failed(
-            FailureClass::NameTaken,
-            format!("pod {name} belongs to another"),
-        ),
-        // The pod with the name was deleted between the two calls; or the create may still arrive.
-        Err(error) if classify(&error) == FailureClass::NotFound => {
-            Next::Finish(Kind::Failed(write_failure))
+        (Ok(Reply::Pod(_) | Reply::Gone(_)), _) => unreadable(),
+        (Err(error), Some(status)) if classify(&error) == FailureClass::Conflict => {
+            Next::Call(Stage::RereadForStatus(status), read_replica_set(owner))
         }
-        Err(error) => failed(FailureClass::Timeout, error.message),
-        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
-    }
-}
-
-fn deleted(pod: v1::ObjectRef, answer: Answer) -> Next {
-    match answer {
-        Ok(Reply::Pod(pod)) => done_pod(*pod),
-        Ok(Reply::Gone(version)) => done_gone(pod, version),
-        Err(error) if error.code == Some(409) => failed(FailureClass::Precondition, error.message),
-        Err(error) => resolve_or_report(refused(&error), pod, |pod, write_failure| {
-            Stage::ReadDeleted { pod, write_failure }
-        }),
-        Ok(Reply::ReplicaSet(_)) => unreadable(),
-    }
-}
-
-fn read_deleted(pod: v1::ObjectRef, write_failure: v1::Failed, answer: Answer) -> Next {
-    match answer {
-        Ok(Reply::Pod(live)) if live.uid != pod.uid => done_gone(pod, String::new()),
-        Ok(Reply::Pod(live)) if live.deleted.is_some() => done_pod(*live),
-        Err(error) if classify(&error) == FailureClass::NotFound => done_gone(pod, String::new()),
-        Ok(Reply::Pod(_)) | Err(_) => Next::Finish(Kind::Failed(write_failure)),
-        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
-    }
-}
-
-fn patched(
-    answer: Answer,
-    pod: v1::ObjectRef,
-    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Stage,
-) -> Next {
-    match answer {
-        Ok(Reply::Pod(pod)) => done_pod(*pod),
-        Err(error) => resolve_or_report(refused(&error), pod, read),
-        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
-    }
-}
-
-fn read_patched(
-    owner: &v1::ObjectRef,
-    pod: &v1::ObjectRef,
-    write_failure: v1::Failed,
-    answer: Answer,
-    wanted_owned: bool,
-) -> Next {
-    match answer {
-        Ok(Reply::Pod(live)) if live.uid != pod.uid => failed(
-            FailureClass::Precondition,
-            format!("pod {} is another", display(pod)),
-        ),
-        Ok(Reply::Pod(live)) if is_controlled_by(&live, owner) == wanted_owned => done_pod(*live),
-        Err(error) if classify(&error) == FailureClass::NotFound => {
-            failed(FailureClass::NotFound, error.message)
-        }
-        Ok(Reply::Pod(_)) | Err(_) => Next::Finish(Kind::Failed(write_failure)),
-        Ok(Reply::ReplicaSet(_) | Reply::Gone(_)) => unreadable(),
-    }
-}
-
-fn status_written(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer: Answer) -> Next {
-    match answer {
-        Err(error) if classify(&error) == FailureClass::Conflict => {
-            Next::Call(Stage::RereadForStatus { status }, read_replica_set(owner))
-        }
-        Ok(_) | Err(_) => status_written_again(answer),
+        (Err(error), _) => Next::Finish(Kind::Failed(refused(&error))),
     }
 }
 
@@ -341,7 +205,7 @@ fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer
     match answer {
         Ok(Reply::ReplicaSet(live)) if live.projected.uid == owner.uid => {
             let request = write_status(owner, &live.projected, status);
-            Next::Call(Stage::WriteStatusAgain, request)
+            Next::Call(Stage::WriteStatus(None), request)
         }
         Ok(Reply::ReplicaSet(live)) => {
             let (name, found) = (display(owner), live.projected.uid);
@@ -353,43 +217,12 @@ fn reread_for_status(owner: &v1::ObjectRef, status: v1::ReplicaSetStatus, answer
     }
 }
 
-fn status_written_again(answer: Answer) -> Next {
-    match answer {
-        Ok(Reply::ReplicaSet(replica_set)) => {
-            let replica_set = replica_set.projected;
-            Next::Finish(Kind::Done(v1::Done {
-                uid: replica_set.uid.clone(),
-                resource_version: replica_set.resource_version.clone(),
-                object: Some(done::Object::ReplicaSet(replica_set)),
-                already_existed: false,
-            }))
-        }
-        Err(error) => Next::Finish(Kind::Failed(refused(&error))),
-        Ok(Reply::Pod(_) | Reply::Gone(_)) => unreadable(),
-    }
-}
-
-fn resolve_or_report(
-    write_failure: v1::Failed,
-    pod: v1::ObjectRef,
-    read: impl FnOnce(v1::ObjectRef, v1::Failed) -> Stage,
-) -> Next {
-    if write_failure.class() != FailureClass::Timeout {
-        return Next::Finish(Kind::Failed(write_failure));
-    }
-    let request = Request::ReadPod {
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-    };
-    Next::Call(read(pod, write_failure), request)
-}
-
-fn done_pod(pod: v1::Pod) -> Next {
+fn done_pod(pod: v1::Pod, already_existed: bool) -> Next {
     Next::Finish(Kind::Done(v1::Done {
         uid: pod.uid.clone(),
         resource_version: pod.resource_version.clone(),
         object: Some(done::Object::Pod(pod)),
-        already_existed: false,
+        already_existed,
     }))
 }
 
@@ -434,9 +267,8 @@ fn unreadable() -> Next {
 }
 
 fn is_controlled_by(pod: &v1::Pod, owner: &v1::ObjectRef) -> bool {
-    pod.controller
-        .as_ref()
-        .is_some_and(|controller| controller.uid == owner.uid)
+    let controller = pod.controller.as_ref();
+    controller.is_some_and(|controller| controller.uid == owner.uid)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use decree::{
 use jiff::Timestamp;
 
 use self::recent::Recent;
-use crate::{backoff::since, history::WentBack, token_bucket::TokenBucket};
+use crate::{backoff::since, budget::Verb, history::WentBack, token_bucket::TokenBucket};
 
 /// The events of a type that a ReplicaSet gets at once, and the interval of further ones.
 const BURST: u32 = 25;
@@ -136,29 +136,38 @@ impl Note {
         }
     }
 
-    pub(crate) fn of_create(
+    /// The note about a create or delete of a pod with this outcome.
+    pub(crate) fn of_end(
         replica_set: &v1::ObjectRef,
+        verb: Verb,
         pod: &str,
         outcome: &OutcomeKind,
     ) -> Option<Self> {
-        // Upstream writes no event here, and a taken name concerns only this controller.
-        let silent = [FailureClass::NamespaceTerminating, FailureClass::NameTaken];
-        let done = (Reason::SuccessfulCreate, format!("Created pod: {pod}"));
-        Self::of(replica_set, outcome, done, silent, |message| {
-            (Reason::FailedCreate, format!("Error creating: {message}"))
-        })
-    }
-
-    pub(crate) fn of_delete(
-        replica_set: &v1::ObjectRef,
-        pod: &str,
-        outcome: &OutcomeKind,
-    ) -> Option<Self> {
-        // The pod is gone or replaced: nothing failed that a person could fix.
-        let silent = [FailureClass::NotFound, FailureClass::Precondition];
-        let done = (Reason::SuccessfulDelete, format!("Deleted pod: {pod}"));
-        Self::of(replica_set, outcome, done, silent, |message| {
-            (Reason::FailedDelete, format!("Error deleting: {message}"))
+        let (done, failed, silent) = match verb {
+            // Upstream writes no event here, and a taken name concerns only this controller.
+            Verb::Create => (
+                (Reason::SuccessfulCreate, "Created pod"),
+                (Reason::FailedCreate, "Error creating"),
+                [FailureClass::NamespaceTerminating, FailureClass::NameTaken],
+            ),
+            // The pod is gone or replaced: nothing failed that a person could fix.
+            Verb::Delete => (
+                (Reason::SuccessfulDelete, "Deleted pod"),
+                (Reason::FailedDelete, "Error deleting"),
+                [FailureClass::NotFound, FailureClass::Precondition],
+            ),
+        };
+        let ((reason, words), detail) = match outcome {
+            OutcomeKind::Done(_) => (done, pod),
+            OutcomeKind::Failed(failure) if !silent.contains(&failure.class()) => {
+                (failed, failure.message.as_str())
+            }
+            OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => return None,
+        };
+        Some(Self {
+            object: replica_set.clone(),
+            reason,
+            message: format!("{words}: {detail}"),
         })
     }
 
@@ -172,26 +181,6 @@ impl Note {
             object: batch.replica_set.clone()?,
             reason: Reason::PodsDoNotLast,
             message: format!("{PODS_DO_NOT_LAST}: {}", without_next_try(&reason.detail)),
-        })
-    }
-
-    fn of(
-        replica_set: &v1::ObjectRef,
-        outcome: &OutcomeKind,
-        done: (Reason, String),
-        silent: [FailureClass; 2],
-        failed: impl FnOnce(&str) -> (Reason, String),
-    ) -> Option<Self> {
-        let (reason, message) = match outcome {
-            OutcomeKind::Done(_) => done,
-            OutcomeKind::Failed(failure) if silent.contains(&failure.class()) => return None,
-            OutcomeKind::Failed(failure) => failed(&failure.message),
-            OutcomeKind::NotStarted(_) => return None,
-        };
-        Some(Self {
-            object: replica_set.clone(),
-            reason,
-            message,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What happened in the agent, as data for the shell's logs and metrics.
 
-use decree::v1::{self, outcome::Outcome as OutcomeKind};
+use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},
@@ -99,38 +99,48 @@ impl Report {
     /// Returns the number of the report's batch, if it concerns one.
     #[must_use]
     pub fn batch(&self) -> Option<u64> {
-        match self {
-            Self::BatchTaken { id, .. } | Self::BatchRefused { id, .. } => Some(*id),
-            Self::Finished { batch_id, .. } => Some(*batch_id),
-            Self::Shown(batch) => Some(batch.id),
-            Self::SessionOpened { .. }
-            | Self::Disconnected(_)
-            | Self::WentBack(_)
-            | Self::OldHistory { .. }
-            | Self::Draining
-            | Self::Listed { .. }
-            | Self::ResyncAsked(_)
-            | Self::Skipped(_)
-            | Self::Rejected(_)
-            | Self::Refused(_)
-            | Self::PodOfOther(_)
-            | Self::Budget(_)
-            | Self::Noted(_) => None,
+        if let Self::BatchTaken { id, .. } | Self::BatchRefused { id, .. } = self {
+            Some(*id)
+        } else if let Self::Finished { batch_id, .. } = self {
+            Some(*batch_id)
+        } else if let Self::Shown(batch) = self {
+            Some(batch.id)
+        } else {
+            None
         }
     }
 
-    pub(crate) fn finished(outcome: &v1::Outcome, class: &'static str) -> Self {
-        let message = match &outcome.outcome {
-            Some(OutcomeKind::Failed(failed)) => failed.message.clone(),
-            Some(OutcomeKind::NotStarted(not_started)) => not_started.message.clone(),
-            Some(OutcomeKind::Done(_)) | None => String::new(),
+    pub(crate) fn finished(outcome: &v1::Outcome) -> Self {
+        let (class, message) = match &outcome.outcome {
+            Some(OutcomeKind::Done(_)) => ("done", ""),
+            Some(OutcomeKind::NotStarted(it)) => ("not_started", it.message.as_str()),
+            Some(OutcomeKind::Failed(failed)) => (class_word(failed.class()), &*failed.message),
+            None => ("not_started", ""),
         };
-        let (batch_id, operation) = (outcome.batch_id, outcome.operation);
         Self::Finished {
-            batch_id,
-            operation,
+            batch_id: outcome.batch_id,
+            operation: outcome.operation,
             class,
-            message,
+            message: message.to_owned(),
         }
+    }
+}
+
+/// The contract's word in lower case.
+const fn class_word(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Unspecified => "unspecified",
+        FailureClass::NameTaken => "name_taken",
+        FailureClass::NotFound => "not_found",
+        FailureClass::Precondition => "precondition",
+        FailureClass::Forbidden => "forbidden",
+        FailureClass::Quota => "quota",
+        FailureClass::NamespaceTerminating => "namespace_terminating",
+        FailureClass::Invalid => "invalid",
+        FailureClass::Conflict => "conflict",
+        FailureClass::Timeout => "timeout",
+        FailureClass::Throttled => "throttled",
+        FailureClass::Unavailable => "unavailable",
+        FailureClass::OwnerChanged => "owner_changed",
     }
 }

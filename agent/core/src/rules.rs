@@ -73,14 +73,6 @@ pub struct Refusal {
     pub message: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Go,
-    Refuse(Refusal),
-    /// The pod is gone, as far as the agent has seen.
-    Absent,
-}
-
 type Checked = Result<(), Refusal>;
 
 // === impl Rule ===
@@ -205,21 +197,22 @@ pub(crate) fn check_claimed(
     Ok(())
 }
 
-/// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other.
+/// Checks that a pod to delete or release is controlled by the ReplicaSet, or, to be adopted, by no other. False if the pod is gone, as far
+/// as the agent has seen.
 pub(crate) fn check_ownership(
     view: &View,
     owner: &v1::ObjectRef,
     pod: &v1::ObjectRef,
     adopts: bool,
-) -> Verdict {
-    let refuse = |text: String| Verdict::Refuse(Refusal::new(Rule::Ownership, text));
+) -> Result<bool, Refusal> {
+    let refuse = |text: String| Err(Refusal::new(Rule::Ownership, text));
     if pod.namespace != owner.namespace {
         return refuse(format!("pod {} is in another namespace", display(pod)));
     }
     match view.pods.get(&pod.uid) {
-        None => Verdict::Absent,
-        Some(Pod { controller, .. }) if **controller == owner.uid => Verdict::Go,
-        Some(Pod { controller, .. }) if adopts && controller.is_empty() => Verdict::Go,
+        None => Ok(false),
+        Some(Pod { controller, .. }) if **controller == owner.uid => Ok(true),
+        Some(Pod { controller, .. }) if adopts && controller.is_empty() => Ok(true),
         Some(_) if adopts => refuse(format!("pod {} has another controller", display(pod))),
         Some(_) => refuse(format!(
             "pod {} is not controlled by replica set {}",

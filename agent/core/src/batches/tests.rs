@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use decree::v1::{FailureClass, outcome::Outcome as OutcomeKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -96,7 +97,9 @@ impl Rig {
     }
 
     fn outcomes(&mut self) -> Vec<(u32, &'static str)> {
-        std::iter::from_fn(|| self.batches.poll_outcome())
+        self.batches
+            .outcomes
+            .drain(..)
             .map(|outcome| (outcome.operation, word(&outcome)))
             .collect()
     }
@@ -261,7 +264,7 @@ fn name_of_a_stranger_or_of_a_leaving_pod_is_taken() {
         rig.answer(id, Err(refusal(409, "AlreadyExists")));
         let (id, _) = rig.call();
         rig.answer(id, replied(there));
-        let outcome = rig.batches.poll_outcome().expect("it is over");
+        let outcome = rig.batches.outcomes.pop_front().expect("it is over");
         let Some(OutcomeKind::Failed(failed)) = outcome.outcome else {
             panic!("{outcome:?}")
         };
@@ -273,6 +276,12 @@ fn name_of_a_stranger_or_of_a_leaving_pod_is_taken() {
 
 #[test]
 fn classes_of_outcomes_are_the_words_of_the_contract() {
+    let class_of = |outcome: &v1::Outcome| {
+        let Report::Finished { class, .. } = Report::finished(outcome) else {
+            panic!("{outcome:?} has no class")
+        };
+        class
+    };
     for class in (1..).map_while(|number| FailureClass::try_from(number).ok()) {
         let failed = v1::Failed {
             class: class.into(),
@@ -283,9 +292,9 @@ fn classes_of_outcomes_are_the_words_of_the_contract() {
             ..v1::Outcome::default()
         };
         let word = class.as_str_name().trim_start_matches("FAILURE_CLASS_");
-        assert_eq!(outcome_class(&outcome), word.to_lowercase());
+        assert_eq!(class_of(&outcome), word.to_lowercase());
     }
-    assert_eq!(outcome_class(&v1::Outcome::default()), "not_started");
+    assert_eq!(class_of(&v1::Outcome::default()), "not_started");
 }
 
 #[test]

@@ -58,8 +58,13 @@ impl PodOfOther {
 // === impl Others ===
 
 impl Others {
-    /// Counts a new pod. True if another controller is at work.
-    pub(super) fn count(&mut self, now: Timestamp, replica_set: &str, writer: &str) -> bool {
+    /// Counts a new pod. Returns whether people must be told that another controller is at work, once a minute; `None` if none is.
+    pub(super) fn count(
+        &mut self,
+        now: Timestamp,
+        replica_set: &str,
+        writer: &str,
+    ) -> Option<bool> {
         let seen = self.0.entry(replica_set.to_owned()).or_default();
         writer.clone_into(&mut seen.writer);
         seen.times.push_back(now);
@@ -67,19 +72,14 @@ impl Others {
         if seen.times.len() > PODS_MIN {
             seen.times.pop_front();
         }
-        seen.times.len() == PODS_MIN
-    }
-
-    /// True if people must be told of a ReplicaSet with a [counted](Self::count) pod: once a minute.
-    pub(super) fn tell(&mut self, now: Timestamp, replica_set: &str) -> bool {
-        let Some(seen) = self.0.get_mut(replica_set) else {
-            return false;
-        };
+        if seen.times.len() < PODS_MIN {
+            return None;
+        }
         let is_news = seen.told.is_none_or(|told| since(now, told) >= SPAN);
         if is_news {
             seen.told = Some(now);
         }
-        is_news
+        Some(is_news)
     }
 
     /// The creator of a ReplicaSet's pod within the last minute.

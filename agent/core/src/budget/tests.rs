@@ -78,7 +78,7 @@ impl Budget {
     }
 
     fn told(&mut self) -> Vec<(Reason, String)> {
-        let notes = std::iter::from_fn(|| self.poll_note());
+        let notes = self.notes.drain(..);
         notes.map(|note| (note.reason, note.object.name)).collect()
     }
 }
@@ -96,7 +96,7 @@ fn operation_beyond_the_limit_is_refused_and_holds_its_scope() {
     let expected = "deletes in replica set default/web are held since 1970-01-01T00:00:00Z: \
                     4 deletes in a minute, 3 are allowed; resume with: decree resume default/web";
     assert_eq!(refusal.message, expected);
-    let note = budget.poll_note().expect("people are told");
+    let note = budget.notes.pop_front().expect("people are told");
     let expected = "Held by a budget: 4 deletes in a minute, 3 are allowed; resume with: decree resume default/web";
     assert_eq!(note.message, expected);
 }
@@ -226,7 +226,7 @@ fn each_replica_set_is_told_once_of_a_hold_and_once_of_its_end() {
     assert_eq!(budget.told(), [exceeded("web"), exceeded("api")]);
     budget.resumed(&api, Extent::Namespace);
     assert_eq!(budget.told(), [(Reason::BudgetResumed, "api".to_owned())]);
-    let changes: Vec<_> = std::iter::from_fn(|| budget.poll_change()).collect();
+    let changes: Vec<_> = budget.changes.drain(..).collect();
     assert!(
         matches!(changes[..], [Change::Held(_), Change::Ended(_)]),
         "{changes:?}"
@@ -237,7 +237,7 @@ fn each_replica_set_is_told_once_of_a_hold_and_once_of_its_end() {
 fn warning_comes_once_a_minute_and_keeps_nothing_from_starting() {
     let mut budget = holding(by_replica_set(Limit::Count(3)));
     budget.config.action = Action::Warn;
-    let changes = |budget: &mut Budget| std::iter::from_fn(|| budget.poll_change()).count();
+    let changes = |budget: &mut Budget| std::mem::take(&mut budget.changes).len();
     assert_eq!(budget.deletes(at(0), &owner(), 100), 100);
     assert_eq!((changes(&mut budget), budget.told().len()), (1, 1));
     assert_eq!(budget.deletes(at(30), &owner(), 100), 100);
@@ -283,9 +283,7 @@ fn creates(budget: &mut Budget, now: Timestamp, wanted: u32, count: u32) -> usiz
         admitted.expect("the default warns");
     }
     let warned = |change: &Change| matches!(change, Change::Warned(_));
-    std::iter::from_fn(|| budget.poll_change())
-        .filter(warned)
-        .count()
+    budget.changes.drain(..).filter(warned).count()
 }
 
 #[test]
@@ -315,7 +313,7 @@ fn pods_that_do_not_last_exceed_the_default_of_their_replica_set() {
     let mut budget = Budget::new(BudgetConfig::default());
     assert_eq!(creates(&mut budget, at(0), 3, 29), 0);
     assert_eq!(creates(&mut budget, at(10), 3, 100), 1, "and once a minute");
-    let note = budget.poll_note().expect("people are told");
+    let note = budget.notes.pop_front().expect("people are told");
     let expected = "creates in replica set default/web: \
                     30 creates in a minute, 29 are allowed (3x+20, and 3 are wanted)";
     assert_eq!(
@@ -357,7 +355,7 @@ fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
                 .admit(at(0), Verb::Create, &set, sizes)
                 .expect("it warns");
         }
-        while let Some(Change::Warned(hold)) = budget.poll_change() {
+        while let Some(Change::Warned(hold)) = budget.changes.pop_front() {
             warned.push((hold.scope, hold.detail));
         }
     }
@@ -452,7 +450,7 @@ fn another_controller_is_reported_once_a_minute_where_nothing_is_held() {
         other(&mut budget, at(second), &web);
     }
     assert!(budget.delete(at(130), &web));
-    let warned = std::iter::from_fn(|| budget.poll_change());
+    let warned = budget.changes.drain(..);
     let warned = warned.filter(|change| matches!(change, Change::Warned(_)));
     assert_eq!((warned.count(), budget.told().len()), (3, 3));
 }

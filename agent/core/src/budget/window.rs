@@ -14,16 +14,17 @@ pub(super) const BUCKET: Duration = Duration::from_secs(5);
 /// A window that ends now and slides by buckets, so that its size is bounded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
-    buckets: VecDeque<Bucket>,
+    /// Each with the time when it begins.
+    buckets: VecDeque<(Timestamp, Count)>,
 }
 
+/// Operations, and the extremes of the sizes meanwhile.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
-    begins: Timestamp,
-    operations: u32,
-    pods_min: u32,
-    pods_max: u32,
-    wanted_max: u32,
+pub(super) struct Count {
+    pub(super) operations: u32,
+    pub(super) pods_min: u32,
+    pub(super) pods_max: u32,
+    pub(super) wanted_max: u32,
 }
 
 /// The current and desired pods of a scope.
@@ -34,32 +35,41 @@ pub(crate) struct Sizes {
     pub(crate) wanted: u32,
 }
 
+// === impl Count ===
+
+impl Count {
+    pub(super) const fn new(operations: u32, sizes: Sizes) -> Self {
+        Self {
+            operations,
+            pods_min: sizes.pods,
+            pods_max: sizes.pods,
+            wanted_max: sizes.wanted,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            operations: self.operations.saturating_add(other.operations),
+            pods_min: self.pods_min.min(other.pods_min),
+            pods_max: self.pods_max.max(other.pods_max),
+            wanted_max: self.wanted_max.max(other.wanted_max),
+        }
+    }
+}
+
 // === impl Window ===
 
 impl Window {
-    pub(super) fn count(&mut self, now: Timestamp, sizes: Sizes) {
-        let Sizes { pods, wanted } = sizes;
-        let is_open = |step: &&mut Bucket| since(now, step.begins) < BUCKET;
-        match self.buckets.back_mut().filter(is_open) {
-            Some(step) => {
-                step.operations = step.operations.saturating_add(1);
-                step.pods_min = step.pods_min.min(pods);
-                step.pods_max = step.pods_max.max(pods);
-                step.wanted_max = step.wanted_max.max(wanted);
-            }
-            None => self.buckets.push_back(Bucket {
-                begins: now,
-                operations: 1,
-                pods_min: pods,
-                pods_max: pods,
-                wanted_max: wanted,
-            }),
+    pub(super) fn add(&mut self, now: Timestamp, count: Count) {
+        match self.buckets.back_mut() {
+            Some((begins, last)) if since(now, *begins) < BUCKET => *last = last.and(count),
+            Some(_) | None => self.buckets.push_back((now, count)),
         }
     }
 
     /// Forgets buckets older than the window.
     pub(super) fn slide(&mut self, now: Timestamp) {
-        let is_past = |step: &Bucket| after(step.begins, BUCKET + SPAN) <= now;
+        let is_past = |(begins, _): &(Timestamp, Count)| after(*begins, BUCKET + SPAN) <= now;
         while self.buckets.front().is_some_and(is_past) {
             self.buckets.pop_front();
         }
@@ -70,32 +80,14 @@ impl Window {
     }
 
     pub(super) fn operations(&self) -> u32 {
-        let operations = self.buckets.iter().map(|step| step.operations);
+        let operations = self.buckets.iter().map(|(_, count)| count.operations);
         operations.fold(0, u32::saturating_add)
     }
 
-    /// The fewest pods at the start of an operation; `pods` is the present number.
-    pub(super) fn pods_min(&self, pods: u32) -> u32 {
-        self.buckets
-            .iter()
-            .map(|step| step.pods_min)
-            .fold(pods, u32::min)
-    }
-
-    /// The most pods, likewise.
-    pub(super) fn pods_max(&self, pods: u32) -> u32 {
-        self.buckets
-            .iter()
-            .map(|step| step.pods_max)
-            .fold(pods, u32::max)
-    }
-
-    /// The most desired pods, likewise.
-    pub(super) fn wanted_max(&self, wanted: u32) -> u32 {
-        self.buckets
-            .iter()
-            .map(|step| step.wanted_max)
-            .fold(wanted, u32::max)
+    /// All counts of the window, with one more.
+    pub(super) fn total(&self, more: Count) -> Count {
+        let counts = self.buckets.iter().map(|(_, count)| *count);
+        counts.fold(more, Count::and)
     }
 }
 
@@ -103,9 +95,9 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// A scope with as many pods as desired.
-    const fn sizes(pods: u32) -> Sizes {
-        Sizes { pods, wanted: pods }
+    /// An operation in a scope with as many pods as desired.
+    const fn of(pods: u32) -> Count {
+        Count::new(1, Sizes { pods, wanted: pods })
     }
 
     fn at(seconds: u64) -> Timestamp {
@@ -115,13 +107,13 @@ mod tests {
     #[test]
     fn operation_counts_for_a_minute_and_a_step_at_most() {
         let mut window = Window::default();
-        window.count(at(0), sizes(10));
-        window.count(at(4), sizes(9));
-        window.count(at(5), sizes(8));
+        window.add(at(0), of(10));
+        window.add(at(4), of(9));
+        window.add(at(5), of(8));
         window.slide(at(64));
         assert_eq!(window.operations(), 3, "that of 4 s is not a minute old");
         window.slide(at(65));
-        assert_eq!((window.operations(), window.pods_max(0)), (1, 8));
+        assert_eq!((window.operations(), window.total(of(0)).pods_max), (1, 8));
         window.slide(at(70));
         assert!(window.is_empty());
     }
@@ -132,21 +124,18 @@ mod tests {
         for number in 0..1_000_000_u64 {
             let now = at(number / 1_000);
             window.slide(now);
-            window.count(now, sizes(5));
+            window.add(now, of(5));
         }
-        assert!(
-            window.buckets.len() <= 14,
-            "{} buckets",
-            window.buckets.len()
-        );
+        let buckets = window.buckets.len();
+        assert!(buckets <= 14, "{buckets} buckets");
         assert!(window.operations() >= 60_000, "{}", window.operations());
     }
 
     #[test]
     fn clock_that_goes_back_loses_no_count() {
         let mut window = Window::default();
-        window.count(at(100), sizes(1));
-        window.count(at(50), sizes(2));
+        window.add(at(100), of(1));
+        window.add(at(50), of(2));
         window.slide(at(50));
         assert_eq!(window.operations(), 2);
     }
@@ -155,10 +144,15 @@ mod tests {
     fn pods_are_the_fewest_and_the_most_of_the_window() {
         let mut window = Window::default();
         for (seconds, pods) in [(0, 5), (1, 9), (30, 7)] {
-            window.count(at(seconds), sizes(pods));
+            window.add(at(seconds), of(pods));
         }
-        assert_eq!((window.pods_min(6), window.pods_max(6)), (5, 9));
-        assert_eq!((window.pods_min(3), window.pods_max(12)), (3, 12));
-        assert_eq!((window.wanted_max(6), window.wanted_max(12)), (9, 12));
+        for (more, min, max) in [(6, 5, 9), (3, 3, 9), (12, 5, 12)] {
+            let total = window.total(of(more));
+            assert_eq!(
+                (total.pods_min, total.pods_max, total.wanted_max),
+                (min, max, max)
+            );
+            assert_eq!(total.operations, 4);
+        }
     }
 }

@@ -1,48 +1,21 @@
 //! One operation: its calls to the cluster and what their answers mean.
 
 use super::*;
-use crate::tests::{self, replied, replied_set};
-
-fn owner() -> v1::ObjectRef {
-    v1::ObjectRef {
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-        uid: "rs".to_owned(),
-    }
-}
+use crate::tests::{self, owner, pod_ref, replied, replied_set};
 
 fn steps() -> Vec<Stage> {
-    let pod = v1::ObjectRef {
-        name: "a".to_owned(),
-        uid: "uid-a".to_owned(),
-        ..owner()
-    };
+    use PodWrite::{Adopt, Create, Delete, Release};
     let write_failure = failure(FailureClass::Timeout, "no answer");
-    let (name, status) = (pod.name.clone(), v1::ReplicaSetStatus::default());
-    vec![
-        Stage::Create { name: name.clone() },
-        Stage::ReadCreated {
-            name,
-            write_failure: write_failure.clone(),
-        },
-        Stage::Delete { pod: pod.clone() },
-        Stage::ReadDeleted {
-            pod: pod.clone(),
-            write_failure: write_failure.clone(),
-        },
-        Stage::Adopt { pod: pod.clone() },
-        Stage::ReadAdopted {
-            pod: pod.clone(),
-            write_failure: write_failure.clone(),
-        },
-        Stage::Release { pod: pod.clone() },
-        Stage::ReadReleased { pod, write_failure },
-        Stage::WriteStatus {
-            status: status.clone(),
-        },
-        Stage::RereadForStatus { status },
-        Stage::WriteStatusAgain,
-    ]
+    let status = v1::ReplicaSetStatus::default();
+    let writes = [Create, Delete, Adopt, Release];
+    let reads = writes.map(|write| Stage::Read(write, pod_ref("a"), write_failure.clone()));
+    let writes = writes.map(|write| Stage::Write(write, pod_ref("a")));
+    let statuses = [
+        Stage::WriteStatus(Some(status.clone())),
+        Stage::RereadForStatus(status),
+        Stage::WriteStatus(None),
+    ];
+    writes.into_iter().chain(reads).chain(statuses).collect()
 }
 
 fn answers() -> Vec<Answer> {

@@ -148,8 +148,8 @@ fn many_others_void_no_share_of_one_that_is_busy() {
 fn what_a_person_cannot_mend_is_no_event() {
     let owner = v1::ObjectRef::default();
     let reason = |note: Option<Note>| note.map(|it| (it.reason, it.message));
-    let create = |class| reason(Note::of_create(&owner, "a", &failed(class)));
-    let delete = |class| reason(Note::of_delete(&owner, "a", &failed(class)));
+    let create = |class| reason(Note::of_end(&owner, Verb::Create, "a", &failed(class)));
+    let delete = |class| reason(Note::of_end(&owner, Verb::Delete, "a", &failed(class)));
     assert_eq!(create(FailureClass::NamespaceTerminating), None);
     assert_eq!(create(FailureClass::NameTaken), None);
     assert_eq!(delete(FailureClass::NotFound), None);

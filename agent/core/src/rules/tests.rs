@@ -129,9 +129,9 @@ fn pod_of_another_namespace_or_controller_is_left_alone() {
         pod,
         adopts,
     ) {
-        Verdict::Go => "go",
-        Verdict::Refuse(_) => "refuse",
-        Verdict::Absent => "absent",
+        Ok(true) => "go",
+        Err(_) => "refuse",
+        Ok(false) => "absent",
     };
     let elsewhere = v1::ObjectRef {
         namespace: "kube-system".into(),
