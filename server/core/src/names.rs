@@ -62,17 +62,16 @@ struct Suffixes {
     inverse: u64,
 }
 
-/// A name under construction, so that a test of a name costs no allocation.
-struct Name {
-    text: String,
-    base_length: usize,
-}
-
 /// Returns the `generateName`: the name and a dash, unless that cannot begin a pod's name (spec 6.3).
 #[must_use]
 pub(crate) fn generate_name(replica_set_name: &str) -> Arc<str> {
     let prefix = format!("{replica_set_name}-");
-    if is_prefix(prefix.as_bytes()) {
+    // Upstream replaces two bytes by an `a` to mask the trailing dash, then requires a DNS-1123 subdomain.
+    let masked = match prefix.as_bytes() {
+        [start @ .., _, b'-'] => [start, b"a"].concat(),
+        whole => whole.to_vec(),
+    };
+    if is_subdomain(&masked) {
         prefix.into()
     } else {
         replica_set_name.into()
@@ -124,10 +123,10 @@ impl NameCursor {
         count: usize,
         usage: impl Fn(&str) -> NameUse,
     ) -> Vec<Arc<str>> {
-        let (mut name, suffixes) = (Name::new(base), self.suffixes);
+        let (mut name, suffixes) = (String::new(), self.suffixes);
         let mut names = Vec::with_capacity(count);
         self.retries.retain(|k, unanswered| {
-            let text = name.with(suffixes.suffix(*k));
+            let text = write_name(&mut name, base, suffixes.suffix(*k));
             let usage = usage(text);
             if usage == NameUse::Free && names.len() < count {
                 names.push(text.into());
@@ -141,7 +140,7 @@ impl NameCursor {
             }
             let k = self.next;
             self.next = (k + 1) % SUFFIXES;
-            let text = name.with(suffixes.suffix(k));
+            let text = write_name(&mut name, base, suffixes.suffix(k));
             if !self.retries.contains_key(&k) && usage(text) == NameUse::Free {
                 names.push(text.into());
             }
@@ -219,34 +218,21 @@ impl Suffixes {
     /// Returns the k of a name; `None` if its end is no suffix.
     fn k(self, name: &str) -> Option<u32> {
         let suffix = name.as_bytes().last_chunk::<SUFFIX_LENGTH>()?;
-        let digits = suffix
+        let mut digits = suffix
             .iter()
-            .map(|byte| ALPHABET.iter().position(|letter| letter == byte));
-        let index = digits
-            .into_iter()
-            .try_fold(0, |index, digit| Some(index * 27 + digit? as u64))?;
+            .map(|byte| ALPHABET.iter().position(|it| it == byte));
+        let index = digits.try_fold(0, |index, digit| Some(index * 27 + digit? as u64))?;
         let k = (index + MODULUS - self.offset) * self.inverse % MODULUS;
         u32::try_from(k).ok()
     }
 }
 
-// === impl Name ===
-
-impl Name {
-    fn new(base: &str) -> Self {
-        let mut text = String::with_capacity(base.len() + SUFFIX_LENGTH);
-        text.push_str(base);
-        Self {
-            text,
-            base_length: base.len(),
-        }
-    }
-
-    fn with(&mut self, suffix: [u8; SUFFIX_LENGTH]) -> &str {
-        self.text.truncate(self.base_length);
-        self.text.extend(suffix.map(char::from));
-        &self.text
-    }
+/// Replaces `text` by a name, so that a test of a name costs no allocation.
+fn write_name<'a>(text: &'a mut String, base: &str, suffix: [u8; SUFFIX_LENGTH]) -> &'a str {
+    text.clear();
+    text.push_str(base);
+    text.extend(suffix.map(char::from));
+    text
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {
@@ -273,14 +259,6 @@ fn inverse(factor: u64) -> u64 {
         exponent /= 2;
     }
     product
-}
-
-/// Repeats upstream's check: it replaces two bytes by an `a` to mask the trailing dash, then requires a DNS-1123 subdomain.
-fn is_prefix(prefix: &[u8]) -> bool {
-    match prefix {
-        [start @ .., _, b'-'] => is_subdomain(&[start, b"a"].concat()),
-        whole => is_subdomain(whole),
-    }
 }
 
 #[cfg(test)]
