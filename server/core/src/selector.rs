@@ -90,19 +90,11 @@ impl Selector {
         else {
             return Ok(Self::Nothing);
         };
-        let labels = match_labels
-            .iter()
-            .map(|label| Requirement::of_label(*label));
-        let expressions = match_expressions
-            .iter()
-            .enumerate()
-            .map(|(at, expression)| {
-                Requirement::of_expression(&format!("selector.match_expressions[{at}]"), expression)
-            });
-        labels
-            .chain(expressions)
-            .collect::<Result<Vec<_>, _>>()
-            .map(|requirements| Self::All(requirements.into()))
+        let labels = match_labels.into_iter().map(Requirement::of_label);
+        let expressions = (0..).zip(&match_expressions);
+        let expressions = expressions.map(|(at, it)| Requirement::of_expression(at, it));
+        let requirements: Result<Vec<_>, _> = labels.chain(expressions).collect();
+        Ok(Self::All(requirements?.into()))
     }
 
     /// Whether the labels meet every requirement.
@@ -122,17 +114,16 @@ impl Selector {
     /// Names the selector, or the template's label that does not match.
     pub fn verify(&self, template: &Labels) -> Result<(), Quarantine> {
         match self {
-            Self::Nothing => refuse("selector".to_owned(), "is required".to_owned()),
+            Self::Nothing => refuse("selector", "is required"),
             Self::All(_) if self.is_empty() => refuse(
-                "selector".to_owned(),
-                "is empty, so that it would select every pod of the namespace; name a label"
-                    .to_owned(),
+                "selector",
+                "is empty, so that it would select every pod of the namespace; name a label",
             ),
             Self::All(requirements) => match requirements.iter().find(|one| !one.holds(template)) {
-                Some(unmet) => refuse(
-                    "template_labels".to_owned(),
-                    format!("do not match the selector: {}", unmet.words()),
-                ),
+                Some(unmet) => {
+                    let detail = format!("do not match the selector: {}", unmet.words());
+                    refuse("template_labels", detail)
+                }
                 None => Ok(()),
             },
         }
@@ -196,9 +187,8 @@ impl Requirements {
         }
         labels.iter().all(|(key, _)| {
             let first = self.forbids.partition_point(|one| one.key < *key);
-            let mut of_key = self.forbids[first..]
-                .iter()
-                .take_while(|one| one.key == *key);
+            let of_key = self.forbids[first..].iter();
+            let mut of_key = of_key.take_while(|one| one.key == *key);
             of_key.all(|one| one.holds(labels))
         })
     }
@@ -269,19 +259,19 @@ impl Requirement {
 
     /// Checks in upstream's order: operator, key, number of values, values.
     fn of_expression(
-        path: &str,
+        at: usize,
         (key, operator, values): &(&str, &str, Vec<&str>),
     ) -> Result<Self, Quarantine> {
+        let path = format!("selector.match_expressions[{at}]");
         let test = match *operator {
             "In" => Test::In(sorted(values)),
             "NotIn" => Test::NotIn(sorted(values)),
             "Exists" => Test::Exists,
             "DoesNotExist" => Test::DoesNotExist,
             other => {
-                let detail = format!(
-                    "\"{}\" is no operator; use In, NotIn, Exists or DoesNotExist",
-                    quoted(other)
-                );
+                let other = quoted(other);
+                let detail =
+                    format!("\"{other}\" is no operator; use In, NotIn, Exists or DoesNotExist");
                 return refuse(format!("{path}.operator"), detail);
             }
         };
@@ -299,17 +289,12 @@ impl Requirement {
     fn words(&self) -> String {
         let key = quoted(&self.key);
         let list = |values: &[Arc<str>]| {
-            let quoted: Vec<_> = values
-                .iter()
-                .take(QUOTED_VALUES_MAX)
-                .map(|value| quoted(value))
-                .collect();
-            let more = if values.len() > QUOTED_VALUES_MAX {
-                ", …"
-            } else {
-                ""
-            };
-            format!("{}{more}", quoted.join(", "))
+            let shown = values.iter().take(QUOTED_VALUES_MAX);
+            let mut words: Vec<_> = shown.map(|value| quoted(value)).collect();
+            if values.len() > QUOTED_VALUES_MAX {
+                words.push("…".into());
+            }
+            words.join(", ")
         };
         match &self.test {
             Test::In(values) if values.is_empty() => {
@@ -353,13 +338,10 @@ fn check_key(key: &str, path: impl Fn() -> String) -> Result<(), Quarantine> {
 fn check_count(test: &Test, count: usize, path: impl Fn() -> String) -> Result<(), Quarantine> {
     match (test, count) {
         (Test::In(_) | Test::NotIn(_), 1..) | (Test::Exists | Test::DoesNotExist, 0) => Ok(()),
-        (Test::In(_) | Test::NotIn(_), 0) => {
-            refuse(path(), "must not be empty with In and NotIn".to_owned())
+        (Test::In(_) | Test::NotIn(_), 0) => refuse(path(), "must not be empty with In and NotIn"),
+        (Test::Exists | Test::DoesNotExist, 1..) => {
+            refuse(path(), "must be empty with Exists and DoesNotExist")
         }
-        (Test::Exists | Test::DoesNotExist, 1..) => refuse(
-            path(),
-            "must be empty with Exists and DoesNotExist".to_owned(),
-        ),
     }
 }
 
@@ -370,7 +352,8 @@ fn check_value(value: &str, path: impl Fn() -> String) -> Result<(), Quarantine>
     refuse(path(), format!("value \"{}\" {VALUE_RULE}", quoted(value)))
 }
 
-fn refuse<T>(field: String, detail: String) -> Result<T, Quarantine> {
+fn refuse<T>(field: impl Into<String>, detail: impl Into<String>) -> Result<T, Quarantine> {
+    let (field, detail) = (field.into(), detail.into());
     Err(Quarantine { field, detail })
 }
 
