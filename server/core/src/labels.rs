@@ -1,6 +1,6 @@
 //! Labels of an object, kept small: almost all objects have a few labels.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 /// A label: key and value.
 pub type Label = (Arc<str>, Arc<str>);
@@ -12,12 +12,6 @@ pub struct Labels(Arc<[Label]>);
 // === impl Labels ===
 
 impl Labels {
-    /// Creates an empty set of labels.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Arc<str>> {
@@ -28,22 +22,14 @@ impl Labels {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         self.0.get(at.ok()?)
     }
+}
+
+impl Deref for Labels {
+    type Target = [Label];
 
     /// The labels in the order of their keys.
-    pub fn iter(&self) -> std::slice::Iter<'_, Label> {
-        self.0.iter()
-    }
-
-    /// The number of labels.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no labels.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    fn deref(&self) -> &[Label] {
+        &self.0
     }
 }
 

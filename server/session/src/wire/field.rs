@@ -171,7 +171,7 @@ pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Fa
     let before = faults.0.len();
     check_labels(field, &labels, faults);
     if faults.0.len() > before {
-        return Labels::new();
+        return Labels::default();
     }
     let labels = labels.into_iter();
     labels
