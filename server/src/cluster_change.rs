@@ -90,7 +90,7 @@ impl Decisions {
                 session.replica_sets_on(now, &of_node, (&after.0, &after.1), bounds)
             });
             let copy = self.fitting(copy.await?)?;
-            if let Some(key) = copy.cut_after() {
+            if let Some(key) = &copy.cut_after {
                 let last = Page::at(&one.identity, &key.namespace, &key.name);
                 complete_to = complete_to.into_iter().chain([last]).min();
             }
@@ -135,7 +135,7 @@ impl Decisions {
                 .ask(move |session, now| session.unsettled_in(now, &namespace, objects_max));
             let (copy, pods) = copied.await?;
             let copy = self.fitting(copy)?;
-            if copy.cut_after().is_some() {
+            if copy.cut_after.is_some() {
                 return Err(self.too_many_objects());
             }
             let impacts =
@@ -169,7 +169,7 @@ impl Decisions {
 
     /// Refuses a copy from which a ReplicaSet was left out because of its size.
     fn fitting(&self, copy: ReplicaSetsCopy) -> Result<ReplicaSetsCopy, Refusal> {
-        if copy.is_too_large() {
+        if copy.is_too_large {
             Err(self.too_many_objects())
         } else {
             Ok(copy)

@@ -1,7 +1,7 @@
 //! `deletion-order.jsonl`: the order of deletion of pods, for any order of the input.
 
 use serde_json::Value;
-use server_core::{CompactUid, Pod, Ranked};
+use server_core::{Candidate, CompactUid, Pod};
 use tests::golden;
 
 use crate::{judge, list, now, shuffled};
@@ -52,7 +52,8 @@ fn names(case: &Value, pods: &[(Pod, u32)]) -> Vec<String> {
 fn places(case: &Value, pods: &[(Pod, u32)]) -> Vec<usize> {
     let uids = pods.iter().map(|(pod, _)| CompactUid::of(&pod.uid.0));
     let uids: Vec<_> = uids.collect();
-    let ranked = pods.iter().zip(&uids).map(|((pod, rank), uid)| Ranked {
+    let ranked = pods.iter().zip(&uids).map(|((pod, rank), uid)| Candidate {
+        id: (),
         uid,
         node: pod.node.as_deref(),
         state: &pod.state,

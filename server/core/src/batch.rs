@@ -69,18 +69,6 @@ pub enum ActionKind {
     WriteStatus,
 }
 
-/// The operations of an action, without the fields that only the agent needs.
-#[derive(Clone, Debug)]
-pub(crate) enum Operations {
-    Create(Vec<Arc<str>>),
-    Delete(Vec<PodRef>),
-    Claim {
-        adopts: Vec<PodRef>,
-        releases: Vec<PodRef>,
-    },
-    WriteStatus,
-}
-
 /// One operation of a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -135,46 +123,23 @@ impl Action {
             Self::WriteStatus(_) => 1,
         }
     }
-}
 
-// === impl Operations ===
-
-impl Operations {
-    pub(crate) fn of(action: &Action) -> Self {
-        match action {
-            Action::Create { names, .. } => Self::Create(names.clone()),
-            Action::Delete(victims) => {
-                Self::Delete(victims.iter().map(|victim| victim.pod.clone()).collect())
+    /// Returns the operations, without the fields that only the agent needs.
+    pub(crate) fn each_operation(&self) -> Vec<Operation> {
+        let pods = |pods: &[PodRef], of: fn(PodRef) -> Operation| -> Vec<_> {
+            pods.iter().cloned().map(of).collect()
+        };
+        match self {
+            Self::Create { names, .. } => names.iter().cloned().map(Operation::Create).collect(),
+            Self::Delete(victims) => {
+                let victims = victims.iter().map(|victim| victim.pod.clone());
+                victims.map(Operation::Delete).collect()
             }
-            Action::Claim { adopts, releases } => Self::Claim {
-                adopts: adopts.clone(),
-                releases: releases.clone(),
-            },
-            Action::WriteStatus(_) => Self::WriteStatus,
-        }
-    }
-
-    pub(crate) const fn kind(&self) -> ActionKind {
-        match self {
-            Self::Create(_) => ActionKind::Create,
-            Self::Delete(_) => ActionKind::Delete,
-            Self::Claim { .. } => ActionKind::Claim,
-            Self::WriteStatus => ActionKind::WriteStatus,
-        }
-    }
-
-    pub(crate) fn get(&self, at: usize) -> Option<Operation> {
-        match self {
-            Self::Create(names) => names.get(at).cloned().map(Operation::Create),
-            Self::Delete(pods) => pods.get(at).cloned().map(Operation::Delete),
-            Self::Claim { adopts, releases } => match adopts.get(at) {
-                Some(pod) => Some(Operation::Adopt(pod.clone())),
-                None => releases
-                    .get(at - adopts.len())
-                    .cloned()
-                    .map(Operation::Release),
-            },
-            Self::WriteStatus => (at == 0).then_some(Operation::WriteStatus),
+            Self::Claim { adopts, releases } => {
+                let adopts = pods(adopts, Operation::Adopt);
+                [adopts, pods(releases, Operation::Release)].concat()
+            }
+            Self::WriteStatus(_) => vec![Operation::WriteStatus],
         }
     }
 }
@@ -186,13 +151,6 @@ impl Operation {
         match self {
             Self::Create(_) | Self::Delete(_) | Self::Adopt(_) | Self::Release(_) => Kind::Pod,
             Self::WriteStatus => Kind::ReplicaSet,
-        }
-    }
-
-    pub(crate) const fn created(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Create(name) => Some(name),
-            Self::Delete(_) | Self::Adopt(_) | Self::Release(_) | Self::WriteStatus => None,
         }
     }
 }

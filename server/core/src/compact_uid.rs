@@ -1,11 +1,6 @@
 //! UIDs in a compact form, for collections with many of them: of pods and of deleted objects. Nearly all UIDs are UUIDs.
 
-use std::{
-    cmp::Ordering,
-    fmt,
-    hash::{Hash, Hasher},
-    sync::Arc,
-};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use crate::object::Uid;
 
@@ -17,10 +12,10 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 const VALUES: [u8; 256] = values();
 
 /// A UID: 16 bytes if it is a UUID in lower case, as API servers write them, or else its text. UIDs sort as their texts do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompactUid(Repr);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     /// The digits of a UUID: the first and the second half.
     Uuid(u64, u64),
@@ -34,10 +29,10 @@ impl CompactUid {
     /// The UID with this text.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self(digits(text).map_or_else(
-            || Repr::Text(text.into()),
-            |(high, low)| Repr::Uuid(high, low),
-        ))
+        Self(match digits(text) {
+            Some((high, low)) => Repr::Uuid(high, low),
+            None => Repr::Text(text.into()),
+        })
     }
 
     /// Whether the UID has this text.
@@ -61,11 +56,6 @@ impl CompactUid {
     /// Calls `make` with the text and returns the result.
     pub fn with_text<T>(&self, make: impl FnOnce(&str) -> T) -> T {
         make(self.text(&mut [0; LENGTH]))
-    }
-
-    /// The UID that sorts before all others. No object has it.
-    pub(crate) fn lowest() -> Self {
-        Self(Repr::Text(Arc::default()))
     }
 
     /// The memory in bytes, without the value itself.
@@ -104,15 +94,6 @@ impl From<&Uid> for CompactUid {
 impl PartialEq<Uid> for CompactUid {
     fn eq(&self, uid: &Uid) -> bool {
         self.is(&uid.0)
-    }
-}
-
-impl Hash for CompactUid {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match &self.0 {
-            Repr::Uuid(high, low) => (high, low).hash(state),
-            Repr::Text(text) => text.hash(state),
-        }
     }
 }
 

@@ -5,9 +5,9 @@ mod events;
 mod in_flight;
 mod inspect;
 mod known;
-mod lists;
 mod obstacles;
 mod outcomes;
+mod stream;
 mod surroundings;
 mod unconverged;
 
@@ -21,20 +21,18 @@ pub use self::{
 };
 use self::{
     in_flight::InFlight,
-    lists::{ListWait, Progress},
     obstacles::Obstacles,
+    stream::{ListWait, Stream},
     unconverged::Unconverged,
 };
 use crate::{
     batch::{Action, Batch, BatchId},
     config::Config,
-    consistency::Consistency,
     index::{Index, PodId, SetId, lasting},
-    object::{Kind, ResourceVersion, Timestamp, Uid},
+    object::{ByKind, Kind, ResourceVersion, Timestamp, Uid},
     queue::Queue,
-    reason::Reason,
     report::{ControllerReport, ScaleDown},
-    sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, rank::RankedPod},
+    sync::{self, Next, Plan, SyncResult, SyncStep, Weight, batch_result::BatchResult},
 };
 
 /// At this number of syncs that wait for room, no other sync begins.
@@ -57,8 +55,7 @@ pub struct Controller {
     /// The ReplicaSets with the desired number of pods, of which some are not available.
     unavailable: Unconverged,
     obstacles: Obstacles,
-    consistency: Consistency,
-    lists: Progress,
+    streams: ByKind<Stream>,
     /// The syncs with a batch in flight.
     running: BTreeMap<SetId, RunningSync>,
     /// The UIDs of ReplicaSets that were deleted while they had batches in flight, even if they came back.
@@ -111,8 +108,7 @@ impl Controller {
             miscounted: Unconverged::default(),
             unavailable: Unconverged::default(),
             obstacles: Obstacles::default(),
-            consistency: Consistency::default(),
-            lists: Progress::default(),
+            streams: ByKind::default(),
             running: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             in_flight: InFlight::default(),
@@ -127,40 +123,40 @@ impl Controller {
 
     /// Whether both kinds have been listed.
     #[must_use]
-    pub const fn is_synced(&self) -> bool {
-        self.lists.is_synced()
+    pub fn is_synced(&self) -> bool {
+        Kind::BOTH.iter().all(|kind| self.is_listed(*kind))
     }
 
     /// The newest version seen of a kind.
     #[must_use]
     pub const fn version(&self, kind: Kind) -> Option<ResourceVersion> {
-        self.consistency.seen(kind)
+        self.streams.of(kind).seen
     }
 
     /// The version of the last complete list of a kind that had a version.
     #[must_use]
     pub const fn last_list(&self, kind: Kind) -> Option<ResourceVersion> {
-        self.consistency.last_list(kind)
+        self.streams.of(kind).listed
     }
 
     /// Whether the view is complete: both kinds have been listed, and no list is open.
     #[must_use]
-    pub const fn is_view_whole(&self) -> bool {
-        self.lists.is_whole()
+    pub fn is_view_whole(&self) -> bool {
+        let mut kinds = Kind::BOTH.iter();
+        self.is_synced() && kinds.all(|kind| self.streams.of(*kind).open_list.is_none())
     }
 
     /// Whether a kind has been listed.
     #[must_use]
     pub const fn is_listed(&self, kind: Kind) -> bool {
-        self.lists.is_listed(kind)
+        self.streams.of(kind).is_listed()
     }
 
-    fn tick(&mut self, now: Timestamp) -> Timestamp {
+    fn tick(&mut self, now: Timestamp) {
         self.clock = self.clock.max(now);
-        self.queue.set_now(self.clock);
+        self.queue.now = self.clock;
         self.miscounted.tick(self.clock);
         self.unavailable.tick(self.clock);
-        self.clock
     }
 
     /// Read access to everything known, queued and in flight.
@@ -171,16 +167,18 @@ impl Controller {
 
     /// Requests a list, even if one is requested already.
     fn request_list(&mut self, kind: Kind, cause: &str) {
-        self.lists.request(kind);
+        self.streams.of_mut(kind).is_list_requested = true;
         self.requests.insert(kind, cause.to_owned());
     }
 
     /// Advances the time: delayed keys become due, and the controller requests a list if the stream does not show our writes.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        let now = self.tick(now);
-        self.queue.handle_timeout(now);
-        for kind in self.consistency.overdue(now) {
-            self.request_list(kind, "the stream has not shown a write for 5 minutes");
+        self.tick(now);
+        self.queue.handle_timeout();
+        for kind in Kind::BOTH {
+            if self.streams.of_mut(kind).check_due(self.clock) {
+                self.request_list(kind, "the stream has not shown a write for 5 minutes");
+            }
         }
     }
 
@@ -189,38 +187,24 @@ impl Controller {
     /// [`Self::handle_outcome`] must receive an outcome for each of its operations.
     pub fn poll_batch(&mut self, now: Timestamp) -> Option<Batch> {
         self.handle_timeout(now);
-        let now = self.clock;
         if !self.is_view_whole() {
             return None;
         }
         loop {
-            let (ready, adoptable) = self.next_ready(now)?;
+            let (ready, adoptable) = self.next_ready()?;
             let set = ready.set;
-            match self.advance(now, ready, &adoptable) {
-                Next::Send {
-                    action,
-                    reasons,
-                    step,
-                    age_ratios,
-                    near_cut,
-                } => {
-                    let reports = age_ratios
-                        .into_iter()
-                        .map(ControllerReport::DeletionAgeRatio);
-                    reports.for_each(|report| self.reports.push_back(report));
-                    self.report_scale_down(now, set, &action, near_cut);
-                    return self.send(set, action, reasons, step);
-                }
-                Next::Finished(result) => self.finish(now, set, result),
+            match self.advance(ready, &adoptable) {
+                Next::Send(plan, step) => return self.send(set, plan, step),
+                Next::Finished(result) => self.finish(set, result),
             }
         }
     }
 
     /// Returns the next sync that can continue and has room for its batch, and the orphans that its ReplicaSet selects. A sync without
     /// room stays first, and only status writes pass it.
-    fn next_ready(&mut self, now: Timestamp) -> Option<(ReadySync, Vec<PodId>)> {
+    fn next_ready(&mut self) -> Option<(ReadySync, Vec<PodId>)> {
         loop {
-            let (due, was_first) = self.next_due(now)?;
+            let (due, was_first) = self.next_due()?;
             let step = due.answered.as_ref().map(|(step, _)| step);
             let adoptable = if sync::may_claim(step) {
                 self.index.adoptable(due.set)
@@ -252,19 +236,17 @@ impl Controller {
 
     /// Returns the next sync that can continue, and whether it was the first sync in the queue for room. No sync begins while many wait for
     /// room.
-    fn next_due(&mut self, now: Timestamp) -> Option<(ReadySync, bool)> {
+    fn next_due(&mut self) -> Option<(ReadySync, bool)> {
         let max = self.config.operations_in_flight_max;
         let first = self.without_room.front();
         if first.is_some_and(|(_, weight)| self.in_flight.have_room(*weight, max)) {
-            return self
-                .without_room
-                .pop_front()
-                .map(|(ready, _)| (ready, true));
+            let (ready, _) = self.without_room.pop_front()?;
+            return Some((ready, true));
         }
         let status = self.status_without_room.take();
         let due = status.or_else(|| self.next_answered()).or_else(|| {
             let begins = self.without_room.len() < WITHOUT_ROOM_MAX;
-            let set = begins.then(|| self.queue.take(now)).flatten()?;
+            let set = begins.then(|| self.queue.take()).flatten()?;
             Some(ReadySync {
                 set,
                 answered: None,
@@ -274,14 +256,15 @@ impl Controller {
     }
 
     /// Begins or continues a sync. Skips a ReplicaSet that is gone or quarantined.
-    fn advance(&mut self, now: Timestamp, ready: ReadySync, adoptable: &[PodId]) -> Next {
+    fn advance(&mut self, ready: ReadySync, adoptable: &[PodId]) -> Next {
         let ReadySync { set: id, answered } = ready;
+        let now = self.clock;
         let Some(set) = self.index.set_mut(id) else {
             return Next::Finished(SyncResult::default());
         };
         set.note_convergence(now);
         // The controller leaves alone the pods of a ReplicaSet that is being deleted.
-        let lacks = set.unconverged_since().is_some() && !set.object.deleting;
+        let lacks = set.unconverged_since.is_some() && !set.object.deleting;
         let miscounted = set.surplus() != 0;
         self.miscounted.note(now, id, lacks && miscounted);
         self.unavailable.note(now, id, lacks && !miscounted);
@@ -291,21 +274,16 @@ impl Controller {
         }
         if let Err(quarantine) = &set.object.selector {
             let (key, detail) = (set.object.key.clone(), quarantine.to_string());
-            if self.quarantined.get(&id) != Some(&detail) {
-                self.quarantined.insert(id, detail.clone());
-                self.reports
-                    .push_back(ControllerReport::Quarantined { key, detail });
+            let known = self.quarantined.insert(id, detail.clone());
+            if known.as_ref() != Some(&detail) {
+                let report = ControllerReport::Quarantined { key, detail };
+                self.reports.push_back(report);
             }
             return Next::Finished(SyncResult::default());
         }
         self.quarantined.remove(&id);
-        sync::advance(
-            &mut self.index,
-            &self.config,
-            now,
-            (id, adoptable),
-            answered,
-        )
+        let (index, config) = (&mut self.index, &self.config);
+        sync::advance(index, config, now, (id, adoptable), answered)
     }
 
     fn next_answered(&mut self) -> Option<ReadySync> {
@@ -320,63 +298,47 @@ impl Controller {
         None
     }
 
-    /// Reports how the pods that the next batch deletes were chosen.
-    fn report_scale_down(
-        &mut self,
-        now: Timestamp,
-        id: SetId,
-        action: &Action,
-        pods: Vec<RankedPod>,
-    ) {
-        let (Action::Delete(victims), Some(set)) = (action, self.index.set(id)) else {
-            return;
-        };
-        let scale_down = ScaleDown {
-            key: set.object.key.clone(),
-            at: now,
-            batch: BatchId(self.next_batch),
-            from: set.counts.active,
-            to: set.wanted(),
-            chosen: victims.len(),
-            pods,
-        };
-        let report = ControllerReport::ScaleDown(Box::new(scale_down));
-        self.reports.push_back(report);
-    }
-
-    fn send(
-        &mut self,
-        id: SetId,
-        action: Action,
-        reasons: Vec<Reason>,
-        step: SyncStep,
-    ) -> Option<Batch> {
-        let object = &self.index.set(id)?.object;
+    fn send(&mut self, id: SetId, plan: Plan, step: SyncStep) -> Option<Batch> {
+        let ratios = plan.age_ratios.into_iter();
+        self.reports
+            .extend(ratios.map(ControllerReport::DeletionAgeRatio));
+        let set = self.index.set(id)?;
+        let object = &set.object;
         let batch = Batch {
             id: BatchId(self.next_batch),
             key: object.key.clone(),
             generation: object.generation,
             replica_set_version: object.version,
-            pods_version: self.consistency.view(Kind::Pod),
-            action,
-            reasons,
+            pods_version: self.streams.of(Kind::Pod).view(),
+            action: plan.action,
+            reasons: plan.reasons,
         };
         self.next_batch += 1;
         if let Action::Delete(victims) = &batch.action {
+            let scale_down = ScaleDown {
+                key: batch.key.clone(),
+                at: self.clock,
+                batch: batch.id,
+                from: set.counts.active,
+                to: set.wanted(),
+                chosen: victims.len(),
+                pods: plan.near_cut,
+            };
+            let report = ControllerReport::ScaleDown(Box::new(scale_down));
+            self.reports.push_back(report);
             lasting::expect_end(&mut self.index, &batch.key.namespace, victims);
         }
-        self.running.insert(
-            id,
-            RunningSync {
-                batch: batch.id,
-                step,
-            },
-        );
+        let sync = RunningSync {
+            batch: batch.id,
+            step,
+        };
+        self.running.insert(id, sync);
         self.in_flight.insert(self.clock, id, &batch);
         Some(batch)
     }
 
-    fn finish(&mut self, now: Timestamp, id: SetId, result: SyncResult) {
+    fn finish(&mut self, id: SetId, result: SyncResult) {
+        let now = self.clock;
         let SyncResult {
             error,
             requeue_at,
@@ -386,7 +348,7 @@ impl Controller {
         match retry {
             Some(retry) => {
                 let max = self.config.backoff_max;
-                self.queue.retry(now, id, (retry, retry_after), max);
+                self.queue.retry(id, (retry, retry_after), max);
             }
             None => {
                 self.queue.forget(id);
@@ -395,16 +357,15 @@ impl Controller {
         }
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
-            self.queue.add_after(now, id, delay);
+            self.queue.add_after(id, delay);
         }
         let closed = self.index.set(id).and_then(|set| set.closed_creates(now));
         if let Some((_, until)) = closed {
-            self.queue.add_after(now, id, until.since(now));
+            self.queue.add_after(id, until.since(now));
         }
         if let Some(set) = self.index.set(id) {
-            let key = set.object.key.clone();
             self.reports.push_back(ControllerReport::Synced {
-                key,
+                key: set.object.key.clone(),
                 error,
                 requeue_after,
                 waited: self.queue.waited(id),
@@ -426,7 +387,8 @@ impl Controller {
     /// Returns when [`Self::handle_timeout`] is due next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        let due = [self.queue.next_due(), self.consistency.next_due()];
-        due.into_iter().flatten().min()
+        let unseen = Kind::BOTH.map(|kind| self.streams.of(kind).due());
+        let due = unseen.into_iter().chain([self.queue.next_due()]);
+        due.flatten().min()
     }
 }

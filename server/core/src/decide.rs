@@ -81,9 +81,8 @@ pub(crate) fn listed(
         place.cmp(&(&b.namespace, &b.name, b.version, &b.uid))
     });
     let mut controller = Controller::new(config);
-    let sets = sets
-        .into_iter()
-        .map(|set| Event::ReplicaSetApplied(Box::new(set)));
+    let sets = sets.into_iter().map(Box::new);
+    let sets = sets.map(Event::ReplicaSetApplied);
     list(now, &mut controller, Kind::ReplicaSet, sets, go_on)?;
     let pods = pods.into_iter().map(Event::PodApplied);
     list(now, &mut controller, Kind::Pod, pods, go_on)?;
@@ -113,13 +112,8 @@ fn list(
         check(go_on)?;
         controller.handle_event(now, event);
     }
-    controller.handle_event(
-        now,
-        Event::SnapshotEnd {
-            kind,
-            version: None,
-        },
-    );
+    let version = None;
+    controller.handle_event(now, Event::SnapshotEnd { kind, version });
     Ok(())
 }
 
@@ -137,20 +131,11 @@ fn run(
     let Some(set) = controller.index.set(id) else {
         return Ok(None);
     };
-    let object = &set.object;
-    let deleting = object.deleting;
     let mut decision = Decision {
-        key: object.key.clone(),
-        creates: Vec::new(),
-        deletes: Vec::new(),
-        adopts: Vec::new(),
-        releases: Vec::new(),
-        status: None,
-        requeue_after: None,
-        quarantined: None,
-        reasons: Vec::new(),
+        key: set.object.key.clone(),
+        ..Decision::default()
     };
-    if deleting {
+    if set.object.deleting {
         decision.say(Rule::BeingDeleted, "its pods are left alone");
     }
     while let Some(batch) = controller.poll_batch(now) {
@@ -172,67 +157,54 @@ pub(crate) fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
         let result = OperationResult::Done {
             version: None,
-            after: after(controller, batch, operation as usize, LATER),
+            after: after(controller, batch, operation as usize),
         };
-        controller.handle_outcome(
-            now,
-            Outcome {
-                batch: batch.id,
-                operation,
-                result,
-            },
-        );
+        let outcome = Outcome {
+            batch: batch.id,
+            operation,
+            result,
+        };
+        controller.handle_outcome(now, outcome);
     }
 }
 
-/// Returns the object after an operation, at this version.
-fn after(
-    controller: &Controller,
-    batch: &Batch,
-    operation: usize,
-    version: ResourceVersion,
-) -> Option<After> {
-    let (namespace, name) = (&batch.key.namespace, &batch.key.name);
-    let set = controller
-        .index
-        .set(controller.index.set_named(namespace, name)?)?;
-    let pod = |name| {
-        let (_, known) = controller.index.pod_named(namespace, name)?;
-        Some(controller.index.pod_object(known))
-    };
-    let after = match &batch.action {
-        Action::Create { names, .. } => After::Pod(Box::new(created(
-            names.get(operation)?,
-            &set.object,
-            version,
-        ))),
-        Action::Delete(_) => After::Gone,
+/// Returns the object after an operation.
+fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<After> {
+    let (index, key) = (&controller.index, &batch.key);
+    let set = index.set(index.set_named(&key.namespace, &key.name)?)?;
+    let pod = match &batch.action {
+        Action::Create { names, .. } => created(names.get(operation)?, &set.object),
+        Action::Delete(_) => return Some(After::Gone),
         Action::Claim { adopts, releases } => {
-            let (pod_ref, controller) = match adopts.get(operation) {
-                Some(orphan) => (orphan, Some(reference(&batch.key))),
+            let (pod, controller) = match adopts.get(operation) {
+                Some(orphan) => (orphan, Some(reference(key))),
                 None => (releases.get(operation - adopts.len())?, None),
             };
-            After::Pod(Box::new(Pod {
-                version: Some(version),
+            let (_, known) = index.pod_named(&key.namespace, &pod.name)?;
+            Pod {
+                version: Some(LATER),
                 controller,
-                ..pod(&pod_ref.name)?
-            }))
+                ..index.pod_object(known)
+            }
         }
-        Action::WriteStatus(status) => After::ReplicaSet(Box::new(ReplicaSet {
-            version: Some(version),
-            status: (**status).clone(),
-            ..set.object.clone()
-        })),
+        Action::WriteStatus(status) => {
+            let set = ReplicaSet {
+                version: Some(LATER),
+                status: (**status).clone(),
+                ..set.object.clone()
+            };
+            return Some(After::ReplicaSet(Box::new(set)));
+        }
     };
-    Some(after)
+    Some(After::Pod(Box::new(pod)))
 }
 
-fn created(name: &Arc<str>, set: &ReplicaSet, version: ResourceVersion) -> Pod {
+fn created(name: &Arc<str>, set: &ReplicaSet) -> Pod {
     Pod {
         namespace: Arc::clone(&set.key.namespace),
         name: Arc::clone(name),
         uid: Uid(format!("created-{name}").into()),
-        version: Some(version),
+        version: Some(LATER),
         labels: set.template_labels.clone(),
         controller: Some(reference(&set.key)),
         node: None,
@@ -255,8 +227,7 @@ fn reference(key: &Key) -> OwnerReference {
 
 impl Decision {
     fn say(&mut self, rule: Rule, detail: impl Into<Cow<'static, str>>) {
-        let detail = detail.into();
-        self.reasons.push(Reason { rule, detail });
+        self.reasons.push(Reason::new(rule, detail));
     }
 
     fn gather(&mut self, batch: Batch) {
@@ -275,29 +246,14 @@ impl Decision {
     /// Takes the results from the reports.
     fn conclude(&mut self, controller: &mut Controller) {
         while let Some(report) = controller.poll_report() {
-            match report {
-                ControllerReport::Synced {
-                    requeue_after: Some(wait),
-                    ..
-                } => {
-                    self.requeue_after = Some(wait);
-                    self.say(Rule::AvailabilityCheck, "ready pods are not available yet");
-                }
-                ControllerReport::Quarantined { detail, .. } => {
-                    self.say(Rule::Quarantined, detail.clone());
-                    self.quarantined = Some(detail);
-                }
-                ControllerReport::Synced {
-                    requeue_after: None,
-                    ..
-                }
-                | ControllerReport::StaleViewSkipped { .. }
-                | ControllerReport::PodsDoNotLast { .. }
-                | ControllerReport::Scaled { .. }
-                | ControllerReport::Answered(_)
-                | ControllerReport::ScaleDown(_)
-                | ControllerReport::OrphanMatchesMany { .. }
-                | ControllerReport::DeletionAgeRatio(_) => {}
+            if let ControllerReport::Synced { requeue_after, .. } = report
+                && requeue_after.is_some()
+            {
+                self.requeue_after = requeue_after;
+                self.say(Rule::AvailabilityCheck, "ready pods are not available yet");
+            } else if let ControllerReport::Quarantined { detail, .. } = report {
+                self.say(Rule::Quarantined, detail.clone());
+                self.quarantined = Some(detail);
             }
         }
     }

@@ -12,7 +12,6 @@ mod group;
 mod ids;
 pub(crate) mod lasting;
 mod map;
-mod namespace;
 mod namespaces;
 mod nodes;
 mod orphans;
@@ -46,7 +45,7 @@ use self::{
 use crate::{
     labels::Labels,
     names::NameSeed,
-    object::{Key, Kind, OwnerReference, Pod, ResourceVersion, Timestamp, Uid},
+    object::{Key, Kind, OwnerReference, Pod, Timestamp, Uid},
     pod_view::OwnerView,
 };
 
@@ -60,25 +59,25 @@ const FEW_SIBLINGS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     pods: Slab<Entry>,
-    pod_count: usize,
-    groups: Groups,
+    pub(crate) pod_count: usize,
+    pub(crate) groups: Groups,
     pub(crate) namespaces: Namespaces,
     /// The pods whose controller reference names an unknown ReplicaSet.
     owned_by_unknown: Map<Key, Vec<PodId>>,
-    sets: BTreeMap<SetId, Box<Set>>,
+    pub(crate) sets: BTreeMap<SetId, Box<Set>>,
     next_set: SetId,
     /// The largest number of pods that any ReplicaSet has had.
-    largest_set: usize,
+    pub(crate) largest_set: usize,
     /// ReplicaSets by the uid of their own controller (spec 3.1).
     siblings: Map<Uid, Ids<SetId>>,
     owners: Owners,
-    nodes: Nodes,
-    tombstones: Tombstones,
+    pub(crate) nodes: Nodes,
+    pub(crate) tombstones: Tombstones,
     /// The memory of pods and ReplicaSets, without shared data.
     bytes: usize,
     names: NameSeed,
     /// The number of the last snapshot that began, of either kind.
-    snapshot: u32,
+    pub(crate) snapshot: u32,
     /// The number of the last snapshot of pods that began.
     pod_list: u32,
     /// The pods that lists have added since the last complete list, although the stream had passed their versions.
@@ -193,17 +192,12 @@ impl Index {
         }
     }
 
-    /// Returns the number of the last snapshot that began, of either kind.
-    pub(crate) const fn last_list(&self) -> u32 {
-        self.snapshot
-    }
-
     pub(crate) fn pod(&self, id: PodId) -> Option<&Entry> {
         self.pods.get(id)
     }
 
     pub(crate) fn pod_named(&self, namespace: &str, name: &str) -> Option<(PodId, &Entry)> {
-        let id = self.namespaces.get(namespace)?.names.get(name)?.pod()?;
+        let id = self.namespaces.get(namespace)?.names.get(name)?.pod?;
         Some((id, self.pod(id)?))
     }
 
@@ -221,20 +215,8 @@ impl Index {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let shared = self.groups.bytes() + self.owners.bytes() + self.nodes.bytes();
-        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes()
-    }
-
-    pub(crate) const fn pod_count(&self) -> usize {
-        self.pod_count
-    }
-
-    pub(crate) const fn largest_set(&self) -> usize {
-        self.largest_set
-    }
-
-    pub(crate) fn set_count(&self) -> usize {
-        self.sets.len()
+        let shared = self.groups.bytes + self.owners.bytes + self.nodes.bytes;
+        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes
     }
 
     /// Returns the ReplicaSets after a name, in the order of namespace and name.
@@ -289,11 +271,13 @@ impl Index {
 
     /// Returns the ReplicaSets under the same controller, this one included; none for a ReplicaSet without a controller (spec 7.3).
     pub(crate) fn siblings(&self, id: SetId) -> impl Iterator<Item = &Set> {
-        let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
-        let ids = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        ids.into_iter()
-            .flat_map(Ids::iter)
-            .filter_map(|id| self.set(id))
+        let ids = self.sibling_ids(id).into_iter().flat_map(Ids::iter);
+        ids.filter_map(|id| self.set(id))
+    }
+
+    fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
+        let owner = self.set(id)?.object.controller.as_ref()?;
+        self.siblings.get(&owner.uid)
     }
 
     /// Counts active related pods by node (spec 7.3).
@@ -305,9 +289,9 @@ impl Index {
 
     /// Calls `count` with active related pods by node, possibly several times for a node (spec 7.3).
     pub(crate) fn for_related(&self, id: SetId, count: impl FnMut(Option<NodeId>, u32)) {
-        let owner = self.set(id).and_then(|set| set.object.controller.as_ref());
-        let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        let Some(siblings) = siblings else { return };
+        let Some(siblings) = self.sibling_ids(id) else {
+            return;
+        };
         let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
         let namespaces: BTreeSet<&str> = namespaces.collect();
         let is_related = |group: &PodGroup| self.is_related(siblings, group);
@@ -317,11 +301,10 @@ impl Index {
 
     /// The approximate number of comparisons of a sibling with a group in [`Self::for_related`].
     pub(crate) fn related_looks(&self, id: SetId) -> usize {
-        let set = self.set(id);
-        let owner = set.and_then(|set| set.object.controller.as_ref());
-        let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        let groups = set.map_or(0, |set| self.groups.count_in(&set.object.key.namespace));
-        siblings.map_or(0, Ids::len).saturating_mul(groups)
+        let groups = |set: &Set| self.groups.count_in(&set.object.key.namespace);
+        let groups = self.set(id).map_or(0, groups);
+        let siblings = self.sibling_ids(id).map_or(0, Ids::len);
+        siblings.saturating_mul(groups)
     }
 
     fn is_related(&self, siblings: &Ids<SetId>, group: &PodGroup) -> bool {
@@ -338,15 +321,6 @@ impl Index {
         let candidates = content.map(|content| content.selectors.candidates(&group.labels));
         let mut candidates = candidates.into_iter().flatten();
         candidates.any(|id| siblings.contains(id) && selects(id))
-    }
-
-    pub(crate) fn node(&self, id: NodeId) -> Option<&Arc<str>> {
-        self.nodes.name(id)
-    }
-
-    /// Returns the number of active pods of a node, if none of them is ready and the node may be the cause.
-    pub(crate) fn unready_pods_of(&self, id: NodeId) -> Option<u32> {
-        self.nodes.unready_pods(id)
     }
 
     /// Returns the active pods that the ReplicaSet owns and selects, in an unspecified but stable order.
@@ -371,12 +345,8 @@ impl Index {
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
-        let pods = names.into_iter().flatten().filter_map(|it| it.pod());
+        let pods = names.into_iter().flatten().filter_map(|it| it.pod);
         pods.filter_map(|id| self.pod(id))
-    }
-
-    pub(crate) fn group_of(&self, entry: &Entry) -> &PodGroup {
-        self.groups.at(entry.group)
     }
 
     /// Returns a pod as it was last shown.
@@ -405,24 +375,5 @@ impl Index {
                 entry.counted.pending = false;
             }
         }
-    }
-
-    /// Forgets deleted objects of a kind up to a version.
-    pub(crate) fn forget_gone(&mut self, kind: Kind, seen: ResourceVersion) {
-        self.tombstones.forget(kind, seen);
-    }
-
-    /// Forgets deleted objects of a kind without a version that a complete list did not contain.
-    pub(crate) fn forget_unlisted(&mut self, kind: Kind, list: u32) {
-        self.tombstones.forget_unversioned(kind, list);
-    }
-
-    pub(crate) fn is_gone_pod(&self, uid: &Uid) -> bool {
-        self.tombstones.covers(Kind::Pod, &uid.0, None)
-    }
-
-    /// Forgets a deleted pod whose outcomes have all come.
-    pub(crate) fn forget_gone_pod(&mut self, uid: &str) {
-        self.tombstones.remove_unversioned(Kind::Pod, uid);
     }
 }

@@ -36,7 +36,6 @@
 mod batch;
 mod compact_uid;
 mod config;
-mod consistency;
 mod controller;
 mod decide;
 mod event;
@@ -75,5 +74,5 @@ pub use report::{
     Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, UnreadyNode, View,
 };
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
-pub use sync::rank::{DeletionPosition, Ranked, RankedPod, choice, deletion_positions};
+pub use sync::rank::{Candidate, DeletionPosition, RankedPod, choice, deletion_positions};
 pub use sync::status::REPLICA_FAILURE;

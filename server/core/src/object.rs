@@ -24,11 +24,11 @@ pub struct Span(pub i64);
 pub struct ResourceVersion(pub u64);
 
 /// The UID of an object: unique in a cluster, never reused.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(pub Arc<str>);
 
 /// Identifies a ReplicaSet for its lifetime. A recreated ReplicaSet has another key (W23).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The namespace.
     pub namespace: Arc<str>,
@@ -274,6 +274,12 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    pub(crate) const BOTH: [Self; 2] = [Self::Pod, Self::ReplicaSet];
 }
 
 // === impl ByKind ===

@@ -27,9 +27,6 @@ const BUCKET_BURST: i64 = 100;
 /// One in this number of keys is from a list or a resync.
 const RESYNC_TURN: u64 = 8;
 
-/// The number of keys for which an empty queue keeps room.
-const KEPT_MAX: usize = 4_096;
-
 /// The cause for adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
@@ -62,9 +59,10 @@ struct Failures {
 pub(crate) struct Queue {
     live: BTreeMap<u64, SetId>,
     resync: BTreeMap<u64, SetId>,
-    now: Timestamp,
+    /// The time at which the waiting of added keys begins.
+    pub(crate) now: Timestamp,
     /// The keys that need a sync.
-    dirty: HashMap<SetId, QueuedKey>,
+    dirty: BTreeMap<SetId, QueuedKey>,
     /// The keys whose sync runs.
     processing: BTreeMap<SetId, Running>,
     due: BTreeSet<(Timestamp, SetId)>,
@@ -76,7 +74,10 @@ pub(crate) struct Queue {
     bucket: Option<Timestamp>,
     next_position: u64,
     turn: u64,
-    counters: Counters,
+    /// Keys ever added (`workqueue_adds_total`).
+    pub(crate) adds: u64,
+    /// Delayed adds ever: retries and availability checks.
+    pub(crate) retries: u64,
 }
 
 /// A key that needs a sync.
@@ -104,107 +105,76 @@ pub struct Unfinished {
     pub longest: Span,
 }
 
-/// The counters of the queue, for the workqueue metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
-    pub(crate) adds: u64,
-    /// Delayed adds: retries and availability checks.
-    pub(crate) retries: u64,
-}
-
 // === impl Queue ===
 
 impl Queue {
-    /// Sets the time at which the waiting of added keys begins.
-    pub(crate) const fn set_now(&mut self, now: Timestamp) {
-        self.now = now;
-    }
-
     pub(crate) fn add(&mut self, id: SetId, priority: Priority) {
         let waiting = self.dirty.get(&id).copied();
         match waiting {
-            None => self.counters.adds += 1,
+            None => self.adds += 1,
             Some(waiting) if waiting.priority == Priority::Resync && priority == Priority::Live => {
-                waiting
-                    .position
-                    .map(|position| self.resync.remove(&position));
+                let position = waiting.position;
+                position.map(|position| self.resync.remove(&position));
             }
             Some(_) => return,
         }
-        let since = waiting.map_or(self.now, |waiting| waiting.since);
-        let position = (!self.processing.contains_key(&id)).then(|| self.append(id, priority));
-        self.dirty.insert(
-            id,
-            QueuedKey {
-                priority,
-                position,
-                since,
-            },
-        );
+        let key = QueuedKey {
+            priority,
+            position: (!self.processing.contains_key(&id)).then(|| self.append(id, priority)),
+            since: waiting.map_or(self.now, |waiting| waiting.since),
+        };
+        self.dirty.insert(id, key);
     }
 
     /// Queues a key after a delay; the earliest of several delays counts.
-    pub(crate) fn add_after(&mut self, now: Timestamp, id: SetId, delay: Span) {
+    pub(crate) fn add_after(&mut self, id: SetId, delay: Span) {
         if delay.0 <= 0 {
             return self.add(id, Priority::Live);
         }
-        self.counters.retries += 1;
-        self.add_at(now.plus(delay), id);
+        self.retries += 1;
+        self.add_at(self.now.plus(delay), id);
     }
 
     fn add_at(&mut self, time: Timestamp, id: SetId) {
-        if let Some(known) = self.due_by_key.get(&id) {
-            if *known <= time {
-                return;
-            }
-            self.due.remove(&(*known, id));
+        let known = self.due_by_key.get(&id).copied();
+        if known.is_some_and(|known| known <= time) {
+            return;
         }
+        known.map(|known| self.due.remove(&(known, id)));
         self.due_by_key.insert(id, time);
         self.due.insert((time, id));
     }
 
     /// Queues a key after its backoff, at most `max`, and after the delay that the cluster asked for. Until the end of that delay, nothing
     /// else queues the key. All retries but conflicts also wait for a token of the shared bucket.
-    pub(crate) fn retry(
-        &mut self,
-        now: Timestamp,
-        id: SetId,
-        (why, asked): (Retry, Option<Span>),
-        max: Span,
-    ) {
+    pub(crate) fn retry(&mut self, id: SetId, (why, asked): (Retry, Option<Span>), max: Span) {
         let failures = self.failures.entry(id).or_default();
-        let failed = |count: &mut u32| {
-            let before = *count;
-            *count = before.saturating_add(1);
-            before
+        let (count, max) = match why {
+            Retry::Conflict => (&mut failures.conflicts, CONFLICT_BACKOFF_MAX),
+            Retry::Guard => (&mut failures.refusals, GUARD_BACKOFF_MAX),
+            Retry::Refused => (&mut failures.refusals, max),
         };
-        let delay = match why {
-            Retry::Conflict => {
-                let delayed = failed(&mut failures.conflicts).checked_sub(CONFLICTS_AT_ONCE);
-                delayed.map_or(Span(0), |others| backoff(others).min(CONFLICT_BACKOFF_MAX))
-            }
-            Retry::Guard => {
-                let own = backoff(failed(&mut failures.refusals)).min(GUARD_BACKOFF_MAX);
-                own.max(self.reserve(now))
-            }
-            Retry::Refused => {
-                let own = backoff(failed(&mut failures.refusals)).min(max);
-                own.max(self.reserve(now))
-            }
+        let before = *count;
+        *count = before.saturating_add(1);
+        let delay = if why == Retry::Conflict {
+            let delayed = before.checked_sub(CONFLICTS_AT_ONCE);
+            delayed.map_or(Span(0), backoff).min(max)
+        } else {
+            backoff(before).min(max).max(self.reserve())
         };
         let asked = asked.unwrap_or_default().min(ASKED_MAX);
         if asked.0 > 0 {
-            self.held.insert(id, now.plus(asked));
+            self.held.insert(id, self.now.plus(asked));
         }
-        self.add_after(now, id, delay.max(asked));
+        self.add_after(id, delay.max(asked));
     }
 
     /// Takes one token of the shared bucket, and returns the time until the token is available.
-    fn reserve(&mut self, now: Timestamp) -> Span {
-        let full = now.plus(Span(-BUCKET_INTERVAL.0 * (BUCKET_BURST - 1)));
+    fn reserve(&mut self) -> Span {
+        let full = self.now.plus(Span(-BUCKET_INTERVAL.0 * (BUCKET_BURST - 1)));
         let token = self.bucket.map_or(full, |token| token.max(full));
         self.bucket = Some(token.plus(BUCKET_INTERVAL));
-        token.since(now)
+        token.since(self.now)
     }
 
     pub(crate) fn forget(&mut self, id: SetId) {
@@ -229,8 +199,10 @@ impl Queue {
     }
 
     /// Queues the keys that have become due.
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some((time, id)) = self.due.first().copied().filter(|(time, _)| *time <= now) {
+    pub(crate) fn handle_timeout(&mut self) {
+        while let Some((time, id)) = self.due.first().copied()
+            && time <= self.now
+        {
             self.due.remove(&(time, id));
             self.due_by_key.remove(&id);
             self.add(id, Priority::Live);
@@ -238,7 +210,8 @@ impl Queue {
     }
 
     /// Returns the next key, and counts it as being processed from now on. Delays keys that the cluster asked to delay.
-    pub(crate) fn take(&mut self, now: Timestamp) -> Option<SetId> {
+    pub(crate) fn take(&mut self) -> Option<SetId> {
+        let now = self.now;
         loop {
             self.turn = self.turn.wrapping_add(1);
             let resync_first = self.turn.is_multiple_of(RESYNC_TURN) || self.live.is_empty();
@@ -249,7 +222,6 @@ impl Queue {
             };
             let (_, id) = self.waiting(priority).pop_first()?;
             let waiting = self.dirty.remove(&id);
-            self.shrink();
             match self.held.get(&id).copied() {
                 Some(until) if until > now => self.add_at(until, id),
                 Some(_) | None => {
@@ -261,34 +233,20 @@ impl Queue {
         }
     }
 
-    /// Frees the memory of a long queue, once it is empty.
-    fn shrink(&mut self) {
-        if self.dirty.is_empty() && self.dirty.capacity() > KEPT_MAX {
-            self.dirty = HashMap::new();
-        }
-    }
-
     pub(crate) fn done(&mut self, id: SetId) {
         self.processing.remove(&id);
-        if let Some(waiting) = self.dirty.get(&id).copied()
+        if let Some(mut waiting) = self.dirty.get(&id).copied()
             && waiting.position.is_none()
         {
-            let position = Some(self.append(id, waiting.priority));
-            self.dirty.insert(
-                id,
-                QueuedKey {
-                    position,
-                    ..waiting
-                },
-            );
+            waiting.position = Some(self.append(id, waiting.priority));
+            self.dirty.insert(id, waiting);
         }
     }
 
     /// Returns how long a key that is being processed had waited in the queue.
     pub(crate) fn waited(&self, id: SetId) -> Span {
-        self.processing
-            .get(&id)
-            .map_or_else(Span::default, |running| running.waited)
+        let running = self.processing.get(&id);
+        running.map_or_else(Span::default, |running| running.waited)
     }
 
     /// Returns the ages of the unfinished syncs. The cost is a step for each.
@@ -337,10 +295,6 @@ impl Queue {
 
     pub(crate) fn depth(&self) -> usize {
         self.dirty.len()
-    }
-
-    pub(crate) const fn counters(&self) -> Counters {
-        self.counters
     }
 
     /// Empties the queue, for a decision about one key.

@@ -50,3 +50,12 @@ pub struct Reason {
 /// A ratio in thousandths, so that reports can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thousandths(pub u64);
+
+// === impl Reason ===
+
+impl Reason {
+    pub(crate) fn new(rule: Rule, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = detail.into();
+        Self { rule, detail }
+    }
+}

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// One whole decision, if all operations succeed: the answer of `Decide` and `Simulate`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// The ReplicaSet.
     pub key: Key,

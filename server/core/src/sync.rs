@@ -40,17 +40,20 @@ pub(crate) enum SyncStep {
 /// The next step of a sync.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// A batch to send.
-    Send {
-        action: Action,
-        reasons: Vec<Reason>,
-        step: SyncStep,
-        /// The relative ages of victims (spec 7.7).
-        age_ratios: Vec<Thousandths>,
-        near_cut: Vec<RankedPod>,
-    },
+    /// A batch to send, and the step that continues with its outcomes.
+    Send(Plan, SyncStep),
     /// The sync has ended.
     Finished(SyncResult),
+}
+
+/// The decision of a step.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) action: Action,
+    pub(crate) reasons: Vec<Reason>,
+    /// The relative ages of victims (spec 7.7).
+    pub(crate) age_ratios: Vec<Thousandths>,
+    pub(crate) near_cut: Vec<RankedPod>,
 }
 
 /// The end of a sync.
@@ -75,6 +78,19 @@ pub(crate) enum Weight {
     Pods(usize),
 }
 
+// === impl Plan ===
+
+impl Plan {
+    const fn new(action: Action, reasons: Vec<Reason>) -> Self {
+        Self {
+            action,
+            reasons,
+            age_ratios: Vec::new(),
+            near_cut: Vec::new(),
+        }
+    }
+}
+
 /// Begins the sync of a ReplicaSet with a valid selector, or continues it after the outcomes of a batch. `adoptable` are the orphans that
 /// it selects, if [`may_claim`] holds.
 pub(crate) fn advance(
@@ -86,12 +102,9 @@ pub(crate) fn advance(
 ) -> Next {
     match answered {
         None => claim_or_manage(index, config, now, (id, adoptable), Claimed::default()),
-        Some((SyncStep::Claim(_), result)) if result.ends_sync() => Next::Finished(SyncResult {
-            retry: result.retry(),
-            retry_after: result.retry_after,
-            error: result.message(),
-            requeue_at: None,
-        }),
+        Some((SyncStep::Claim(_), result)) if result.ends_sync() => {
+            Next::Finished(end(ManageResult::default(), result, None))
+        }
         Some((SyncStep::Claim(claimed), _)) => {
             claim_or_manage(index, config, now, (id, adoptable), claimed)
         }
@@ -141,13 +154,7 @@ fn claim_or_manage(
     mut claimed: Claimed,
 ) -> Next {
     match claim::decide(index, config, id, adoptable, &mut claimed) {
-        Some((action, reasons)) => Next::Send {
-            action,
-            reasons,
-            step: SyncStep::Claim(claimed),
-            age_ratios: Vec::new(),
-            near_cut: Vec::new(),
-        },
+        Some(plan) => Next::Send(plan, SyncStep::Claim(claimed)),
         None => manage_or_status(index, config, now, id),
     }
 }
@@ -158,22 +165,17 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
         return Next::Finished(SyncResult::default());
     };
     let Some(plan) = manage::decide(index, config, now, id) else {
-        return status_or_end(index.set(id), now, basis, ManageResult::Good);
+        return status_or_end(index.set(id), now, basis, ManageResult::default());
     };
     if plan.action.operations() == 0 {
-        let managed = ManageResult::Pending {
+        let managed = ManageResult {
+            is_pending: true,
             retry: Some(Retry::Conflict),
-            retry_after: None,
+            ..ManageResult::default()
         };
         return status_or_end(index.set(id), now, basis, managed);
     }
-    Next::Send {
-        action: plan.action,
-        reasons: plan.reasons,
-        step: SyncStep::Manage(basis),
-        age_ratios: plan.age_ratios,
-        near_cut: plan.near_cut,
-    }
+    Next::Send(plan, SyncStep::Manage(basis))
 }
 
 /// Writes the status if it differs, else ends the sync.
@@ -193,33 +195,20 @@ fn status_or_end(
         return Next::Finished(end(managed, BatchResult::default(), requeue_at));
     }
     let reasons = vec![status::reason(&status)];
-    Next::Send {
-        action: Action::WriteStatus(Box::new(status)),
-        reasons,
-        step: SyncStep::Status {
-            managed,
-            requeue_at,
-        },
-        age_ratios: Vec::new(),
-        near_cut: Vec::new(),
-    }
+    let plan = Plan::new(Action::WriteStatus(Box::new(status)), reasons);
+    let step = SyncStep::Status {
+        managed,
+        requeue_at,
+    };
+    Next::Send(plan, step)
 }
 
 /// Returns the end of a sync whose status write, if there was one, had the result `written`. Its failure masks a failure of manage (spec
 /// 5.1).
 fn end(managed: ManageResult, written: BatchResult, requeue_at: Option<Timestamp>) -> SyncResult {
-    let (error, retry, retry_after) = match managed {
-        ManageResult::Good => (None, None, None),
-        ManageResult::Failed {
-            message,
-            retry,
-            retry_after,
-        } => (Some(message), Some(retry), retry_after),
-        ManageResult::Pending { retry, retry_after } => (None, retry, retry_after),
-    };
-    let retry = retry.max(written.retry());
-    let retry_after = retry_after.max(written.retry_after);
-    let error = written.message().or(error);
+    let retry = managed.retry.max(written.retry());
+    let retry_after = managed.retry_after.max(written.retry_after);
+    let error = written.message().or(managed.error);
     let requeue_at = requeue_at.filter(|_| error.is_none());
     SyncResult {
         error,

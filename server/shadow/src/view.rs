@@ -6,8 +6,8 @@ use std::{
 };
 
 use server_core::{
-    CompactUid, DeletionPosition, KnownSet, Ranked, Reason, Replica, Span, Timestamp, Uid, choice,
-    deletion_positions,
+    Candidate, CompactUid, DeletionPosition, KnownSet, Reason, Replica, Span, Timestamp, Uid,
+    choice, deletion_positions,
 };
 
 use crate::past::{Change, PodChange, What};
@@ -113,9 +113,7 @@ impl View {
 
     /// Returns the first `count` replicas in the order of deletion at a moment, each with the reason.
     pub(super) fn choice(&self, moment: Timestamp, count: usize) -> Vec<(&Replica, Reason)> {
-        let pods: Vec<_> = self.pods.values().collect();
-        let chosen = choice(moment, &self.ranked(), count).into_iter();
-        chosen.map(|(at, reason)| (pods[at], reason)).collect()
+        choice(moment, &self.ranked(), count)
     }
 
     /// Returns the moments at which the order of deletion can change from `from` to `to`, and `from`.
@@ -134,13 +132,11 @@ impl View {
         moments
     }
 
-    fn ranked(&self) -> Vec<Ranked<'_>> {
-        let rank = |pod: &Replica| {
-            let related = self.related.as_ref();
-            related.and_then(|related| related.get(&pod.node).copied())
-        };
+    fn ranked(&self) -> Vec<Candidate<'_, &Replica>> {
+        let rank = |pod: &Replica| self.related.as_ref()?.get(&pod.node).copied();
         let pods = self.pods.values();
-        pods.map(|pod| Ranked {
+        pods.map(|pod| Candidate {
+            id: pod,
             uid: &pod.uid,
             node: pod.node.as_deref(),
             state: &pod.state,

@@ -8,13 +8,13 @@ use std::{
 
 use super::Controller;
 use crate::{
-    batch::{Action, Batch},
+    batch::Action,
     config::Config,
     decide::{Interrupted, check, listed, succeed},
     event::Event,
-    index::{Entry, Index, Set, SetId, cluster},
+    index::{SetId, cluster},
     names::NameSeed,
-    object::{Key, Pod, PodState, ReplicaSet, Timestamp},
+    object::{Key, Pod, ReplicaSet, Timestamp},
 };
 
 /// Some ReplicaSets of a cluster with the pods that they own or may adopt, independent of their controller.
@@ -25,9 +25,9 @@ pub struct ReplicaSetsCopy {
     replica_sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
     /// The last copied ReplicaSet, if further ReplicaSets had no room.
-    cut_after: Option<Key>,
-    /// Whether the first ReplicaSet had no room.
-    is_too_large: bool,
+    pub cut_after: Option<Key>,
+    /// Whether nothing was copied, since the first ReplicaSet had more pods than there was room for.
+    pub is_too_large: bool,
 }
 
 /// The effect of a change on one ReplicaSet.
@@ -47,62 +47,6 @@ pub struct Impact {
     pub surplus: i64,
 }
 
-/// Copies ReplicaSets with their pods, as far as there is room.
-struct Gathered<'a> {
-    index: &'a Index,
-    copy: ReplicaSetsCopy,
-    /// The orphans that a copied ReplicaSet may adopt. Several ReplicaSets may adopt the same orphan.
-    orphans: BTreeSet<u32>,
-    objects_max: usize,
-}
-
-// === impl Gathered ===
-
-impl<'a> Gathered<'a> {
-    fn new(controller: &'a Controller, now: Timestamp, objects_max: usize) -> Self {
-        let config = Config {
-            names: NameSeed::default(),
-            // The first create says how many pods are missing.
-            burst_replicas: 1,
-            operations_in_flight_max: usize::MAX,
-            ..controller.config.clone()
-        };
-        Self {
-            index: &controller.index,
-            copy: ReplicaSetsCopy {
-                now: now.max(controller.clock),
-                config,
-                ..ReplicaSetsCopy::default()
-            },
-            orphans: BTreeSet::new(),
-            objects_max,
-        }
-    }
-
-    /// Copies a ReplicaSet with its pods. Returns whether there was room for it.
-    fn take(&mut self, id: SetId) -> bool {
-        let Self { index, copy, .. } = self;
-        let Some(set) = index.set(id) else {
-            return true;
-        };
-        let adoptable = index.adoptable(id).into_iter();
-        let orphans: Vec<_> = adoptable.filter(|id| !self.orphans.contains(id)).collect();
-        let objects = copy.objects() + 1 + set.owned_count() + orphans.len();
-        if objects > self.objects_max {
-            copy.cut_after = copy.replica_sets.last().map(|last| last.key.clone());
-            copy.is_too_large = copy.cut_after.is_none();
-            return false;
-        }
-        let owned = cluster::owned_pods(index, id);
-        let pods = owned.chain(orphans.iter().filter_map(|id| index.pod(*id)));
-        copy.pods
-            .extend(pods.map(|pod: &Entry| index.pod_object(pod)));
-        copy.replica_sets.push(set.object.clone());
-        self.orphans.extend(orphans);
-        true
-    }
-}
-
 // === impl ReplicaSetsCopy ===
 
 impl ReplicaSetsCopy {
@@ -117,13 +61,8 @@ impl ReplicaSetsCopy {
         after: (&str, &str),
         (limit, objects_max): (usize, usize),
     ) -> Self {
-        let mut gathered = Gathered::new(controller, now, objects_max);
-        for id in cluster::sets_on(&controller.index, node, after).take(limit) {
-            if !gathered.take(id) {
-                break;
-            }
-        }
-        gathered.copy
+        let sets = cluster::sets_on(&controller.index, node, after).take(limit);
+        Self::gather(controller, now, sets, objects_max)
     }
 
     /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
@@ -136,20 +75,59 @@ impl ReplicaSetsCopy {
         objects_max: usize,
     ) -> (Self, usize) {
         let index = &controller.index;
-        let mut gathered = Gathered::new(controller, now, objects_max);
-        for (id, set) in cluster::sets_in(index, namespace) {
+        let unsettled = cluster::sets_in(index, namespace).filter(|(id, set)| {
             let is_left_alone = set.object.deleting || set.selector().is_none();
-            let is_settled = is_left_alone
-                || (set.surplus() == 0
-                    && set.releases.is_empty()
-                    && index.adoptable(id).is_empty());
-            if !is_settled && !gathered.take(id) {
-                break;
-            }
-        }
+            let is_settled = || {
+                let is_adopting = !index.adoptable(*id).is_empty();
+                set.surplus() == 0 && set.releases.is_empty() && !is_adopting
+            };
+            !is_left_alone && !is_settled()
+        });
+        let sets = unsettled.map(|(id, _)| id);
         let pods = index.pods_in(namespace);
         let counted = pods.filter(|pod| !pod.state.phase.has_ended()).count();
-        (gathered.copy, counted)
+        let copy = Self::gather(controller, now, sets, objects_max);
+        (copy, counted)
+    }
+
+    /// Copies ReplicaSets with their pods, as far as there is room.
+    fn gather(
+        controller: &Controller,
+        now: Timestamp,
+        sets: impl Iterator<Item = SetId>,
+        objects_max: usize,
+    ) -> Self {
+        let index = &controller.index;
+        let config = Config {
+            names: NameSeed::default(),
+            // The first create says how many pods are missing.
+            burst_replicas: 1,
+            operations_in_flight_max: usize::MAX,
+            ..controller.config.clone()
+        };
+        let mut copy = Self {
+            now: now.max(controller.clock),
+            config,
+            ..Self::default()
+        };
+        // Several ReplicaSets may adopt the same orphan.
+        let mut orphans = BTreeSet::new();
+        for id in sets {
+            let Some(set) = index.set(id) else { continue };
+            let mut adoptable = index.adoptable(id);
+            adoptable.retain(|id| !orphans.contains(id));
+            if copy.objects() + 1 + set.owned.len() + adoptable.len() > objects_max {
+                copy.cut_after = copy.replica_sets.last().map(|last| last.key.clone());
+                copy.is_too_large = copy.cut_after.is_none();
+                break;
+            }
+            let pods = set.owned.iter().chain(&adoptable);
+            let pods = pods.filter_map(|id| index.pod(*id));
+            copy.pods.extend(pods.map(|pod| index.pod_object(pod)));
+            copy.replica_sets.push(set.object.clone());
+            orphans.extend(adoptable);
+        }
+        copy
     }
 
     /// The number of copied objects.
@@ -158,53 +136,16 @@ impl ReplicaSetsCopy {
         self.replica_sets.len() + self.pods.len()
     }
 
-    /// Whether nothing was copied, since the first ReplicaSet had more pods than there was room for.
-    #[must_use]
-    pub const fn is_too_large(&self) -> bool {
-        self.is_too_large
-    }
-
-    /// The last copied ReplicaSet, if further ReplicaSets had no room.
-    #[must_use]
-    pub const fn cut_after(&self) -> Option<&Key> {
-        self.cut_after.as_ref()
-    }
-
     /// Returns the effect of a drain of a node on each ReplicaSet, by key. Leaves out ReplicaSets without an active pod on the node.
     ///
     /// # Errors
     /// If `go_on` ended the computation.
     pub fn drain(self, node: &str, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
-        let now = self.now;
         let leaving = self.pods.iter();
         let leaving = leaving.filter(|pod| pod.node.as_deref() == Some(node));
         let leaving: Vec<_> = leaving.cloned().collect();
-        let (mut controller, mut impacts) = self.start(go_on)?;
-        controller.queue.clear();
-        for pod in leaving {
-            check(go_on)?;
-            if let Some(id) = cluster::replica_of(&controller.index, &pod.namespace, &pod.name)
-                && let Some(impact) = impacts.get_mut(&id)
-            {
-                impact.deleted.push(Arc::clone(&pod.name));
-            }
-            let state = PodState {
-                deleting: true,
-                ..pod.state
-            };
-            // Without a version, the pod counts as the latest news.
-            let asked_to_go = Pod {
-                version: None,
-                state,
-                ..pod
-            };
-            controller.handle_event(now, Event::PodApplied(asked_to_go));
-        }
-        run(now, &mut controller, &mut impacts, go_on)?;
-        let mut impacts: Vec<_> = impacts.into_values().collect();
+        let mut impacts = self.decide(leaving, go_on)?;
         impacts.retain(|impact| !impact.deleted.is_empty());
-        impacts.iter_mut().for_each(|impact| impact.deleted.sort());
-        impacts.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(impacts)
     }
 
@@ -213,69 +154,67 @@ impl ReplicaSetsCopy {
     /// # Errors
     /// If `go_on` ended the computation.
     pub fn settle(self, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
+        self.decide(Vec::new(), go_on)
+    }
+
+    /// Deletes pods, and returns the effect on each ReplicaSet, by key. The first decision of a ReplicaSet reports all its missing or
+    /// surplus pods; the rest would only follow one by one.
+    fn decide(
+        self,
+        leaving: Vec<Pod>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Impact>, Interrupted> {
         let now = self.now;
-        let (mut controller, mut impacts) = self.start(go_on)?;
-        run(now, &mut controller, &mut impacts, go_on)?;
+        let mut controller = listed(now, self.config, self.replica_sets, self.pods, go_on)?;
+        let mut impacts = BTreeMap::new();
+        for (id, set) in &controller.index.sets {
+            let before = Impact {
+                key: set.object.key.clone(),
+                replicas: set.wanted(),
+                active: set.counts.active,
+                deleted: Vec::new(),
+                creates: 0,
+                surplus: 0,
+            };
+            impacts.insert(*id, before);
+        }
+        if !leaving.is_empty() {
+            controller.queue.clear();
+        }
+        for mut pod in leaving {
+            check(go_on)?;
+            if let Some(id) = cluster::replica_of(&controller.index, &pod.namespace, &pod.name)
+                && let Some(impact) = impacts.get_mut(&id)
+            {
+                impact.deleted.push(Arc::clone(&pod.name));
+            }
+            // Without a version, the pod counts as the latest news.
+            pod.version = None;
+            pod.state.deleting = true;
+            controller.handle_event(now, Event::PodApplied(pod));
+        }
+        while let Some(batch) = controller.poll_batch(now) {
+            check(go_on)?;
+            while controller.poll_report().is_some() {}
+            match &batch.action {
+                Action::Create { .. } | Action::Delete(_) => {
+                    let (namespace, name) = (&batch.key.namespace, &batch.key.name);
+                    if let Some(id) = controller.index.set_named(namespace, name)
+                        && let Some(set) = controller.index.set(id)
+                        && let Some(impact) = impacts.get_mut(&id)
+                    {
+                        impact.creates = (-set.surplus()).max(0);
+                        impact.surplus = set.surplus().max(0);
+                    }
+                }
+                Action::Claim { .. } | Action::WriteStatus(_) => {
+                    succeed(now, &mut controller, &batch);
+                }
+            }
+        }
         let mut impacts: Vec<_> = impacts.into_values().collect();
+        impacts.iter_mut().for_each(|impact| impact.deleted.sort());
         impacts.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(impacts)
-    }
-
-    /// Creates a controller with the objects, and notes the state of each ReplicaSet before the change.
-    fn start(
-        self,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<(Controller, BTreeMap<SetId, Impact>), Interrupted> {
-        let Self {
-            now,
-            config,
-            replica_sets,
-            pods,
-            cut_after: _,
-            is_too_large: _,
-        } = self;
-        let controller = listed(now, config, replica_sets, pods, go_on)?;
-        let before = |set: &Set| Impact {
-            key: set.object.key.clone(),
-            replicas: set.wanted(),
-            active: set.counts.active,
-            deleted: Vec::new(),
-            creates: 0,
-            surplus: 0,
-        };
-        let sets = cluster::all_sets(&controller.index);
-        let impacts = sets.map(|(id, set)| (id, before(set))).collect();
-        Ok((controller, impacts))
-    }
-}
-
-/// Runs all syncs until each ReplicaSet has reported its missing or surplus pods. The first decision of a ReplicaSet reports them all; the
-/// rest would only follow one by one.
-fn run(
-    now: Timestamp,
-    controller: &mut Controller,
-    impacts: &mut BTreeMap<SetId, Impact>,
-    go_on: &dyn Fn() -> bool,
-) -> Result<(), Interrupted> {
-    while let Some(batch) = controller.poll_batch(now) {
-        check(go_on)?;
-        while controller.poll_report().is_some() {}
-        match &batch.action {
-            Action::Create { .. } | Action::Delete(_) => note(controller, impacts, &batch),
-            Action::Claim { .. } | Action::WriteStatus(_) => succeed(now, controller, &batch),
-        }
-    }
-    Ok(())
-}
-
-fn note(controller: &Controller, impacts: &mut BTreeMap<SetId, Impact>, batch: &Batch) {
-    let Key {
-        namespace, name, ..
-    } = &batch.key;
-    let id = controller.index.set_named(namespace, name);
-    let set = id.and_then(|id| Some((controller.index.set(id)?, impacts.get_mut(&id)?)));
-    if let Some((set, impact)) = set {
-        impact.creates = (-set.surplus()).max(0);
-        impact.surplus = set.surplus().max(0);
     }
 }

@@ -1,18 +1,16 @@
 //! Events of the stream enter the index and queue the ReplicaSets that they affect. All objects that a list did not name are gone at its
 //! end.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use super::{Controller, lists::Unseen};
+use super::{Controller, stream::Unseen};
 use crate::{
-    compact_uid::CompactUid,
     event::Event,
-    handlers::{self, Enqueue},
+    handlers,
     index::{EndedList, EndedReplica, IfUnknown, PodChange, PodUpdate, SetChange, SetId, lasting},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
-    reason::Reason,
     report::ControllerReport,
 };
 
@@ -21,75 +19,66 @@ use crate::{
 impl Controller {
     /// Records an event, without a decision.
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
-        let now = self.tick(now);
+        self.tick(now);
         match event {
             Event::SnapshotBegin(kind) => self.begin_list(kind),
-            Event::SnapshotEnd { kind, version } => self.end_list(now, kind, version),
+            Event::SnapshotEnd { kind, version } => self.end_list(kind, version),
             Event::PodApplied(pod) => pod.viewed(|pod| self.handle_pod(now, pod)),
-            Event::ReplicaSetApplied(set) => self.apply_set(now, *set),
+            Event::ReplicaSetApplied(set) => self.apply_set(*set),
             Event::PodDeleted {
                 namespace,
                 name,
                 uid,
                 version,
             } => {
-                self.remove_pod(now, (namespace, name), uid, version);
+                let change = self.index.remove_pod(&namespace, &name, uid, version);
+                self.pods_changed(Priority::Live, change);
+                self.saw(Kind::Pod, version);
             }
             Event::ReplicaSetDeleted { key, version } => {
                 if let Some(id) = self.index.remove_set(&key, version) {
                     self.forget_set(id);
                 }
-                self.saw(now, Kind::ReplicaSet, version);
+                self.saw(Kind::ReplicaSet, version);
             }
-            Event::Bookmark { kind, version } => self.saw(now, kind, Some(version)),
+            Event::Bookmark { kind, version } => self.saw(kind, Some(version)),
         }
     }
 
     /// Records a pod, as [`Self::handle_event`] does for [`Event::PodApplied`].
     pub fn handle_pod(&mut self, now: Timestamp, pod: &PodView<'_>) {
-        let now = self.tick(now);
+        self.tick(now);
         let priority = self.priority_of(Kind::Pod);
         let if_unknown = self.if_unknown(Kind::Pod, pod.version);
-        let news = self.index.apply_pod(now, pod, if_unknown);
-        self.pod_applied(now, priority, news);
-        self.saw(now, Kind::Pod, pod.version);
+        let news = self.index.apply_pod(self.clock, pod, if_unknown);
+        self.pod_applied(priority, news);
+        self.saw(Kind::Pod, pod.version);
     }
 
-    fn remove_pod(
-        &mut self,
-        now: Timestamp,
-        (namespace, name): (Arc<str>, Arc<str>),
-        uid: CompactUid,
-        version: Option<ResourceVersion>,
-    ) {
-        let change = self.index.remove_pod(&namespace, &name, uid, version);
-        self.pods_changed(now, Priority::Live, change);
-        self.saw(now, Kind::Pod, version);
-    }
-
-    fn apply_set(&mut self, now: Timestamp, set: ReplicaSet) {
+    fn apply_set(&mut self, set: ReplicaSet) {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
         let if_unknown = self.if_unknown(Kind::ReplicaSet, version);
-        for change in self.index.apply_set(now, set, if_unknown) {
+        for change in self.index.apply_set(self.clock, set, if_unknown) {
             match change {
                 SetChange::Applied(id) => {
                     self.queue.add(id, priority);
-                    self.note_wanted(now, id);
+                    self.note_wanted(id);
                 }
                 SetChange::Removed(id) => self.forget_set(id),
             }
         }
-        self.saw(now, Kind::ReplicaSet, version);
+        self.saw(Kind::ReplicaSet, version);
     }
 
     /// Returns how to treat an unknown object of this version. An unknown object of a version that the stream has passed is gone.
     fn if_unknown(&self, kind: Kind, version: Option<ResourceVersion>) -> IfUnknown {
-        if !self.consistency.has_passed(kind, version) {
+        let stream = self.streams.of(kind);
+        if !stream.has_passed(version) {
             IfUnknown::New
-        } else if self.lists.open(kind).is_some() {
+        } else if stream.open_list.is_some() {
             IfUnknown::Doubtful
-        } else if self.consistency.is_repeated(kind, version) {
+        } else if stream.is_repeated(version) {
             IfUnknown::Gone
         } else {
             // The event is out of order, which the contract forbids. The object that it shows counts.
@@ -100,45 +89,46 @@ impl Controller {
     /// Begins a list, which ends the request for a list.
     fn begin_list(&mut self, kind: Kind) {
         let number = self.index.begin_snapshot(kind);
-        self.lists.begin(kind, number);
+        self.streams.of_mut(kind).begin_list(number);
         self.requests.remove(&kind);
     }
 
     /// Ends a list. A list that is older than one of our writes is not used: the view stays partial until a newer list is complete.
-    fn end_list(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        let Some(number) = self.lists.open(kind) else {
+    fn end_list(&mut self, kind: Kind, version: Option<ResourceVersion>) {
+        let stream = self.streams.of(kind);
+        let Some(number) = stream.open_list else {
             return;
         };
-        if !self.consistency.covers(kind, version) {
+        if !stream.covers_writes(version) {
             return self.request_list(kind, "the list is older than a write already reported");
         }
-        let is_older = self.consistency.is_older(kind, version);
-        let shown = self.consistency.seen(kind).filter(|_| is_older);
+        let is_older = stream.is_older(version);
+        let shown = stream.seen.filter(|_| is_older);
         let list = EndedList {
             number,
             version,
             shown,
         };
         match kind {
-            Kind::Pod => self.take_pod_list(now, &list, is_older),
+            Kind::Pod => self.take_pod_list(&list, is_older),
             Kind::ReplicaSet => self.take_set_list(&list),
         }
-        self.lists.complete(kind, number);
+        self.streams.of_mut(kind).end_list(number, version);
         self.index.end_doubts(kind);
-        self.consistency.listed(kind, version);
-        self.saw(now, kind, version);
-        self.resume_waiting(now);
+        self.saw(kind, version);
+        self.resume_waiting();
     }
 
     /// Removes the pods that a list did not name, in the order of their names. A list that is older than the stream may name deleted pods.
-    fn take_pod_list(&mut self, now: Timestamp, list: &EndedList, is_older: bool) {
+    fn take_pod_list(&mut self, list: &EndedList, is_older: bool) {
         let unlisted = list.unlisted_pods(&self.index);
         if !is_older {
-            self.index.forget_unlisted(Kind::Pod, list.number);
+            let tombstones = &mut self.index.tombstones;
+            tombstones.forget_unversioned(Kind::Pod, list.number);
         }
         for id in unlisted {
             let gone = self.index.take_out_pod(id);
-            self.pods_changed(now, Priority::Resync, [gone]);
+            self.pods_changed(Priority::Resync, [gone]);
         }
     }
 
@@ -151,16 +141,16 @@ impl Controller {
     }
 
     /// Continues the syncs whose writes the lists have shown by now.
-    fn resume_waiting(&mut self, now: Timestamp) {
+    fn resume_waiting(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
         let shown = self.waiting.iter();
-        let shown = shown.filter(|(_, waiting)| self.lists.show(&waiting.unseen));
+        let shown = shown.filter(|(_, waiting)| waiting.unseen.is_shown(&self.streams));
         let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
         for id in shown {
             if let Some(waiting) = self.waiting.remove(&id) {
-                self.mark_listed(now, id, &waiting.namespace, &waiting.unseen);
+                self.mark_listed(id, &waiting.namespace, &waiting.unseen);
                 self.free_names(&waiting.namespace, &waiting.unseen);
                 self.answered.push_back((id, waiting.result));
                 // The lists may show another state than the sync that waited will leave.
@@ -171,58 +161,55 @@ impl Controller {
     }
 
     /// Notes that the stream has shown everything of a kind up to a version, unless a list is open.
-    fn saw(&mut self, now: Timestamp, kind: Kind, version: Option<ResourceVersion>) {
-        if let Some(version) = version.filter(|_| self.lists.open(kind).is_none()) {
-            self.consistency.saw(now, kind, version);
-            self.index.forget_gone(kind, version);
+    fn saw(&mut self, kind: Kind, version: Option<ResourceVersion>) {
+        let stream = self.streams.of_mut(kind);
+        if let Some(version) = version.filter(|_| stream.open_list.is_none()) {
+            stream.saw(self.clock, version);
+            self.index.tombstones.forget(kind, version);
         }
     }
 
     /// Queues the ReplicaSets that the update of a pod affects.
-    pub(super) fn pod_applied(&mut self, now: Timestamp, priority: Priority, news: PodUpdate) {
+    pub(super) fn pod_applied(&mut self, priority: Priority, news: PodUpdate) {
         match news {
             PodUpdate::Nothing => {}
             PodUpdate::Version(owner) => {
-                owner
-                    .into_iter()
-                    .for_each(|id| self.queue.add(id, priority));
+                let owner = owner.into_iter();
+                owner.for_each(|id| self.queue.add(id, priority));
             }
             PodUpdate::Changed(gone, change) => {
-                self.pods_changed(now, priority, gone.into_iter().chain([change]));
+                self.pods_changed(priority, gone.into_iter().chain([change]));
             }
         }
     }
 
     pub(super) fn pods_changed(
         &mut self,
-        now: Timestamp,
         priority: Priority,
         changes: impl IntoIterator<Item = PodChange>,
     ) {
         for change in changes {
             if let Some(ended) = change.ended {
-                self.replica_ended(now, ended);
+                self.replica_ended(ended);
             }
-            let affected = handlers::pod_changed(&self.index, &change);
-            for key in affected.keys() {
-                match key {
-                    Enqueue::Now(id) => self.queue.add(id, priority),
-                    Enqueue::After(id, delay) => self.queue.add_after(now, id, delay),
-                }
-            }
-            if affected.matches() > 1
+            let queue = &mut self.queue;
+            let matches = handlers::pod_changed(&self.index, &change, |id, delay| match delay {
+                None => queue.add(id, priority),
+                Some(delay) => queue.add_after(id, delay),
+            });
+            if matches > 1
                 && let Some(pod) = change.new
             {
-                self.reports.push_back(ControllerReport::OrphanMatchesMany {
-                    pod: (pod.namespace, pod.name),
-                    matches: affected.matches(),
-                });
+                let pod = (pod.namespace, pod.name);
+                let report = ControllerReport::OrphanMatchesMany { pod, matches };
+                self.reports.push_back(report);
             }
         }
     }
 
     /// Records the end of a replica, which closes the creates of its ReplicaSet if its pods do not last.
-    pub(super) fn replica_ended(&mut self, now: Timestamp, ended: EndedReplica) {
+    pub(super) fn replica_ended(&mut self, ended: EndedReplica) {
+        let now = self.clock;
         if !self.config.create_back_off || !lasting::end_replica(&mut self.index, now, ended) {
             return;
         }
@@ -230,12 +217,10 @@ impl Controller {
             return;
         };
         if let Some(back_off) = &set.create_back_off {
-            let key = set.object.key.clone();
-            let Reason { detail, .. } = back_off.reason();
             let until = back_off.closed_until(now);
             self.reports.push_back(ControllerReport::PodsDoNotLast {
-                key,
-                detail: detail.into_owned(),
+                key: set.object.key.clone(),
+                detail: back_off.reason().detail.into_owned(),
                 closed: until.map_or_else(Default::default, |until| until.since(now)),
             });
         }
@@ -260,8 +245,8 @@ impl Controller {
     }
 
     /// Reports the number of desired pods of a ReplicaSet, if the number has changed.
-    pub(super) fn note_wanted(&mut self, now: Timestamp, id: SetId) {
-        let is_listed = self.lists.open(Kind::ReplicaSet).is_some();
+    pub(super) fn note_wanted(&mut self, id: SetId) {
+        let is_listed = self.streams.of(Kind::ReplicaSet).open_list.is_some();
         let Some(set) = self.index.set_mut(id) else {
             return;
         };
@@ -269,16 +254,15 @@ impl Controller {
             return;
         };
         if from.is_some() || !is_listed {
-            let (key, to) = (set.object.key.clone(), set.wanted());
-            let at = now;
-            self.reports
-                .push_back(ControllerReport::Scaled { key, at, from, to });
+            let (key, at, to) = (set.object.key.clone(), self.clock, set.wanted());
+            let report = ControllerReport::Scaled { key, at, from, to };
+            self.reports.push_back(report);
         }
     }
 
     /// Lists come after changes.
-    pub(super) const fn priority_of(&self, kind: Kind) -> Priority {
-        if self.lists.open(kind).is_some() {
+    fn priority_of(&self, kind: Kind) -> Priority {
+        if self.streams.of(kind).open_list.is_some() {
             Priority::Resync
         } else {
             Priority::Live
@@ -288,7 +272,7 @@ impl Controller {
     /// Requests the lists that syncs wait for, unless one is open or requested already.
     pub(super) fn request_missing(&mut self) {
         let waiting = self.waiting.values();
-        let missing = waiting.flat_map(|waiting| self.lists.missing(&waiting.unseen));
+        let missing = waiting.flat_map(|waiting| waiting.unseen.missing(&self.streams));
         let missing: BTreeSet<_> = missing.collect();
         self.request_lists(missing);
     }
@@ -296,7 +280,8 @@ impl Controller {
     /// Requests lists, unless they are open or requested already.
     pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
         for kind in missing {
-            if !self.lists.is_coming(kind) {
+            let stream = self.streams.of(kind);
+            if !stream.is_list_requested && stream.open_list.is_none() {
                 self.request_list(kind, "an outcome did not show what its write led to");
             }
         }
@@ -309,18 +294,11 @@ impl Controller {
     }
 
     /// Marks the created pods whose outcomes carried no object, after a list has shown their state.
-    pub(super) fn mark_listed(
-        &mut self,
-        now: Timestamp,
-        id: SetId,
-        namespace: &str,
-        unseen: &Unseen,
-    ) {
+    pub(super) fn mark_listed(&mut self, id: SetId, namespace: &str, unseen: &Unseen) {
         for name in &unseen.names {
-            if let Some(ended) =
-                lasting::mark_made(&mut self.index, now, id, (namespace, name, None))
-            {
-                self.replica_ended(now, ended);
+            let made = (namespace, &**name, None);
+            if let Some(ended) = lasting::mark_made(&mut self.index, self.clock, id, made) {
+                self.replica_ended(ended);
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::lists::Unseen;
+use super::stream::Unseen;
 use crate::{
-    batch::{Action, Batch, BatchId, Operation, Operations},
+    batch::{ActionKind, Batch, BatchId, Operation},
     event::OperationResult,
     index::SetId,
     object::{Key, Timestamp},
@@ -21,8 +21,9 @@ const OPERATION_BYTES: usize = 300;
 pub(super) struct SentBatch {
     pub(super) set: SetId,
     pub(super) key: Key,
-    pub(super) operations: Operations,
-    answered: Vec<bool>,
+    pub(super) action: ActionKind,
+    /// The operations; `None` for those that have an outcome.
+    operations: Vec<Option<Operation>>,
     remaining: usize,
     sent: Timestamp,
     /// The time of its last outcome, or else of its sending.
@@ -62,17 +63,17 @@ impl InFlight {
 
     /// Keeps a batch that is sent at `now` until all its outcomes have come.
     pub(super) fn insert(&mut self, now: Timestamp, set: SetId, batch: &Batch) {
-        let operations = batch.action.operations();
-        self.operations += operations;
-        if matches!(batch.action, Action::WriteStatus(_)) {
-            self.statuses += operations;
-        }
+        let action = batch.action.kind();
+        let operations = batch.action.each_operation();
+        let operations: Vec<_> = operations.into_iter().map(Some).collect();
+        self.operations += operations.len();
+        self.statuses += usize::from(action == ActionKind::WriteStatus);
         let sent = SentBatch {
             set,
             key: batch.key.clone(),
-            operations: Operations::of(&batch.action),
-            answered: vec![false; operations],
-            remaining: operations,
+            action,
+            remaining: operations.len(),
+            operations,
             sent: now,
             heard: now,
             result: BatchResult::default(),
@@ -111,17 +112,11 @@ impl InFlight {
         effect: &OperationResult,
     ) -> Option<(&SentBatch, Operation)> {
         let sent = self.batches.get_mut(&batch)?;
-        let answered = sent.answered.get_mut(at as usize)?;
-        if std::mem::replace(answered, true) {
-            return None;
-        }
+        let operation = sent.operations.get_mut(at as usize)?.take()?;
         sent.heard = now;
         sent.remaining -= 1;
         self.operations -= 1;
-        let operation = sent.operations.get(at as usize)?;
-        if matches!(operation, Operation::WriteStatus) {
-            self.statuses -= 1;
-        }
+        self.statuses -= usize::from(sent.action == ActionKind::WriteStatus);
         self.words -= sent.result.bytes();
         sent.result.count(at, &operation, effect);
         self.words += sent.result.bytes();
@@ -130,9 +125,8 @@ impl InFlight {
 
     /// Removes a batch if all its outcomes have come.
     pub(super) fn take_answered(&mut self, batch: BatchId) -> Option<SentBatch> {
-        let sent = self.batches.get(&batch);
-        let answered = sent.is_some_and(|sent| sent.remaining == 0);
-        let sent = answered.then(|| self.batches.remove(&batch)).flatten()?;
+        self.get(batch).filter(|sent| sent.remaining == 0)?;
+        let sent = self.batches.remove(&batch)?;
         self.answered_of = self.answered_of.max(Some(sent.sent));
         self.words -= sent.result.bytes();
         Some(sent)
@@ -144,6 +138,7 @@ impl InFlight {
 impl SentBatch {
     /// Returns the number of operations, and of those that have an outcome.
     pub(super) const fn progress(&self) -> (usize, usize) {
-        (self.answered.len(), self.answered.len() - self.remaining)
+        let operations = self.operations.len();
+        (operations, operations - self.remaining)
     }
 }

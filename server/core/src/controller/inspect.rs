@@ -1,6 +1,6 @@
 //! Questions about a controller: sizes, ReplicaSets, and batches in flight.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use super::{Inspect, in_flight::SentBatch};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{State, UnreadyNode, View},
+    sync::manage::difference,
     wording::{self, count},
 };
 
@@ -58,11 +59,10 @@ impl<'a> Inspect<'a> {
     /// The sizes of the view, the queue and the batches in flight.
     #[must_use]
     pub fn sizes(self) -> Sizes {
-        let counters = self.0.queue.counters();
         Sizes {
-            pods: self.0.index.pod_count(),
-            replica_sets: self.0.index.set_count(),
-            largest_replica_set: self.0.index.largest_set(),
+            pods: self.0.index.pod_count,
+            replica_sets: self.0.index.sets.len(),
+            largest_replica_set: self.0.index.largest_set,
             batches_in_flight: self.0.in_flight.count(),
             queued: self.0.queue.depth(),
             syncing: self.0.queue.processing(),
@@ -74,8 +74,8 @@ impl<'a> Inspect<'a> {
                 + self.0.obstacles.bytes()
                 + self.0.miscounted.bytes()
                 + self.0.unavailable.bytes(),
-            adds: counters.adds,
-            retries: counters.retries,
+            adds: self.0.queue.adds,
+            retries: self.0.queue.retries,
         }
     }
 
@@ -88,12 +88,8 @@ impl<'a> Inspect<'a> {
     /// Returns up to `limit` ReplicaSets after `after`, in the order of namespace and name.
     #[must_use]
     pub fn views(self, now: Timestamp, after: Option<(&str, &str)>, limit: usize) -> Vec<View> {
-        self.0
-            .index
-            .sets_after(after)
-            .take(limit)
-            .filter_map(|id| self.view_of(now, id))
-            .collect()
+        let sets = self.0.index.sets_after(after).take(limit);
+        sets.filter_map(|id| self.view_of(now, id)).collect()
     }
 
     /// Returns one ReplicaSet.
@@ -105,7 +101,7 @@ impl<'a> Inspect<'a> {
     /// The kind of action of a batch in flight.
     #[must_use]
     pub fn action(self, batch: BatchId) -> Option<ActionKind> {
-        Some(self.0.in_flight.get(batch)?.operations.kind())
+        Some(self.0.in_flight.get(batch)?.action)
     }
 
     /// The ReplicaSet of a batch in flight.
@@ -118,19 +114,16 @@ impl<'a> Inspect<'a> {
     #[must_use]
     pub fn action_on(self, namespace: &str, name: &str) -> Option<ActionKind> {
         let sent = self.sent_to(self.0.index.set_named(namespace, name)?)?;
-        Some(sent.operations.kind())
+        Some(sent.action)
     }
 
     fn view_of(self, now: Timestamp, id: SetId) -> Option<View> {
         let set = self.0.index.set(id)?;
         let (state, reasons) = self.state(now, id, set);
         let counts = set.counts_at(now);
-        let lacks = set.unconverged_since().is_some() && counts.ready < counts.active;
-        let (unready, unready_node) = if lacks {
-            self.unready(id)
-        } else {
-            (None, None)
-        };
+        let lacks = set.unconverged_since.is_some() && counts.ready < counts.active;
+        let unready = lacks.then(|| self.unready(id));
+        let (unready, unready_node) = unready.unwrap_or_default();
         Some(View {
             key: set.object.key.clone(),
             replicas: set.object.replicas,
@@ -148,7 +141,7 @@ impl<'a> Inspect<'a> {
             in_flight: self.sent_to(id).map(SentBatch::progress),
             next_sync: self.0.queue.due(id),
             failures: self.0.queue.failures(id),
-            unconverged_since: set.unconverged_since(),
+            unconverged_since: set.unconverged_since,
             unready,
             unready_node,
         })
@@ -166,14 +159,14 @@ impl<'a> Inspect<'a> {
             first.get_or_insert_with(|| Arc::clone(&pod.name));
             looks += 1;
             let node = pod.node;
-            if let Some(node) = node.filter(|node| index.unready_pods_of(*node).is_some()) {
+            if let Some(node) = node.filter(|node| index.nodes.unready_pods(*node).is_some()) {
                 *by_node.entry(node).or_default() += 1;
             }
         }
         let most = by_node.into_iter().max_by_key(|(_, count)| *count);
         let node = most.filter(|(_, count)| 2 * count >= looks);
         let node = node.and_then(|(node, _)| {
-            let (name, pods) = (index.node(node)?, index.unready_pods_of(node)?);
+            let (name, pods) = (index.nodes.name(node)?, index.nodes.unready_pods(node)?);
             let name = Arc::clone(name);
             Some(UnreadyNode { name, pods })
         });
@@ -195,28 +188,20 @@ impl<'a> Inspect<'a> {
     }
 
     fn standing(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
-        let say = |state, rule, detail| (state, vec![Reason { rule, detail }]);
         if let Err(quarantine) = &set.object.selector {
-            return say(
-                State::Quarantined,
-                Rule::Quarantined,
-                quarantine.to_string().into(),
-            );
+            let detail = quarantine.to_string();
+            return say(State::Quarantined, Rule::Quarantined, detail);
         }
         if !self.0.is_view_whole() {
-            return say(
-                State::Waiting,
-                Rule::PartialView,
-                "a list is not complete".into(),
-            );
+            return say(State::Waiting, Rule::PartialView, "a list is not complete");
         }
         if let Some(sent) = self.sent_to(id) {
             let (operations, answered) = sent.progress();
-            let detail = format!("{answered} of {operations} outcomes have come").into();
+            let detail = format!("{answered} of {operations} outcomes have come");
             return say(State::Acting, Rule::BatchInFlight, detail);
         }
         if self.0.waiting.contains_key(&id) {
-            let detail = "an outcome did not carry the object: waiting for a list".into();
+            let detail = "an outcome did not carry the object: waiting for a list";
             return say(State::Waiting, Rule::ViewOlderThanWrite, detail);
         }
         let without_room = self.0.without_room.iter().map(|(ready, _)| ready);
@@ -232,16 +217,12 @@ impl<'a> Inspect<'a> {
             return (State::Waiting, waits);
         }
         if set.object.deleting {
-            return say(
-                State::InSync,
-                Rule::BeingDeleted,
-                "its pods are left alone".into(),
-            );
+            let detail = "its pods are left alone";
+            return say(State::InSync, Rule::BeingDeleted, detail);
         }
-        let state = if set.surplus() == 0 {
-            State::InSync
-        } else {
-            State::Waiting
+        let state = match set.surplus() {
+            0 => State::InSync,
+            _ => State::Waiting,
         };
         (state, vec![difference(set)])
     }
@@ -250,49 +231,25 @@ impl<'a> Inspect<'a> {
         let failures = self.0.queue.failures(id);
         let due = self.0.queue.due(id).map(|due| {
             let wait = wording::until(due, now);
-            let (rule, detail) = if let Some((back_off, _)) = set.closed_creates(now) {
+            if let Some((back_off, _)) = set.closed_creates(now) {
                 let Reason { rule, detail } = back_off.reason();
-                (rule, format!("{detail}; next try in {wait}"))
+                Reason::new(rule, format!("{detail}; next try in {wait}"))
             } else if failures > 0 {
-                (
+                let failures = count(failures, "failure");
+                Reason::new(
                     Rule::Backoff,
-                    format!(
-                        "{} in a row, next try in {wait}",
-                        count(failures, "failure")
-                    ),
+                    format!("{failures} in a row, next try in {wait}"),
                 )
             } else {
-                (
-                    Rule::AvailabilityCheck,
-                    format!("availability is looked at in {wait}"),
-                )
-            };
-            let detail = detail.into();
-            Reason { rule, detail }
+                let detail = format!("availability is looked at in {wait}");
+                Reason::new(Rule::AvailabilityCheck, detail)
+            }
         });
         let lacks = due.is_some() && set.surplus() != 0 && !set.object.deleting;
         due.into_iter().chain(lacks.then(|| difference(set)))
     }
 }
 
-fn difference(set: &Set) -> Reason {
-    let rule = match set.surplus() {
-        0 => {
-            return Reason {
-                rule: Rule::InSync,
-                detail: "as many pods as wanted".into(),
-            };
-        }
-        ..0 => Rule::TooFewReplicas,
-        1.. => Rule::TooManyReplicas,
-    };
-    Reason {
-        rule,
-        detail: format!(
-            "{}, {} wanted",
-            count(set.counts.active, "active pod"),
-            set.wanted()
-        )
-        .into(),
-    }
+fn say(state: State, rule: Rule, detail: impl Into<Cow<'static, str>>) -> (State, Vec<Reason>) {
+    (state, vec![Reason::new(rule, detail)])
 }

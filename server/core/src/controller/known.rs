@@ -6,7 +6,7 @@ use super::Inspect;
 use crate::{
     compact_uid::CompactUid,
     index::{Index, Set, SetId},
-    object::{Key, Pod, PodState, ReplicaSet, Status, Timestamp, Uid},
+    object::{Key, Kind, Pod, PodState, ReplicaSet, Status, Timestamp, Uid},
     pod_view::OwnerView,
 };
 
@@ -44,7 +44,8 @@ impl<'a> Inspect<'a> {
     /// Whether the controller knows that a pod was deleted.
     #[must_use]
     pub fn is_gone_pod(self, uid: &Uid) -> bool {
-        self.0.index.is_gone_pod(uid)
+        let tombstones = &self.0.index.tombstones;
+        tombstones.covers(Kind::Pod, &uid.0, None)
     }
 
     /// Whether a namespace seems to terminate: it has pods, and all of them are terminating. The check takes one of `looks` for each pod,
@@ -165,7 +166,7 @@ impl<'a> KnownSet<'a> {
     pub fn related_by_node(&self) -> BTreeMap<Option<Arc<str>>, u32> {
         let mut counts = BTreeMap::new();
         self.index.for_related(self.id, |node, pods| {
-            let name = node.and_then(|node| self.index.node(node)).cloned();
+            let name = node.and_then(|node| self.index.nodes.name(node)).cloned();
             *counts.entry(name).or_default() += pods;
         });
         counts

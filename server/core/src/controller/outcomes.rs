@@ -1,8 +1,8 @@
 //! Outcomes change the view at once: to the object after the write, or to a view without the pod.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use super::{Controller, in_flight::SentBatch, lists::ListWait};
+use super::{Controller, in_flight::SentBatch, stream::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
@@ -20,15 +20,6 @@ enum AfterView<'a> {
     Gone,
 }
 
-/// Whether an outcome showed the result of its write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    /// The result is in the view.
-    Here,
-    /// A list must show the result.
-    InAList,
-}
-
 impl Controller {
     /// Records the outcome of an operation. Ignores unknown batches and repeated outcomes.
     pub fn handle_outcome(&mut self, now: Timestamp, mut outcome: Outcome) {
@@ -36,16 +27,15 @@ impl Controller {
             OperationResult::Done { after, .. } => after.take(),
             OperationResult::Failed { .. } | OperationResult::NotStarted(_) => None,
         };
-        match after {
-            None => self.take_answer(now, outcome, None),
+        let after = match after {
             Some(After::Pod(pod)) => {
-                pod.viewed(|pod| self.take_answer(now, outcome, Some(AfterView::Pod(pod))));
+                return pod.viewed(|pod| self.handle_outcome_of_pod(now, outcome, pod));
             }
-            Some(After::ReplicaSet(set)) => {
-                self.take_answer(now, outcome, Some(AfterView::ReplicaSet(set)));
-            }
-            Some(After::Gone) => self.take_answer(now, outcome, Some(AfterView::Gone)),
-        }
+            Some(After::ReplicaSet(set)) => Some(AfterView::ReplicaSet(set)),
+            Some(After::Gone) => Some(AfterView::Gone),
+            None => None,
+        };
+        self.take_answer(now, outcome, after);
     }
 
     /// Records the outcome of an operation and the pod after it, as [`Self::handle_outcome`] does for [`After::Pod`]. The outcome itself
@@ -55,41 +45,39 @@ impl Controller {
     }
 
     fn take_answer(&mut self, now: Timestamp, outcome: Outcome, after: Option<AfterView<'_>>) {
-        let now = self.tick(now);
-        let Outcome {
-            batch,
-            operation: at,
-            result,
-        } = outcome;
-        let Some((sent, operation)) = self.in_flight.answer(now, (batch, at), &result) else {
+        self.tick(now);
+        let (batch, result) = (outcome.batch, outcome.result);
+        let answered = (batch, outcome.operation);
+        let Some((sent, operation)) = self.in_flight.answer(self.clock, answered, &result) else {
             return;
         };
         let (set, key) = (sent.set, sent.key.clone());
-        if self.handle_effect(now, (set, &key), &operation, (result, after)) == Shown::InAList {
-            let last = self.index.last_list();
-            let created = operation.created().cloned();
-            if let Some(sent) = self.in_flight.get_mut(batch) {
-                sent.unseen.add(operation.kind(), last, created);
+        if !self.handle_effect((set, &key), &operation, (result, after))
+            && let Some(sent) = self.in_flight.get_mut(batch)
+        {
+            sent.unseen
+                .after
+                .insert(operation.kind(), self.index.snapshot);
+            if let Operation::Create(name) = operation {
+                sent.unseen.names.push(name);
             }
         }
         let Some(sent) = self.in_flight.take_answered(batch) else {
             return;
         };
-        self.report_answered(now, batch, &sent);
+        self.report_answered(batch, &sent);
         let sync = self.running.get(&set);
-        let is_awaited = sync.is_some_and(|sync| sync.batch == batch);
-        if !is_awaited {
+        if sync.is_none_or(|sync| sync.batch != batch) {
             self.free_names(&key.namespace, &sent.unseen);
             self.abandoned.remove(&key.uid);
-            let returned = self.index.set_named(&key.namespace, &key.name);
-            returned
-                .into_iter()
-                .for_each(|id| self.queue.add(id, Priority::Live));
+            if let Some(returned) = self.index.set_named(&key.namespace, &key.name) {
+                self.queue.add(returned, Priority::Live);
+            }
             return;
         }
         self.note_obstacle(&sent);
-        if self.lists.show(&sent.unseen) {
-            self.mark_listed(now, set, &key.namespace, &sent.unseen);
+        if sent.unseen.is_shown(&self.streams) {
+            self.mark_listed(set, &key.namespace, &sent.unseen);
             self.free_names(&key.namespace, &sent.unseen);
             self.answered.push_back((set, sent.result));
         } else {
@@ -104,61 +92,57 @@ impl Controller {
 
     /// Reports the results of a batch, except for a successful status write. Status writes are many, and the view shows their effect
     /// anyway.
-    fn report_answered(&mut self, at: Timestamp, batch: BatchId, sent: &SentBatch) {
-        let (action, counts) = (sent.operations.kind(), sent.result.counts);
-        if action == ActionKind::WriteStatus && counts.done > 0 {
+    fn report_answered(&mut self, batch: BatchId, sent: &SentBatch) {
+        let (action, result) = (sent.action, &sent.result);
+        if action == ActionKind::WriteStatus && result.counts.done > 0 {
             return;
         }
-        let (failure, words) = sent
-            .result
-            .failure
-            .as_ref()
-            .map(|(_, it)| (it.0, &it.1))
-            .unzip();
-        let refusal = sent.result.guarded.as_ref().map(|(_, message)| message);
-        self.reports
-            .push_back(ControllerReport::Answered(Box::new(Answered {
-                key: sent.key.clone(),
-                at,
-                batch,
-                action,
-                counts,
-                failure,
-                message: words.or(refusal).cloned().unwrap_or_default(),
-            })));
+        let failure = result.failure.as_ref().map(|(_, failure)| failure);
+        let words = failure.map(|(_, message)| message);
+        let refusal = result.guarded.as_ref().map(|(_, message)| message);
+        let answered = Answered {
+            key: sent.key.clone(),
+            at: self.clock,
+            batch,
+            action,
+            counts: result.counts,
+            failure: failure.map(|(class, _)| *class),
+            message: words.or(refusal).cloned().unwrap_or_default(),
+        };
+        let report = ControllerReport::Answered(Box::new(answered));
+        self.reports.push_back(report);
     }
 
     /// Records the obstacle of a batch, or forgets an earlier one. A status write says nothing about the earlier batches of its sync.
     fn note_obstacle(&mut self, sent: &SentBatch) {
         match sent.result.obstacle() {
             Some(obstacle) => self.obstacles.insert(sent.set, obstacle),
-            None if sent.operations.kind() == ActionKind::WriteStatus => {}
+            None if sent.action == ActionKind::WriteStatus => {}
             None => self.obstacles.remove(sent.set),
         }
     }
 
     /// Lets a sync wait for the lists that its batch needs.
     fn wait_for_lists(&mut self, id: SetId, waiting: ListWait) {
+        let missing: BTreeSet<_> = waiting.unseen.missing(&self.streams).collect();
         if let Some(set) = self.index.set(id) {
-            for kind in self.lists.missing(&waiting.unseen) {
-                let key = set.object.key.clone();
-                self.reports
-                    .push_back(ControllerReport::StaleViewSkipped { key, kind });
-            }
+            self.reports.extend(missing.iter().map(|kind| {
+                let (key, kind) = (set.object.key.clone(), *kind);
+                ControllerReport::StaleViewSkipped { key, kind }
+            }));
         }
         // The syncs that wait already have requested their lists.
-        let missing: BTreeSet<_> = self.lists.missing(&waiting.unseen).collect();
         self.waiting.insert(id, waiting);
         self.request_lists(missing);
     }
 
+    /// Records the effect of an operation. Returns whether its result is in the view; if not, a list must show the result.
     fn handle_effect(
         &mut self,
-        now: Timestamp,
         (set, key): (SetId, &Key),
         operation: &Operation,
         (effect, after): (OperationResult, Option<AfterView<'_>>),
-    ) -> Shown {
+    ) -> bool {
         match effect {
             OperationResult::Done { version, .. } => {
                 if let Operation::Create(name) = operation
@@ -166,70 +150,65 @@ impl Controller {
                 {
                     set.cursor.mark_taken(name);
                 }
-                let kind = operation.kind();
-                self.consistency.wrote(now, kind, version);
-                if let Some(version) = after.as_ref().and_then(AfterView::version) {
-                    self.consistency.wrote(now, kind, Some(version));
-                }
-                self.handle_done(now, (set, key), operation, version, after)
+                let stream = self.streams.of_mut(operation.kind());
+                stream.wrote(self.clock, version);
+                stream.wrote(self.clock, after.as_ref().and_then(AfterView::version));
+                return self.handle_done((set, key), operation, version, after);
             }
             OperationResult::Failed { class, .. } => {
-                self.handle_failure(now, (set, key), operation, class);
-                Shown::Here
+                self.handle_failure((set, key), operation, class);
             }
             OperationResult::NotStarted(_) => {
                 if let Operation::Create(name) = operation {
                     self.index.namespaces.end_making(&key.namespace, name);
                 }
-                Shown::Here
             }
         }
+        true
     }
 
     /// Records the object after a write. An object of another owner, or one that does not show the write, counts as not carried.
     fn handle_done(
         &mut self,
-        now: Timestamp,
         (set, key): (SetId, &Key),
         operation: &Operation,
         version: Option<ResourceVersion>,
         after: Option<AfterView<'_>>,
-    ) -> Shown {
+    ) -> bool {
         match (operation, after) {
             (Operation::Create(name), Some(AfterView::Pod(pod)))
                 if *pod.namespace == *key.namespace && *pod.name == **name =>
             {
-                return self.created(now, (set, key), name, pod);
+                return self.created((set, key), name, pod);
             }
-            (Operation::Delete(pod), Some(AfterView::Gone)) => self.gone(now, key, pod, version),
+            (Operation::Delete(pod), Some(AfterView::Gone)) => self.gone(key, pod, version),
             (Operation::Delete(pod), Some(AfterView::Pod(after)))
                 if is_same(key, pod, after) && after.state.deleting =>
             {
-                self.changed(now, after);
+                self.changed(after);
             }
             (Operation::Adopt(pod), Some(AfterView::Pod(after)))
                 if is_same(key, pod, after) && is_owned(key, after) =>
             {
-                self.changed(now, after);
+                self.changed(after);
             }
             (Operation::Release(pod), Some(AfterView::Pod(after)))
                 if is_same(key, pod, after) && !is_owned(key, after) =>
             {
-                self.changed(now, after);
+                self.changed(after);
             }
             (Operation::WriteStatus, Some(AfterView::ReplicaSet(object))) if object.key == *key => {
-                self.status_written(now, set, *object);
+                self.status_written(set, *object);
             }
             (_, None | Some(AfterView::Pod(_) | AfterView::ReplicaSet(_) | AfterView::Gone)) => {
-                return Shown::InAList;
+                return false;
             }
         }
-        Shown::Here
+        true
     }
 
     fn handle_failure(
         &mut self,
-        now: Timestamp,
         (set, key): (SetId, &Key),
         operation: &Operation,
         class: FailureClass,
@@ -257,7 +236,7 @@ impl Controller {
             }
             Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod) => {
                 if class == FailureClass::NotFound {
-                    self.gone(now, key, pod, None);
+                    self.gone(key, pod, None);
                 }
             }
             Operation::WriteStatus => {}
@@ -266,54 +245,49 @@ impl Controller {
 
     /// Records a created pod. The stream may have passed the pod's version without showing the pod, and the pod may still exist: the
     /// cluster's versions went back, or the stream left the pod out. The server creates another pod only after a list.
-    fn created(
-        &mut self,
-        now: Timestamp,
-        (set, key): (SetId, &Key),
-        name: &Arc<str>,
-        pod: &PodView<'_>,
-    ) -> Shown {
-        let has_passed = self.consistency.has_passed(Kind::Pod, pod.version);
+    fn created(&mut self, (set, key): (SetId, &Key), name: &str, pod: &PodView<'_>) -> bool {
+        let now = self.clock;
+        let has_passed = self.streams.of(Kind::Pod).has_passed(pod.version);
         match self.index.apply_created_pod(now, pod, has_passed) {
-            CreatedPod::Known(news) => self.pod_applied(now, Priority::Live, news),
+            CreatedPod::Known(news) => self.pod_applied(Priority::Live, news),
             CreatedPod::Gone => {}
-            CreatedPod::Unseen => return Shown::InAList,
+            CreatedPod::Unseen => return false,
         }
-        self.index.forget_gone_pod(pod.uid);
-        let made = (&*key.namespace, &**name, Some(pod.uid));
+        let tombstones = &mut self.index.tombstones;
+        tombstones.remove_unversioned(Kind::Pod, pod.uid);
+        let made = (&*key.namespace, name, Some(pod.uid));
         let ended = lasting::mark_made(&mut self.index, now, set, made);
         self.index.namespaces.end_making(&key.namespace, name);
         if let Some(ended) = ended {
             // The pod came and went before its outcome, or has no owner: no change of the view queues the ReplicaSet.
-            self.replica_ended(now, ended);
+            self.replica_ended(ended);
             self.queue.add(set, Priority::Live);
         }
-        Shown::Here
+        true
     }
 
-    fn changed(&mut self, now: Timestamp, pod: &PodView<'_>) {
-        let news = self.index.apply_written_pod(now, pod);
-        self.pod_applied(now, Priority::Live, news);
+    fn changed(&mut self, pod: &PodView<'_>) {
+        let news = self.index.apply_written_pod(self.clock, pod);
+        self.pod_applied(Priority::Live, news);
     }
 
-    fn gone(&mut self, now: Timestamp, key: &Key, pod: &PodRef, version: Option<ResourceVersion>) {
-        let change = self
-            .index
-            .remove_written_pod(&key.namespace, &pod.name, &pod.uid, version);
-        self.pods_changed(now, Priority::Live, change);
+    fn gone(&mut self, key: &Key, pod: &PodRef, version: Option<ResourceVersion>) {
+        let (namespace, index) = (&key.namespace, &mut self.index);
+        let change = index.remove_written_pod(namespace, &pod.name, &pod.uid, version);
+        self.pods_changed(Priority::Live, change);
     }
 
     /// Records the ReplicaSet that a status write returned. Our own status queues nothing; a new spec does.
-    fn status_written(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    fn status_written(&mut self, id: SetId, object: ReplicaSet) {
         let Some(known) = self.index.set(id) else {
             return;
         };
         let asks = |set: &ReplicaSet| (set.generation, set.deleting, set.replicas);
         let changed = asks(&known.object) != asks(&object);
-        self.index.apply_written_set(now, id, object);
+        self.index.apply_written_set(self.clock, id, object);
         if changed {
             self.queue.add(id, Priority::Live);
-            self.note_wanted(now, id);
+            self.note_wanted(id);
         }
     }
 }

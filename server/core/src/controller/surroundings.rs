@@ -59,7 +59,7 @@ impl Inspect<'_> {
             .into_iter()
             .flat_map(|namespace| self.0.index.pods_in(namespace));
         let read = pods.filter(|pod| {
-            let group = self.0.index.group_of(pod);
+            let group = self.0.index.groups.at(pod.group);
             related.iter().any(|set| is_read(set, group, pod))
         });
         let read = read.take(pods_max.saturating_add(1));

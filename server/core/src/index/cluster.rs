@@ -5,15 +5,8 @@ use std::collections::BTreeSet;
 use super::{
     Index, counting,
     nodes::NodeId,
-    pod::Entry,
     set::{Set, SetId},
 };
-
-/// Returns the pods, in any state, that name the ReplicaSet as their controller.
-pub(crate) fn owned_pods(index: &Index, id: SetId) -> impl Iterator<Item = &Entry> {
-    let owned = index.set(id).into_iter().flat_map(|set| &set.owned);
-    owned.filter_map(|id| index.pod(*id))
-}
 
 pub(crate) fn replica_of(index: &Index, namespace: &str, name: &str) -> Option<SetId> {
     let (_, pod) = index.pod_named(namespace, name)?;
@@ -28,11 +21,6 @@ pub(crate) fn sets_in<'a>(
     let ids = index.namespaces.get(namespace).map(|it| it.sets.values());
     let ids = ids.into_iter().flatten();
     ids.filter_map(|id| Some((*id, index.set(*id)?)))
-}
-
-/// Returns all ReplicaSets, in the order of their ids.
-pub(crate) fn all_sets(index: &Index) -> impl Iterator<Item = (SetId, &Set)> {
-    index.sets.iter().map(|(id, set)| (*id, &**set))
 }
 
 /// Returns the ReplicaSets after a name with an active pod on a node, in the order of namespace and name.

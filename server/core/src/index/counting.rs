@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::{
     Index, OWNER_KIND,
-    group::Counting,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
@@ -118,9 +117,9 @@ fn count_readiness(index: &mut Index, entry: &Entry, by: i32) {
     }
 }
 
-pub(super) fn count_on_node(index: &mut Index, entry: &Entry, counting: Counting) {
+pub(super) fn count_on_node(index: &mut Index, entry: &Entry, by: i32) {
     if entry.state.is_active() {
-        index.groups.count(entry.group, entry.node, counting);
+        index.groups.count(entry.group, entry.node, by);
     }
 }
 

@@ -189,11 +189,8 @@ impl CreateBackOff {
     /// Gives the number of pods that did not last, and how the latest ended.
     pub(crate) fn reason(&self) -> Reason {
         let (pods, how) = (count(self.ended, "pod"), self.latest.1.words());
-        Reason {
-            rule: Rule::PodsDoNotLast,
-            detail: format!("{pods} ended within a minute of being created; the latest {how}")
-                .into(),
-        }
+        let detail = format!("{pods} ended within a minute of being created; the latest {how}");
+        Reason::new(Rule::PodsDoNotLast, detail)
     }
 }
 

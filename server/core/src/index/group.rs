@@ -3,8 +3,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{cost, map::Map, nodes::NodeId, slab::Slab};
+use super::{
+    cost,
+    map::Map,
+    nodes::NodeId,
+    slab::{Slab, Slot},
+};
 use crate::labels::Labels;
+
+/// The number of a group, while it has a pod.
+pub(crate) type GroupId = Slot;
 
 /// Pods that share namespace and labels.
 #[derive(Clone, Debug)]
@@ -19,27 +27,22 @@ pub(crate) struct PodGroup {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Slab<PodGroup>,
-    by_namespace: Map<Arc<str>, Map<Labels, u32>>,
-    bytes: usize,
+    by_namespace: Map<Arc<str>, Map<Labels, GroupId>>,
+    pub(super) bytes: usize,
 }
 
 // === impl Groups ===
 
 impl Groups {
     /// Adds a pod to the group of the labels, and creates the group if it is new.
-    pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
-        let known = self
-            .by_namespace
-            .get(namespace)
-            .and_then(|groups| groups.get(&labels));
-        let id = match known {
-            Some(id) => *id,
-            None => self.found(namespace, labels),
-        };
+    pub(crate) fn join(&mut self, namespace: &Arc<str>, labels: Labels) -> GroupId {
+        let groups = self.by_namespace.get(namespace);
+        let known = groups.and_then(|groups| groups.get(&labels)).copied();
+        let id = known.unwrap_or_else(|| self.found(namespace, labels));
         self.rejoin(id)
     }
 
-    pub(crate) fn rejoin(&mut self, id: u32) -> u32 {
+    pub(crate) fn rejoin(&mut self, id: GroupId) -> GroupId {
         if let Some(group) = self.groups.get_mut(id) {
             group.pods += 1;
         }
@@ -47,19 +50,14 @@ impl Groups {
     }
 
     /// Moves one pod from its group to the group of other labels in the same namespace. Returns the new group.
-    pub(crate) fn regroup(&mut self, id: u32, labels: Labels) -> u32 {
-        let group = self.at(id);
-        let namespace = Arc::clone(&group.namespace);
+    pub(crate) fn regroup(&mut self, id: GroupId, labels: Labels) -> GroupId {
+        let namespace = Arc::clone(&self.at(id).namespace);
         let fresh = self.join(&namespace, labels);
         self.leave(id);
         fresh
     }
 
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> u32 {
+    fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> GroupId {
         self.bytes += cost::group(&labels);
         let group = PodGroup {
             namespace: Arc::clone(namespace),
@@ -69,15 +67,13 @@ impl Groups {
         };
         let id = self.groups.reserve();
         self.groups.put(id, group);
-        self.by_namespace
-            .entry(Arc::clone(namespace))
-            .or_default()
-            .insert(labels, id);
+        let groups = self.by_namespace.entry(Arc::clone(namespace));
+        groups.or_default().insert(labels, id);
         id
     }
 
     /// Removes one pod from the group, and the group with its last pod.
-    pub(crate) fn leave(&mut self, id: u32) {
+    pub(crate) fn leave(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
         };
@@ -87,14 +83,13 @@ impl Groups {
         }
         self.bytes -= cost::group(&group.labels);
         self.bytes -= group.active_by_node.len() * cost::NODE_OF_GROUP;
-        if let Some(group) = self.groups.take(id)
-            && let Some(groups) = self.by_namespace.get_mut(&group.namespace)
-        {
+        if let Some(groups) = self.by_namespace.get_mut(&group.namespace) {
             groups.remove(&group.labels);
             if groups.is_empty() {
                 self.by_namespace.remove(&group.namespace);
             }
         }
+        self.groups.take(id);
         self.groups.release(id);
     }
 
@@ -115,32 +110,24 @@ impl Groups {
     }
 
     /// Returns a group, which must have a pod.
-    pub(crate) fn at(&self, id: u32) -> &PodGroup {
+    pub(crate) fn at(&self, id: GroupId) -> &PodGroup {
         self.groups
             .get(id)
             .expect("a pod's group lives as long as the pod")
     }
 
-    pub(crate) fn count(&mut self, id: u32, node: Option<NodeId>, counting: Counting) {
+    /// Counts an active pod on a node in, or out with -1.
+    pub(crate) fn count(&mut self, id: GroupId, node: Option<NodeId>, by: i32) {
         let Some(group) = self.groups.get_mut(id) else {
             return;
         };
-        match counting {
-            Counting::In => {
-                let known = group.active_by_node.len();
-                *group.active_by_node.entry(node).or_default() += 1;
-                self.bytes += (group.active_by_node.len() - known) * cost::NODE_OF_GROUP;
-            }
-            Counting::Out => {
-                if let Some(count) = group.active_by_node.get_mut(&node) {
-                    *count -= 1;
-                    if *count == 0 {
-                        group.active_by_node.remove(&node);
-                        self.bytes -= cost::NODE_OF_GROUP;
-                    }
-                }
-            }
+        self.bytes -= group.active_by_node.len() * cost::NODE_OF_GROUP;
+        let count = group.active_by_node.entry(node).or_default();
+        *count = count.saturating_add_signed(by);
+        if *count == 0 {
+            group.active_by_node.remove(&node);
         }
+        self.bytes += group.active_by_node.len() * cost::NODE_OF_GROUP;
     }
 
     /// Passes on the active pods by node, for all groups of the namespaces that `related` accepts.
@@ -161,11 +148,4 @@ impl Groups {
             }
         }
     }
-}
-
-/// The direction in which a pod is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counting {
-    In,
-    Out,
 }

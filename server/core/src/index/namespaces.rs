@@ -5,13 +5,29 @@ use std::{collections::BTreeMap, sync::Arc};
 use hashbrown::hash_map::EntryRef;
 
 use super::{
-    cost,
-    ids::Ids,
-    namespace::{Holder, Namespace},
-    pod::PodId,
-    set::SetId,
+    cost, ids::Ids, map::Map, orphans::Orphans, pod::PodId, selectors::Selectors, set::SetId,
 };
 use crate::names::{NameUse, SUFFIX_LENGTH};
+
+/// The objects of one namespace by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Namespace {
+    /// The names of pods that exist, that are being created, or that were created and are not yet shown.
+    pub(super) names: Map<Arc<str>, NameUsers>,
+    pub(super) sets: BTreeMap<Arc<str>, SetId>,
+    pub(super) orphans: Orphans,
+    pub(super) selectors: Selectors,
+    /// ReplicaSets by the base of their pods' names. They learn when a pod of such a name has existed.
+    pub(super) bases: Map<Arc<str>, Ids<SetId>>,
+}
+
+/// The users of a pod's name: at least one of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct NameUsers {
+    pub(super) pod: Option<PodId>,
+    /// Whether the outcome of an operation that creates a pod of this name has not come.
+    pub(super) is_in_making: bool,
+}
 
 /// The namespaces that have a pod, a ReplicaSet or a create in flight.
 #[derive(Clone, Debug, Default)]
@@ -21,41 +37,40 @@ pub(crate) struct Namespaces(BTreeMap<Arc<str>, Namespace>);
 
 impl Namespaces {
     pub(crate) fn name_use(&self, namespace: &str, name: &str) -> NameUse {
-        match self.holder(namespace, name) {
-            Some(Holder::Pod(_) | Holder::Both(_)) => NameUse::Taken,
-            Some(Holder::Making) => NameUse::InFlight,
+        match self.users(namespace, name) {
+            Some(users) if users.pod.is_some() => NameUse::Taken,
+            Some(_) => NameUse::InFlight,
             None => NameUse::Free,
         }
     }
 
     pub(crate) fn begin_making(&mut self, namespace: &Arc<str>, name: Arc<str>) {
-        let holder = self.entry(namespace).names.entry(name);
-        let holder = holder.or_insert(Holder::Making);
-        *holder = holder.with_making();
+        let users = self.entry(namespace).names.entry(name);
+        users.or_default().is_in_making = true;
     }
 
     pub(crate) fn end_making(&mut self, namespace: &str, name: &str) {
-        let Some(content) = self.0.get_mut(namespace) else {
-            return;
-        };
-        content.change(name, Holder::without_making);
-        self.drop_empty(namespace);
+        self.change(namespace, name, |users| users.is_in_making = false);
     }
 
     pub(super) fn is_in_making(&self, namespace: &str, name: &str) -> bool {
-        self.holder(namespace, name).is_some_and(Holder::is_making)
+        let users = self.users(namespace, name);
+        users.is_some_and(|users| users.is_in_making)
     }
 
     /// Gives a pod its name. Returns a copy of the name, shared with the operation that created the pod, if there is one.
     pub(super) fn name_pod(&mut self, namespace: &Arc<str>, name: &str, pod: PodId) -> Arc<str> {
         match self.entry(namespace).names.entry_ref(name) {
             EntryRef::Occupied(mut known) => {
-                let holder = known.get_mut();
-                *holder = holder.with_pod(pod);
+                known.get_mut().pod = Some(pod);
                 Arc::clone(known.key())
             }
             EntryRef::Vacant(free) => {
-                let named = free.insert_entry_with_key(name.into(), Holder::Pod(pod));
+                let users = NameUsers {
+                    pod: Some(pod),
+                    is_in_making: false,
+                };
+                let named = free.insert_entry_with_key(name.into(), users);
                 Arc::clone(named.key())
             }
         }
@@ -67,17 +82,27 @@ impl Namespaces {
         namespace: &str,
         name: &str,
     ) -> impl Iterator<Item = SetId> + use<'_> {
-        if let Some(content) = self.0.get_mut(namespace) {
-            content.change(name, Holder::without_pod);
-        }
-        self.drop_empty(namespace);
+        self.change(namespace, name, |users| users.pod = None);
         let end = name.len().checked_sub(SUFFIX_LENGTH);
         let base = end.and_then(|end| name.get(..end));
         let sets = base.and_then(|base| self.get(namespace)?.bases.get(base));
         sets.into_iter().flat_map(Ids::iter)
     }
 
-    fn holder(&self, namespace: &str, name: &str) -> Option<Holder> {
+    /// Changes the users of a name, and frees a name without users.
+    fn change(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut NameUsers)) {
+        if let Some(content) = self.0.get_mut(namespace)
+            && let EntryRef::Occupied(mut known) = content.names.entry_ref(name)
+        {
+            change(known.get_mut());
+            if *known.get() == NameUsers::default() {
+                known.remove();
+            }
+        }
+        self.drop_empty(namespace);
+    }
+
+    fn users(&self, namespace: &str, name: &str) -> Option<NameUsers> {
         self.get(namespace)?.names.get(name).copied()
     }
 
@@ -106,7 +131,8 @@ impl Namespaces {
     }
 
     pub(super) fn drop_empty(&mut self, namespace: &str) {
-        if self.0.get(namespace).is_some_and(Namespace::is_empty) {
+        let is_empty = |it: &Namespace| it.names.is_empty() && it.sets.is_empty();
+        if self.0.get(namespace).is_some_and(is_empty) {
             self.0.remove(namespace);
         }
     }

@@ -1,12 +1,15 @@
 //! The nodes of pods, by number. A name is kept once, while the node has a pod. Active pods are counted by their readiness.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::sync::Arc;
 
-use super::{cost, map::Map, slab::Slab};
+use super::{
+    cost,
+    map::Map,
+    slab::{Slab, Slot},
+};
 
 /// The number of a node, while the node has a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NodeId(NonZeroU32);
+pub(crate) type NodeId = Slot;
 
 /// The minimum number of lapsed pods of a node that counts as [unready](Nodes::unready_pods).
 const LAPSED_MIN: u32 = 2;
@@ -18,42 +21,24 @@ pub(crate) struct Nodes {
     by_name: Map<Arc<str>, NodeId>,
     /// The number of ready active pods of all nodes.
     ready: u32,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Node {
     name: Arc<str>,
     pods: u32,
-    active: ActivePods,
+    /// The active pods by [`Readiness`].
+    active: [u32; 3],
 }
 
-/// The active pods of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ActivePods {
-    ready: u32,
-    lapsed: u32,
-    never_ready: u32,
-}
-
-/// Whether a pod is ready, as far as its session has seen it.
+/// Whether a pod is ready, as far as its session has seen it. [`Node::active`] is in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
     /// It was ready and is not now, or its node is reported as unresponsive.
     Lapsed,
     NeverReady,
-}
-
-// === impl NodeId ===
-
-impl NodeId {
-    fn of(slot: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(slot))
-    }
-    const fn slot(self) -> u32 {
-        self.0.get() - 1
-    }
 }
 
 // === impl Nodes ===
@@ -63,7 +48,7 @@ impl Nodes {
     pub(crate) fn join(&mut self, name: &str) -> NodeId {
         let known = self.by_name.get(name).copied();
         let id = known.unwrap_or_else(|| self.found(name.into()));
-        if let Some(node) = self.nodes.get_mut(id.slot()) {
+        if let Some(node) = self.nodes.get_mut(id) {
             node.pods += 1;
         }
         id
@@ -71,61 +56,43 @@ impl Nodes {
 
     fn found(&mut self, name: Arc<str>) -> NodeId {
         self.bytes += cost::node(&name);
-        let slot = self.nodes.reserve();
-        let id = NodeId::of(slot);
+        let id = self.nodes.reserve();
         self.by_name.insert(Arc::clone(&name), id);
-        let node = Node {
-            name,
-            pods: 0,
-            active: ActivePods::default(),
-        };
-        self.nodes.put(slot, node);
+        let (pods, active) = (0, [0; 3]);
+        self.nodes.put(id, Node { name, pods, active });
         id
     }
 
     /// Counts an active pod of a node in, or out with -1.
     pub(crate) fn count(&mut self, id: NodeId, readiness: Readiness, by: i32) {
-        let Some(Node { active, .. }) = self.nodes.get_mut(id.slot()) else {
-            return;
-        };
-        let count = match readiness {
-            Readiness::Ready => {
-                self.ready = self.ready.saturating_add_signed(by);
-                &mut active.ready
-            }
-            Readiness::Lapsed => &mut active.lapsed,
-            Readiness::NeverReady => &mut active.never_ready,
-        };
-        *count = count.saturating_add_signed(by);
+        let node = self.nodes.get_mut(id);
+        let of_node = node.map(|node| &mut node.active[readiness as usize]);
+        let of_all = (readiness == Readiness::Ready).then_some(&mut self.ready);
+        for count in of_node.into_iter().chain(of_all) {
+            *count = count.saturating_add_signed(by);
+        }
     }
 
     /// Returns the number of active pods of a node, if none of them is ready and the node may be the cause. That is so if most of them were
     /// ready, and pods of other nodes are. A node whose pods are starting does not count.
     pub(crate) fn unready_pods(&self, id: NodeId) -> Option<u32> {
-        let ActivePods {
-            ready,
-            lapsed,
-            never_ready,
-        } = self.nodes.get(id.slot())?.active;
+        let [ready, lapsed, never_ready] = self.nodes.get(id)?.active;
         let is_unready = ready == 0 && lapsed >= LAPSED_MIN.max(never_ready) && self.ready > 0;
         is_unready.then_some(lapsed.saturating_add(never_ready))
     }
 
     /// Removes one pod from a node, and the node with its last pod.
     pub(crate) fn leave(&mut self, id: NodeId) {
-        let slot = id.slot();
-        let Some(node) = self.nodes.get_mut(slot) else {
+        let Some(node) = self.nodes.get_mut(id) else {
             return;
         };
         node.pods -= 1;
-        if node.pods > 0 {
-            return;
+        if node.pods == 0 {
+            self.bytes -= cost::node(&node.name);
+            self.by_name.remove(&node.name);
+            self.nodes.take(id);
+            self.nodes.release(id);
         }
-        if let Some(Node { name, .. }) = self.nodes.take(slot) {
-            self.bytes -= cost::node(&name);
-            self.by_name.remove(&name);
-        }
-        self.nodes.release(slot);
     }
 
     /// Returns the node of a name, if it has a pod.
@@ -134,11 +101,7 @@ impl Nodes {
     }
 
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
-        self.nodes.get(id.slot()).map(|node| &node.name)
-    }
-
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+        self.nodes.get(id).map(|node| &node.name)
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    group::GroupId,
     ids::Ids,
     map::Map,
     pod::PodId,
@@ -21,9 +22,9 @@ use crate::{
 /// The active pods of a namespace without a controller, grouped by their labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orphans {
-    groups: BTreeMap<u32, OrphanGroup>,
-    by_label: Map<Label, Ids<u32>>,
-    by_key: Map<Arc<str>, Ids<u32>>,
+    groups: BTreeMap<GroupId, OrphanGroup>,
+    by_label: Map<Label, Ids<GroupId>>,
+    by_key: Map<Arc<str>, Ids<GroupId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ struct OrphanGroup {
 // === impl Orphans ===
 
 impl Orphans {
-    pub(super) fn insert(&mut self, group: u32, labels: &Labels, name: &Arc<str>, id: PodId) {
+    pub(super) fn insert(&mut self, group: GroupId, labels: &Labels, name: &Arc<str>, id: PodId) {
         let Self {
             groups,
             by_label,
@@ -57,7 +58,7 @@ impl Orphans {
     }
 
     /// Removes a pod of a group, if the pod is in it.
-    pub(super) fn remove(&mut self, group: u32, name: &Arc<str>, id: PodId) {
+    pub(super) fn remove(&mut self, group: GroupId, name: &Arc<str>, id: PodId) {
         let Some(known) = self.groups.get_mut(&group) else {
             return;
         };
@@ -76,13 +77,12 @@ impl Orphans {
 
     /// Returns the pods that a selector matches, sorted by name.
     pub(super) fn selected(&self, selector: &Selector) -> Vec<PodId> {
+        // Most namespaces have no orphans, so nothing is hashed.
+        if self.groups.is_empty() {
+            return Vec::new();
+        }
         let groups: Box<dyn Iterator<Item = &OrphanGroup>> = match Demand::of(selector) {
-            // Most namespaces have no orphans, so nothing is hashed.
-            _ if self.groups.is_empty() => return Vec::new(),
-            Demand::Label(key, value) => {
-                let label = (Arc::clone(key), Arc::clone(value));
-                Box::new(self.named(self.by_label.get(&label)))
-            }
+            Demand::Label(label) => Box::new(self.named(self.by_label.get(&label))),
             Demand::Key(key) => Box::new(self.named(self.by_key.get(key))),
             Demand::Nothing => Box::new(self.groups.values()),
         };
@@ -92,7 +92,7 @@ impl Orphans {
         found.into_iter().map(|(_, id)| *id).collect()
     }
 
-    fn named<'a>(&'a self, ids: Option<&'a Ids<u32>>) -> impl Iterator<Item = &'a OrphanGroup> {
+    fn named<'a>(&'a self, ids: Option<&'a Ids<GroupId>>) -> impl Iterator<Item = &'a OrphanGroup> {
         let ids = ids.into_iter().flat_map(Ids::iter);
         ids.filter_map(|id| self.groups.get(&id))
     }

@@ -9,16 +9,12 @@ use crate::object::OwnerReference;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     shared: Map<Arc<OwnerReference>, u32>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 // === impl Owners ===
 
 impl Owners {
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Returns the shared copy of a reference, counted once more.
     pub(crate) fn share(&mut self, owner: Arc<OwnerReference>) -> Arc<OwnerReference> {
         if let Some((shared, count)) = self.shared.get_key_value_mut(&owner) {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{
     create_back_off::Made,
+    group::GroupId,
     nodes::{NodeId, Readiness},
+    slab::Slot,
 };
 use crate::{
     batch::PodRef,
@@ -13,7 +15,7 @@ use crate::{
 };
 
 /// The number of a pod in the index.
-pub(crate) type PodId = u32;
+pub(crate) type PodId = Slot;
 
 /// A pod. Its labels are in its group, and repeated strings are shared.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
     pub(crate) uid: CompactUid,
     pub(crate) version: Option<ResourceVersion>,
-    pub(crate) group: u32,
+    pub(crate) group: GroupId,
     pub(crate) controller: Option<Arc<OwnerReference>>,
     pub(crate) node: Option<NodeId>,
     pub(crate) state: PodState,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{
     CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodUpdate, cost,
     counting,
-    group::Counting,
+    group::GroupId,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
@@ -37,14 +37,15 @@ impl Index {
         if_unknown: IfUnknown,
     ) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.map(|(id, entry)| {
-            let is_same = entry.uid.is(pod.uid);
-            (id, is_same, is_newer(pod.version, entry.version))
-        });
+        let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
+        let known =
+            known.map(|(id, is_same, version)| (id, is_same, is_newer(pod.version, version)));
         match known {
-            Some((id, true, newer)) => {
-                self.mark_pod(id);
-                if newer {
+            Some((id, true, is_newer)) => {
+                if let Some(entry) = self.pods.get_mut(id) {
+                    entry.snapshot = self.snapshot;
+                }
+                if is_newer {
                     return self.change_pod(now, id, pod);
                 }
                 PodUpdate::Nothing
@@ -92,9 +93,7 @@ impl Index {
         uid: CompactUid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
-        let known = self.pod_named(namespace, name);
-        let known = known.filter(|(_, entry)| entry.uid == uid);
-        let id = known.map(|(id, _)| id);
+        let id = self.pod_identified(namespace, name, &uid);
         // The outcome of its create may still be under way. Only this tombstone shows that the outcome is older news, however far the
         // stream is.
         let is_in_making = self.namespaces.is_in_making(namespace, name);
@@ -106,6 +105,11 @@ impl Index {
             self.tombstones.remove(Kind::Pod, &uid);
         }
         Some(self.take_out_pod(id?))
+    }
+
+    fn pod_identified(&self, namespace: &str, name: &str, uid: &CompactUid) -> Option<PodId> {
+        let (id, entry) = self.pod_named(namespace, name)?;
+        (entry.uid == *uid).then_some(id)
     }
 
     /// Applies a pod that a create made. If the stream has passed its version, the index does not take an unknown pod for granted.
@@ -160,9 +164,7 @@ impl Index {
         uid: &CompactUid,
         version: Option<ResourceVersion>,
     ) -> Option<PodChange> {
-        let (id, _) = self
-            .pod_named(namespace, name)
-            .filter(|(_, entry)| entry.uid == *uid)?;
+        let id = self.pod_identified(namespace, name, uid)?;
         self.tombstones
             .insert(Kind::Pod, uid.clone(), version, self.pod_list);
         Some(self.take_out_pod(id))
@@ -194,7 +196,7 @@ impl Index {
         self.bytes += cost::pod(&entry.name, &entry.uid);
         counting::list_pod(self, &namespace, id, &mut entry, set);
         let new = self.facts(&entry, set);
-        counting::count_on_node(self, &entry, Counting::In);
+        counting::count_on_node(self, &entry, 1);
         counting::count_pod(self, now, id, entry, set);
         let change = PodChange {
             old: None,
@@ -211,11 +213,10 @@ impl Index {
         namespace: &Arc<str>,
         pod: &PodView<'_>,
         set: Option<SetId>,
-    ) -> (u32, Option<Arc<OwnerReference>>) {
+    ) -> (GroupId, Option<Arc<OwnerReference>>) {
         let set = set.and_then(|set| self.set(set));
-        let newest = set.and_then(|set| set.owned.last());
+        let newest = set.and_then(|set| self.pod(*set.owned.last()?));
         let set = set.map(|set| &set.object);
-        let newest = newest.and_then(|id| self.pod(*id));
         let group = newest.map(|like| like.group).filter(|group| {
             let known = self.groups.at(*group);
             *known.namespace == *pod.namespace && pod.has_labels(&known.labels)
@@ -223,15 +224,13 @@ impl Index {
         let owner = newest.and_then(|like| like.controller.as_ref());
         let owner = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
         let owner = owner.or_else(|| Some(Arc::new(to_owner(pod.controller?, set))));
-        let template = set.map(|set| &set.template_labels);
-        let template = template.filter(|template| pod.has_labels(template));
-        let labels = || template.cloned().unwrap_or_else(|| pod.to_labels());
-        let group = match group {
-            Some(group) => self.groups.rejoin(group),
-            None => {
-                let labels = labels();
-                self.groups.join(namespace, labels)
-            }
+        let group = if let Some(group) = group {
+            self.groups.rejoin(group)
+        } else {
+            let template = set.map(|set| &set.template_labels);
+            let template = template.filter(|template| pod.has_labels(template));
+            let labels = template.cloned().unwrap_or_else(|| pod.to_labels());
+            self.groups.join(namespace, labels)
         };
         (group, owner.map(|owner| self.owners.share(owner)))
     }
@@ -256,11 +255,11 @@ impl Index {
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
         if moves {
-            counting::count_on_node(self, &entry, Counting::Out);
+            counting::count_on_node(self, &entry, -1);
         }
         let set = self.take_over(id, (&mut entry, set), pod, differs);
         if moves {
-            counting::count_on_node(self, &entry, Counting::In);
+            counting::count_on_node(self, &entry, 1);
         }
         let new = self.facts(&entry, set);
         counting::count_pod(self, now, id, entry, set);
@@ -310,8 +309,7 @@ impl Index {
     /// Returns how a pod ended as a replica of a ReplicaSet; `None` if it is a replica.
     pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
         let entry = self.pod(id)?;
-        let owner = counting::set_of(self, entry);
-        if owner == Some(of) && entry.counted.active {
+        if counting::set_of(self, entry) == Some(of) && entry.counted.active {
             return None;
         }
         let ending = match entry.state {
@@ -332,7 +330,7 @@ impl Index {
             made: entry.made,
             ending: Ending::Gone,
         });
-        counting::count_on_node(self, &entry, Counting::Out);
+        counting::count_on_node(self, &entry, -1);
         let old = self.facts(&entry, set);
         counting::unlist_pod(self, &old.namespace, &entry, set);
         self.pods.release(id);
@@ -385,12 +383,6 @@ impl Index {
             owner,
             deleting: entry.state.deleting,
             ready: entry.state.ready.ready,
-        }
-    }
-
-    fn mark_pod(&mut self, id: PodId) {
-        if let Some(entry) = self.pods.get_mut(id) {
-            entry.snapshot = self.snapshot;
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
+use hashbrown::Equivalent;
+
 use super::{ids::Ids, map::Map, set::SetId};
 use crate::{
     labels::{Label, Labels},
@@ -20,10 +22,10 @@ pub(crate) struct Selectors {
 }
 
 /// The strictest requirement of a selector, which an object must meet so that the selector can match it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Demand<'a> {
     /// A label.
-    Label(&'a Arc<str>, &'a Arc<str>),
+    Label(Label),
     /// A label of this key.
     Key(&'a Arc<str>),
     Nothing,
@@ -34,28 +36,20 @@ pub(super) enum Demand<'a> {
 impl Selectors {
     pub(crate) fn insert(&mut self, id: SetId, selector: &Selector) {
         match Demand::of(selector) {
-            Demand::Label(key, value) => {
-                let label = (Arc::clone(key), Arc::clone(value));
-                self.by_label.entry(label).or_default().insert(id)
-            }
+            Demand::Label(label) => self.by_label.entry(label).or_default().insert(id),
             Demand::Key(key) => {
                 let by_key = self.by_key.entry(Arc::clone(key));
-                by_key.or_default().insert(id)
+                by_key.or_default().insert(id);
             }
             Demand::Nothing => self.others.insert(id),
-        };
+        }
     }
 
     pub(crate) fn remove(&mut self, id: SetId, selector: &Selector) {
         match Demand::of(selector) {
-            Demand::Label(key, value) => {
-                let label = (Arc::clone(key), Arc::clone(value));
-                remove_from(&mut self.by_label, &label, id);
-            }
+            Demand::Label(label) => remove_from(&mut self.by_label, &label, id),
             Demand::Key(key) => remove_from(&mut self.by_key, key, id),
-            Demand::Nothing => {
-                self.others.remove(id);
-            }
+            Demand::Nothing => self.others.remove(id),
         }
     }
 
@@ -77,7 +71,9 @@ impl<'a> Demand<'a> {
         };
         let demands = requirements.demands();
         let exact = demands.iter().find_map(|one| match &one.test {
-            Test::In(values) if values.len() == 1 => Some(Self::Label(&one.key, &values[0])),
+            Test::In(values) if values.len() == 1 => {
+                Some(Self::Label((Arc::clone(&one.key), Arc::clone(&values[0]))))
+            }
             Test::In(_) | Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
         });
         let keyed = || demands.first().map(|one| Self::Key(&one.key));
@@ -86,7 +82,11 @@ impl<'a> Demand<'a> {
 }
 
 /// Removes an id from the entry of a key, and the key with its last id.
-pub(super) fn remove_from<K: Hash + Eq, I: Copy + Ord>(index: &mut Map<K, Ids<I>>, key: &K, id: I) {
+pub(super) fn remove_from<K, Q, I: Copy + Ord>(index: &mut Map<K, Ids<I>>, key: &Q, id: I)
+where
+    K: Hash + Eq,
+    Q: Hash + Equivalent<K> + ?Sized,
+{
     if let Some(ids) = index.get_mut(key) {
         ids.remove(id);
         if ids.is_empty() {

@@ -27,13 +27,13 @@ pub(crate) struct Set {
     pub(super) snapshot: u32,
     pub(crate) counts: Counts,
     /// The pods, in any state, that name it as their controller.
-    pub(super) owned: Vec<PodId>,
+    pub(crate) owned: Vec<PodId>,
     /// Owned active pods that do not match the selector, by name.
     pub(crate) releases: BTreeSet<(Arc<str>, PodId)>,
     /// Ready pods that are not available yet, by the time at which they become available.
     pending: BTreeSet<(Timestamp, PodId)>,
-    /// Since when fewer pods are available than desired, or more are active.
-    unconverged_since: Option<Timestamp>,
+    /// Since when [`Self::note_convergence`] has found fewer available pods than desired, or more active pods.
+    pub(crate) unconverged_since: Option<Timestamp>,
     /// The number of desired pods at the last [`Self::note_wanted`].
     noted_wanted: Option<i32>,
     pub(crate) create_back_off: Option<Box<CreateBackOff>>,
@@ -72,11 +72,6 @@ impl Set {
         self.object.selector.as_ref().ok()
     }
 
-    /// Returns the number of pods, in any state, that name it as their controller.
-    pub(crate) const fn owned_count(&self) -> usize {
-        self.owned.len()
-    }
-
     pub(crate) fn name_base(&self) -> &str {
         names::base(&self.generate_name)
     }
@@ -110,11 +105,6 @@ impl Set {
         self.unconverged_since = (!converged).then_some(since);
     }
 
-    /// Returns since when [`Self::note_convergence`] has found too few or too many pods; `None` if it found the desired number.
-    pub(crate) const fn unconverged_since(&self) -> Option<Timestamp> {
-        self.unconverged_since
-    }
-
     /// Records the number of desired pods. Returns the number recorded before, which a new ReplicaSet does not have; `None` if the number
     /// is unchanged.
     pub(crate) fn note_wanted(&mut self) -> Option<Option<i32>> {
@@ -136,10 +126,8 @@ impl Set {
 
     /// Returns when a ready pod becomes available; `None` if it is unknown since when it is ready.
     fn due(&self, pod: &Entry) -> Option<Timestamp> {
-        pod.state
-            .ready
-            .since
-            .map(|since| since.plus(self.min_ready()))
+        let since = pod.state.ready.since?;
+        Some(since.plus(self.min_ready()))
     }
 
     /// Counts an owned pod in, and returns its contribution.

@@ -4,6 +4,7 @@ use super::{
     IfUnknown, Index, SetChange, cost,
     pod::Contribution,
     pods::is_newer,
+    selectors::remove_from,
     set::{Set, SetId},
 };
 use crate::{
@@ -21,50 +22,44 @@ impl Index {
         object: ReplicaSet,
         if_unknown: IfUnknown,
     ) -> Vec<SetChange> {
+        let (key, version, snapshot) = (&object.key, object.version, self.snapshot);
+        let tombstones = &self.tombstones;
         let gone = if_unknown == IfUnknown::Gone
-            || self
-                .tombstones
-                .covers(Kind::ReplicaSet, &object.key.uid.0, object.version);
-        let known = self.set_named(&object.key.namespace, &object.key.name);
-        let known = known.and_then(|id| Some((id, self.set(id)?)));
-        let known = known.map(|(id, set)| {
-            let (new, known) = (object.version, set.object.version);
-            (
-                id,
-                set.object.key.uid == object.key.uid,
-                is_newer(new, known),
-                new == known,
-            )
-        });
-        match known {
-            Some((id, true, newer, same)) => {
-                self.mark_set(id);
-                if newer {
+            || tombstones.covers(Kind::ReplicaSet, &key.uid.0, version);
+        let known = self.set_named(&key.namespace, &key.name);
+        let known = known.and_then(|id| Some((id, self.set_mut(id)?)));
+        let mut changes = Vec::new();
+        if let Some((id, set)) = known {
+            let known = set.object.version;
+            let is_newer = is_newer(version, known);
+            if set.object.key.uid == key.uid {
+                set.snapshot = snapshot;
+                if is_newer {
                     self.change_set(now, id, object);
                 }
-                (newer || same)
-                    .then_some(SetChange::Applied(id))
-                    .into_iter()
-                    .collect()
+                changes.extend((is_newer || version == known).then_some(SetChange::Applied(id)));
+                return changes;
             }
-            Some((id, false, true, _)) if !gone => {
-                self.take_out_set(id);
-                let new = self.add_shown_set(now, object, if_unknown);
-                vec![SetChange::Removed(id), SetChange::Applied(new)]
+            if gone || !is_newer {
+                return changes;
             }
-            None if !gone => vec![SetChange::Applied(
-                self.add_shown_set(now, object, if_unknown),
-            )],
-            Some((_, false, _, _)) | None => Vec::new(),
+            self.take_out_set(id);
+            changes.push(SetChange::Removed(id));
+        } else if gone {
+            return changes;
         }
+        let id = self.add_set(now, object);
+        if if_unknown == IfUnknown::Doubtful {
+            self.doubtful_sets.insert(id);
+        }
+        changes.push(SetChange::Applied(id));
+        changes
     }
 
     /// Applies a known ReplicaSet as a status write returned it, unless the index knows a newer state.
     pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
-        let newer = self
-            .set(id)
-            .is_some_and(|set| is_newer(object.version, set.object.version));
-        if newer {
+        let known = self.set(id).map(|set| set.object.version);
+        if known.is_some_and(|known| is_newer(object.version, known)) {
             self.change_set(now, id, object);
         }
     }
@@ -85,25 +80,6 @@ impl Index {
         Some(id)
     }
 
-    fn add_shown_set(
-        &mut self,
-        now: Timestamp,
-        object: ReplicaSet,
-        if_unknown: IfUnknown,
-    ) -> SetId {
-        let id = self.add_set(now, object);
-        if if_unknown == IfUnknown::Doubtful {
-            self.doubtful_sets.insert(id);
-        }
-        id
-    }
-
-    fn mark_set(&mut self, id: SetId) {
-        if let Some(set) = self.sets.get_mut(&id) {
-            set.snapshot = self.snapshot;
-        }
-    }
-
     fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
         object.key.namespace = self.namespaces.shared_name(&object.key.namespace);
         share_texts(&mut object);
@@ -115,11 +91,8 @@ impl Index {
         set.owned = self.owned_by_unknown.remove(&key).unwrap_or_default();
         let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);
-        content
-            .bases
-            .entry(set.shared_name_base())
-            .or_default()
-            .insert(id);
+        let same_base = content.bases.entry(set.shared_name_base());
+        same_base.or_default().insert(id);
         self.bytes += cost::replica_set(&set.object);
         self.sets.insert(id, Box::new(set));
         self.link_set(id);
@@ -157,25 +130,22 @@ impl Index {
 
     pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
-        self.uncount(id);
         let Some(mut set) = self.sets.remove(&id) else {
             return;
         };
-        let owned = std::mem::take(&mut set.owned);
+        let (key, owned) = (&set.object.key, std::mem::take(&mut set.owned));
+        for pod in &owned {
+            if let Some(entry) = self.pods.get_mut(*pod) {
+                entry.counted = Contribution::default();
+            }
+        }
         if !owned.is_empty() {
-            self.owned_by_unknown.insert(set.object.key.clone(), owned);
+            self.owned_by_unknown.insert(key.clone(), owned);
         }
         self.bytes -= cost::replica_set(&set.object);
-        let key = &set.object.key;
-        let Some(content) = self.namespaces.get_mut(&key.namespace) else {
-            return;
-        };
-        content.sets.remove(&key.name);
-        if let Some(ids) = content.bases.get_mut(set.name_base()) {
-            ids.remove(id);
-            if ids.is_empty() {
-                content.bases.remove(set.name_base());
-            }
+        if let Some(content) = self.namespaces.get_mut(&key.namespace) {
+            content.sets.remove(&key.name);
+            remove_from(&mut content.bases, set.name_base(), id);
         }
         self.namespaces.drop_empty(&key.namespace);
     }
@@ -201,32 +171,14 @@ impl Index {
         let Some(set) = self.sets.get(&id) else {
             return;
         };
-        if let Some(owner) = &set.object.controller
-            && let Some(siblings) = self.siblings.get_mut(&owner.uid)
-        {
-            siblings.remove(id);
-            if siblings.is_empty() {
-                self.siblings.remove(&owner.uid);
-            }
+        if let Some(owner) = &set.object.controller {
+            remove_from(&mut self.siblings, &owner.uid, id);
         }
         if let (Some(selector), Some(content)) = (
             set.selector(),
             self.namespaces.get_mut(&set.object.key.namespace),
         ) {
             content.selectors.remove(id, selector);
-        }
-    }
-
-    /// Takes the pods of a ReplicaSet that is being removed out of the counts.
-    fn uncount(&mut self, id: SetId) {
-        let Some(set) = self.sets.get_mut(&id) else {
-            return;
-        };
-        set.reset();
-        for pod in &set.owned {
-            if let Some(entry) = self.pods.get_mut(*pod) {
-                entry.counted = Contribution::default();
-            }
         }
     }
 

@@ -23,7 +23,7 @@ enum Gone {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     by_kind: ByKind<OfKind>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// Deleted objects of a kind.
@@ -68,10 +68,6 @@ impl Tombstones {
         }
     }
 
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
         self.remove_if(kind, uid, |_| true);
     }
@@ -110,7 +106,7 @@ impl Tombstones {
     }
 
     fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
-        let from = (first, CompactUid::lowest());
+        let from = (first, CompactUid::of(""));
         while let Some((gone, uid)) = self.by_kind.of(kind).in_order.range(&from..).next()
             && *gone <= last
         {

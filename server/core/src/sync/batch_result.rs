@@ -138,10 +138,7 @@ impl BatchResult {
         let guarded = self.guarded.as_ref().map(|it| (Rule::RefusedByAgent, it));
         let throttled = self.throttled.as_ref().map(|it| (Rule::Throttled, it));
         let (rule, (_, words)) = guarded.or(throttled)?;
-        Some(Reason {
-            rule,
-            detail: words.clone().into(),
-        })
+        Some(Reason::new(rule, words.clone()))
     }
 
     pub(crate) fn message(self) -> Option<String> {

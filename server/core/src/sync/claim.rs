@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Plan;
 use crate::{
     batch::{Action, PodRef},
     compact_uid::CompactUid,
@@ -27,7 +28,7 @@ pub(super) fn decide(
     id: SetId,
     adoptable: &[PodId],
     claimed: &mut Claimed,
-) -> Option<(Action, Vec<Reason>)> {
+) -> Option<Plan> {
     let set = index.set(id).filter(|set| !set.object.deleting)?;
     let adopts = adoptable.iter().copied();
     let adopts = not_attempted(index, adopts, claimed, config.claims_max);
@@ -41,7 +42,7 @@ pub(super) fn decide(
         .attempted
         .extend(attempted.map(|pod| pod.uid.clone()));
     let reasons = reasons(adopts.len(), releases.len());
-    Some((Action::Claim { adopts, releases }, reasons))
+    Some(Plan::new(Action::Claim { adopts, releases }, reasons))
 }
 
 /// Returns up to `count` pods that the sync has not attempted, in the order given.
@@ -77,10 +78,6 @@ fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
         (Rule::NoLongerMatches, releases, owned),
     ];
     let reasons = reasons.into_iter().filter(|(_, count, _)| *count > 0);
-    reasons
-        .map(|(rule, _, detail)| Reason {
-            rule,
-            detail: detail.into(),
-        })
-        .collect()
+    let reasons = reasons.map(|(rule, _, detail)| Reason::new(rule, detail));
+    reasons.collect()
 }

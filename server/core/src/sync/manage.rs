@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
+    Plan,
     batch_result::BatchResult,
-    rank::{self, Candidate, Choice, Chosen, RankedPod},
+    rank::{self, Candidate, Choice, Chosen},
 };
 use crate::{
     batch::{Action, Victim},
@@ -13,35 +14,21 @@ use crate::{
     names,
     object::{Span, Timestamp},
     queue::Retry,
-    reason::{Reason, Rule, Thousandths},
+    reason::{Reason, Rule},
     wording,
 };
 
 /// The result of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ManageResult {
-    /// Nothing had to be done, or it was done.
-    Good,
-    /// It failed with this message.
-    Failed {
-        message: String,
-        retry: Retry,
-        retry_after: Option<Span>,
-    },
+///
+/// The default: nothing had to be done, or it was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ManageResult {
+    /// The message of a failure.
+    pub(crate) error: Option<String>,
     /// No attempt was possible, or it neither failed nor succeeded: the condition keeps its value.
-    Pending {
-        retry: Option<Retry>,
-        retry_after: Option<Span>,
-    },
-}
-
-/// The decision of the manage step.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) action: Action,
-    pub(super) reasons: Vec<Reason>,
-    pub(super) age_ratios: Vec<Thousandths>,
-    pub(super) near_cut: Vec<RankedPod>,
+    pub(crate) is_pending: bool,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) retry_after: Option<Span>,
 }
 
 // === impl ManageResult ===
@@ -49,38 +36,25 @@ pub(super) struct Plan {
 impl ManageResult {
     /// Returns the result for the outcomes of a manage batch. A namespace that is being deleted counts as no error (W15).
     pub(super) fn of(surplus: i64, result: BatchResult) -> Self {
+        let not_possible = result.namespace_terminating || result.not_executed;
+        let afresh = result.skipped && !not_possible;
         let retry = result.retry();
-        let BatchResult {
-            error,
-            afresh: _,
-            namespace_terminating,
-            skipped,
-            not_executed,
-            refused: _,
-            guarded: _,
-            throttled: _,
-            counts,
-            failure: _,
-            retry_after,
-        } = result;
-        if let Some((_, message)) = error {
-            let message = if surplus > 0 {
-                format!("unable to delete pods: {message}")
-            } else {
-                message
-            };
-            return Self::Failed {
-                message,
-                retry: retry.unwrap_or(Retry::Refused),
-                retry_after,
-            };
-        }
-        let afresh = skipped && !namespace_terminating && !not_executed;
         let retry = retry.or_else(|| afresh.then_some(Retry::Conflict));
-        if retry.is_some() || ((namespace_terminating || not_executed) && counts.done == 0) {
-            return Self::Pending { retry, retry_after };
+        let is_undone = not_possible && result.counts.done == 0;
+        let retry_after = result.retry_after;
+        let error = result.message().map(|message| match surplus {
+            1.. => format!("unable to delete pods: {message}"),
+            ..1 => message,
+        });
+        if error.is_none() && retry.is_none() && !is_undone {
+            return Self::default();
         }
-        Self::Good
+        Self {
+            is_pending: error.is_none(),
+            error,
+            retry,
+            retry_after,
+        }
     }
 }
 
@@ -111,12 +85,7 @@ pub(super) fn decide(
         count = admitted;
     }
     Some(if surplus < 0 {
-        Plan {
-            action: create(index, config, id, count),
-            reasons,
-            age_ratios: Vec::new(),
-            near_cut: Vec::new(),
-        }
+        Plan::new(create(index, config, id, count), reasons)
     } else {
         let victims = victims(index, id, count, now);
         delete(index, config, victims, reasons)
@@ -148,10 +117,8 @@ fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action
 
 fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Reason>) -> Plan {
     let Choice { chosen, near_cut } = choice;
-    let age_ratios = chosen
-        .iter()
-        .filter_map(|chosen| chosen.age_ratio)
-        .collect();
+    let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
+    let age_ratios = age_ratios.collect();
     let victims = chosen.into_iter().filter_map(|Chosen { id, reason, .. }| {
         let pod = index.pod(id)?;
         Some(Victim {
@@ -161,10 +128,9 @@ fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Re
         })
     });
     Plan {
-        action: Action::Delete(victims.collect()),
-        reasons,
         age_ratios,
         near_cut,
+        ..Plan::new(Action::Delete(victims.collect()), reasons)
     }
 }
 
@@ -176,12 +142,12 @@ pub(super) fn victims(index: &Index, id: SetId, count: usize, now: Timestamp) ->
         pods.sort_unstable_by_key(|(_, pod)| &pod.name);
     }
     let candidates = pods.into_iter().map(|pod| candidate(index, pod, &related));
+    let candidates: Vec<_> = candidates.collect();
     let name = |id| {
-        index
-            .pod(id)
-            .map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
+        let pod = index.pod(id);
+        pod.map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
     };
-    rank::choose_and_compare(candidates, count, now, name)
+    rank::choose(&candidates, count, now, &name)
 }
 
 /// Returns the `generateName` and the names of the next `count` pods, which are in flight from now on. Returns fewer names only if they run
@@ -219,25 +185,22 @@ fn candidate<'a>(
 }
 
 fn reasons(set: &Set, count: usize) -> Vec<Reason> {
-    let surplus = set.surplus();
-    let rule = if surplus < 0 {
-        Rule::TooFewReplicas
-    } else {
-        Rule::TooManyReplicas
-    };
-    let detail = format!(
-        "{}, {} wanted",
-        wording::count(set.counts.active, "active pod"),
-        set.wanted()
-    );
-    let detail = detail.into();
-    let mut reasons = vec![Reason { rule, detail }];
-    if count as u64 != surplus.unsigned_abs() {
-        let detail = format!("{count} of {} at once", surplus.unsigned_abs());
-        reasons.push(Reason {
-            rule: Rule::BurstLimited,
-            detail: detail.into(),
-        });
+    let mut reasons = vec![difference(set)];
+    let all = set.surplus().unsigned_abs();
+    if count as u64 != all {
+        let detail = format!("{count} of {all} at once");
+        reasons.push(Reason::new(Rule::BurstLimited, detail));
     }
     reasons
+}
+
+/// Compares the active pods with the desired ones.
+pub(crate) fn difference(set: &Set) -> Reason {
+    let rule = match set.surplus() {
+        0 => return Reason::new(Rule::InSync, "as many pods as wanted"),
+        ..0 => Rule::TooFewReplicas,
+        1.. => Rule::TooManyReplicas,
+    };
+    let active = wording::count(set.counts.active, "active pod");
+    Reason::new(rule, format!("{active}, {} wanted", set.wanted()))
 }

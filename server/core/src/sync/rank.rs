@@ -14,11 +14,11 @@ mod reason;
 
 use std::{cmp::Ordering, sync::Arc};
 
-pub(crate) use self::candidate::Candidate;
 use self::{candidate::BUCKET_BITS, reason::explain};
 pub use self::{
+    candidate::Candidate,
     near_cut::RankedPod,
-    places::{DeletionPosition, Ranked, choice, deletion_positions},
+    places::{DeletionPosition, choice, deletion_positions},
 };
 use crate::{
     compact_uid::CompactUid,
@@ -63,52 +63,29 @@ struct SortKey<'a> {
     candidate: usize,
 }
 
-/// Chooses the `count` pods to delete first, in order of choice.
+/// Chooses the `count` pods to delete first, in order of choice, and compares the pods on both sides of the cut; `name` returns a pod's
+/// name.
 ///
 /// If `count` takes all, they come in the given order, as upstream does not sort then (spec 7.1): give them by name. If not, the given
 /// order does not matter.
 #[must_use]
-pub(crate) fn choose<'a, I: Copy>(
-    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
+pub(crate) fn choose<I: Copy>(
+    candidates: &[Candidate<'_, I>],
     count: usize,
     now: Timestamp,
-) -> Vec<Chosen<I>> {
-    let candidates: Vec<_> = candidates.into_iter().collect();
-    if count >= candidates.len() {
-        return candidates.iter().map(all_go).collect();
-    }
-    if count == 0 {
-        return Vec::new();
-    }
-    let head = Head::of(&candidates, count + 1, now);
-    head.choose(&candidates, count, now)
-}
-
-/// Chooses as [`choose`] does, and compares the pods on both sides of the cut; `name` returns a pod's name.
-#[must_use]
-pub(crate) fn choose_and_compare<'a, I: Copy>(
-    candidates: impl IntoIterator<Item = Candidate<'a, I>>,
-    count: usize,
-    now: Timestamp,
-    name: impl Fn(I) -> Arc<str>,
+    name: &dyn Fn(I) -> Arc<str>,
 ) -> Choice<I> {
-    let candidates: Vec<_> = candidates.into_iter().collect();
-    let name: &dyn Fn(I) -> Arc<str> = &name;
     if count == 0 || count >= candidates.len() {
-        let chosen = choose(candidates.iter().copied(), count, now);
-        let near_cut = near_cut::all(&candidates[..count.min(candidates.len())], (now, name));
+        let victims = &candidates[..count.min(candidates.len())];
+        let chosen = victims.iter().map(all_go).collect();
+        let near_cut = near_cut::all(victims, (now, name));
         return Choice { chosen, near_cut };
     }
     let compared = near_cut::STAY_MAX.saturating_add(count);
-    let head = Head::of(&candidates, compared.min(candidates.len()), now);
+    let head = Head::of(candidates, compared.min(candidates.len()), now);
     Choice {
-        chosen: head.choose(&candidates, count, now),
-        near_cut: near_cut::compare(
-            (&head.order, &head.holders),
-            &candidates,
-            count,
-            (now, name),
-        ),
+        chosen: head.choose(candidates, count, now),
+        near_cut: near_cut::compare(&head, candidates, count, (now, name)),
     }
 }
 
@@ -141,10 +118,9 @@ impl Head {
         let victims = self.order[..count].iter().zip(&self.holders);
         let chosen = victims.map(|(victim, holder)| {
             let (victim, holder) = (&candidates[*victim], &candidates[*holder]);
-            let (rule, detail) = explain(victim, survivor, holder, now);
             Chosen {
                 id: victim.id,
-                reason: Reason { rule, detail },
+                reason: explain(victim, survivor, holder, now),
                 age_ratio: age_ratio(victim, youngest, now),
             }
         });
@@ -155,7 +131,7 @@ impl Head {
 // === impl SortKey ===
 
 impl<'a> SortKey<'a> {
-    fn new<I>(candidate: usize, of: &Candidate<'a, I>, now: Timestamp) -> Self {
+    fn new<I>((candidate, of): (usize, &Candidate<'a, I>), now: Timestamp) -> Self {
         let (class, tail) = of.class_and_tail(now);
         Self {
             class,
@@ -196,11 +172,8 @@ impl<'a> SortKey<'a> {
 }
 
 fn keys<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<SortKey<'a>> {
-    candidates
-        .iter()
-        .enumerate()
-        .map(|(at, candidate)| SortKey::new(at, candidate, now))
-        .collect()
+    let candidates = candidates.iter().enumerate();
+    candidates.map(|of| SortKey::new(of, now)).collect()
 }
 
 /// Applies the second step of the order to the first `count` keys, which are in the order of the first step.
@@ -209,12 +182,8 @@ fn keys<'a, I>(candidates: &[Candidate<'a, I>], now: Timestamp) -> Vec<SortKey<'
 /// step keeps classes together.
 fn share_out(keys: &mut [SortKey<'_>], count: usize) {
     let (head, rest) = keys.split_at_mut(count);
-    let mut held: Vec<_> = head
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(|(_, key)| key.has_time())
-        .collect();
+    let held = head.iter().copied().enumerate();
+    let mut held: Vec<_> = held.filter(|(_, key)| key.has_time()).collect();
     held.sort_unstable_by(|(left_at, left), (right_at, right)| {
         left.cmp_instant(right).then_with(|| left_at.cmp(right_at))
     });
@@ -239,10 +208,8 @@ fn beyond_border<'a>(
     rest: &[SortKey<'a>],
 ) -> Vec<SortKey<'a>> {
     let shares_instant = |key: &&SortKey<'a>| {
-        Some(key.class) == border
-            && held
-                .binary_search_by(|(_, held)| held.cmp_instant(key))
-                .is_ok()
+        let held = || held.binary_search_by(|(_, held)| held.cmp_instant(key));
+        Some(key.class) == border && held().is_ok()
     };
     let mut beyond: Vec<_> = rest.iter().filter(shares_instant).copied().collect();
     beyond.sort_unstable_by(SortKey::cmp_instant);
@@ -260,10 +227,9 @@ fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
 }
 
 fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
-    let (rule, detail) = (Rule::AllGo, "all active pods go".into());
     Chosen {
         id: candidate.id,
-        reason: Reason { rule, detail },
+        reason: Reason::new(Rule::AllGo, "all active pods go"),
         age_ratio: None,
     }
 }
@@ -283,9 +249,8 @@ fn age_ratio<I>(
 ) -> Option<Thousandths> {
     let age_ms = |created| (now.since(created).0 / 1_000_000).max(1).unsigned_abs();
     let created = victim.state.created.filter(|_| victim.state.ready.ready)?;
-    Some(Thousandths(
-        age_ms(created).saturating_mul(1000) / age_ms(youngest?),
-    ))
+    let ratio = age_ms(created).saturating_mul(1000) / age_ms(youngest?);
+    Some(Thousandths(ratio))
 }
 
 #[cfg(test)]

@@ -58,10 +58,10 @@ impl StatusBasis {
 
     fn conditions(&self, old: &[Condition], managed: &ManageResult) -> Vec<Condition> {
         let mut conditions = old.to_vec();
-        match managed {
-            ManageResult::Pending { .. } => {}
-            ManageResult::Good => conditions.retain(|condition| condition.kind != REPLICA_FAILURE),
-            ManageResult::Failed { message, .. } => self.report_failure(&mut conditions, message),
+        if let Some(message) = &managed.error {
+            self.report_failure(&mut conditions, message);
+        } else if !managed.is_pending {
+            conditions.retain(|condition| condition.kind != REPLICA_FAILURE);
         }
         conditions
     }
@@ -80,19 +80,15 @@ impl StatusBasis {
             reason: reason.to_owned(),
             message: message.to_owned(),
         };
-        let known = conditions
-            .iter_mut()
-            .find(|condition| condition.kind == REPLICA_FAILURE);
-        match known {
-            Some(known) if known.status == fresh.status => {
-                *known = Condition {
-                    last_transition: known.last_transition,
-                    ..fresh
-                };
-            }
-            Some(known) => *known = fresh,
-            None => conditions.push(fresh),
-        }
+        let mut known = conditions.iter_mut();
+        let Some(known) = known.find(|condition| condition.kind == REPLICA_FAILURE) else {
+            return conditions.push(fresh);
+        };
+        let since = (known.status == fresh.status).then_some(known.last_transition);
+        *known = Condition {
+            last_transition: since.unwrap_or(fresh.last_transition),
+            ..fresh
+        };
     }
 
     /// Returns when to check availability again (spec 5.8).
@@ -115,7 +111,7 @@ impl Set {
             ..StatusBasis::of(self, now)
         };
         let object = &self.object;
-        let status = basis.status_of(object, &ManageResult::Good);
+        let status = basis.status_of(object, &ManageResult::default());
         (status != object.status).then_some(status)
     }
 }
@@ -125,8 +121,5 @@ pub(super) fn reason(status: &Status) -> Reason {
         "{} replicas, {} ready, {} available",
         status.replicas, status.ready_replicas, status.available_replicas
     );
-    Reason {
-        rule: Rule::StatusDiffers,
-        detail: detail.into(),
-    }
+    Reason::new(Rule::StatusDiffers, detail)
 }

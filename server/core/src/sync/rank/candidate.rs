@@ -10,17 +10,17 @@ pub(super) const BUCKET_BITS: u32 = 7;
 
 /// The values of one active pod that the order of deletion reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate<'a, I> {
+pub struct Candidate<'a, I> {
     /// The caller's reference to the pod.
-    pub(crate) id: I,
+    pub id: I,
     /// The node; `None` while unassigned.
-    pub(crate) node: Option<&'a str>,
+    pub node: Option<&'a str>,
     /// Phase, readiness, deletion cost, restarts and age.
-    pub(crate) state: &'a PodState,
+    pub state: &'a PodState,
     /// The number of active related pods on its node (spec 7.3).
-    pub(crate) rank: u32,
+    pub rank: u32,
     /// The last criterion of the order.
-    pub(crate) uid: &'a CompactUid,
+    pub uid: &'a CompactUid,
 }
 
 // === impl Candidate ===

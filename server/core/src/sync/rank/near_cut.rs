@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{
+    Head,
     candidate::Candidate,
     reason::{explain, values},
 };
@@ -38,10 +39,9 @@ pub struct RankedPod {
     pub reason: Option<Reason>,
 }
 
-/// Compares the pods next to the cut after the first `count` of an order. The first step of the order puts the `holders` in their
-/// positions.
+/// Compares the pods next to the cut after the first `count` of an order.
 pub(super) fn compare<I: Copy>(
-    (order, holders): (&[usize], &[usize]),
+    Head { order, holders }: &Head,
     candidates: &[Candidate<'_, I>],
     count: usize,
     (now, name): (Timestamp, &dyn Fn(I) -> Arc<str>),
@@ -50,8 +50,8 @@ pub(super) fn compare<I: Copy>(
     let compared = near.map(|at| {
         let pod = &candidates[order[at]];
         let reason = order.get(at + 1).map(|next| {
-            let (rule, detail) = explain(pod, &candidates[*next], &candidates[holders[at]], now);
-            Reason { rule, detail }
+            let holder = &candidates[holders[at]];
+            explain(pod, &candidates[*next], holder, now)
         });
         RankedPod {
             reason,

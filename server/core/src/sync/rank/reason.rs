@@ -1,11 +1,11 @@
 //! Why a victim comes before the first remaining pod, and the values that the rules compare, in words.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use super::candidate::{Candidate, bucket};
 use crate::{
     object::{Phase, PodState, Timestamp},
-    reason::Rule,
+    reason::{Reason, Rule},
     wording::{Lasting, count},
 };
 
@@ -19,6 +19,12 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
+const BY_PLACE: &str =
+    "by uid among pods that are ready for about as long: restarts are not compared";
+
+/// A victim, and a pod that it comes before.
+type Pair<'a, I> = [&'a Candidate<'a, I>; 2];
+
 /// Names the first rule that distinguishes `victim` from `survivor`.
 ///
 /// Pods of one instant may have exchanged their positions, so that two pods of other instants contradict the order of UIDs. Then the victim
@@ -28,88 +34,75 @@ pub(super) fn explain<I>(
     survivor: &Candidate<'_, I>,
     holder: &Candidate<'_, I>,
     now: Timestamp,
-) -> (Rule, Cow<'static, str>) {
-    let differs = by_class(victim, survivor).or_else(|| by_time(victim, survivor, now));
+) -> Reason {
+    let pair = [victim, survivor];
+    let differs = by_class(pair).or_else(|| by_time(pair, now));
     differs.unwrap_or_else(|| {
         let (mine, others) = (victim.state.ready, survivor.state.ready);
         let same_instant = !mine.ready || mine.since == others.since;
         if same_instant {
-            by_tail(victim, survivor, now).unwrap_or_else(|| by_uid(victim, survivor, now))
+            by_tail(pair, now).unwrap_or_else(|| by_uid(pair, now))
         } else if victim.uid < survivor.uid {
-            by_uid_within_bucket(victim, survivor, now)
+            by_uid_within_bucket(pair, now)
         } else {
-            by_tail(victim, holder, now).unwrap_or_else(by_place)
+            let by_place = || Reason::new(Rule::Uid, BY_PLACE);
+            by_tail([victim, holder], now).unwrap_or_else(by_place)
         }
     })
 }
 
-fn by_class<I>(
-    victim: &Candidate<'_, I>,
-    other: &Candidate<'_, I>,
-) -> Option<(Rule, Cow<'static, str>)> {
+fn by_class<I>([victim, other]: Pair<'_, I>) -> Option<Reason> {
     if victim.node.is_some() != other.node.is_some() {
-        return Some((Rule::Unassigned, "not assigned to a node".into()));
+        return Some(Reason::new(Rule::Unassigned, "not assigned to a node"));
     }
     let (mine, others) = (victim.state, other.state);
     if mine.phase.ordinal() != others.phase.ordinal() {
         let detail = format!("phase {} before {}", name(mine.phase), name(others.phase));
-        return Some((Rule::Phase, detail.into()));
+        return Some(Reason::new(Rule::Phase, detail));
     }
     if mine.ready.ready != others.ready.ready {
-        return Some((Rule::NotReady, "not ready".into()));
+        return Some(Reason::new(Rule::NotReady, "not ready"));
     }
     let (mine, others) = (mine.deletion_cost, others.deletion_cost);
     if mine != others {
         let detail = format!("deletion cost {mine} before {others}");
-        return Some((Rule::DeletionCost, detail.into()));
+        return Some(Reason::new(Rule::DeletionCost, detail));
     }
     (victim.rank != other.rank).then(|| {
         let detail = format!("{} before {}", crowd(victim), crowd(other));
-        (Rule::CrowdedNode, detail.into())
+        Reason::new(Rule::CrowdedNode, detail)
     })
 }
 
-fn by_time<I>(
-    victim: &Candidate<'_, I>,
-    other: &Candidate<'_, I>,
-    now: Timestamp,
-) -> Option<(Rule, Cow<'static, str>)> {
+fn by_time<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let differs = victim.state.ready.ready && bucket(mine, now) != bucket(others, now);
     differs.then(|| {
         let detail = format!("ready for {} before {}", Ago(mine, now), Ago(others, now));
-        (Rule::ReadyRecently, detail.into())
+        Reason::new(Rule::ReadyRecently, detail)
     })
 }
 
-fn by_tail<I>(
-    victim: &Candidate<'_, I>,
-    other: &Candidate<'_, I>,
-    now: Timestamp,
-) -> Option<(Rule, Cow<'static, str>)> {
+fn by_tail<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let (mine, others) = (victim.state.restarts, other.state.restarts);
     if mine != others {
         let detail = format!("{mine} restarts before {others}");
-        return Some((Rule::Restarts, detail.into()));
+        return Some(Reason::new(Rule::Restarts, detail));
     }
     let (mine, others) = (victim.state.sidecar_restarts, other.state.sidecar_restarts);
     if mine != others {
         let detail = format!("{mine} sidecar restarts before {others}");
-        return Some((Rule::Restarts, detail.into()));
+        return Some(Reason::new(Rule::Restarts, detail));
     }
     let (mine, others) = (victim.state.created, other.state.created);
     (bucket(mine, now) != bucket(others, now)).then(|| {
         let detail = format!("{} old before {}", Ago(mine, now), Ago(others, now));
-        (Rule::CreatedRecently, detail.into())
+        Reason::new(Rule::CreatedRecently, detail)
     })
 }
 
 /// The UIDs come last in the text, so that they can be cut.
-fn by_uid<I>(
-    victim: &Candidate<'_, I>,
-    other: &Candidate<'_, I>,
-    now: Timestamp,
-) -> (Rule, Cow<'static, str>) {
+fn by_uid<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Reason {
     let (mine, others) = (victim.state.created, other.state.created);
     let tie = if mine == others {
         "the same by every rule".to_owned()
@@ -117,39 +110,28 @@ fn by_uid<I>(
         let (mine, others) = (Ago(mine, now), Ago(others, now));
         format!("{mine} old and {others}, the same age bucket")
     };
-    (Rule::Uid, format!("{tie}, {}", uids(victim, other)).into())
+    Reason::new(Rule::Uid, format!("{tie}, {}", uids([victim, other])))
 }
 
 /// Compares two pods that are ready for about as long. Their restarts and ages may differ, but count only between pods of one instant.
-fn by_uid_within_bucket<I>(
-    victim: &Candidate<'_, I>,
-    other: &Candidate<'_, I>,
-    now: Timestamp,
-) -> (Rule, Cow<'static, str>) {
+fn by_uid_within_bucket<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Reason {
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let detail = format!(
         "ready for {} and {}, the same age bucket: restarts are not compared, {}",
         Ago(mine, now),
         Ago(others, now),
-        uids(victim, other),
+        uids([victim, other]),
     );
-    (Rule::Uid, detail.into())
+    Reason::new(Rule::Uid, detail)
 }
 
-fn uids<I>(victim: &Candidate<'_, I>, other: &Candidate<'_, I>) -> String {
-    let [mine, others] = [victim.uid, other.uid].map(|uid| {
-        let mut uid = uid.to_string();
+fn uids<I>(pair: Pair<'_, I>) -> String {
+    let [mine, others] = pair.map(|pod| {
+        let mut uid = pod.uid.to_string();
         uid.truncate(uid.floor_char_boundary(UID_BYTES_MAX));
         uid
     });
     format!("uid {mine} before {others}")
-}
-
-fn by_place() -> (Rule, Cow<'static, str>) {
-    (
-        Rule::Uid,
-        "by uid among pods that are ready for about as long: restarts are not compared".into(),
-    )
 }
 
 fn crowd<I>(candidate: &Candidate<'_, I>) -> String {

@@ -106,7 +106,8 @@ impl TestPod {
 }
 
 fn chosen(pods: &[TestPod], count: usize) -> Vec<Chosen<&str>> {
-    choose(pods.iter().map(TestPod::candidate), count, NOW)
+    let pods: Vec<_> = pods.iter().map(TestPod::candidate).collect();
+    choose(&pods, count, NOW, &|_| Arc::default()).chosen
 }
 
 /// The UIDs of the victims, in order of choice.

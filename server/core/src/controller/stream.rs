@@ -1,0 +1,148 @@
+//! The versions that the stream has shown of a kind, compared with the server's own writes (spec 5.2), and the lists of the kind.
+//!
+//! Outcomes enter the view at once, so no decision waits for the stream. This module checks that lists are not older than our writes, and
+//! that the stream shows our writes in time. If it does not, the server requests a new list from the agent.
+//!
+//! An outcome without an object says that a write was made, but does not show its result. So the sync continues only after a list that
+//! began later.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    object::{ByKind, Kind, ResourceVersion, Span, Timestamp},
+    sync::batch_result::BatchResult,
+};
+
+/// The maximum time until the stream shows a write: the time after which upstream's expectations expire (spec 4).
+const UNSEEN_MAX: Span = Span::seconds(5 * 60);
+
+/// The stream of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stream {
+    /// The version up to which the stream has shown everything.
+    pub(super) seen: Option<ResourceVersion>,
+    written: Option<ResourceVersion>,
+    /// The version of the last complete list that had one.
+    pub(super) listed: Option<ResourceVersion>,
+    /// The version that the stream had shown before that list, if the list is older. An agent that continues from its list shows the
+    /// versions in between again.
+    repeated: Option<ResourceVersion>,
+    /// A write that the stream has not shown, with the start of the wait.
+    awaited: Option<(ResourceVersion, Timestamp)>,
+    /// The number of the last complete list; 0 before the first. The numbers count the lists of both kinds, in the order in which they
+    /// began.
+    complete: u32,
+    pub(super) open_list: Option<u32>,
+    /// Whether a list was requested and none has begun since. There is one request at a time, for any number of waiting syncs.
+    pub(super) is_list_requested: bool,
+}
+
+/// The effects that the outcomes of a batch did not show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unseen {
+    /// For each kind, the last list that had begun when such an outcome came.
+    pub(super) after: BTreeMap<Kind, u32>,
+    /// The names of created pods that are not in the view.
+    pub(super) names: Vec<Arc<str>>,
+}
+
+/// A sync whose batch has all its outcomes, and which waits for lists that show its writes.
+#[derive(Clone, Debug)]
+pub(super) struct ListWait {
+    pub(super) unseen: Unseen,
+    pub(super) namespace: Arc<str>,
+    pub(super) result: BatchResult,
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Notes that the stream has shown everything up to a version.
+    pub(super) fn saw(&mut self, now: Timestamp, version: ResourceVersion) {
+        self.seen = self.seen.max(Some(version));
+        let awaited = self.awaited.map(|(awaited, _)| awaited);
+        if awaited.is_some() && awaited <= self.seen {
+            // A later write may be unseen still; it gets its own time, or a busy stream would never be in time.
+            let unseen = self.written.filter(|written| Some(*written) > self.seen);
+            self.awaited = unseen.map(|written| (written, now));
+        }
+    }
+
+    pub(super) fn wrote(&mut self, now: Timestamp, version: Option<ResourceVersion>) {
+        self.written = self.written.max(version);
+        if let Some(version) = version.filter(|version| Some(*version) > self.seen) {
+            self.awaited.get_or_insert((version, now));
+        }
+    }
+
+    pub(super) const fn begin_list(&mut self, number: u32) {
+        (self.open_list, self.is_list_requested) = (Some(number), false);
+    }
+
+    /// Records a complete list. The server trusts a list without a version to show everything (spec 5.2).
+    pub(super) fn end_list(&mut self, number: u32, list: Option<ResourceVersion>) {
+        self.repeated = self.seen.filter(|_| self.is_older(list));
+        self.listed = self.listed.max(list);
+        if list.is_none() {
+            self.awaited = None;
+        }
+        (self.complete, self.open_list) = (number, None);
+    }
+
+    pub(super) const fn is_listed(&self) -> bool {
+        self.complete > 0
+    }
+
+    /// Whether a list of this version is older than the stream was when the list began.
+    pub(super) fn is_older(&self, list: Option<ResourceVersion>) -> bool {
+        list.is_some() && list < self.seen
+    }
+
+    /// Whether the stream has shown everything up to this version.
+    pub(super) fn has_passed(&self, version: Option<ResourceVersion>) -> bool {
+        version.is_some() && version <= self.seen
+    }
+
+    /// Whether the stream shows this version again, after a list that was older than the stream.
+    pub(super) fn is_repeated(&self, version: Option<ResourceVersion>) -> bool {
+        version.is_some() && version <= self.repeated
+    }
+
+    /// Whether a list of this version shows all our writes. The server trusts unknown versions (spec 5.2).
+    pub(super) fn covers_writes(&self, list: Option<ResourceVersion>) -> bool {
+        list.is_none() || list >= self.written
+    }
+
+    /// The newest version of the view, from the stream or from an outcome.
+    pub(super) fn view(&self) -> Option<ResourceVersion> {
+        self.seen.max(self.written)
+    }
+
+    /// Returns when the stream is overdue.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.awaited.map(|(_, since)| since.plus(UNSEEN_MAX))
+    }
+
+    /// Returns whether the stream is overdue, and restarts the time limit.
+    pub(super) fn check_due(&mut self, now: Timestamp) -> bool {
+        let since = self.awaited.as_mut().map(|(_, since)| since);
+        let overdue = since.filter(|since| since.plus(UNSEEN_MAX) <= now);
+        overdue.map(|since| *since = now).is_some()
+    }
+}
+
+// === impl Unseen ===
+
+impl Unseen {
+    /// Returns the kinds that still need a list.
+    pub(super) fn missing(&self, streams: &ByKind<Stream>) -> impl Iterator<Item = Kind> {
+        let needed = self.after.iter();
+        let missing = needed.filter(|(kind, after)| streams.of(**kind).complete <= **after);
+        missing.map(|(kind, _)| *kind)
+    }
+
+    /// Whether complete lists have shown these effects.
+    pub(super) fn is_shown(&self, streams: &ByKind<Stream>) -> bool {
+        self.missing(streams).next().is_none()
+    }
+}
