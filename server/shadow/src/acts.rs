@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use server_core::{Controller, KnownSet, Span, Timestamp, Uid, wording::count};
+use server_core::{Controller, KnownSet, Reason, Replica, Span, Timestamp, Uid, wording::count};
 
 use crate::{
     allowance::Allowance,
@@ -77,9 +77,8 @@ pub(super) struct Judge<'a> {
 impl Acts {
     /// Adds a created pod, and the number of active pods with it.
     pub(super) fn make(&mut self, now: Timestamp, active: i32) {
-        let run = self
-            .run
-            .filter(|(_, last)| now <= last.plus(SETTLED).plus(SETTLED));
+        let run = self.run;
+        let run = run.filter(|(_, last)| now <= last.plus(SETTLED).plus(SETTLED));
         self.run = Some((run.map_or(now, |(first, _)| first), now));
         let made = self.made.get_or_insert(Made {
             since: now,
@@ -111,10 +110,7 @@ impl Acts {
 
     pub(super) fn due(&self) -> Option<Timestamp> {
         let made = self.made.as_ref().map(Made::due);
-        let claims = self
-            .claims
-            .as_ref()
-            .map(|claims| claims.since.plus(SETTLED));
+        let claims = self.claims.as_ref().map(|it| it.since.plus(SETTLED));
         let gone = self.gone.iter().map(Gone::due).min();
         [made, claims, gone].into_iter().flatten().min()
     }
@@ -156,11 +152,8 @@ impl Acts {
             return Some(made.due());
         } else {
             let decided = format!("at most {} at a time", count(wanted, "pod"));
-            judge.find(Finding::new(
-                Subject::Count,
-                decided,
-                count(made.most, "pod"),
-            ));
+            let done = count(made.most, "pod");
+            judge.find(Finding::new(Subject::Count, decided, done));
         }
         self.made = None;
         None
@@ -231,11 +224,9 @@ impl Claims {
             };
             let selected = selector.matches(&pod.labels);
             match &pod.controller {
-                None => selected.then(|| format!("adopt {name}")),
-                Some(owner) => {
-                    let is_own = owner.uid == key.uid;
-                    (is_own && !selected).then(|| format!("release {name}"))
-                }
+                None if selected => Some(format!("adopt {name}")),
+                Some(owner) if owner.uid == key.uid && !selected => Some(format!("release {name}")),
+                None | Some(_) => None,
             }
         });
         let mut wrong: Vec<_> = wrong.collect();
@@ -281,16 +272,13 @@ impl Judge<'_> {
     /// Returns the difference for pods that no view explains.
     fn strange(&mut self, set: &KnownSet<'_>, strange: &[(Gone, usize)]) -> Finding {
         let (first, surplus) = &strange[0];
-        let view = Search::view_before(self.past, set, (first.number, first.at));
+        let view = Search::view_before(self.past, set, first);
         let chosen = view.choice(first.at, *surplus);
-        let survivors = chosen
-            .iter()
-            .filter(|(pod, _)| set.has_replica(&pod.name, &pod.uid.to_uid()));
+        let survivors = chosen.iter();
+        let survivors = survivors.filter(|(pod, _)| set.has_replica(&pod.name, &pod.uid));
+        let why = |(pod, reason): &(&Replica, Reason)| format!("{} ({})", pod.name, reason.detail);
         let (pods, whys): (Vec<_>, Vec<_>) = survivors
-            .map(|(pod, reason)| {
-                let why = format!("{} ({})", pod.name, reason.detail);
-                (pod.name.to_string(), why)
-            })
+            .map(|chosen| (chosen.0.name.to_string(), why(chosen)))
             .unzip();
         let gone: Vec<_> = strange.iter().map(|(it, _)| it.name.to_string()).collect();
         let departure = self.allowance.take().then_some(Departure::DeletedByOthers);
@@ -316,10 +304,8 @@ impl Judge<'_> {
     /// Returns the departure that explains missing acts in a namespace that is being deleted.
     pub(super) fn namespace_ending(&mut self, set: &KnownSet<'_>) -> Option<Departure> {
         let namespace = &set.object().key.namespace;
-        let ends = self
-            .controller
-            .inspect()
-            .is_namespace_ending(namespace, self.looks);
+        let inspect = self.controller.inspect();
+        let ends = inspect.is_namespace_ending(namespace, self.looks);
         ends.then_some(Departure::NamespaceEnding)
     }
 

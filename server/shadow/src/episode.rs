@@ -22,17 +22,9 @@ pub(super) struct Episode {
     pub(super) due: Timestamp,
     pub(super) acts: Acts,
     /// Since when an act is due, and whether that was reported.
-    pending: Option<(Timestamp, Reported)>,
+    pending: Option<(Timestamp, bool)>,
     /// The status that is due, the current one, since when both are so, and whether that was reported.
-    status: Option<(Status, Status, Timestamp, Reported)>,
-    status_bytes: usize,
-}
-
-/// Whether a difference was reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reported {
-    No,
-    Yes,
+    status: Option<(Status, Status, Timestamp, bool)>,
 }
 
 // === impl Episode ===
@@ -45,24 +37,21 @@ impl Episode {
             acts: Acts::default(),
             pending: None,
             status: None,
-            status_bytes: 0,
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        EPISODE_BYTES + self.acts.bytes() + self.status_bytes
+        let status = self.status.as_ref();
+        let status = status.map_or(0, |(due, there, ..)| {
+            STATUS_BYTES + words(due) + words(there)
+        });
+        EPISODE_BYTES + self.acts.bytes() + status
     }
 
     /// Returns when to judge it after an event.
     pub(super) fn next_due(&self) -> Timestamp {
         let settled = self.changed.plus(SETTLED);
         self.acts.due().map_or(settled, |due| due.min(settled))
-    }
-
-    /// Waits for a status that is due; `there` is the current one.
-    fn wait_with(&mut self, due: Status, there: Status, since: Timestamp, reported: Reported) {
-        self.status_bytes = STATUS_BYTES + words(&due) + words(&there);
-        self.status = Some((due, there, since, reported));
     }
 
     /// Judges the acts, and the state at rest. Returns when to judge again; `None` ends the episode.
@@ -75,7 +64,7 @@ impl Episode {
         // A wrong act is not reported again as a missing act.
         let mut told = judge.findings.iter().map(|finding| finding.subject);
         if told.any(|subject| subject == Subject::Adoption) {
-            self.pending = Some((judge.now, Reported::Yes));
+            self.pending = Some((judge.now, true));
         }
         let rest = self.judge_rest(judge, set);
         acts.into_iter().chain(rest).min()
@@ -89,18 +78,15 @@ impl Episode {
             return Some(settled);
         }
         if let Some((subject, decided)) = pending(set) {
-            let (since, reported) = self.pending.unwrap_or((now, Reported::No));
-            self.pending = Some((since, reported));
+            let (since, is_reported) = self.pending.unwrap_or((now, false));
             let over = since.max(self.changed).plus(PENDING_MAX);
-            if now < over {
-                return Some(over);
-            }
-            if reported == Reported::No && !has_failed(set) {
+            let is_over = now >= over;
+            if is_over && !is_reported && !has_failed(set) {
                 let departure = judge.namespace_ending(set);
                 judge.find(Finding::new(subject, decided, "not done").because(departure));
             }
-            self.pending = Some((since, Reported::Yes));
-            return Some(now.plus(PENDING_MAX));
+            self.pending = Some((since, is_reported || is_over));
+            return Some(if is_over { now.plus(PENDING_MAX) } else { over });
         }
         self.pending = None;
         self.judge_status(judge, set)
@@ -110,22 +96,16 @@ impl Episode {
     fn judge_status(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
         let now = judge.now;
         let known = self.status.take();
-        self.status_bytes = 0;
         let Some(due) = set.status_due(now) else {
             judge.agreements.agree(Subject::Status);
             return None;
         };
         let there = &set.object().status;
         let known = known.filter(|(was_due, was_there, ..)| *was_due == due && was_there == there);
-        let (since, reported) = known.map_or((now, Reported::No), |(_, _, since, reported)| {
-            (since, reported)
-        });
+        let (since, is_reported) = known.map_or((now, false), |(.., since, told)| (since, told));
         let over = since.plus(STATUS_MAX);
-        if now < over {
-            self.wait_with(due, there.clone(), since, reported);
-            return Some(over);
-        }
-        if reported == Reported::No {
+        let is_over = now >= over;
+        if is_over && !is_reported {
             let only_conditions = Status {
                 conditions: there.conditions.clone(),
                 ..due
@@ -134,8 +114,8 @@ impl Episode {
             let finding = Finding::new(Subject::Status, status_text(&due), status_text(there));
             judge.find(finding.because(departure));
         }
-        self.wait_with(due, there.clone(), since, Reported::Yes);
-        Some(now.plus(STATUS_MAX))
+        self.status = Some((due, there.clone(), since, is_reported || is_over));
+        Some(if is_over { now.plus(STATUS_MAX) } else { over })
     }
 }
 
@@ -159,16 +139,8 @@ fn has_failed(set: &KnownSet<'_>) -> bool {
 /// Returns the size in bytes of the texts of a status.
 fn words(status: &Status) -> usize {
     let conditions = status.conditions.iter();
-    let bytes = conditions.map(|condition| {
-        let words = [
-            &condition.kind,
-            &condition.status,
-            &condition.reason,
-            &condition.message,
-        ];
-        words.map(String::len).iter().sum::<usize>()
-    });
-    bytes.sum()
+    let words = conditions.flat_map(|it| [&it.kind, &it.status, &it.reason, &it.message]);
+    words.map(String::len).sum()
 }
 
 fn status_text(status: &Status) -> String {
@@ -183,14 +155,10 @@ fn status_text(status: &Status) -> String {
     } = status;
     let terminating =
         terminating_replicas.map_or_else(|| "no".to_owned(), |count| count.to_string());
-    let conditions: Vec<_> = conditions
-        .iter()
-        .map(|condition| &*condition.kind)
-        .collect();
-    let conditions = if conditions.is_empty() {
-        "none"
-    } else {
-        &conditions.join(", ")
+    let kinds: Vec<_> = conditions.iter().map(|it| &*it.kind).collect();
+    let conditions = match &kinds[..] {
+        [] => "none".to_owned(),
+        kinds => kinds.join(", "),
     };
     format!(
         "replicas {replicas}, fully labeled {fully_labeled_replicas}, ready {ready_replicas}, available {available_replicas}, \

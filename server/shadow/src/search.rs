@@ -138,15 +138,9 @@ impl<'a> Search<'a> {
     fn look_everywhere(&mut self) -> Result<(), TooMuch> {
         self.spend(self.past.len())?;
         for depth in [Depth::First, Depth::Views, Depth::Moments] {
-            if !self.is_done() {
-                self.walk(depth)?;
-            }
+            self.walk(depth)?;
         }
         Ok(())
-    }
-
-    fn is_done(&self) -> bool {
-        self.suspects.iter().all(|it| it.is_explained)
     }
 
     /// Returns the beginning of the oldest view.
@@ -162,7 +156,9 @@ impl<'a> Search<'a> {
             return Ok(());
         };
         let from = self.begin();
-        let mut view = self.now_known()?;
+        let pods = usize::try_from(self.set.active()).unwrap_or(0);
+        self.spend(pods + self.set.related_looks())?;
+        let mut view = View::of(&self.set);
         let mut passed = self.suspects.len();
         let past = self.past;
         let mut cut = Cut {
@@ -207,12 +203,6 @@ impl<'a> Search<'a> {
             suspect.is_explained |=
                 is_soon && suspect.is_amid_scale_down && suspect.gone.uid == *uid;
         }
-    }
-
-    fn now_known(&mut self) -> Result<View, TooMuch> {
-        let pods = usize::try_from(self.set.active()).unwrap_or(0);
-        self.spend(pods + self.set.related_looks())?;
-        Ok(View::of(&self.set))
     }
 
     /// Checks whether a view explains unexplained deletions.
@@ -265,16 +255,10 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the view before the change with this number.
-    pub(super) fn view_before(
-        past: &Past,
-        set: &KnownSet<'_>,
-        (number, at): (u64, Timestamp),
-    ) -> View {
+    pub(super) fn view_before(past: &Past, set: &KnownSet<'_>, gone: &Gone) -> View {
         let mut view = View::of(set);
-        for (each, change) in past.back_to(at) {
-            if each < number {
-                break;
-            }
+        let changes = past.back_to(gone.at);
+        for (_, change) in changes.take_while(|(number, _)| *number >= gone.number) {
             view.take_back(change);
         }
         view

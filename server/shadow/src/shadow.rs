@@ -6,8 +6,8 @@ use std::{
 };
 
 use server_core::{
-    Batch, CompactUid, Controller, Event, Key, KnownSet, OwnerReference, Pod, Replica, ReplicaSet,
-    Span, Timestamp, Uid,
+    Batch, CompactUid, Controller, Event, Key, KnownSet, OwnerReference, Pod, PodState, Replica,
+    ReplicaSet, Span, Timestamp, Uid,
 };
 
 use crate::{
@@ -191,15 +191,14 @@ impl Shadow {
             let Some(past) = self.pasts.get_mut(&family) else {
                 continue;
             };
-            let bytes = past.bytes();
+            self.bytes -= past.bytes();
             past.forget(now);
             // Not one by one: all changes within a second are forgotten together. At the end of time, all changes are.
             let next = past.begins().map(|begins| fades(begins).plus(SETTLED));
             if let Some(next) = next.filter(|next| *next > now) {
-                self.bytes -= bytes - past.bytes();
+                self.bytes += past.bytes();
                 self.fading.insert((next, family));
             } else {
-                self.bytes -= bytes;
                 self.pasts.remove(&family);
             }
         }
@@ -228,16 +227,13 @@ impl Shadow {
 
     /// Records a pod that is seen for the first time: its owner created it.
     fn pod_came(&mut self, now: Timestamp, controller: &Controller, pod: &Pod) {
-        let Some(set) = owner(controller, pod) else {
-            return;
-        };
-        let after = replica(Some(&set), pod);
-        if after.is_none() {
-            return;
+        if let Some(set) = owner(controller, pod)
+            && let Some(after) = replica(Some(&set), pod)
+        {
+            let active = set.active().saturating_add(1);
+            self.remember(now, set.object(), pod_change(None, Some(after), true));
+            self.acted(now, &set.object().key, |acts| acts.make(now, active));
         }
-        let active = set.active().saturating_add(1);
-        self.remember(now, set.object(), pod_change(None, after, true));
-        self.acted(now, &set.object().key, |acts| acts.make(now, active));
     }
 
     /// Records a change of a known pod, and its deletion if a client requests that without a reason.
@@ -262,10 +258,13 @@ impl Shadow {
         let Some(set) = set_before.filter(|_| before != after) else {
             return;
         };
-        let goes = before.is_some() && pod.state.deleting && !pod.state.phase.has_ended();
-        let number = self.remember(now, set.object(), pod_change(before, after, false));
-        if goes && !pod.state.disruption_target {
-            self.goes(now, set, (number, &known.name, (&known.uid).into()));
+        match before {
+            Some(before) if pod.state.is_terminating() => {
+                self.goes(now, set, (before, after), &pod.state);
+            }
+            before => {
+                self.remember(now, set.object(), pod_change(before, after, false));
+            }
         }
     }
 
@@ -276,39 +275,36 @@ impl Shadow {
         controller: &Controller,
         (namespace, name, uid): (&str, &str, &CompactUid),
     ) {
-        let Some(pod) = controller
-            .inspect()
-            .pod(namespace, name)
-            .filter(|pod| *uid == pod.uid)
-        else {
-            return;
-        };
-        let Some(set) = owner(controller, &pod) else {
-            return;
-        };
-        let before = replica(Some(&set), &pod);
-        if before.is_some() {
-            let number = self.remember(now, set.object(), pod_change(before, None, false));
-            if !pod.state.disruption_target {
-                self.goes(now, &set, (number, &pod.name, uid.clone()));
-            }
+        let pod = controller.inspect().pod(namespace, name);
+        if let Some(pod) = pod.filter(|pod| *uid == pod.uid)
+            && let Some(set) = owner(controller, &pod)
+            && let Some(before) = replica(Some(&set), &pod)
+        {
+            self.goes(now, &set, (before, None), &pod.state);
         }
     }
 
+    /// Records a replica that goes, and its deletion unless its node or its eviction is the cause.
     fn goes(
         &mut self,
         now: Timestamp,
         set: &KnownSet<'_>,
-        (number, name, uid): (u64, &Arc<str>, CompactUid),
+        (before, after): (Replica, Option<Replica>),
+        state: &PodState,
     ) {
-        let gone = Gone {
-            number,
-            at: now,
-            uid,
-            name: Arc::clone(name),
-            tried: false,
-        };
-        self.acted(now, &set.object().key, |acts| acts.go(gone));
+        let (uid, name) = (before.uid.clone(), Arc::clone(&before.name));
+        let change = pod_change(Some(before), after, false);
+        let number = self.remember(now, set.object(), change);
+        if !state.disruption_target {
+            let gone = Gone {
+                number,
+                at: now,
+                uid,
+                name,
+                tried: false,
+            };
+            self.acted(now, &set.object().key, |acts| acts.go(gone));
+        }
     }
 
     /// Records a change of owner. A change that was not due is doubtful, and judged again when all has settled.
@@ -326,12 +322,11 @@ impl Shadow {
     }
 
     fn set_applied(&mut self, now: Timestamp, controller: &Controller, set: &ReplicaSet) {
-        let Some(known) = controller.inspect().replica_set(&set.key) else {
-            return;
-        };
-        let before = known.wanted();
-        if before != set.replicas.max(0) && set.version > known.object().version {
-            self.remember(now, known.object(), What::Wanted(before));
+        if let Some(known) = controller.inspect().replica_set(&set.key)
+            && known.wanted() != set.replicas.max(0)
+            && set.version > known.object().version
+        {
+            self.remember(now, known.object(), What::Wanted(known.wanted()));
             self.acted(now, &set.key, |_| ());
         }
     }
@@ -339,24 +334,20 @@ impl Shadow {
     /// Adds a change to the past, and returns its number.
     fn remember(&mut self, now: Timestamp, set: &ReplicaSet, what: What) -> u64 {
         let family = family(set);
-        let past = match self.pasts.get_mut(family) {
-            Some(past) => past,
-            None => {
-                let due = fades(now).plus(SETTLED);
-                self.fading.insert((due, family.clone()));
-                let past = self.pasts.entry(family.clone()).or_default();
-                self.bytes += past.bytes();
-                past
-            }
-        };
-        let bytes = past.bytes();
+        let past = self.pasts.entry(family.clone()).or_insert_with(|| {
+            let due = fades(now).plus(SETTLED);
+            self.fading.insert((due, family.clone()));
+            let past = Past::default();
+            self.bytes += past.bytes();
+            past
+        });
+        self.bytes -= past.bytes();
         let number = past.push(Change {
             at: now,
             set: set.key.uid.clone(),
             what,
         });
         self.bytes += past.bytes();
-        self.bytes -= bytes;
         number
     }
 
@@ -397,9 +388,8 @@ fn fades(at: Timestamp) -> Timestamp {
 
 /// Returns the key of a ReplicaSet's past: the UID of its owner, or its own UID.
 fn family(set: &ReplicaSet) -> &Uid {
-    set.controller
-        .as_ref()
-        .map_or(&set.key.uid, |owner| &owner.uid)
+    let owner = set.controller.as_ref();
+    owner.map_or(&set.key.uid, |owner| &owner.uid)
 }
 
 fn pod_change(before: Option<Replica>, after: Option<Replica>, is_made: bool) -> What {

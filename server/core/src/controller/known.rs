@@ -116,12 +116,12 @@ impl<'a> KnownSet<'a> {
 
     /// Whether a replica has this name and UID.
     #[must_use]
-    pub fn has_replica(&self, name: &str, uid: &Uid) -> bool {
+    pub fn has_replica(&self, name: &str, uid: &CompactUid) -> bool {
         let key = &self.set.object.key;
         let pod = self.index.pod_named(&key.namespace, name);
         pod.is_some_and(|(_, pod)| {
             let owner = pod.controller.as_ref();
-            pod.uid.is(&uid.0) && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
+            pod.uid == *uid && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
         })
     }
 
