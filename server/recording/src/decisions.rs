@@ -29,20 +29,16 @@ impl Decisions {
         };
         for batch in &batches.batches {
             self.batches += 1;
-            self.add_action(batch.action.as_ref());
-        }
-    }
-
-    fn add_action(&mut self, action: Option<&Action>) {
-        match action {
-            Some(Action::Create(create)) => self.creates += create.names.len() as u64,
-            Some(Action::Delete(delete)) => self.deletes += delete.victims.len() as u64,
-            Some(Action::Claim(claim)) => {
-                self.adopts += claim.adopts.len() as u64;
-                self.releases += claim.releases.len() as u64;
+            match &batch.action {
+                Some(Action::Create(create)) => self.creates += create.names.len() as u64,
+                Some(Action::Delete(delete)) => self.deletes += delete.victims.len() as u64,
+                Some(Action::Claim(claim)) => {
+                    self.adopts += claim.adopts.len() as u64;
+                    self.releases += claim.releases.len() as u64;
+                }
+                Some(Action::WriteStatus(_)) => self.status_writes += 1,
+                None => {}
             }
-            Some(Action::WriteStatus(_)) => self.status_writes += 1,
-            None => {}
         }
     }
 }

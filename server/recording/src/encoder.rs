@@ -83,10 +83,9 @@ impl Encoder {
         frame: Option<&v1::ReconcileResponse>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let frame = frame.map(|frame| frame.encode_to_vec().into());
-        let fits = frame
-            .as_ref()
-            .is_none_or(|frame: &Bytes| frame.len() <= FRAME_BYTES_MAX);
+        let frame = frame.map(|frame| Bytes::from(frame.encode_to_vec()));
+        let bytes = frame.as_ref().map_or(0, Bytes::len);
+        let fits = bytes <= FRAME_BYTES_MAX;
         if fits {
             self.step(now, Step::Poll(Poll { frame }), out);
         }
@@ -94,22 +93,16 @@ impl Encoder {
     }
 
     fn step(&mut self, now: Now, step: Step, out: &mut Vec<u8>) {
-        let mut record = self.pass(now);
-        record.step = Some(step);
-        append(&record, out);
-    }
-
-    /// Returns a record of this time without a step.
-    fn pass(&mut self, now: Now) -> Record {
         let elapsed = nanos(now.monotonic.saturating_sub(self.last.monotonic));
         let wall = now.wall.0.saturating_sub(self.last.wall.0);
         self.last = now;
-        Record {
+        let record = Record {
             elapsed_nanos: elapsed,
             drift_nanos: wall.saturating_sub_unsigned(elapsed),
             more: false,
-            step: None,
-        }
+            step: Some(step),
+        };
+        append(&record, out);
     }
 }
 
@@ -120,10 +113,8 @@ pub fn end(reason: EndReason, session: Option<&Session>, out: &mut Vec<u8>) {
         session_end: session.map(session_end).unwrap_or_default(),
     };
     let record = Record {
-        elapsed_nanos: 0,
-        drift_nanos: 0,
-        more: false,
         step: Some(Step::End(end)),
+        ..Record::default()
     };
     append(&record, out);
 }
@@ -138,37 +129,24 @@ pub(crate) fn session_end(session: &Session) -> String {
 }
 
 fn append(message: &impl Message, out: &mut Vec<u8>) {
-    message
-        .encode_length_delimited(out)
-        .expect("a vector takes all");
+    let encoded = message.encode_length_delimited(out);
+    encoded.expect("a vector takes all");
 }
 
 fn session_config(config: &Config) -> SessionConfig {
-    let Config {
-        server_version: _,
-        frame_bytes_max,
-        objects_max,
-        operations_in_flight_max,
-        bytes_max,
-        backoff_max,
-        heartbeat_interval,
-        drain_deadline,
-        reconnect_after,
-    } = config;
     let int = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     SessionConfig {
-        frame_bytes_max: int(*frame_bytes_max),
-        objects_max: int(*objects_max),
-        operations_in_flight_max: int(*operations_in_flight_max),
-        heartbeat_interval_nanos: nanos(*heartbeat_interval),
-        drain_deadline_nanos: nanos(*drain_deadline),
-        reconnect_after_nanos: nanos(*reconnect_after),
+        frame_bytes_max: int(config.frame_bytes_max),
+        objects_max: int(config.objects_max),
+        operations_in_flight_max: int(config.operations_in_flight_max),
+        heartbeat_interval_nanos: nanos(config.heartbeat_interval),
+        drain_deadline_nanos: nanos(config.drain_deadline),
+        reconnect_after_nanos: nanos(config.reconnect_after),
         work_per_poll: 0,
-        backoff_max_nanos: nanos(*backoff_max),
-        bytes_max: if *bytes_max == usize::MAX {
-            0
-        } else {
-            int(*bytes_max)
+        backoff_max_nanos: nanos(config.backoff_max),
+        bytes_max: match config.bytes_max {
+            usize::MAX => 0,
+            max => int(max),
         },
     }
 }

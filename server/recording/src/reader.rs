@@ -7,11 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use decree::{
-    recording::v1::{End, EndReason, Header, SessionConfig},
+    recording::v1::{End, EndReason, Header},
     v1,
 };
 use prost::Message;
-use server_core::Timestamp;
+use server_core::{Span, Timestamp};
 use server_session::{Config, Now};
 use thiserror::Error;
 
@@ -113,11 +113,8 @@ pub(crate) struct TimedStep {
     pub(crate) at: u64,
 }
 
-enum Piece {
-    Whole(Vec<u8>),
-    Torn,
-    Nothing,
-}
+/// The bytes of a record, or the end of the recording.
+type Piece = Result<Vec<u8>, Ending>;
 
 // === impl Reader ===
 
@@ -140,7 +137,7 @@ impl<R: Read> Reader<R> {
             ending: None,
         };
         let at = reader.at;
-        let Piece::Whole(header) = reader.piece()? else {
+        let Ok(header) = reader.piece()? else {
             return Err(ReadError::Empty(reader.at));
         };
         let header = Header::decode(&*header).map_err(|source| ReadError::Decode { at, source })?;
@@ -156,13 +153,9 @@ impl<R: Read> Reader<R> {
         }
         let at = self.at;
         let bytes = match self.piece()? {
-            Piece::Whole(bytes) => bytes,
-            Piece::Torn => {
-                self.ending = Some(Ending::Torn(at));
-                return Ok(None);
-            }
-            Piece::Nothing => {
-                self.ending = Some(Ending::Unmarked);
+            Ok(bytes) => bytes,
+            Err(ending) => {
+                self.ending = Some(ending);
                 return Ok(None);
             }
         };
@@ -198,10 +191,7 @@ impl<R: Read> Reader<R> {
     fn pass(&mut self, elapsed: u64, drift: i64) {
         let Now { wall, monotonic } = self.now;
         self.now = Now {
-            wall: Timestamp(
-                wall.0
-                    .saturating_add(drift.saturating_add_unsigned(elapsed)),
-            ),
+            wall: wall.plus(Span(drift.saturating_add_unsigned(elapsed))),
             monotonic: monotonic.saturating_add(Duration::from_nanos(elapsed)),
         };
     }
@@ -212,11 +202,9 @@ impl<R: Read> Reader<R> {
         let mut length = 0_u64;
         for place in 0..VARINT_BYTES_MAX {
             let Some(byte) = self.byte()? else {
-                return Ok(if place == 0 {
-                    Piece::Nothing
-                } else {
-                    Piece::Torn
-                });
+                let is_torn = place > 0;
+                let torn = is_torn.then_some(Ending::Torn(at));
+                return Ok(Err(torn.unwrap_or(Ending::Unmarked)));
             };
             length |= u64::from(byte & 0x7f) << (7 * place).min(63);
             if byte & 0x80 == 0 {
@@ -234,11 +222,8 @@ impl<R: Read> Reader<R> {
         let mut bytes = Vec::new();
         let read = self.bytes.by_ref().take(length).read_to_end(&mut bytes)? as u64;
         self.at += read;
-        Ok(if read == length {
-            Piece::Whole(bytes)
-        } else {
-            Piece::Torn
-        })
+        let is_whole = read == length;
+        Ok(is_whole.then_some(bytes).ok_or(Ending::Torn(at)))
     }
 
     fn byte(&mut self) -> Result<Option<u8>, ReadError> {
@@ -258,51 +243,33 @@ impl<R: Read> Reader<R> {
 }
 
 fn opening(header: Header) -> Result<Opening, ReadError> {
-    let Header {
-        server_version,
-        session_id,
-        config,
-        wall_nanos,
-        monotonic_nanos,
-        hello,
-    } = header;
-    let SessionConfig {
-        frame_bytes_max,
-        objects_max,
-        operations_in_flight_max,
-        heartbeat_interval_nanos,
-        drain_deadline_nanos,
-        reconnect_after_nanos,
-        bytes_max,
-        backoff_max_nanos,
-        work_per_poll,
-    } = config.ok_or(ReadError::Header("configuration"))?;
+    let config = header.config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
         now: Now {
-            wall: Timestamp(wall_nanos),
-            monotonic: Duration::from_nanos(monotonic_nanos),
+            wall: Timestamp(header.wall_nanos),
+            monotonic: Duration::from_nanos(header.monotonic_nanos),
         },
         config: Config {
-            server_version: server_version.into(),
-            frame_bytes_max: size(frame_bytes_max),
-            objects_max: size(objects_max),
-            operations_in_flight_max: size(operations_in_flight_max),
-            bytes_max: match bytes_max {
+            server_version: header.server_version.into(),
+            frame_bytes_max: size(config.frame_bytes_max),
+            objects_max: size(config.objects_max),
+            operations_in_flight_max: size(config.operations_in_flight_max),
+            bytes_max: match config.bytes_max {
                 0 => usize::MAX,
                 max => size(max),
             },
-            backoff_max: match backoff_max_nanos {
+            backoff_max: match config.backoff_max_nanos {
                 // What it was before it was recorded.
                 0 => Duration::from_secs(1_000),
                 max => Duration::from_nanos(max),
             },
-            heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
-            drain_deadline: Duration::from_nanos(drain_deadline_nanos),
-            reconnect_after: Duration::from_nanos(reconnect_after_nanos),
+            heartbeat_interval: Duration::from_nanos(config.heartbeat_interval_nanos),
+            drain_deadline: Duration::from_nanos(config.drain_deadline_nanos),
+            reconnect_after: Duration::from_nanos(config.reconnect_after_nanos),
         },
-        session_id,
-        hello: hello.ok_or(ReadError::Header("hello"))?,
-        pauses: work_per_poll > 0,
+        session_id: header.session_id,
+        hello: header.hello.ok_or(ReadError::Header("hello"))?,
+        pauses: config.work_per_poll > 0,
     })
 }

@@ -101,15 +101,10 @@ impl<R: Read> Replay<R> {
     /// If the bytes are no recording, or this version refuses the session.
     pub fn open(bytes: R) -> Result<Self, ReadError> {
         let (reader, opening) = Reader::open(bytes)?;
-        let Opening {
-            now,
-            config,
-            session_id,
-            hello,
-            pauses,
-        } = opening;
-        let server_version = config.server_version.clone().into_owned();
-        let session = Session::open(now, config, session_id, hello).map_err(ReadError::Refused)?;
+        let server_version = opening.config.server_version.clone().into_owned();
+        let Opening { now, config, .. } = opening;
+        let session = Session::open(now, config, opening.session_id, opening.hello);
+        let session = session.map_err(ReadError::Refused)?;
         Ok(Self {
             reader,
             session,
@@ -118,7 +113,7 @@ impl<R: Read> Replay<R> {
             inputs: VecDeque::new(),
             parts: Vec::new(),
             has_sent: false,
-            pending: pauses.then(Output::default),
+            pending: opening.pauses.then(Output::default),
             frames_in: 1,
             frames_out: 0,
             decisions: Decisions::default(),
@@ -177,27 +172,19 @@ impl<R: Read> Replay<R> {
     }
 
     fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
-        let TimedStep {
-            now,
-            step,
-            more,
-            at,
-        } = step;
-        let unrecorded = match &step {
-            Step::Poll(_) => None,
-            Step::Frame(_) | Step::Timeout(_) | Step::Drain(_) | Step::Closed(_) | Step::End(_) => {
-                self.pending.as_mut().and_then(Output::rest)
-            }
-        };
+        let (now, at) = (step.now, step.at);
+        let is_input = !matches!(step.step, Step::Poll(_));
+        let pending = self.pending.as_mut().filter(|_| is_input);
+        let unrecorded = pending.and_then(Output::rest);
         let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
-        match step {
+        match step.step {
             Step::Frame(frame) => {
                 let bytes = self.parts.len() + frame.len();
                 if bytes > FRAME_BYTES_MAX {
                     let claimed = bytes as u64;
                     return Err(ReadError::TooLarge { at, claimed });
                 }
-                if more {
+                if step.more {
                     self.parts.extend_from_slice(&frame);
                 } else {
                     self.handle_frame(now, frame);
