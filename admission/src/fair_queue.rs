@@ -1,12 +1,17 @@
 //! A queue of permits that is fair between peers: the peers alternate, however many requests each has in the queue.
+//!
+//! One request of each peer waits for a permit; the other requests of the peer wait for that one. Both wait in the order of arrival.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     hash::{BuildHasher, Hash, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use tokio::{sync::oneshot, task::yield_now};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::yield_now,
+};
 
 /// A queue of permits. Clones are the same queue.
 #[derive(Clone, Debug)]
@@ -16,35 +21,25 @@ pub struct FairQueue(Arc<QueueState>);
 #[derive(Clone, Debug)]
 pub struct PeerQueue {
     queue: Arc<QueueState>,
-    /// A hash of the peer.
-    peer: u64,
+    turn: Arc<Semaphore>,
 }
 
 /// A permit, returned on drop.
 #[derive(Debug)]
-pub struct Permit(Option<PeerQueue>);
+pub struct Permit {
+    _permit: OwnedSemaphorePermit,
+    /// The turn of the peer, if a peer has only one permit.
+    _turn: Option<OwnedSemaphorePermit>,
+}
 
 #[derive(Debug)]
 struct QueueState {
+    permits: Arc<Semaphore>,
+    /// Whether a peer has only one permit at a time.
+    is_one_for_each_peer: bool,
     hasher: RandomState,
-    permits_max: usize,
-    permits_of_a_peer_max: usize,
-    requests: Mutex<Requests>,
-}
-
-/// The permits in use, and the waiting requests.
-#[derive(Debug, Default)]
-struct Requests {
-    held: usize,
-    by_peer: HashMap<u64, PeerRequests>,
-    /// The peers with a waiting request, in the order in which they are served.
-    order: VecDeque<u64>,
-}
-
-#[derive(Debug, Default)]
-struct PeerRequests {
-    held: usize,
-    waiting: VecDeque<oneshot::Sender<Permit>>,
+    /// The turn of each peer with a request or a permit, by a hash of the peer.
+    turns: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
 // === impl FairQueue ===
@@ -52,29 +47,40 @@ struct PeerRequests {
 impl FairQueue {
     /// A queue with this many permits.
     pub fn of(permits_max: usize) -> Self {
-        Self::new(permits_max, usize::MAX)
+        Self::new(permits_max, false)
     }
 
     /// A queue with one permit for each peer.
     pub fn one_for_each_peer() -> Self {
-        Self::new(usize::MAX, 1)
+        Self::new(usize::MAX, true)
     }
 
-    fn new(permits_max: usize, permits_of_a_peer_max: usize) -> Self {
+    fn new(permits_max: usize, is_one_for_each_peer: bool) -> Self {
+        let permits = permits_max.min(Semaphore::MAX_PERMITS);
         Self(Arc::new(QueueState {
+            permits: Arc::new(Semaphore::new(permits)),
+            is_one_for_each_peer,
             hasher: RandomState::default(),
-            permits_max,
-            permits_of_a_peer_max,
-            requests: Mutex::default(),
+            turns: Mutex::default(),
         }))
     }
 
     /// The queue of a peer.
     pub fn peer(&self, peer: impl Hash) -> PeerQueue {
-        PeerQueue {
-            queue: Arc::clone(&self.0),
-            peer: self.0.hasher.hash_one(peer),
-        }
+        let peer = self.0.hasher.hash_one(peer);
+        let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turns.get(&peer).and_then(Weak::upgrade);
+        let turn = turn.unwrap_or_else(|| {
+            // Peers that are gone are dropped before the map grows.
+            if turns.len() == turns.capacity() {
+                turns.retain(|_, turn| turn.strong_count() > 0);
+            }
+            let turn = Arc::new(Semaphore::new(1));
+            turns.insert(peer, Arc::downgrade(&turn));
+            turn
+        });
+        let queue = Arc::clone(&self.0);
+        PeerQueue { queue, turn }
     }
 }
 
@@ -83,10 +89,11 @@ impl FairQueue {
 impl PeerQueue {
     /// Waits for a permit.
     pub async fn enter(&self) -> Permit {
-        let request = self.queue.lock().ask(&self.queue, self.peer);
-        match request {
-            None => Permit(Some(self.clone())),
-            Some(permit) => permit.await.expect("each permit is passed on"),
+        let turn = next(&self.turn).await;
+        let permit = next(&self.queue.permits).await;
+        Permit {
+            _permit: permit,
+            _turn: self.queue.is_one_for_each_peer.then_some(turn),
         }
     }
 
@@ -97,91 +104,9 @@ impl PeerQueue {
     }
 }
 
-// === impl QueueState ===
-
-impl QueueState {
-    fn lock(&self) -> MutexGuard<'_, Requests> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Requests ===
-
-impl Requests {
-    /// Takes a permit if one is free. Otherwise returns the receiver of the permit.
-    fn ask(&mut self, limits: &QueueState, peer: u64) -> Option<oneshot::Receiver<Permit>> {
-        let of_peer = self.by_peer.entry(peer).or_default();
-        // Abandoned requests must not accumulate while other requests hold permits for long.
-        let is_given_up = |sender: &oneshot::Sender<_>| sender.is_closed();
-        while of_peer.waiting.front().is_some_and(is_given_up) {
-            of_peer.waiting.pop_front();
-        }
-        if self.held < limits.permits_max && of_peer.held < limits.permits_of_a_peer_max {
-            self.held += 1;
-            of_peer.held += 1;
-            return None;
-        }
-        if !self.order.contains(&peer) {
-            self.order.push_back(peer);
-        }
-        let (sender, receiver) = oneshot::channel();
-        of_peer.waiting.push_back(sender);
-        Some(receiver)
-    }
-
-    fn release(&mut self, peer: u64) {
-        self.held -= 1;
-        if let Some(of_peer) = self.by_peer.get_mut(&peer) {
-            of_peer.held -= 1;
-            if of_peer.held == 0 && of_peer.waiting.is_empty() {
-                self.by_peer.remove(&peer);
-            }
-        }
-    }
-
-    /// Takes a permit for the next request, if any. A peer with further requests goes to the end of the order.
-    fn next(&mut self, limits: &QueueState) -> Option<(u64, oneshot::Sender<Permit>)> {
-        for _ in 0..self.order.len() {
-            let peer = self.order.pop_front()?;
-            let Some(of_peer) = self.by_peer.get_mut(&peer) else {
-                continue;
-            };
-            if self.held >= limits.permits_max || of_peer.held >= limits.permits_of_a_peer_max {
-                self.order.push_back(peer);
-                continue;
-            }
-            let next = of_peer.waiting.pop_front();
-            if !of_peer.waiting.is_empty() {
-                self.order.push_back(peer);
-            }
-            if let Some(next) = next {
-                self.held += 1;
-                of_peer.held += 1;
-                return Some((peer, next));
-            }
-        }
-        None
-    }
-}
-
-// === impl Permit ===
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let Some(PeerQueue { queue, peer }) = self.0.take() else {
-            return;
-        };
-        let mut requests = queue.lock();
-        requests.release(peer);
-        while let Some((peer, next)) = requests.next(&queue) {
-            let queue = Arc::clone(&queue);
-            if let Err(mut unsent) = next.send(Self(Some(PeerQueue { queue, peer }))) {
-                // The request was abandoned.
-                unsent.0 = None;
-                requests.release(peer);
-            }
-        }
-    }
+async fn next(permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    let permit = Arc::clone(permits).acquire_owned().await;
+    permit.expect("nobody closes it")
 }
 
 #[cfg(test)]
@@ -217,10 +142,8 @@ mod tests {
             }
         });
         let log = log.lock().expect("nobody panics").concat();
-        // The next request is chosen before "x" asks again.
-        assert_eq!(log, "abxcaxbc");
-        let requests = queue.0.lock();
-        assert!(requests.by_peer.is_empty() && requests.held == 0);
+        assert_eq!(log, "abxcxabc");
+        assert_eq!(queue.0.permits.available_permits(), 1);
     }
 
     #[test]
@@ -237,7 +160,10 @@ mod tests {
             drop(first);
             drop(second.await.expect("it gets its permit"));
         });
-        assert!(queue.0.lock().by_peer.is_empty());
+        let turns = (0..100).map(|peer| queue.peer(peer).turn.available_permits());
+        assert_eq!(turns.sum::<usize>(), 100);
+        let known = queue.0.turns.lock().expect("nobody panics").len();
+        assert!(known < 10, "peers that are gone take no memory: {known}");
     }
 
     #[test]
@@ -255,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_given_up_take_no_room_and_no_permit() {
+    fn requests_that_are_given_up_take_no_permit() {
         let queue = FairQueue::of(1);
         runtime().block_on(async {
             let peer = queue.peer("p");
@@ -266,14 +192,6 @@ mod tests {
                 gone.abort();
                 yield_now().await;
             }
-            let waiting: usize = queue
-                .0
-                .lock()
-                .by_peer
-                .values()
-                .map(|it| it.waiting.len())
-                .sum();
-            assert_eq!(waiting, 1);
             let given = tokio::spawn(peer.clone().pass());
             let last = tokio::spawn(peer.clone().pass());
             yield_now().await;
@@ -282,7 +200,6 @@ mod tests {
             given.abort();
             last.await.expect("it gets its permit");
         });
-        let requests = queue.0.lock();
-        assert!(requests.by_peer.is_empty() && requests.order.is_empty());
+        assert_eq!(queue.0.permits.available_permits(), 1);
     }
 }
