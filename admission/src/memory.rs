@@ -92,11 +92,12 @@ impl<R: Clone> Memory<R> {
         let held = Arc::<AtomicUsize>::default();
         let session = self.hasher.hash_one((owner, cluster));
         let mut entries = self.entries();
+        let before = entries.ended.iter().find(|(ended, _)| *ended == session);
         let entry = MemoryEntry {
             owner: self.hasher.hash_one(owner),
             session,
             held: Arc::clone(&held),
-            held_before: entries.held_before(session),
+            held_before: before.map_or(0, |(_, held)| *held),
             end,
             is_ending: false,
         };
@@ -118,10 +119,6 @@ impl<R> Memory<R> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_exceeded(&self) -> bool {
-        self.held.load(Ordering::Relaxed) > self.max
-    }
-
     fn give_back(&self, bytes: usize) {
         let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
         if before > self.max && bytes > 0 {
@@ -135,11 +132,6 @@ impl<R> Memory<R> {
 impl<R> Entries<R> {
     fn is_any_ending(&self) -> bool {
         self.by_id.values().any(|entry| entry.is_ending)
-    }
-
-    fn held_before(&self, session: u64) -> usize {
-        let of_session = self.ended.iter().find(|(ended, _)| *ended == session);
-        of_session.map_or(0, |(_, held)| *held)
     }
 
     /// The largest session of the owner that holds most. Among equals, `grower`, or else the oldest.
@@ -223,7 +215,8 @@ impl<R: Clone> MemoryShare<R> {
     pub async fn room(&mut self) {
         loop {
             let given_back = self.memory.given_back.notified();
-            if !self.memory.is_exceeded() || !self.memory.entries().is_any_ending() {
+            let held = self.memory.held.load(Ordering::Relaxed);
+            if held <= self.memory.max || !self.memory.entries().is_any_ending() {
                 break;
             }
             given_back.await;

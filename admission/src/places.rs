@@ -6,6 +6,7 @@
 //! address. So idle holders cannot lock newcomers out, and an active holder reaches a higher rank before an eviction.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     fmt::Debug,
     hash::Hash,
@@ -120,7 +121,13 @@ impl<I: PeerIdentity> Places<I> {
         Arc::new(Self {
             max,
             source_max: source_max.min(max),
-            holders: Mutex::new(Holders::new()),
+            holders: Mutex::new(Holders {
+                next: 0,
+                all: BTreeMap::new(),
+                used: 0,
+                by_source: HashMap::new(),
+                by_identity: HashMap::new(),
+            }),
         })
     }
 
@@ -146,12 +153,15 @@ impl<I: PeerIdentity> Places<I> {
         let mut holders = self.lock();
         self.make_room(&mut holders, &owner, bid, weight, None)?;
         let taken = CancellationToken::new();
-        let id = holders.insert(Holder {
+        let id = holders.next;
+        holders.next += 1;
+        let holder = Holder {
             owner,
             settled: 0,
             weight,
             taken: taken.clone(),
-        });
+        };
+        holders.insert(id, holder);
         drop(holders);
         let places = Arc::clone(self);
         Ok(Place {
@@ -203,16 +213,6 @@ impl<I: PeerIdentity> Places<I> {
 // === impl Holders ===
 
 impl<I: PeerIdentity> Holders<I> {
-    fn new() -> Self {
-        Self {
-            next: 0,
-            all: BTreeMap::new(),
-            used: 0,
-            by_source: HashMap::new(),
-            by_identity: HashMap::new(),
-        }
-    }
-
     /// The holder that a newcomer evicts, among the holders below the rank `bid`, at the newcomer's address or at any.
     fn least(
         &self,
@@ -226,17 +226,13 @@ impl<I: PeerIdentity> Holders<I> {
         });
         // The newcomer's weight is added, so that a peer takes nothing from an equal holder.
         let would_hold = |owner: &PlaceOwner<I>| {
-            if owner.is_of_one_peer_with(newcomer) {
-                self.held(owner) + weight
-            } else {
-                self.held(owner)
-            }
+            let more = usize::from(owner.is_of_one_peer_with(newcomer)) * weight;
+            self.held(owner) + more
         };
-        below
-            .min_by_key(|(id, holder)| {
-                (holder.rank(), usize::MAX - would_hold(&holder.owner), **id)
-            })
-            .map(|(id, _)| *id)
+        let order = |(id, holder): &(&u64, &Holder<I>)| {
+            (holder.rank(), Reverse(would_hold(&holder.owner)), **id)
+        };
+        below.min_by_key(order).map(|(id, _)| *id)
     }
 
     /// The evictable places of a peer.
@@ -247,52 +243,35 @@ impl<I: PeerIdentity> Holders<I> {
         }
     }
 
-    fn insert(&mut self, holder: Holder<I>) -> u64 {
-        let id = self.next;
-        self.next += 1;
+    fn insert(&mut self, id: u64, holder: Holder<I>) {
         self.used += holder.weight;
-        self.count(&holder);
+        if holder.settled == 0 {
+            let PlaceOwner { source, identity } = &holder.owner;
+            *self.by_source.entry(*source).or_default() += holder.weight;
+            if let Some(identity) = identity {
+                *self.by_identity.entry(identity.clone()).or_default() += holder.weight;
+            }
+        }
         self.all.insert(id, holder);
-        id
     }
 
     fn remove(&mut self, id: u64) -> Option<Holder<I>> {
         let holder = self.all.remove(&id)?;
         self.used -= holder.weight;
-        self.discount(&holder);
+        if holder.settled == 0 {
+            let PlaceOwner { source, identity } = &holder.owner;
+            subtract(&mut self.by_source, source, holder.weight);
+            if let Some(identity) = identity {
+                subtract(&mut self.by_identity, identity, holder.weight);
+            }
+        }
         Some(holder)
     }
 
     fn change(&mut self, id: u64, change: impl FnOnce(&mut Holder<I>)) {
-        if let Some(mut holder) = self.all.remove(&id) {
-            self.used -= holder.weight;
-            self.discount(&holder);
+        if let Some(mut holder) = self.remove(id) {
             change(&mut holder);
-            self.used += holder.weight;
-            self.count(&holder);
-            self.all.insert(id, holder);
-        }
-    }
-
-    fn count(&mut self, holder: &Holder<I>) {
-        if holder.settled > 0 {
-            return;
-        }
-        let PlaceOwner { source, identity } = &holder.owner;
-        *self.by_source.entry(*source).or_default() += holder.weight;
-        if let Some(identity) = identity {
-            *self.by_identity.entry(identity.clone()).or_default() += holder.weight;
-        }
-    }
-
-    fn discount(&mut self, holder: &Holder<I>) {
-        if holder.settled > 0 {
-            return;
-        }
-        let PlaceOwner { source, identity } = &holder.owner;
-        subtract(&mut self.by_source, source, holder.weight);
-        if let Some(identity) = identity {
-            subtract(&mut self.by_identity, identity, holder.weight);
+            self.insert(id, holder);
         }
     }
 }
@@ -314,11 +293,7 @@ fn subtract<K: Hash + Eq>(held: &mut HashMap<K, usize>, of: &K, weight: usize) {
 
 impl<I: PeerIdentity> PlaceOwner<I> {
     fn is_of_one_peer_with(&self, other: &Self) -> bool {
-        match (&self.identity, &other.identity) {
-            (Some(own), Some(others)) => own == others,
-            (None, None) => self.source == other.source,
-            (Some(_), None) | (None, Some(_)) => false,
-        }
+        self.identity == other.identity && (self.identity.is_some() || self.source == other.source)
     }
 }
 
@@ -340,11 +315,6 @@ impl<I: PeerIdentity> Place<I> {
     /// Access to the place without holding it.
     pub const fn handle(&self) -> &PlaceHandle<I> {
         &self.handle
-    }
-
-    #[cfg(test)]
-    const fn taken(&self) -> &CancellationToken {
-        &self.taken
     }
 
     /// Waits until the place is taken away.

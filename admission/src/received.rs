@@ -78,22 +78,13 @@ pub struct Message<I: PeerIdentity> {
 }
 
 /// The position of a byte stream in its sequence of messages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     header: [u8; HEADER],
     /// The number of bytes in `header`.
     come: usize,
     /// The missing bytes of the current message.
     left: usize,
-}
-
-/// The effect of a piece of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BodyProgress {
-    /// The number of messages that the piece completes.
-    completed: usize,
-    /// The bytes of the piece that belong to an incomplete message.
-    open: usize,
 }
 
 // === impl Received ===
@@ -104,11 +95,11 @@ where
     O: BodyOwner<Error = B::Error> + Unpin,
 {
     /// Counts the bytes of `body` for `owner`.
-    pub const fn new(body: B, owner: O) -> Self {
+    pub fn new(body: B, owner: O) -> Self {
         Self {
             body: Some(body),
             owner,
-            framing: Framing::new(),
+            framing: Framing::default(),
             held: None,
             only: None,
             completed: 0,
@@ -146,7 +137,7 @@ where
     }
 
     fn count(&mut self, piece: &[u8]) -> Result<(), BodyFault> {
-        let BodyProgress { completed, open } = self.framing.advance(piece);
+        let (completed, open) = self.framing.advance(piece);
         let Some(max) = self.only else {
             if completed > 0 {
                 self.held = None;
@@ -223,15 +214,9 @@ where
 // === impl Framing ===
 
 impl Framing {
-    const fn new() -> Self {
-        Self {
-            header: [0; HEADER],
-            come: 0,
-            left: 0,
-        }
-    }
-
-    fn advance(&mut self, mut piece: &[u8]) -> BodyProgress {
+    /// Takes a piece of a body. Returns the number of messages that the piece completes, and the number of its bytes that belong to an
+    /// incomplete message.
+    fn advance(&mut self, mut piece: &[u8]) -> (usize, usize) {
         let (mut completed, mut open) = (0, 0);
         while !piece.is_empty() {
             if self.come < HEADER {
@@ -251,12 +236,12 @@ impl Framing {
             open += here;
             piece = &piece[here..];
             if self.left == 0 {
-                *self = Self::new();
+                *self = Self::default();
                 completed += 1;
                 open = 0;
             }
         }
-        BodyProgress { completed, open }
+        (completed, open)
     }
 }
 
@@ -265,9 +250,8 @@ mod tests {
     use super::*;
 
     fn advanced(pieces: &[&[u8]]) -> Vec<(usize, usize)> {
-        let mut framing = Framing::new();
-        let progress = pieces.iter().map(|piece| framing.advance(piece));
-        progress.map(|it| (it.completed, it.open)).collect()
+        let mut framing = Framing::default();
+        pieces.iter().map(|piece| framing.advance(piece)).collect()
     }
 
     #[test]

@@ -41,7 +41,6 @@ struct ShareHolders<I, R> {
     next: u64,
     /// In order of arrival.
     all: BTreeMap<u64, ShareHolder<I, R>>,
-    by_owner: HashMap<Owner<I>, usize>,
 }
 
 #[derive(Debug)]
@@ -69,7 +68,6 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
             holders: Mutex::new(ShareHolders {
                 next: 0,
                 all: BTreeMap::new(),
-                by_owner: HashMap::new(),
             }),
         })
     }
@@ -85,11 +83,13 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
             let Some(last) = holders.last_to_give_way(&owner) else {
                 return Err(refusal);
             };
-            if let Some(holder) = holders.remove(last) {
+            if let Some(holder) = holders.all.remove(&last) {
                 holder.end.send(refusal);
             }
         }
-        let id = holders.insert(ShareHolder { owner, end });
+        let id = holders.next;
+        holders.next += 1;
+        holders.all.insert(id, ShareHolder { owner, end });
         drop(holders);
         let shares = Arc::clone(self);
         Ok(Share { shares, id })
@@ -98,7 +98,7 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
     /// Whether an owner without shares would get one.
     pub fn has_room(&self) -> bool {
         let holders = self.holders();
-        holders.all.len() < self.max || holders.by_owner.values().any(|held| *held > 1)
+        holders.all.len() < self.max || holders.by_owner().values().any(|held| *held > 1)
     }
 
     fn holders(&self) -> MutexGuard<'_, ShareHolders<I, R>> {
@@ -109,8 +109,18 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
 // === impl ShareHolders ===
 
 impl<I: PeerIdentity, R> ShareHolders<I, R> {
+    /// The number of shares of each owner.
+    fn by_owner(&self) -> HashMap<&Owner<I>, usize> {
+        let mut by_owner = HashMap::new();
+        for holder in self.all.values() {
+            *by_owner.entry(&holder.owner).or_default() += 1;
+        }
+        by_owner
+    }
+
     fn last_to_give_way(&self, newcomer: &Owner<I>) -> Option<u64> {
-        let held = |owner: &Owner<I>| self.by_owner.get(owner).copied().unwrap_or(0);
+        let by_owner = self.by_owner();
+        let held = |owner: &Owner<I>| by_owner.get(owner).copied().unwrap_or(0);
         let own = held(newcomer);
         let gives_way = |holder: &&ShareHolder<I, R>| {
             let is_weaker = newcomer.is_proven() && !holder.owner.is_proven();
@@ -123,32 +133,13 @@ impl<I: PeerIdentity, R> ShareHolders<I, R> {
         };
         candidates.max_by_key(rank).map(|(id, _)| *id)
     }
-
-    fn insert(&mut self, holder: ShareHolder<I, R>) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        *self.by_owner.entry(holder.owner.clone()).or_default() += 1;
-        self.all.insert(id, holder);
-        id
-    }
-
-    fn remove(&mut self, id: u64) -> Option<ShareHolder<I, R>> {
-        let holder = self.all.remove(&id)?;
-        if let Some(held) = self.by_owner.get_mut(&holder.owner) {
-            *held -= 1;
-            if *held == 0 {
-                self.by_owner.remove(&holder.owner);
-            }
-        }
-        Some(holder)
-    }
 }
 
 // === impl Share ===
 
 impl<I: PeerIdentity, R: Clone> Drop for Share<I, R> {
     fn drop(&mut self) {
-        self.shares.holders().remove(self.id);
+        self.shares.holders().all.remove(&self.id);
     }
 }
 
@@ -219,7 +210,6 @@ mod tests {
         assert_eq!(refusal, "all are held");
         drop(held);
         assert!(shares.has_room());
-        assert!(shares.holders().by_owner.is_empty());
     }
 
     #[test]

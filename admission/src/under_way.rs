@@ -4,32 +4,21 @@ use std::task::{Context, Poll};
 
 use crate::{
     activity::ActiveCall,
-    places::{PeerIdentity, Place, PlaceHandle},
+    places::{PeerIdentity, Place},
 };
 
 /// The place of a call, if the call needs one, and its mark on its connection.
 #[derive(Debug)]
 pub struct UnderWay<I: PeerIdentity> {
-    place: Option<Place<I>>,
-    _active: ActiveCall,
+    /// The call's place, if the call needs one.
+    pub place: Option<Place<I>>,
+    /// The mark of the call on its connection.
+    pub active: ActiveCall,
 }
 
 // === impl UnderWay ===
 
 impl<I: PeerIdentity> UnderWay<I> {
-    /// The resources of a call that counts as `active` on its connection.
-    pub const fn new(active: ActiveCall, place: Option<Place<I>>) -> Self {
-        Self {
-            place,
-            _active: active,
-        }
-    }
-
-    /// The call's place, if the call needs one.
-    pub fn place(&self) -> Option<&PlaceHandle<I>> {
-        self.place.as_ref().map(Place::handle)
-    }
-
     /// Waits until the place is taken; forever if there is none.
     pub async fn wait_taken(&mut self) {
         std::future::poll_fn(|cx| self.poll_taken(cx)).await;

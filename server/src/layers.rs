@@ -88,8 +88,8 @@ where
         let last = deadline::requested(request.headers()).filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
         let mut request = request.map(|body| Received::new(body, CallOwner::new(&shared, &peer)));
-        if let Some(place) = under_way.place() {
-            request.extensions_mut().insert(place.clone());
+        if let Some(place) = &under_way.place {
+            request.extensions_mut().insert(place.handle().clone());
         }
         // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
@@ -120,7 +120,8 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
             Some(place.map_err(|_| shared.calls_refusal())?)
         }
     };
-    Ok(UnderWay::new(peer.activity().begin_call(), place))
+    let active = peer.activity().begin_call();
+    Ok(UnderWay { place, active })
 }
 
 /// The HTTP response to a request that is not gRPC. A browser's form must not be able to reach a method.

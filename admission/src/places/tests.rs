@@ -11,7 +11,7 @@ fn identity(uid: u32) -> Option<u32> {
 }
 
 fn is_held(place: &Place<u32>) -> bool {
-    !place.taken().is_cancelled()
+    !place.taken.is_cancelled()
 }
 
 #[test]
