@@ -17,22 +17,19 @@ const OPERATION_BYTES_MAX: usize = 800;
 const BATCH_BYTES_MAX: usize = 4 << 10;
 /// The maximum number of pods that one batch adopts and releases.
 const CLAIMS_MAX: usize = 5_000;
-/// The maximum number of capabilities of a Hello; one more is read.
-const CAPABILITIES_MAX: usize = 1_000;
 /// The maximum number of unknown capabilities in a message. A Hello may ask for hundreds of thousands.
 const UNKNOWN_NAMED_MAX: usize = 16;
 /// The maximum length of a capability in a message, in bytes.
 const UNKNOWN_NAME_MAX: usize = 64;
 
-const CLUSTER_WORD: &str =
-    "must be 1 to 128 letters, digits and . _ : / @ - with a letter or digit at both ends";
+/// The check of a text, and the correct form.
+type TextRule = (fn(&str) -> bool, &'static str);
 
-/// Whether the mode of a hello is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Known,
-    Unknown,
-}
+const TOKEN: TextRule = (is_token, "must be 1 to 128 printable ASCII characters");
+const CLUSTER_WORD: TextRule = (
+    is_cluster_word,
+    "must be 1 to 128 letters, digits and . _ : / @ - with a letter or digit at both ends",
+);
 
 /// The cluster, the agent and the mode of a session, which never change.
 #[derive(Clone, Debug)]
@@ -62,10 +59,6 @@ pub(crate) fn read(
     hello: &v1::Hello,
     config: &Config,
 ) -> Result<(SessionIdentity, server_core::Config), Refusal> {
-    if hello.capabilities.len() > CAPABILITIES_MAX {
-        // Further capabilities were not read.
-        return Err(unsupported(hello, Mode::Known));
-    }
     let mut violations = violations(hello);
     let base = server_core::Config {
         operations_in_flight_max: config.operations_in_flight_max,
@@ -80,63 +73,6 @@ pub(crate) fn read(
     if !violations.is_empty() {
         return Err(Refusal::Invalid(violations));
     }
-    check_protocol(hello)?;
-    check_burst(&options, config)?;
-    let identity = identity(now, session_id, hello);
-    let names = NameSeed::of_session(identity.epoch, &identity.session_id);
-    Ok((identity, server_core::Config { names, ..options }))
-}
-
-fn violations(hello: &v1::Hello) -> Vec<Violation> {
-    let token = |field: &str, text: &str| {
-        (!is_token(text)).then(|| {
-            Violation::new(
-                field,
-                Fault::Text,
-                "must be 1 to 128 printable ASCII characters",
-            )
-        })
-    };
-    let optional = |field, text: &str| {
-        if text.is_empty() {
-            None
-        } else {
-            token(field, text)
-        }
-    };
-    let word = |field: &str, text: &str| {
-        (!is_cluster_word(text)).then(|| Violation::new(field, Fault::Text, CLUSTER_WORD))
-    };
-    let name = (!hello.cluster_name.is_empty()).then(|| word("cluster_name", &hello.cluster_name));
-    let epoch = (hello.epoch < 0).then(|| {
-        Violation::new(
-            "epoch",
-            Fault::Range,
-            format!("{} must be 0 or more", hello.epoch),
-        )
-    });
-    let range = (hello.protocol_min < 1 || hello.protocol_max < hello.protocol_min).then(|| {
-        let description = format!(
-            "{} to {} must be a range from 1 up",
-            hello.protocol_min, hello.protocol_max
-        );
-        Violation::new("protocol_min", Fault::Range, description)
-    });
-    [
-        range,
-        token("agent_instance", &hello.agent_instance),
-        word("cluster_uid", &hello.cluster_uid),
-        name.flatten(),
-        optional("shard", &hello.shard),
-        epoch,
-        optional("resumes_session_id", &hello.resumes_session_id),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn check_protocol(hello: &v1::Hello) -> Result<(), Refusal> {
     let (min, max) = (hello.protocol_min, hello.protocol_max);
     if !(min..=max).contains(&PROTOCOL) {
         return Err(Refusal::ProtocolUnsupported {
@@ -145,20 +81,52 @@ fn check_protocol(hello: &v1::Hello) -> Result<(), Refusal> {
             supported: PROTOCOL,
         });
     }
-    let mode = match v1::Mode::try_from(hello.mode) {
-        Ok(_) => Mode::Known,
-        Err(_) => Mode::Unknown,
-    };
-    if hello.capabilities.is_empty() && mode == Mode::Known {
-        return Ok(());
+    if !hello.capabilities.is_empty() || v1::Mode::try_from(hello.mode).is_err() {
+        return Err(unsupported(hello));
     }
-    Err(unsupported(hello, mode))
+    let (burst, max) = (options.burst_replicas, operations_max(config));
+    if usize::try_from(burst).is_ok_and(|burst| burst > max) {
+        return Err(Refusal::BurstUnsupported { burst, max });
+    }
+    let identity = identity(now, session_id, hello);
+    let names = NameSeed::of_session(identity.epoch, &identity.session_id);
+    Ok((identity, server_core::Config { names, ..options }))
+}
+
+fn violations(hello: &v1::Hello) -> Vec<Violation> {
+    let text = |field: &str, text: &str, (is_valid, rule): TextRule| {
+        (!is_valid(text)).then(|| Violation::new(field, Fault::Text, rule))
+    };
+    let optional = |field, value: &str, rule| {
+        let is_set = !value.is_empty();
+        is_set.then(|| text(field, value, rule)).flatten()
+    };
+    let (min, max) = (hello.protocol_min, hello.protocol_max);
+    let range = (min < 1 || max < min).then(|| {
+        let description = format!("{min} to {max} must be a range from 1 up");
+        Violation::new("protocol_min", Fault::Range, description)
+    });
+    let epoch = (hello.epoch < 0).then(|| {
+        let description = format!("{} must be 0 or more", hello.epoch);
+        Violation::new("epoch", Fault::Range, description)
+    });
+    let found = [
+        range,
+        text("agent_instance", &hello.agent_instance, TOKEN),
+        text("cluster_uid", &hello.cluster_uid, CLUSTER_WORD),
+        optional("cluster_name", &hello.cluster_name, CLUSTER_WORD),
+        optional("shard", &hello.shard, TOKEN),
+        epoch,
+        optional("resumes_session_id", &hello.resumes_session_id, TOKEN),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 /// Returns the refusal of a Hello that asks for unknown features: all its capabilities, since none is known, and the mode.
-fn unsupported(hello: &v1::Hello, mode: Mode) -> Refusal {
+fn unsupported(hello: &v1::Hello) -> Refusal {
     let capabilities = hello.capabilities.iter();
-    let mode = (mode == Mode::Unknown).then(|| format!("mode {}", hello.mode));
+    let mode = v1::Mode::try_from(hello.mode).is_err();
+    let mode = mode.then(|| format!("mode {}", hello.mode));
     let unknown = hello.capabilities.len() + usize::from(mode.is_some());
     let first = capabilities
         .map(|name| format!("capability {:?}", beginning(name)))
@@ -180,22 +148,10 @@ const fn operations_max(config: &Config) -> usize {
     config.frame_bytes_max.saturating_sub(BATCH_BYTES_MAX) / OPERATION_BYTES_MAX
 }
 
-fn check_burst(options: &server_core::Config, config: &Config) -> Result<(), Refusal> {
-    let max = operations_max(config);
-    match usize::try_from(options.burst_replicas) {
-        Ok(burst) if burst <= max => Ok(()),
-        Ok(_) | Err(_) => Err(Refusal::BurstUnsupported {
-            burst: options.burst_replicas,
-            max,
-        }),
-    }
-}
-
 fn identity(now: Timestamp, session_id: String, hello: &v1::Hello) -> SessionIdentity {
     let mode = match hello.mode() {
-        v1::Mode::Unspecified | v1::Mode::Enforce => v1::Mode::Enforce,
-        v1::Mode::Shadow => v1::Mode::Shadow,
-        v1::Mode::DryRun => v1::Mode::DryRun,
+        v1::Mode::Unspecified => v1::Mode::Enforce,
+        mode @ (v1::Mode::Enforce | v1::Mode::Shadow | v1::Mode::DryRun) => mode,
     };
     SessionIdentity {
         session_id,
