@@ -87,7 +87,8 @@ impl Decisions {
             let permit = self.permit(caller).await;
             let (of_node, after) = (node.to_owned(), wanted.after.clone());
             let copy = one.handle.ask(move |session, now| {
-                session.replica_sets_on(now, &of_node, (&after.0, &after.1), bounds)
+                let after = (&*after.0, &*after.1);
+                ReplicaSetsCopy::on_node(session.controller(), now, &of_node, after, bounds)
             });
             let copy = self.fitting(copy.await?)?;
             if let Some(key) = &copy.cut_after {
@@ -130,9 +131,9 @@ impl Decisions {
         for one in shards {
             let permit = self.permit(caller).await;
             let namespace = quota.namespace.clone();
-            let copied = one
-                .handle
-                .ask(move |session, now| session.unsettled_in(now, &namespace, objects_max));
+            let copied = one.handle.ask(move |session, now| {
+                ReplicaSetsCopy::unsettled_in(session.controller(), now, &namespace, objects_max)
+            });
             let (copy, pods) = copied.await?;
             let copy = self.fitting(copy)?;
             if copy.cut_after.is_some() {

@@ -212,7 +212,8 @@ impl Decisions {
         let max = self.0.config.limits.decide_objects_max;
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let around = session.ask(move |session, now| {
-            let around = session.surroundings(now, &namespace, &name, max);
+            let inspect = session.controller().inspect();
+            let around = inspect.surroundings(now, &namespace, &name, max);
             // A copy that is too large is freed here, outside the threads that serve sessions.
             (around.objects() <= max).then_some(around)
         });

@@ -12,13 +12,13 @@ use decree::{
     causes,
     v1::{self, Rule, Severity},
 };
-use server_core::{Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
+use server_core::{Answered, Span, Timestamp, UnreadyNode, syntax::is_subdomain, wording::count};
 
 use self::{
-    finding::{Finding, Names, Weight, said},
+    finding::{Finding, Names, said},
     words::short,
 };
-use crate::{timeline::Attempt, wire::decode};
+use crate::wire::decode;
 
 /// The time after which a ReplicaSet that has not converged is slow.
 const SLOW: Span = Span::seconds(60);
@@ -31,8 +31,8 @@ pub(crate) struct Known<'a> {
     pub(crate) now: Timestamp,
     /// Failures in a row.
     pub(crate) failures: u32,
-    /// Its newest attempt; `None` if this session has seen none.
-    pub(crate) attempt: Option<Attempt<'a>>,
+    /// The result of its newest attempt; `None` if this session has seen none.
+    pub(crate) attempt: Option<&'a Answered>,
     /// One of its unready pods.
     pub(crate) unready: Option<&'a str>,
     /// The node with most of its unready pods, if none of the node's pods is ready.
@@ -41,7 +41,7 @@ pub(crate) struct Known<'a> {
 
 pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::Cause {
     let Finding {
-        weight,
+        severity,
         text,
         group,
         next_command,
@@ -51,15 +51,9 @@ pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::C
         .ok()
         .flatten()
         .is_some_and(|since| known.now.since(since) >= SLOW);
-    let severity = match weight {
-        Weight::Blocked => Severity::Blocked,
-        Weight::Passing if is_slow => Severity::Slow,
-        Weight::Passing => Severity::Working,
-        Weight::InSync => Severity::InSync,
-        Weight::Watched => Severity::Watched,
-    };
+    let is_slow = is_slow && severity == Severity::Working;
     v1::Cause {
-        severity: severity.into(),
+        severity: if is_slow { Severity::Slow } else { severity }.into(),
         text,
         group,
         next_command,
@@ -74,13 +68,14 @@ fn find(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> Finding {
         name: object.map_or("", |it| &it.name),
     };
     let is_converged = summary.active == summary.replicas && summary.available == summary.replicas;
+    let in_sync = || Finding::new(Severity::InSync, "In sync");
     not_enforced(summary, known.mode)
         .or_else(|| left_alone(summary, names))
         .or_else(|| without_view(summary))
-        .or_else(|| (is_converged && known.failures == 0).then(Finding::in_sync))
+        .or_else(|| (is_converged && known.failures == 0).then(in_sync))
         .or_else(|| held_back(summary, names))
         .or_else(|| refused(summary, known, names))
-        .or_else(|| is_converged.then(Finding::in_sync))
+        .or_else(|| is_converged.then(in_sync))
         .unwrap_or_else(|| progress(summary, known, names))
 }
 
@@ -95,10 +90,7 @@ fn not_enforced(summary: &v1::ReplicaSetSummary, mode: v1::Mode) -> Option<Findi
         Some(why) => format!("{what}, quarantined: {}", short(why)),
         None => format!("{what}: wants {}, has {}", summary.replicas, summary.active),
     };
-    Some(Finding {
-        weight: Weight::Watched,
-        ..Finding::passing(text)
-    })
+    Some(Finding::new(Severity::Watched, text))
 }
 
 fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Finding> {
@@ -107,10 +99,8 @@ fn left_alone(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Findi
         return Some(Finding::blocked(text).next(names.show()));
     }
     reason(summary, Rule::BeingDeleted)?;
-    Some(Finding {
-        weight: Weight::InSync,
-        ..Finding::passing("Being deleted: its pods are left alone")
-    })
+    let text = "Being deleted: its pods are left alone";
+    Some(Finding::new(Severity::InSync, text))
 }
 
 fn without_view(summary: &v1::ReplicaSetSummary) -> Option<Finding> {
@@ -146,17 +136,15 @@ fn refused(
     known: &Known<'_>,
     names: Names<'_>,
 ) -> Option<Finding> {
-    match known.attempt {
-        Some(Attempt { action, failure }) => {
-            let (class, words) = failure?;
-            refused::finding(action, Some(class), words, names)
-        }
-        None if summary.failure.is_empty() => None,
-        None => {
-            let (action, words) = refused::action(&summary.failure);
-            refused::finding(action, None, words, names)
-        }
+    if let Some(answered) = known.attempt {
+        let class = Some(answered.failure?);
+        return refused::finding(answered.action, class, &answered.message, names);
     }
+    if summary.failure.is_empty() {
+        return None;
+    }
+    let (action, words) = refused::action(&summary.failure);
+    refused::finding(action, None, words, names)
 }
 
 fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> Finding {
@@ -167,30 +155,27 @@ fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>
         available,
         ..
     } = *summary;
-    let all = count(replicas, "pod");
-    let explain = format!("decree explain {}/{}", names.namespace, names.name);
+    let (all, explain) = (count(replicas, "pod"), names.explain());
     if active < replicas {
-        let lacking = i64::from(replicas) - i64::from(active);
+        let lacking = replicas.abs_diff(active);
         return Finding::passing(format!("Creates {lacking} of {all}")).next(explain);
     }
     if active > replicas {
-        let surplus = i64::from(active) - i64::from(replicas);
-        let all = count(active, "pod");
+        let (surplus, all) = (active.abs_diff(replicas), count(active, "pod"));
         return Finding::passing(format!("Deletes {surplus} of {all}")).next(explain);
     }
     if let Some(node) = known.unready_node.filter(|_| ready < replicas) {
         return without_ready_pods(node, explain);
     }
-    let (lacking, what) = if ready < replicas {
-        (i64::from(replicas) - i64::from(ready), "ready")
+    let (have, what) = if ready < replicas {
+        (ready, "ready")
     } else {
-        (i64::from(replicas) - i64::from(available), "available yet")
+        (available, "available yet")
     };
-    let finding = Finding::passing(format!("{lacking} of {all} not {what}"));
-    match known.unready {
-        Some(pod) => finding.next(format!("kubectl -n {} describe pod {pod}", names.namespace)),
-        None => finding.next(explain),
-    }
+    let lacking = i64::from(replicas) - i64::from(have);
+    let describe = |pod| format!("kubectl -n {} describe pod {pod}", names.namespace);
+    Finding::passing(format!("{lacking} of {all} not {what}"))
+        .next(known.unready.map_or(explain, describe))
 }
 
 /// No pod of a node is ready. Agents do not send nodes, so the node may still be up.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use decree::TraceContext;
-use server_core::{
-    BatchId, Controller, Event, OwnerReference, OwnerView, PodView, Span, Timestamp, Uid,
-};
+use server_core::{Controller, Event, OwnerReference, OwnerView, Span, Timestamp, Uid};
 
 /// The maximum number of ReplicaSets with a cause at a time. Decisions on further ReplicaSets are outside of a trace.
 const CAUSES_MAX: usize = 4_096;
@@ -31,60 +29,6 @@ impl Causes {
         self.0.len() * CAUSE_BYTES
     }
 
-    /// Notes an event before the controller takes it.
-    pub(crate) fn note_event(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        event: &Event,
-        trace: TraceContext,
-    ) {
-        let set = match event {
-            Event::ReplicaSetApplied(set) => Some(set.key.uid.clone()),
-            Event::PodApplied(pod) => {
-                let owner = pod.controller.as_ref().map(OwnerReference::view);
-                uid_of(controller, &pod.namespace, owner)
-            }
-            Event::PodDeleted {
-                namespace, name, ..
-            } => {
-                let pod = controller.inspect().pod(namespace, name);
-                let owner = pod.and_then(|pod| pod.controller);
-                let owner = owner.as_ref().map(OwnerReference::view);
-                uid_of(controller, namespace, owner)
-            }
-            Event::ReplicaSetDeleted { .. }
-            | Event::SnapshotBegin(_)
-            | Event::SnapshotEnd { .. }
-            | Event::Bookmark { .. } => None,
-        };
-        self.note(now, set, trace);
-    }
-
-    /// Notes a change of a pod before the controller takes it.
-    pub(crate) fn note_pod(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        pod: &PodView<'_>,
-        trace: TraceContext,
-    ) {
-        let set = uid_of(controller, pod.namespace, pod.controller);
-        self.note(now, set, trace);
-    }
-
-    /// Notes an outcome before the controller takes it.
-    pub(crate) fn note_outcome(
-        &mut self,
-        now: Timestamp,
-        controller: &Controller,
-        batch: BatchId,
-        trace: TraceContext,
-    ) {
-        let set = controller.inspect().key(batch).map(|key| key.uid.clone());
-        self.note(now, set, trace);
-    }
-
     /// Forgets a cause that led to no batch.
     pub(crate) fn forget(&mut self, set: &Uid) {
         self.0.remove(set);
@@ -96,7 +40,8 @@ impl Causes {
         (now.since(noted) <= REMEMBERED).then_some(trace)
     }
 
-    fn note(&mut self, now: Timestamp, set: Option<Uid>, trace: TraceContext) {
+    /// Notes an event or an outcome that concerns this ReplicaSet, before the controller takes it.
+    pub(crate) fn note(&mut self, now: Timestamp, set: Option<Uid>, trace: TraceContext) {
         let Some(set) = set else { return };
         if self.0.len() < CAUSES_MAX || self.0.contains_key(&set) {
             let cause = Cause { trace, noted: now };
@@ -108,8 +53,34 @@ impl Causes {
     }
 }
 
+/// Returns the UID of the ReplicaSet that an event concerns, if the ReplicaSet is known.
+pub(crate) fn set_of(controller: &Controller, event: &Event) -> Option<Uid> {
+    match event {
+        Event::ReplicaSetApplied(set) => Some(set.key.uid.clone()),
+        Event::PodApplied(pod) => {
+            let owner = pod.controller.as_ref().map(OwnerReference::view);
+            set_of_pod(controller, &pod.namespace, owner)
+        }
+        Event::PodDeleted {
+            namespace, name, ..
+        } => {
+            let pod = controller.inspect().pod(namespace, name)?;
+            let owner = pod.controller.as_ref().map(OwnerReference::view);
+            set_of_pod(controller, namespace, owner)
+        }
+        Event::ReplicaSetDeleted { .. }
+        | Event::SnapshotBegin(_)
+        | Event::SnapshotEnd { .. }
+        | Event::Bookmark { .. } => None,
+    }
+}
+
 /// Returns the UID of the ReplicaSet that a pod of a namespace names as its controller, if the ReplicaSet is known.
-fn uid_of(controller: &Controller, namespace: &str, owner: Option<OwnerView<'_>>) -> Option<Uid> {
+pub(crate) fn set_of_pod(
+    controller: &Controller,
+    namespace: &str,
+    owner: Option<OwnerView<'_>>,
+) -> Option<Uid> {
     let set = controller.inspect().owner(namespace, owner?)?;
     Some(set.object().key.uid.clone())
 }

@@ -11,24 +11,24 @@ use crate::{
     incoming::{Head, IncomingFrame, Item, List},
     refusal::Refusal,
     wire::{
-        BadEvent, Fault, LargeObject, MalformedFrame, RawEvent, RawLabels, Violation, decode,
-        duration_in,
+        BadEvent, Fault, LargeObject, MalformedFrame, RawLabels, Violation, decode, duration_in,
+        read_event,
     },
 };
 
 mod items;
 mod sink;
 
+const ABSENT: &str = "is absent; exactly one must be set";
+const EMPTY: &str = "is empty; must have at least one";
+
 /// The progress of reading the agent's frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameReader {
     sequence: u64,
-    lists: ByKind<OpenList>,
+    /// The number of objects that the open list of a kind has named; `None` if no list is open.
+    lists: ByKind<Option<i64>>,
 }
-
-/// The number of objects that the open list has named; `None` if no list is open.
-#[derive(Clone, Debug, Default)]
-struct OpenList(Option<i64>);
 
 // === impl FrameReader ===
 
@@ -44,7 +44,7 @@ impl FrameReader {
         match request.frame {
             Some(Frame::Hello(hello)) => Ok(hello),
             Some(_) => Err(Refusal::HelloExpected),
-            None => Err(no_frame()),
+            None => Err(required("frame", ABSENT)),
         }
     }
 
@@ -64,11 +64,11 @@ impl FrameReader {
             items += 1;
             match item? {
                 Item::Pod(pod) => {
-                    self.lists.of_mut(Kind::Pod).name(Kind::Pod)?;
+                    self.name(Kind::Pod)?;
                     items::read_pod(pod, &mut labels, sink)?;
                 }
                 Item::ReplicaSet(set) => {
-                    self.lists.of_mut(Kind::ReplicaSet).name(Kind::ReplicaSet)?;
+                    self.name(Kind::ReplicaSet)?;
                     items::read_replica_set(set, sink)?;
                 }
                 Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
@@ -79,8 +79,8 @@ impl FrameReader {
             sink.check()?;
         }
         match list {
-            List::Events if items == 0 => Err(empty("events.events")),
-            List::Outcomes if items == 0 => Err(empty("outcomes.outcomes")),
+            List::Events if items == 0 => Err(required("events.events", EMPTY)),
+            List::Outcomes if items == 0 => Err(required("outcomes.outcomes", EMPTY)),
             List::Objects | List::Events | List::Outcomes => Ok(()),
         }
     }
@@ -90,7 +90,7 @@ impl FrameReader {
         request: v1::ReconcileRequest,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        match request.frame.ok_or_else(no_frame)? {
+        match request.frame.ok_or_else(|| required("frame", ABSENT))? {
             Frame::Hello(_) => Err(Refusal::HelloRepeated),
             Frame::SnapshotBegin(begin) => self.begin(&begin, sink),
             Frame::SnapshotEnd(end) => self.end(&end, sink),
@@ -118,13 +118,13 @@ impl FrameReader {
             let event = large.read().map(Event::ReplicaSetApplied);
             return self.take_event(place, event.map_err(BadEvent::from), None, sink);
         }
-        let Some(event) = RawEvent::read(bytes, labels) else {
+        let Some((pod, traceparent)) = read_event(bytes, labels) else {
             let event: v1::Event = items::message(bytes)?;
             let trace = TraceContext::parse(&event.traceparent);
             return self.take_event(place, decode::event(event), trace, sink);
         };
-        let trace = TraceContext::parse(event.traceparent);
-        items::take_pod(&event.pod, labels, trace, sink, |sink| {
+        let trace = TraceContext::parse(traceparent);
+        items::take_pod(&pod, labels, trace, sink, |sink| {
             self.admit(Kind::Pod, sink)
         })
     }
@@ -143,7 +143,7 @@ impl FrameReader {
 
     fn begin(&mut self, begin: &v1::SnapshotBegin, sink: &mut impl Sink) -> Result<(), Refusal> {
         let kind = decode::kind("snapshot_begin.kind", begin.kind).map_err(Refusal::field)?;
-        self.lists.of_mut(kind).0 = Some(0);
+        *self.lists.of_mut(kind) = Some(0);
         sink.event(Event::SnapshotBegin(kind), None);
         Ok(())
     }
@@ -152,23 +152,31 @@ impl FrameReader {
         let kind = decode::kind("snapshot_end.kind", end.kind).map_err(Refusal::field)?;
         let version = decode::version("snapshot_end.resource_version", &end.resource_version)
             .map_err(Refusal::field)?;
-        let Some(arrived) = self.lists.of_mut(kind).0.take() else {
+        let Some(arrived) = self.lists.of_mut(kind).take() else {
             return Err(Refusal::SnapshotNotOpen(kind));
         };
-        if arrived != end.count {
+        let count = end.count;
+        if arrived != count {
             return Err(Refusal::SnapshotCount {
                 kind,
-                count: end.count,
+                count,
                 arrived,
             });
         }
-        let last = sink.last_list(kind);
-        if let (Some(last), Some(got)) = (last, version)
+        if let (Some(last), Some(got)) = (sink.last_list(kind), version)
             && got < last
         {
             return Err(Refusal::VersionsWentBack { kind, last, got });
         }
         sink.event(Event::SnapshotEnd { kind, version }, None);
+        Ok(())
+    }
+
+    /// Counts an object of the open list of a kind.
+    fn name(&mut self, kind: Kind) -> Result<(), Refusal> {
+        let named = self.lists.of_mut(kind).as_mut();
+        let named = named.ok_or(Refusal::SnapshotNotOpen(kind))?;
+        *named = named.saturating_add(1);
         Ok(())
     }
 
@@ -196,7 +204,7 @@ impl FrameReader {
 
     /// Checks that a change is legal in the current state of the list of its kind.
     fn admit(&mut self, kind: Kind, sink: &impl Sink) -> Result<(), Refusal> {
-        if self.lists.of_mut(kind).0.is_some() || sink.is_listed(kind) {
+        if self.lists.of_mut(kind).is_some() || sink.is_listed(kind) {
             return Ok(());
         }
         Err(Refusal::EventBeforeSnapshot(kind))
@@ -213,30 +221,8 @@ const fn kind_of(event: &Event) -> Kind {
     }
 }
 
-fn no_frame() -> Refusal {
-    Refusal::field(Violation::new(
-        "frame",
-        Fault::Required,
-        "is absent; exactly one must be set",
-    ))
-}
-
-fn empty(field: &str) -> Refusal {
-    Refusal::field(Violation::new(
-        field,
-        Fault::Required,
-        "is empty; must have at least one",
-    ))
-}
-
-// === impl OpenList ===
-
-impl OpenList {
-    fn name(&mut self, kind: Kind) -> Result<(), Refusal> {
-        let named = self.0.as_mut().ok_or(Refusal::SnapshotNotOpen(kind))?;
-        *named = named.saturating_add(1);
-        Ok(())
-    }
+fn required(field: &str, description: &str) -> Refusal {
+    Refusal::field(Violation::new(field, Fault::Required, description))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
-use server_core::{ReplicaSetsCopy, Surroundings, Timestamp, View};
+use server_core::{Controller, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
@@ -22,11 +22,7 @@ impl Session {
     ) -> Vec<v1::ReplicaSetSummary> {
         // A namespace begins after the empty name in it.
         let after = after.max((namespace, ""));
-        let views = self
-            .state
-            .controller
-            .inspect()
-            .views(now, Some(after), limit);
+        let views = self.controller().inspect().views(now, Some(after), limit);
         let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
         views
             .into_iter()
@@ -60,9 +56,9 @@ impl Session {
         namespace: &str,
         name: &str,
     ) -> Option<v1::GetReplicaSetResponse> {
-        let state = &self.state;
-        let view = state.controller.inspect().view(now, namespace, name)?;
-        let action = state.controller.inspect().action_on(namespace, name);
+        let (state, inspect) = (&self.state, self.controller().inspect());
+        let view = inspect.view(now, namespace, name)?;
+        let action = inspect.action_on(namespace, name);
         let in_flight = view
             .in_flight
             .zip(action)
@@ -73,7 +69,7 @@ impl Session {
         Some(v1::GetReplicaSetResponse {
             in_flight: in_flight.unwrap_or_default(),
             next_sync: view.next_sync.map(encode::time),
-            failures: i32::try_from(view.failures).unwrap_or(i32::MAX),
+            failures: wire::int32(view.failures),
             decisions: state.timeline.decisions(&view.key.uid),
             timeline: state.timeline.of(&view.key.uid),
             last_scale_down: state.scale_downs.get(&view.key.uid),
@@ -81,46 +77,10 @@ impl Session {
         })
     }
 
-    /// Copies the objects that a decision on a ReplicaSet reads, with at most `pods_max` pods and one more.
+    /// The controller, for questions about its objects.
     #[must_use]
-    pub fn surroundings(
-        &self,
-        now: Timestamp,
-        namespace: &str,
-        name: &str,
-        pods_max: usize,
-    ) -> Surroundings {
-        let controller = &self.state.controller;
-        controller
-            .inspect()
-            .surroundings(now, namespace, name, pods_max)
-    }
-
-    /// Copies up to `limit` ReplicaSets with an active pod on a node, after the namespace and name of `after` in that order. The copy has
-    /// at most `objects_max` objects.
-    #[must_use]
-    pub fn replica_sets_on(
-        &self,
-        now: Timestamp,
-        node: &str,
-        after: (&str, &str),
-        (limit, objects_max): (usize, usize),
-    ) -> ReplicaSetsCopy {
-        let controller = &self.state.controller;
-        ReplicaSetsCopy::on_node(controller, now, node, after, (limit, objects_max))
-    }
-
-    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
-    /// number of pods of the namespace that have not ended.
-    #[must_use]
-    pub fn unsettled_in(
-        &self,
-        now: Timestamp,
-        namespace: &str,
-        objects_max: usize,
-    ) -> (ReplicaSetsCopy, usize) {
-        let controller = &self.state.controller;
-        ReplicaSetsCopy::unsettled_in(controller, now, namespace, objects_max)
+    pub const fn controller(&self) -> &Controller {
+        &self.state.controller
     }
 
     /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the number of
@@ -139,7 +99,7 @@ impl Session {
     /// Describes the agent, and the size of the session.
     #[must_use]
     pub fn summarize(&self) -> v1::SessionSummary {
-        let (identity, controller) = (&self.state.identity, &self.state.controller);
+        let (identity, controller) = (self.identity(), self.controller());
         let stats = self.stats();
         let int = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let version = |kind| wire::version(controller.version(kind));

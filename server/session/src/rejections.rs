@@ -1,12 +1,11 @@
 //! The objects of one frame that were not accepted, combined in one frame for the agent and one report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1;
 
 use crate::{
     report::{Fault, SessionReport},
-    reported_faults::ReportedFaults,
     wire::Rejected,
 };
 
@@ -14,6 +13,8 @@ use crate::{
 pub const VIOLATIONS_MAX: usize = 100;
 /// The maximum size in bytes of the violations of one object in a report.
 const FAULT_BYTES_MAX: usize = 1_000;
+/// The maximum number of remembered faults.
+const REPORTED_MAX: usize = 1_000;
 
 /// The objects of one frame that were not accepted.
 #[derive(Clone, Debug, Default)]
@@ -27,61 +28,48 @@ pub(crate) struct Rejections {
     /// The first object with a fault that was not reported before.
     fault: Option<Fault>,
     objects: u64,
+    /// Faults that have been reported, by namespace and name of their object, so that an object that comes again is reported once.
+    reported: BTreeSet<(String, String, String)>,
 }
 
 // === impl Rejections ===
 
 impl Rejections {
-    pub(crate) fn reject(
-        &mut self,
-        rejected: Rejected,
-        sequence: u64,
-        reported: &mut ReportedFaults,
-    ) {
+    /// Adds an object of the frame `sequence`.
+    pub(crate) fn reject(&mut self, rejected: Rejected, sequence: u64) {
         *self.rejected.entry(rejected.kind).or_default() += 1;
-        self.add(rejected.into_message(sequence), false, reported);
+        self.add(rejected.into_message(sequence), false);
     }
 
     /// Adds a ReplicaSet that was accepted and quarantined.
-    pub(crate) fn quarantine(&mut self, rejection: v1::Rejection, reported: &mut ReportedFaults) {
-        self.add(rejection, true, reported);
+    pub(crate) fn quarantine(&mut self, rejection: v1::Rejection) {
+        self.add(rejection, true);
     }
 
     /// Returns the frame for the agent and the report, if there is anything to say, and starts again.
     pub(crate) fn take(&mut self) -> Option<(v1::Rejection, SessionReport)> {
-        let Self {
-            named,
-            omitted,
-            rejected,
-            fault,
-            objects,
-            ..
-        } = std::mem::take(self);
-        let mut named = named.into_iter();
+        let taken = std::mem::take(self);
+        self.reported = taken.reported;
+        let mut named = taken.named.into_iter();
         let first = named.next()?;
         let frame = v1::Rejection {
             others: named.collect(),
-            omitted,
+            omitted: taken.omitted,
             ..first
         };
         let report = SessionReport::NotAccepted {
-            rejected: rejected.into_iter().collect(),
-            others: objects.saturating_sub(1),
-            fault,
+            rejected: taken.rejected.into_iter().collect(),
+            others: taken.objects.saturating_sub(1),
+            fault: taken.fault,
         };
         Some((frame, report))
     }
 
-    fn add(
-        &mut self,
-        mut rejection: v1::Rejection,
-        is_quarantined: bool,
-        reported: &mut ReportedFaults,
-    ) {
+    fn add(&mut self, mut rejection: v1::Rejection, is_quarantined: bool) {
         self.objects += 1;
         if self.fault.is_none() {
             let fault = fault(&rejection, is_quarantined);
-            self.fault = Some(fault).filter(|fault| reported.is_new(&fault.object, &fault.text));
+            self.fault = Some(fault).filter(|fault| self.is_new(fault));
         }
         let room = VIOLATIONS_MAX - self.violations;
         let all = rejection.violations.len();
@@ -92,6 +80,16 @@ impl Rejections {
         if room > 0 {
             self.named.push(rejection);
         }
+    }
+
+    /// Returns whether a fault was not reported, as far as is remembered, and remembers it.
+    fn is_new(&mut self, fault: &Fault) -> bool {
+        if self.reported.len() >= REPORTED_MAX {
+            self.reported.clear();
+        }
+        let Fault { object, text, .. } = fault;
+        let (namespace, name) = (object.namespace.clone(), object.name.clone());
+        self.reported.insert((namespace, name, text.clone()))
     }
 }
 
@@ -119,7 +117,7 @@ fn fault(rejection: &v1::Rejection, is_quarantined: bool) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{RawLabels, RawPod, decode, pod_rejected};
+    use crate::wire::pod_applied;
 
     /// Returns a rejected pod of this name, without a readable namespace, UID and version.
     fn rejected(name: &str) -> Rejected {
@@ -128,15 +126,14 @@ mod tests {
             resource_version: "x".to_owned(),
             ..v1::Pod::default()
         };
-        let violations = decode::pod(&pod).expect_err("it has no uid");
-        pod_rejected(&RawPod::of(&pod, &mut RawLabels::new()), violations)
+        pod_applied(&pod).expect_err("it has no uid")
     }
 
     #[test]
     fn first_hundred_violations_are_named_and_the_others_are_counted() {
-        let (mut rejections, mut reported) = <(Rejections, ReportedFaults)>::default();
+        let mut rejections = Rejections::default();
         for _ in 0..40 {
-            rejections.reject(rejected("a"), 7, &mut reported);
+            rejections.reject(rejected("a"), 7);
         }
         let (frame, report) = rejections.take().expect("there is something to say");
         let all = frame.others.iter().chain([&frame]);
@@ -155,9 +152,9 @@ mod tests {
 
     #[test]
     fn names_of_a_megabyte_are_cut() {
-        let (mut rejections, mut reported) = <(Rejections, ReportedFaults)>::default();
+        let mut rejections = Rejections::default();
         let name = "n".repeat(1 << 20);
-        rejections.reject(rejected(&name), 1, &mut reported);
+        rejections.reject(rejected(&name), 1);
         let (frame, _) = rejections.take().expect("there is something to say");
         assert_eq!(frame.object.expect("as far as it is said").name.len(), 253);
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use decree::v1;
-use server_core::{ActionKind, Answered, ControllerReport, RankedPod, ScaleDown, Uid};
+use server_core::{ActionKind, Answered, BatchId, RankedPod, ScaleDown, Uid};
 
 use crate::wire::{self, encode};
 
@@ -24,10 +24,10 @@ const POD_BYTES: usize = 200;
 #[derive(Clone, Debug)]
 pub(crate) struct ScaleDowns {
     by_set: BTreeMap<Uid, Last>,
-    /// The ReplicaSets whose pods are kept, the oldest deletion first.
-    whole: BTreeMap<u64, Uid>,
-    /// The ReplicaSets whose pods were dropped, the oldest deletion first.
-    bare: BTreeMap<u64, Uid>,
+    /// The ReplicaSets, the oldest deletion first.
+    order: BTreeMap<u64, Uid>,
+    /// The first deletion whose pods were not dropped.
+    whole_from: u64,
     next: u64,
     /// The memory of the pods.
     bytes: usize,
@@ -51,32 +51,12 @@ impl ScaleDowns {
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             by_set: BTreeMap::new(),
-            whole: BTreeMap::new(),
-            bare: BTreeMap::new(),
+            order: BTreeMap::new(),
+            whole_from: 0,
             next: 0,
             bytes: 0,
             bytes_max: BYTES_MAX.min(bytes_max / SHARE),
         }
-    }
-
-    /// Takes a report of a deletion, and returns any other report. A batch that continues the deletion before it becomes part of that
-    /// deletion.
-    pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
-        match report {
-            ControllerReport::ScaleDown(scale_down) => {
-                self.insert(*scale_down);
-                return None;
-            }
-            ControllerReport::Scaled { ref key, .. } => self.end(&key.uid),
-            ControllerReport::Answered(ref answered) => self.note_answered(answered),
-            ControllerReport::Synced { .. }
-            | ControllerReport::StaleViewSkipped { .. }
-            | ControllerReport::Quarantined { .. }
-            | ControllerReport::PodsDoNotLast { .. }
-            | ControllerReport::OrphanMatchesMany { .. }
-            | ControllerReport::DeletionAgeRatio(_) => {}
-        }
-        Some(report)
     }
 
     pub(crate) fn forget(&mut self, set: &Uid) {
@@ -91,14 +71,15 @@ impl ScaleDowns {
         self.bytes + self.by_set.len() * SCALE_DOWN_BYTES
     }
 
-    fn insert(&mut self, mut scale_down: ScaleDown) {
+    /// Adds a deletion. A batch that continues the deletion before it becomes part of that deletion.
+    pub(crate) fn decided(&mut self, mut scale_down: ScaleDown) {
         let set = scale_down.key.uid.clone();
         let last = self.remove(&set);
         if let Some(last) = last.filter(|last| last.continues_in(&scale_down)) {
             scale_down = joined(last.scale_down, scale_down);
         }
         self.bytes += bytes(&scale_down.pods);
-        self.whole.insert(self.next, set.clone());
+        self.order.insert(self.next, set.clone());
         let last = Last {
             number: self.next,
             scale_down,
@@ -112,19 +93,16 @@ impl ScaleDowns {
     /// Drops the pods of the oldest deletions, and the oldest deletions, until the rest is within the limits.
     fn drop_oldest(&mut self) {
         while self.bytes > self.bytes_max
-            && let Some((number, oldest)) = self.whole.pop_first()
+            && let Some((number, oldest)) = self.order.range(self.whole_from..).next()
         {
-            if let Some(last) = self.by_set.get_mut(&oldest) {
+            self.whole_from = number + 1;
+            if let Some(last) = self.by_set.get_mut(oldest) {
                 self.bytes -= bytes(&last.scale_down.pods);
                 last.scale_down.pods = Vec::new();
             }
-            self.bare.insert(number, oldest);
         }
         while self.by_set.len() * SCALE_DOWN_BYTES > self.bytes_max
-            && let Some((_, oldest)) = self
-                .bare
-                .first_key_value()
-                .or_else(|| self.whole.first_key_value())
+            && let Some((_, oldest)) = self.order.first_key_value()
         {
             let oldest = oldest.clone();
             self.remove(&oldest);
@@ -133,14 +111,13 @@ impl ScaleDowns {
 
     fn remove(&mut self, set: &Uid) -> Option<Last> {
         let last = self.by_set.remove(set)?;
-        self.whole.remove(&last.number);
-        self.bare.remove(&last.number);
+        self.order.remove(&last.number);
         self.bytes -= bytes(&last.scale_down.pods);
         Some(last)
     }
 
-    /// Notes that pods were created, or that all surplus pods were deleted.
-    fn note_answered(&mut self, answered: &Answered) {
+    /// Takes the result of a batch. The deletion is over if pods were created, or if all surplus pods were deleted.
+    pub(crate) fn answered(&mut self, answered: &Answered) {
         let Answered {
             key,
             batch,
@@ -148,33 +125,22 @@ impl ScaleDowns {
             counts,
             ..
         } = answered;
-        match action {
-            ActionKind::Create if counts.done > 0 => self.end(&key.uid),
-            ActionKind::Delete if counts.failed == 0 && counts.not_started == 0 => {
-                let last = self.by_set.get(&key.uid);
-                let is_all = last.is_some_and(|last| {
-                    let ScaleDown {
-                        batch: newest,
-                        from,
-                        to,
-                        chosen,
-                        ..
-                    } = last.scale_down;
-                    newest == *batch
-                        && usize::try_from(from.saturating_sub(to)).is_ok_and(|all| all <= chosen)
-                });
-                if is_all {
-                    self.end(&key.uid);
-                }
+        let last = self.by_set.get(&key.uid);
+        let is_over = match action {
+            ActionKind::Create => counts.done > 0,
+            ActionKind::Delete => {
+                let is_done = counts.failed == 0 && counts.not_started == 0;
+                is_done && last.is_some_and(|last| last.is_all_of(*batch))
             }
-            ActionKind::Create
-            | ActionKind::Delete
-            | ActionKind::Claim
-            | ActionKind::WriteStatus => {}
+            ActionKind::Claim | ActionKind::WriteStatus => false,
+        };
+        if is_over {
+            self.end(&key.uid);
         }
     }
 
-    fn end(&mut self, set: &Uid) {
+    /// Ends the last deletion of a ReplicaSet, so that later victims are another one.
+    pub(crate) fn end(&mut self, set: &Uid) {
         if let Some(last) = self.by_set.get_mut(set) {
             last.is_over = true;
         }
@@ -188,6 +154,13 @@ impl Last {
     const fn continues_in(&self, next: &ScaleDown) -> bool {
         let last = &self.scale_down;
         !self.is_over && next.to == last.to && next.from <= last.from
+    }
+
+    /// Returns whether `batch` is its last batch, and no surplus pod remains after it.
+    fn is_all_of(&self, batch: BatchId) -> bool {
+        let last = &self.scale_down;
+        let surplus = usize::try_from(last.from.saturating_sub(last.to));
+        last.batch == batch && surplus.is_ok_and(|surplus| surplus <= last.chosen)
     }
 }
 
@@ -228,26 +201,22 @@ fn encoded(scale_down: &ScaleDown) -> v1::ScaleDown {
         chosen,
         pods,
     } = scale_down;
-    let pods = pods.iter().map(|pod| {
-        let values = pod.values().into_iter();
-        v1::RankedPod {
-            name: pod.name.as_ref().to_owned(),
-            chosen: pod.chosen,
-            reason: pod.reason.clone().map(encode::reason),
-            values: values
-                .map(|(rule, value)| v1::RankValue {
-                    rule: wire::rule(rule).into(),
-                    value,
-                })
-                .collect(),
-        }
+    let value = |(rule, value)| v1::RankValue {
+        rule: wire::rule(rule).into(),
+        value,
+    };
+    let pods = pods.iter().map(|pod| v1::RankedPod {
+        name: pod.name.as_ref().to_owned(),
+        chosen: pod.chosen,
+        reason: pod.reason.clone().map(encode::reason),
+        values: pod.values().map(value).into(),
     });
     v1::ScaleDown {
         time: Some(encode::time(*at)),
         batch_id: batch.0,
         from: *from,
         to: *to,
-        chosen: i32::try_from(*chosen).unwrap_or(i32::MAX),
+        chosen: wire::int32(*chosen),
         pods: pods.collect(),
     }
 }

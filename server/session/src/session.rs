@@ -90,10 +90,7 @@ impl Session {
 
     /// Records a frame, without a decision. After the end of the session, the frame is ignored.
     pub fn handle_frame(&mut self, now: Now, frame: impl Into<IncomingFrame>) {
-        self.take_frame(now, &frame.into());
-    }
-
-    fn take_frame(&mut self, now: Now, frame: &IncomingFrame) {
+        let frame = frame.into();
         let time = self.clock.advance(now);
         self.heard = now.monotonic;
         if self.end.is_some() {
@@ -105,7 +102,7 @@ impl Session {
             sequence: frame.head().map_or(0, |head| head.sequence),
             config: &self.config,
         };
-        let read = self.reader.read(frame, &mut sink);
+        let read = self.reader.read(&frame, &mut sink);
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
         self.state.end_frame();
         self.state.take_reports();
@@ -215,10 +212,7 @@ impl Session {
     /// The ages of the unfinished syncs. The cost is a step for each of them.
     #[must_use]
     pub fn unfinished(&self) -> Unfinished {
-        self.state
-            .controller
-            .inspect()
-            .unfinished(self.clock.time())
+        self.controller().inspect().unfinished(self.clock.time())
     }
 
     fn poll_batches(&mut self) -> Option<Frame> {
@@ -241,7 +235,7 @@ impl Session {
     }
 
     fn note_awaited(&mut self, now: Now) {
-        let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes());
+        let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes);
         self.awaited.note(now.monotonic, are_due, outcomes);
     }
 
@@ -251,11 +245,9 @@ impl Session {
         if !self.awaited.take_look(now.monotonic) {
             return false;
         }
-        let since = self
-            .clock
-            .advance(now)
-            .plus(Span(-span(OUTCOMES_PATIENCE).0));
-        self.state.is_batch_overlooked(since)
+        let patience = Span(-span(OUTCOMES_PATIENCE).0);
+        let since = self.clock.advance(now).plus(patience);
+        self.controller().inspect().is_batch_overlooked(since)
     }
 
     fn silent_at(&self) -> Duration {

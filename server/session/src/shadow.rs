@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use decree::v1;
 use prost::Message;
-use server_core::{Batch, Controller, Event, Timestamp};
+use server_core::Timestamp;
 use server_shadow::{Difference, Shadow};
 
 use crate::wire::encode;
@@ -18,7 +18,8 @@ const DIFFERENCE_BYTES: usize = 400;
 /// The comparison of a session, and its results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShadowSession {
-    shadow: Shadow,
+    /// It gets each decision as the decision leaves, and each event before the controller.
+    pub(crate) shadow: Shadow,
     found: VecDeque<v1::Difference>,
     /// The approximate memory of the differences, in bytes.
     found_bytes: usize,
@@ -27,24 +28,6 @@ pub(crate) struct ShadowSession {
 // === impl ShadowSession ===
 
 impl ShadowSession {
-    /// Takes a decision as it leaves.
-    pub(crate) fn handle_batch(&mut self, now: Timestamp, batch: &Batch) {
-        self.shadow.handle_batch(now, batch);
-    }
-
-    /// Takes an event before the controller does.
-    pub(crate) fn handle_event(&mut self, now: Timestamp, controller: &Controller, event: &Event) {
-        self.shadow.handle_event(now, controller, event);
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Timestamp, controller: &Controller) {
-        self.shadow.handle_timeout(now, controller);
-    }
-
-    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        self.shadow.poll_timeout()
-    }
-
     /// Returns the next difference, and remembers it as of `cluster` and `now`.
     pub(crate) fn poll_difference(
         &mut self,
@@ -73,23 +56,19 @@ impl ShadowSession {
 
     /// Returns the results of all comparisons, and the differences of a ReplicaSet, or of all with empty names, the newest first.
     pub(crate) fn found(&self, namespace: &str, name: &str) -> v1::ListDifferencesResponse {
+        let is = |wanted: &str, have: &str| wanted.is_empty() || wanted == have;
+        let asked = |difference: &&v1::Difference| {
+            let set = difference.replica_set.as_ref();
+            set.is_some_and(|set| is(namespace, &set.namespace) && is(name, &set.name))
+        };
         v1::ListDifferencesResponse {
-            differences: self.differences(namespace, name),
+            differences: self.found.iter().rev().filter(asked).cloned().collect(),
             shadows: 1,
             compared: self.compared(),
             agreements: encode::agreements(self.shadow.agreements()),
             deleted_by_others: self.shadow.deleted_by_others(),
             ..v1::ListDifferencesResponse::default()
         }
-    }
-
-    fn differences(&self, namespace: &str, name: &str) -> Vec<v1::Difference> {
-        let is = |wanted: &str, have: &str| wanted.is_empty() || wanted == have;
-        let asked = |difference: &&v1::Difference| {
-            let set = difference.replica_set.as_ref();
-            set.is_some_and(|set| is(namespace, &set.namespace) && is(name, &set.name))
-        };
-        self.found.iter().rev().filter(asked).cloned().collect()
     }
 }
 

@@ -7,20 +7,19 @@ use decree::{
     v1::{self, reconcile_response::Frame},
 };
 use server_core::{
-    Batch, Controller, Event, Key, Kind, NotStarted, OperationResult, Outcome, PodView, Quarantine,
-    ResourceVersion, Sizes, Span, Timestamp,
+    Batch, Controller, ControllerReport, Event, Key, Kind, NotStarted, OperationResult, Outcome,
+    PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
 };
 use server_shadow::Difference;
 
 use crate::{
-    causes::Causes,
+    causes::{Causes, set_of, set_of_pod},
     config::Config,
     frame_reader::Sink,
     hello::SessionIdentity,
     refusal::Refusal,
     rejections::Rejections,
     report::{Reports, SessionReport, Stats},
-    reported_faults::ReportedFaults,
     scale_downs::ScaleDowns,
     shadow::ShadowSession,
     timeline::Timeline,
@@ -45,12 +44,11 @@ pub(crate) struct SessionState {
     reports: Reports,
     /// The objects of the current frame that were not accepted.
     rejections: Rejections,
-    reported: ReportedFaults,
     causes: Causes,
     stats: Stats,
     synced: bool,
     /// The number of outcomes of batches in flight that have come.
-    outcomes: u64,
+    pub(crate) outcomes: u64,
 }
 
 /// Takes the content of one frame into the state.
@@ -76,7 +74,6 @@ impl SessionState {
             notices: VecDeque::new(),
             reports: Reports::default(),
             rejections: Rejections::default(),
-            reported: ReportedFaults::default(),
             causes: Causes::default(),
             stats: Stats::default(),
             synced: false,
@@ -96,7 +93,7 @@ impl SessionState {
             self.controller.handle_timeout(now);
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.handle_timeout(now, &self.controller);
+            shadow.shadow.handle_timeout(now, &self.controller);
             while let Some(difference) = shadow.poll_difference(now, self.identity.cluster_ref()) {
                 let Difference { key, finding } = difference;
                 self.reports.push(SessionReport::Differs {
@@ -112,9 +109,9 @@ impl SessionState {
 
     /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        let shadow = self.shadow.as_ref().and_then(ShadowSession::poll_timeout);
-        let due = [self.controller.poll_timeout(), shadow];
-        due.into_iter().flatten().min()
+        let shadow = self.shadow.as_ref();
+        let due = shadow.and_then(|it| it.shadow.poll_timeout());
+        due.into_iter().chain(self.controller.poll_timeout()).min()
     }
 
     pub(crate) fn notify(&mut self, notice: Frame) {
@@ -148,20 +145,11 @@ impl SessionState {
         let batch = self.controller.poll_batch(now)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
-            shadow.handle_batch(now, &batch);
+            shadow.shadow.handle_batch(now, &batch);
         }
         let cause = self.causes.take(now, &batch.key.uid);
         let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
         Some(wire::batch(batch, &self.guard, traceparent))
-    }
-
-    pub(crate) const fn outcomes(&self) -> u64 {
-        self.outcomes
-    }
-
-    /// Returns whether a batch has had no outcome since `since`, although a batch sent later has all its outcomes.
-    pub(crate) fn is_batch_overlooked(&self, since: Timestamp) -> bool {
-        self.controller.inspect().is_batch_overlooked(since)
     }
 
     pub(crate) fn is_busy(&self) -> bool {
@@ -223,18 +211,32 @@ impl SessionState {
 
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
-            let report = self.scale_downs.take(report);
-            let Some(report) = report.and_then(|report| self.timeline.take(report)) else {
-                continue;
-            };
             // The retry of a failed sync has the same cause.
-            if let server_core::ControllerReport::Synced {
+            if let ControllerReport::Synced {
                 key, error: None, ..
             } = &report
             {
                 self.causes.forget(&key.uid);
             }
-            self.reports.push(SessionReport::Controller(report));
+            match report {
+                ControllerReport::ScaleDown(scale_down) => self.scale_downs.decided(*scale_down),
+                ControllerReport::Scaled { key, at, from, to } => {
+                    self.scale_downs.end(&key.uid);
+                    self.timeline.scaled(&key.uid, at, from, to);
+                }
+                ControllerReport::Answered(answered) => {
+                    self.scale_downs.answered(&answered);
+                    self.timeline.answered(answered);
+                }
+                report @ (ControllerReport::Synced { .. }
+                | ControllerReport::StaleViewSkipped { .. }
+                | ControllerReport::Quarantined { .. }
+                | ControllerReport::PodsDoNotLast { .. }
+                | ControllerReport::OrphanMatchesMany { .. }
+                | ControllerReport::DeletionAgeRatio(_)) => {
+                    self.reports.push(SessionReport::Controller(report));
+                }
+            }
         }
     }
 
@@ -267,7 +269,7 @@ impl SessionState {
             sequence,
             ..v1::Rejection::default()
         };
-        self.rejections.quarantine(rejection, &mut self.reported);
+        self.rejections.quarantine(rejection);
     }
 }
 
@@ -283,18 +285,13 @@ impl Sink for FrameSink<'_> {
     }
 
     fn event(&mut self, event: Event, trace: Option<TraceContext>) {
-        let Self {
-            state,
-            now,
-            sequence,
-            config: _,
-        } = self;
+        let Self { state, now, .. } = self;
         match &event {
             Event::PodApplied(_) | Event::PodDeleted { .. } => state.stats.pod_events += 1,
             Event::ReplicaSetApplied(set) => {
                 state.stats.replica_set_events += 1;
                 if let Err(quarantine) = &set.selector {
-                    state.quarantined(&set.key, quarantine, *sequence);
+                    state.quarantined(&set.key, quarantine, self.sequence);
                 }
             }
             Event::ReplicaSetDeleted { key, .. } => {
@@ -306,11 +303,11 @@ impl Sink for FrameSink<'_> {
             Event::SnapshotBegin(_) | Event::SnapshotEnd { .. } | Event::Bookmark { .. } => {}
         }
         if let Some(trace) = trace {
-            let (causes, controller) = (&mut state.causes, &state.controller);
-            causes.note_event(*now, controller, &event, trace);
+            let set = set_of(&state.controller, &event);
+            state.causes.note(*now, set, trace);
         }
         if let Some(shadow) = &mut state.shadow {
-            shadow.handle_event(*now, &state.controller, &event);
+            shadow.shadow.handle_event(*now, &state.controller, &event);
         }
         state.controller.handle_event(*now, event);
     }
@@ -321,40 +318,34 @@ impl Sink for FrameSink<'_> {
             return self.event(Event::PodApplied(pod.to_pod()), trace);
         }
         if let Some(trace) = trace {
-            let (causes, controller) = (&mut state.causes, &state.controller);
-            causes.note_pod(*now, controller, pod, trace);
+            let set = set_of_pod(&state.controller, pod.namespace, pod.controller);
+            state.causes.note(*now, set, trace);
         }
         state.stats.pod_events += 1;
         state.controller.handle_pod(*now, pod);
     }
 
-    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
+    fn outcome(
+        &mut self,
+        outcome: Outcome,
+        pod: Option<&PodView<'_>>,
+        trace: Option<TraceContext>,
+    ) {
         let Self { state, now, .. } = self;
         if let Some(trace) = trace {
-            let (causes, controller) = (&mut state.causes, &state.controller);
-            causes.note_outcome(*now, controller, outcome.batch, trace);
+            let key = state.controller.inspect().key(outcome.batch);
+            let set = key.map(|key| key.uid.clone());
+            state.causes.note(*now, set, trace);
         }
         state.count_outcome(&outcome);
-        state.controller.handle_outcome(*now, outcome);
-    }
-
-    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>, trace: Option<TraceContext>) {
-        let Self { state, now, .. } = self;
-        if let Some(trace) = trace {
-            let (causes, controller) = (&mut state.causes, &state.controller);
-            causes.note_outcome(*now, controller, outcome.batch, trace);
+        match pod {
+            Some(pod) => state.controller.handle_outcome_of_pod(*now, outcome, pod),
+            None => state.controller.handle_outcome(*now, outcome),
         }
-        state.count_outcome(&outcome);
-        let controller = &mut state.controller;
-        controller.handle_outcome_of_pod(*now, outcome, pod);
     }
 
     fn rejected(&mut self, rejected: Rejected) {
-        let Self {
-            state, sequence, ..
-        } = self;
-        let reported = &mut state.reported;
-        state.rejections.reject(rejected, *sequence, reported);
+        self.state.rejections.reject(rejected, self.sequence);
     }
 
     fn check(&self) -> Result<(), Refusal> {

@@ -11,9 +11,7 @@ use std::{
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
-use server_core::{
-    ActionKind, Answered, Batch, BatchId, ControllerReport, FailureClass, Timestamp, Uid,
-};
+use server_core::{ActionKind, Answered, Batch, BatchId, Timestamp, Uid};
 
 use crate::wire::{self, encode};
 
@@ -84,14 +82,6 @@ struct Attempts {
     times: u32,
 }
 
-/// The newest attempt to change something, with its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attempt<'a> {
-    pub(crate) action: ActionKind,
-    /// The kind of its first failure, with the cluster's message; `None` if nothing failed.
-    pub(crate) failure: Option<(FailureClass, &'a str)>,
-}
-
 // === impl Timeline ===
 
 impl Timeline {
@@ -120,22 +110,21 @@ impl Timeline {
         self.push(set, now, EntryContent::Decided(Decided { action, record }));
     }
 
-    /// Takes a report for the timeline, and returns any other report.
-    pub(crate) fn take(&mut self, report: ControllerReport) -> Option<ControllerReport> {
-        match report {
-            ControllerReport::Scaled { key, at, from, to } => {
-                self.push(&key.uid, at, EntryContent::Scaled { from, to });
-            }
-            ControllerReport::Answered(answered) => self.answered(answered),
-            other @ (ControllerReport::Synced { .. }
-            | ControllerReport::StaleViewSkipped { .. }
-            | ControllerReport::Quarantined { .. }
-            | ControllerReport::PodsDoNotLast { .. }
-            | ControllerReport::ScaleDown(_)
-            | ControllerReport::OrphanMatchesMany { .. }
-            | ControllerReport::DeletionAgeRatio(_)) => return Some(other),
+    /// Adds a change of the number of desired pods.
+    pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
+        self.push(set, at, EntryContent::Scaled { from, to });
+    }
+
+    /// Adds the result of a batch. If it equals the result before it, it replaces that one.
+    pub(crate) fn answered(&mut self, mut answered: Box<Answered>) {
+        let message = &mut answered.message;
+        message.truncate(message.floor_char_boundary(WORDS_MAX));
+        message.shrink_to_fit();
+        if let Some(last) = self.unless_repeated(answered) {
+            let (set, at) = (last.key.uid.clone(), last.at);
+            let attempts = Attempts { last, times: 1 };
+            self.push(&set, at, EntryContent::Answered(attempts));
         }
-        None
     }
 
     pub(crate) fn forget(&mut self, set: &Uid) {
@@ -152,8 +141,8 @@ impl Timeline {
         shown.take(SHOWN_MAX).map(Entry::encode).collect()
     }
 
-    /// Returns the newest attempt of a ReplicaSet. A status write counts only if it failed and nothing else did.
-    pub(crate) fn last_attempt(&self, set: &Uid) -> Option<Attempt<'_>> {
+    /// Returns the result of the newest attempt to change something. A status write counts only if it failed and nothing else did.
+    pub(crate) fn last_attempt(&self, set: &Uid) -> Option<&Answered> {
         let entries = self.by_set.get(set).into_iter().flatten().rev();
         let mut answered = entries.filter_map(|entry| entry.event.answered());
         let mut status = None;
@@ -165,7 +154,7 @@ impl Timeline {
             !is_status
         });
         let newest = pods.filter(|answered| answered.failure.is_some());
-        newest.or(status).or(pods).map(attempt)
+        newest.or(status).or(pods)
     }
 
     /// Returns the last decisions on a ReplicaSet, the newest first.
@@ -184,20 +173,6 @@ impl Timeline {
 
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    fn answered(&mut self, mut answered: Box<Answered>) {
-        let message = &mut answered.message;
-        message.truncate(message.floor_char_boundary(WORDS_MAX));
-        message.shrink_to_fit();
-        if let Some(new) = self.unless_repeated(answered) {
-            let (set, at) = (new.key.uid.clone(), new.at);
-            let attempts = Attempts {
-                last: new,
-                times: 1,
-            };
-            self.push(&set, at, EntryContent::Answered(attempts));
-        }
     }
 
     /// Adds the result of a batch to the result before it, if both are the same and only the decision came between them. The new decision
@@ -260,7 +235,7 @@ impl Timeline {
 
     fn rank_last_deletion(&mut self, set: &Uid, rank: Rank) {
         let mut entries = self.by_set.get_mut(set).into_iter().flatten().rev();
-        if let Some(entry) = entries.find(|it| it.event.is_deletion()) {
+        if let Some(entry) = entries.find(|it| it.event.rank() == Rank::LastDeletion) {
             self.order.remove(&(entry.rank, entry.number));
             entry.rank = rank;
             self.order.insert((rank, entry.number), set.clone());
@@ -375,11 +350,6 @@ impl EntryContent {
         }
     }
 
-    fn is_deletion(&self) -> bool {
-        self.decided()
-            .is_some_and(|it| it.action == ActionKind::Delete)
-    }
-
     fn is_decision_on(&self, batch: BatchId) -> bool {
         self.decided()
             .is_some_and(|it| it.record.batch_id == batch.0)
@@ -436,13 +406,6 @@ fn comes_to_the_same(one: &Answered, other: &Answered) -> bool {
         && is_nothing(other)
         && how(one) == how(other)
         && plain(&one.message).eq(plain(&other.message))
-}
-
-fn attempt(answered: &Answered) -> Attempt<'_> {
-    Attempt {
-        action: answered.action,
-        failure: answered.failure.map(|class| (class, &*answered.message)),
-    }
 }
 
 /// Returns a text without its digits and without the texts in quotes.

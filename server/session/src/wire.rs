@@ -40,12 +40,12 @@ pub mod encode {
 pub use self::fields::{MalformedFrame, OBJECT_BYTES_MAX, Value, next_field};
 pub(crate) use self::{
     batch::{batch, key_ref, version},
-    event::{BadEvent, class_out, kind_out, pod_rejected, replica_set_applied},
+    event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
-    object::pod_view,
+    object::{object_ref, pod_view},
     raw::{
-        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawEvent, RawLabels, RawPod, read_done,
+        EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawLabels, RawPod, read_done, read_event,
         text_of_field,
     },
     reason::rule,
@@ -177,6 +177,17 @@ impl Fault {
 // === impl Rejected ===
 
 impl Rejected {
+    /// Creates the rejection of an object with this namespace, name and UID, as far as they could be read.
+    pub(crate) fn new(kind: v1::Kind, names: [&str; 3], violations: Vec<Violation>) -> Self {
+        let [namespace, name, uid] =
+            names.map(|text| &text[..text.floor_char_boundary(decode::NAME_MAX)]);
+        Self {
+            kind,
+            object: object_ref(namespace, name, uid),
+            violations,
+        }
+    }
+
     /// The message for the agent, for an object of the frame `sequence`.
     #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {

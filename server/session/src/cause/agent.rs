@@ -12,9 +12,7 @@ pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
         let other = other.replacen(", created", " created", 1);
         return another_controller(&other).next(names.describe());
     }
-    let Names { namespace, name } = names;
-    let explain = format!("decree explain {namespace}/{name}");
-    Finding::blocked(said("The agent refuses", words)).next(explain)
+    Finding::blocked(said("The agent refuses", words)).next(names.explain())
 }
 
 /// Reads `deletes in SCOPE are held since TIME: DETAIL; resume with: COMMAND`. The command is written anew, as the text comes from a peer.

@@ -1,22 +1,14 @@
 //! A cause under construction: the sentence, and how much it needs a person.
 
-use super::words::short;
+use decree::v1::Severity;
 
-/// How much a cause needs a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// Something outside Decree must change.
-    Blocked,
-    /// It passes; if not, it becomes slow after a while.
-    Passing,
-    InSync,
-    Watched,
-}
+use super::words::short;
 
 /// A cause without its duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    pub(super) weight: Weight,
+    /// A working one becomes slow after a while.
+    pub(super) severity: Severity,
     pub(super) text: String,
     /// The group of ReplicaSets of one session with the same cause.
     pub(super) group: String,
@@ -33,27 +25,23 @@ pub(super) struct Names<'a> {
 // === impl Finding ===
 
 impl Finding {
-    pub(super) fn passing(text: impl Into<String>) -> Self {
+    pub(super) fn new(severity: Severity, text: impl Into<String>) -> Self {
         Self {
-            weight: Weight::Passing,
+            severity,
             text: text.into(),
             group: String::new(),
             next_command: String::new(),
         }
     }
 
-    pub(super) fn blocked(text: impl Into<String>) -> Self {
-        Self {
-            weight: Weight::Blocked,
-            ..Self::passing(text)
-        }
+    /// Returns a cause that passes without help.
+    pub(super) fn passing(text: impl Into<String>) -> Self {
+        Self::new(Severity::Working, text)
     }
 
-    pub(super) fn in_sync() -> Self {
-        Self {
-            weight: Weight::InSync,
-            ..Self::passing("In sync")
-        }
+    /// Returns a cause that stays until something outside Decree changes.
+    pub(super) fn blocked(text: impl Into<String>) -> Self {
+        Self::new(Severity::Blocked, text)
     }
 
     pub(super) fn group(self, group: impl Into<String>) -> Self {
@@ -84,6 +72,12 @@ impl Names<'_> {
     pub(super) fn show(self) -> String {
         let Self { namespace, name } = self;
         format!("kubectl -n {namespace} get replicaset {name} -o yaml")
+    }
+
+    /// Returns the command that explains the ReplicaSet.
+    pub(super) fn explain(self) -> String {
+        let Self { namespace, name } = self;
+        format!("decree explain {namespace}/{name}")
     }
 }
 

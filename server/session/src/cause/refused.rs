@@ -23,6 +23,9 @@ const READERS: [Reader; 7] = [
     permission,
 ];
 
+const SHOW_WEBHOOKS: &str =
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations";
+
 /// Returns why the cluster refused an attempt; `None` if the server decides again at once.
 pub(super) fn finding(
     action: ActionKind,
@@ -40,9 +43,9 @@ pub(super) fn finding(
     let Names { namespace, .. } = names;
     let is_ending = words.contains("because it is being terminated");
     if class == Some(NamespaceTerminating) || is_ending {
-        let text = format!("Namespace {namespace} is being deleted");
+        let cause = format!("Namespace {namespace} is being deleted");
         let show = format!("kubectl get namespace {namespace} -o yaml");
-        return Some(Finding::blocked(text.clone()).group(text).next(show));
+        return Some(of_plugin(&cause, "").next(show));
     }
     let what = refused(action);
     let known = READERS.iter().find_map(|read| read(words, names));
@@ -52,15 +55,10 @@ pub(super) fn finding(
     {
         return Some(known);
     }
+    let passing = |what: &str| Some(Finding::passing(said(what, words)).group(what));
     match class {
-        Some(Throttled) => {
-            let what = "The API server asks to wait";
-            Some(Finding::passing(said(what, words)).group(what))
-        }
-        Some(Timeout | Unavailable) => {
-            let what = "The API server does not respond";
-            Some(Finding::passing(said(what, words)).group(what))
-        }
+        Some(Throttled) => passing("The API server asks to wait"),
+        Some(Timeout | Unavailable) => passing("The API server does not respond"),
         Some(
             NameTaken | Precondition | Conflict | OwnerChanged | NamespaceTerminating | NotFound
             | Forbidden | Quota | Invalid,
@@ -156,44 +154,32 @@ fn quota_without_values(words: &str, Names { namespace, .. }: Names<'_>) -> Opti
     let (_, why) = what.split_once(": ").unwrap_or(("", what));
     let cause = format!("Quota in {namespace} refuses pods");
     let show = format!("kubectl -n {namespace} describe resourcequota");
-    Some(Finding::blocked(said(&cause, why)).group(cause).next(show))
+    Some(of_plugin(&cause, why).next(show))
 }
 
 /// Reads `admission webhook "NAME" denied the request: WHY`.
 fn webhook(words: &str, what: &str) -> Option<Finding> {
     let (name, rest) = named(words, "admission webhook ", '"')?;
     let why = rest.strip_prefix(" denied the request")?;
-    let text = said(
-        &format!("A webhook refuses {what}"),
-        why.trim_start_matches(": "),
-    );
-    Some(
-        Finding::blocked(text)
-            .group(format!("Webhook {} refuses {what}", short(name)))
-            .next("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"),
-    )
+    let group = format!("Webhook {} refuses {what}", short(name));
+    let finding = of_plugin(&format!("A webhook refuses {what}"), why);
+    Some(finding.group(group).next(SHOW_WEBHOOKS))
 }
 
 /// Reads `failed calling webhook "NAME": WHY`, of a webhook that is required to admit pods.
 fn broken_webhook(words: &str, _: Names<'_>) -> Option<Finding> {
     let (name, why) = named(words, "failed calling webhook ", '"')?;
     let cause = format!("Webhook {} does not respond", short(name));
-    Some(
-        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
-            .group(cause)
-            .next("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"),
-    )
+    Some(of_plugin(&cause, why).next(SHOW_WEBHOOKS))
 }
 
 /// Reads `violates PodSecurity "LEVEL:VERSION": WHY`.
 fn pod_security(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
     let (level, why) = named(words, "violates PodSecurity ", '"')?;
     let cause = format!("Pod Security {} refuses pods", short(level));
-    Some(
-        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
-            .group(format!("{cause} in {namespace}"))
-            .next(format!("kubectl get namespace {namespace} --show-labels")),
-    )
+    let show = format!("kubectl get namespace {namespace} --show-labels");
+    let finding = of_plugin(&cause, why).next(show);
+    Some(finding.group(format!("{cause} in {namespace}")))
 }
 
 /// Reads `ValidatingAdmissionPolicy 'NAME' with binding 'BINDING' denied request: WHY`.
@@ -201,11 +187,7 @@ fn policy(words: &str, what: &str) -> Option<Finding> {
     let (name, rest) = named(words, "ValidatingAdmissionPolicy ", '\'')?;
     let (_, why) = rest.split_once(" denied request")?;
     let cause = format!("Admission policy {} refuses {what}", short(name));
-    Some(
-        Finding::blocked(said(&cause, why.trim_start_matches(": ")))
-            .group(cause)
-            .next("kubectl get validatingadmissionpolicies"),
-    )
+    Some(of_plugin(&cause, why).next("kubectl get validatingadmissionpolicies"))
 }
 
 /// Reads `maximum cpu usage per Container is 500m, but limit is 1`.
@@ -220,17 +202,16 @@ fn limit_range(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Findin
     }
     let cause = format!("Limit range in {namespace} refuses pods");
     let show = format!("kubectl -n {namespace} describe limitrange");
-    let why = forbidden(words);
-    Some(Finding::blocked(said(&cause, why)).group(cause).next(show))
+    Some(of_plugin(&cause, forbidden(words)).next(show))
 }
 
 /// Reads `error looking up service account NAMESPACE/NAME: WHY`.
 fn service_account(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
     let (_, what) = words.split_once("error looking up service account ")?;
     let (name, _) = what.split_once(": ")?;
-    let text = format!("Service account {} does not exist", short(name));
+    let cause = format!("Service account {} does not exist", short(name));
     let show = format!("kubectl -n {namespace} get serviceaccounts");
-    Some(Finding::blocked(text.clone()).group(text).next(show))
+    Some(of_plugin(&cause, "").next(show))
 }
 
 /// Reads `User "NAME" cannot create resource "pods" in API group ""`.
@@ -242,6 +223,11 @@ fn permission(words: &str, _: Names<'_>) -> Option<Finding> {
     let cause = format!("The agent may not {verb} {resource}");
     let text = format!("{cause}: {user} has no permission");
     Some(Finding::blocked(text).group(cause).next("decree check"))
+}
+
+/// Returns a cause for all ReplicaSets that a part of Kubernetes refuses, with its message.
+fn of_plugin(cause: &str, why: &str) -> Finding {
+    Finding::blocked(said(cause, why.trim_start_matches(": "))).group(cause)
 }
 
 /// Returns the text in quotes after `lead`, and the rest.

@@ -1,7 +1,7 @@
 //! Each cause from real messages of the programs, in one table, and a check that no cause is missing.
 
 use decree::v1::ReplicaSetState;
-use server_core::{ActionKind, FailureClass};
+use server_core::{ActionKind, BatchId, FailureClass, Key, OutcomeCounts, Uid};
 
 use super::*;
 
@@ -40,7 +40,25 @@ fn set(
     }
 }
 
-fn known(attempt: Option<Attempt<'_>>) -> Known<'_> {
+/// Returns the result of an attempt: the action, the kind of its failure, and the cluster's message.
+fn answered(action: ActionKind, failure: Option<(FailureClass, &str)>) -> Answered {
+    let (class, words) = failure.unzip();
+    Answered {
+        key: Key {
+            namespace: "payments".into(),
+            name: "ledger".into(),
+            uid: Uid("u".into()),
+        },
+        at: NOW,
+        batch: BatchId(1),
+        action,
+        counts: OutcomeCounts::default(),
+        failure: class,
+        message: words.unwrap_or_default().to_owned(),
+    }
+}
+
+fn known(attempt: Option<&Answered>) -> Known<'_> {
     Known {
         mode: v1::Mode::Enforce,
         now: NOW,
@@ -62,11 +80,8 @@ fn told(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> (Severity, [Strin
 fn refusals_of_kubernetes_have_a_sentence_a_group_and_a_command() {
     let lacks = set([10, 7, 7, 7], Some(700), &[(Rule::Backoff, "9 failures")]);
     for (class, words, expected) in REFUSALS {
-        let attempt = Attempt {
-            action: ActionKind::Create,
-            failure: Some((class, words)),
-        };
-        let (severity, said) = told(&lacks, &known(Some(attempt)));
+        let attempt = answered(ActionKind::Create, Some((class, words)));
+        let (severity, said) = told(&lacks, &known(Some(&attempt)));
         assert_eq!(
             (severity, said.each_ref().map(String::as_str)),
             (Severity::Blocked, expected)
@@ -96,7 +111,8 @@ fn refusals_say_what_was_refused() {
         ),
     ] {
         let failure = Some((FailureClass::Forbidden, "pods \"a\" is forbidden: no"));
-        let (_, [said, ..]) = told(&surplus, &known(Some(Attempt { action, failure })));
+        let attempt = answered(action, failure);
+        let (_, [said, ..]) = told(&surplus, &known(Some(&attempt)));
         assert_eq!(said, expected);
     }
     let failure =
@@ -109,13 +125,10 @@ fn refusals_say_what_was_refused() {
 #[test]
 fn what_passes_is_working_and_slow_after_a_minute() {
     for (counts, rule, failure, text, command) in PASSING {
-        let action = ActionKind::Create;
+        let attempt = failure.map(|failure| answered(ActionKind::Create, Some(failure)));
         let known = Known {
             unready: (counts[2] < counts[1]).then_some("ledger-7qz9m"),
-            ..known(failure.map(|failure| Attempt {
-                action,
-                failure: Some(failure),
-            }))
+            ..known(attempt.as_ref())
         };
         for (seconds, severity) in [
             (0, Severity::Working),
@@ -238,8 +251,8 @@ fn a_status_that_is_refused_blocks_what_has_converged() {
         FailureClass::Forbidden,
         "replicasets \"ledger\" is forbidden: no",
     ));
-    let action = ActionKind::WriteStatus;
-    let (severity, [said, ..]) = told(&converged, &known(Some(Attempt { action, failure })));
+    let attempt = answered(ActionKind::WriteStatus, failure);
+    let (severity, [said, ..]) = told(&converged, &known(Some(&attempt)));
     assert_eq!(
         (severity, said.as_str()),
         (Severity::Blocked, "The API server refuses the status: no")

@@ -9,7 +9,7 @@ use crate::{
     refusal::Refusal,
     wire::{
         LargeObject, MalformedFrame, RawLabels, RawPod, Rejected, decode,
-        outcome_with_large_object, pod_rejected, pod_view, read_done, replica_set_applied,
+        outcome_with_large_object, pod_applied, pod_view, read_done, replica_set_applied,
     },
 };
 
@@ -25,9 +25,8 @@ pub(super) fn read_pod<'a>(
     if let Some(pod) = RawPod::read(bytes, labels) {
         return take_pod(&pod, labels, None, sink, |_| Ok(()));
     }
-    let (pod, mut labels) = (message(bytes)?, RawLabels::new());
-    let pod = RawPod::of(&pod, &mut labels);
-    take_pod(&pod, &labels, None, sink, |_| Ok(()))
+    pass(pod_applied(&message(bytes)?), sink);
+    Ok(())
 }
 
 pub(super) fn read_replica_set(bytes: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
@@ -52,7 +51,10 @@ pub(super) fn take_pod<S: Sink>(
             admit(sink)?;
             sink.pod(&pod, trace);
         }
-        Err(violations) => sink.rejected(pod_rejected(pod, violations)),
+        Err(violations) => {
+            let names = [pod.namespace, pod.name, pod.uid];
+            sink.rejected(Rejected::new(v1::Kind::Pod, names, violations));
+        }
     }
     Ok(())
 }
@@ -68,9 +70,10 @@ pub(super) fn read_outcome<'a>(
         take_outcome(outcome, rejected, None, sink);
         return Ok(());
     }
-    if let Some(done) = read_done(bytes, labels)
-        && take_done(done, labels, sink)
+    if let Some((outcome, pod, traceparent)) = read_done(bytes, labels)
+        && let Ok(pod) = pod.map(|pod| pod_view(&pod, labels)).transpose()
     {
+        sink.outcome(outcome, pod.as_ref(), TraceContext::parse(traceparent));
         return Ok(());
     }
     let outcome: v1::Outcome = message(bytes)?;
@@ -89,28 +92,10 @@ fn take_outcome(
     trace: Option<TraceContext>,
     sink: &mut impl Sink,
 ) {
-    sink.outcome(outcome, trace);
+    sink.outcome(outcome, None, trace);
     if let Some(rejected) = rejected {
         sink.rejected(rejected);
     }
-}
-
-/// Passes on an outcome with its pod and its trace context. Returns whether the pod is valid; if not, nothing has been passed on.
-fn take_done(
-    (outcome, pod, traceparent): (Outcome, Option<RawPod<'_>>, &str),
-    labels: &[(&str, &str)],
-    sink: &mut impl Sink,
-) -> bool {
-    let trace = TraceContext::parse(traceparent);
-    let Some(pod) = pod else {
-        sink.outcome(outcome, trace);
-        return true;
-    };
-    let pod = pod_view(&pod, labels);
-    if let Ok(pod) = &pod {
-        sink.outcome_of_pod(outcome, pod, trace);
-    }
-    pod.is_ok()
 }
 
 /// Reads an item with prost.

@@ -13,9 +13,8 @@ pub(crate) trait Sink {
     fn event(&mut self, event: Event, trace: Option<TraceContext>);
     /// Takes a pod with its trace context: inside a list a member of it, outside a change.
     fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>);
-    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>);
-    /// Takes an outcome without an object, the pod after the operation, and the trace context.
-    fn outcome_of_pod(&mut self, outcome: Outcome, pod: &PodView<'_>, trace: Option<TraceContext>);
+    /// Takes an outcome with its trace context. If the pod after the operation is separate, the outcome has no object.
+    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>, trace: Option<TraceContext>);
     fn rejected(&mut self, rejected: Rejected);
     /// Checks the limits of the session, between two items: a frame may have very many.
     fn check(&self) -> Result<(), Refusal>;

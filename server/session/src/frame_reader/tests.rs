@@ -39,11 +39,7 @@ impl Sink for Notes {
         self.0.push("applied");
     }
 
-    fn outcome(&mut self, _: Outcome, _: Option<TraceContext>) {
-        self.0.push("outcome");
-    }
-
-    fn outcome_of_pod(&mut self, _: Outcome, _: &PodView<'_>, _: Option<TraceContext>) {
+    fn outcome(&mut self, _: Outcome, _: Option<&PodView<'_>>, _: Option<TraceContext>) {
         self.0.push("outcome");
     }
 
@@ -210,20 +206,16 @@ impl Sink for Log {
         self.event(Event::PodApplied(pod.to_pod()), trace);
     }
 
-    fn outcome(&mut self, outcome: Outcome, trace: Option<TraceContext>) {
-        self.0.push(format!("{outcome:?} {trace:?}"));
-    }
-
-    fn outcome_of_pod(
+    fn outcome(
         &mut self,
         mut outcome: Outcome,
-        pod: &PodView<'_>,
+        pod: Option<&PodView<'_>>,
         trace: Option<TraceContext>,
     ) {
-        if let OperationResult::Done { after, .. } = &mut outcome.result {
+        if let (OperationResult::Done { after, .. }, Some(pod)) = (&mut outcome.result, pod) {
             *after = Some(After::Pod(Box::new(pod.to_pod())));
         }
-        self.outcome(outcome, trace);
+        self.0.push(format!("{outcome:?} {trace:?}"));
     }
 
     fn rejected(&mut self, rejected: Rejected) {

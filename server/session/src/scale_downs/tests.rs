@@ -1,6 +1,6 @@
 //! The deletions that are kept, and for how long.
 
-use server_core::{BatchId, CompactUid, Key, OutcomeCounts, PodState, Timestamp};
+use server_core::{CompactUid, ControllerReport, Key, OutcomeCounts, PodState, Timestamp};
 
 use super::*;
 
@@ -55,6 +55,16 @@ fn answered(batch: u64, action: ActionKind, [done, failed]: [u32; 2]) -> Control
     }))
 }
 
+fn take(scale_downs: &mut ScaleDowns, report: ControllerReport) {
+    if let ControllerReport::ScaleDown(scale_down) = report {
+        scale_downs.decided(*scale_down);
+    } else if let ControllerReport::Answered(answered) = report {
+        scale_downs.answered(&answered);
+    } else if let ControllerReport::Scaled { key, .. } = report {
+        scale_downs.end(&key.uid);
+    }
+}
+
 /// Returns the last deletion in short: batch, pods before and after, number of victims, and the known victims.
 fn told(scale_downs: &ScaleDowns) -> (u64, [i32; 3], Vec<String>) {
     let last = scale_downs.get(&Uid("web".into())).expect("it is known");
@@ -66,16 +76,19 @@ fn told(scale_downs: &ScaleDowns) -> (u64, [i32; 3], Vec<String>) {
 #[test]
 fn nothing_that_follows_makes_a_deletion_forgotten_but_another_one() {
     let mut scale_downs = ScaleDowns::new(usize::MAX);
-    assert_eq!(scale_downs.take(down(1, (4, 2), &["a", "b"])), None);
+    take(&mut scale_downs, down(1, (4, 2), &["a", "b"]));
     for batch in 2..1_000 {
         let create = answered(batch, ActionKind::Create, [0, 1]);
-        assert_eq!(scale_downs.take(create.clone()), Some(create));
-        scale_downs.take(answered(batch, ActionKind::WriteStatus, [0, 1]));
+        take(&mut scale_downs, create);
+        take(
+            &mut scale_downs,
+            answered(batch, ActionKind::WriteStatus, [0, 1]),
+        );
     }
     let expected = (1, [4, 2, 2], vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(told(&scale_downs), expected);
-    scale_downs.take(answered(1, ActionKind::Delete, [2, 0]));
-    scale_downs.take(down(1_001, (3, 2), &["c"]));
+    take(&mut scale_downs, answered(1, ActionKind::Delete, [2, 0]));
+    take(&mut scale_downs, down(1_001, (3, 2), &["c"]));
     assert_eq!(told(&scale_downs), (1_001, [3, 2, 1], vec!["c".to_owned()]));
     scale_downs.forget(&Uid("web".into()));
     assert_eq!(
@@ -87,25 +100,28 @@ fn nothing_that_follows_makes_a_deletion_forgotten_but_another_one() {
 #[test]
 fn batches_of_one_deletion_are_one() {
     let mut scale_downs = ScaleDowns::new(usize::MAX);
-    scale_downs.take(down(1, (52, 30), &["a", "b", "c"]));
-    scale_downs.take(answered(1, ActionKind::Delete, [20, 2]));
-    scale_downs.take(down(2, (32, 30), &["c", "d"]));
+    take(&mut scale_downs, down(1, (52, 30), &["a", "b", "c"]));
+    take(&mut scale_downs, answered(1, ActionKind::Delete, [20, 2]));
+    take(&mut scale_downs, down(2, (32, 30), &["c", "d"]));
     let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     assert_eq!(
         told(&scale_downs),
         (2, [52, 30, 22], names(&["a", "b", "c", "d"]))
     );
     // The number of desired pods changes, so later victims are another deletion.
-    scale_downs.take(ControllerReport::Scaled {
-        key: key("web"),
-        at: Timestamp::default(),
-        from: Some(30),
-        to: 30,
-    });
-    scale_downs.take(down(3, (32, 30), &["e"]));
+    take(
+        &mut scale_downs,
+        ControllerReport::Scaled {
+            key: key("web"),
+            at: Timestamp::default(),
+            from: Some(30),
+            to: 30,
+        },
+    );
+    take(&mut scale_downs, down(3, (32, 30), &["e"]));
     assert_eq!(told(&scale_downs), (3, [32, 30, 1], names(&["e"])));
-    scale_downs.take(answered(4, ActionKind::Create, [1, 0]));
-    scale_downs.take(down(5, (31, 30), &["f"]));
+    take(&mut scale_downs, answered(4, ActionKind::Create, [1, 0]));
+    take(&mut scale_downs, down(5, (31, 30), &["f"]));
     assert_eq!(told(&scale_downs), (5, [31, 30, 1], names(&["f"])));
 }
 
@@ -117,7 +133,7 @@ fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
             unreachable!("it is one");
         };
         scale_down.key = key(&format!("set-{number}"));
-        scale_downs.take(ControllerReport::ScaleDown(scale_down));
+        take(scale_downs, ControllerReport::ScaleDown(scale_down));
         assert!(scale_downs.bytes() <= 2 * scale_downs.bytes_max);
     };
     (0..100).for_each(|number| add(&mut scale_downs, number));
@@ -132,7 +148,7 @@ fn pods_of_the_oldest_deletions_give_way_and_their_numbers_stay() {
         .values()
         .map(|last| bytes(&last.scale_down.pods));
     assert_eq!(counted.sum::<usize>(), scale_downs.bytes);
-    assert_eq!(scale_downs.whole.len() + scale_downs.bare.len(), 100);
+    assert_eq!(scale_downs.order.len(), 100);
     add(&mut scale_downs, 100);
     let is_known = |number: u64| {
         let set = Uid(format!("set-{number}").into());

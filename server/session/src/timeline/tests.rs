@@ -1,6 +1,9 @@
 //! The history that is kept, and for how long.
 
-use server_core::{Action, CompactUid, Key, OutcomeCounts, PodRef, Reason, Rule, Victim};
+use server_core::{
+    Action, CompactUid, ControllerReport, FailureClass, Key, OutcomeCounts, PodRef, Reason, Rule,
+    Victim,
+};
 
 use super::*;
 
@@ -106,6 +109,14 @@ fn refused(name: &str, id: u64, words: &str) -> ControllerReport {
     }))
 }
 
+fn take(timeline: &mut Timeline, report: ControllerReport) {
+    if let ControllerReport::Scaled { key, at, from, to } = report {
+        timeline.scaled(&key.uid, at, from, to);
+    } else if let ControllerReport::Answered(answered) = report {
+        timeline.answered(answered);
+    }
+}
+
 /// Returns the entries of a ReplicaSet in short.
 fn told(timeline: &Timeline, name: &str) -> Vec<String> {
     let entries = timeline.of(&uid(name)).into_iter();
@@ -126,10 +137,10 @@ fn told(timeline: &Timeline, name: &str) -> Vec<String> {
 #[test]
 fn tries_that_come_to_the_same_are_one_entry() {
     let mut timeline = Timeline::new(usize::MAX);
-    timeline.take(scaled("web", 1, 2));
+    take(&mut timeline, scaled("web", 1, 2));
     for id in 2..=100 {
         decide(&mut timeline, "web", id, create());
-        timeline.take(refused("web", id, "exceeded quota"));
+        take(&mut timeline, refused("web", id, "exceeded quota"));
     }
     let expected = [
         "create 99 times until 100: exceeded quota",
@@ -139,7 +150,7 @@ fn tries_that_come_to_the_same_are_one_entry() {
     assert_eq!(told(&timeline, "web"), expected);
     let bytes = timeline.bytes();
     decide(&mut timeline, "web", 101, create());
-    timeline.take(refused("web", 101, "forbidden"));
+    take(&mut timeline, refused("web", 101, "forbidden"));
     assert_eq!(
         told(&timeline, "web")[..2],
         ["create 1 times until 101: forbidden", "create 2 in 101"]
@@ -151,9 +162,9 @@ fn tries_that_come_to_the_same_are_one_entry() {
 #[test]
 fn busy_replica_set_forgets_its_own_past_alone() {
     let mut timeline = Timeline::new(usize::MAX);
-    timeline.take(scaled("quiet", 1, 7));
+    take(&mut timeline, scaled("quiet", 1, 7));
     for second in 2..1_000 {
-        timeline.take(scaled("busy", second, second as i32));
+        take(&mut timeline, scaled("busy", second, second as i32));
     }
     assert_eq!(told(&timeline, "quiet"), ["scaled to 7"]);
     let busy = told(&timeline, "busy");
@@ -165,7 +176,7 @@ fn oldest_of_all_goes_first_where_there_are_too_many() {
     let mut timeline = Timeline::new(usize::MAX);
     let count = ENTRIES_MAX as u64 + 10;
     for second in 0..count {
-        timeline.take(scaled(&format!("set-{second}"), second, 1));
+        take(&mut timeline, scaled(&format!("set-{second}"), second, 1));
     }
     assert_eq!(timeline.order.len(), ENTRIES_MAX);
     assert_eq!(timeline.by_set.len(), ENTRIES_MAX);
@@ -176,7 +187,10 @@ fn oldest_of_all_goes_first_where_there_are_too_many() {
 fn timeline_takes_a_small_part_of_what_a_session_may_hold() {
     let mut timeline = Timeline::new(SHARE * 10 * ENTRY_BYTES);
     for id in 0..100 {
-        timeline.take(refused(&format!("set-{id}"), id, &"é".repeat(WORDS_MAX)));
+        take(
+            &mut timeline,
+            refused(&format!("set-{id}"), id, &"é".repeat(WORDS_MAX)),
+        );
         assert!(timeline.bytes() <= 10 * ENTRY_BYTES);
     }
     assert_eq!(told(&timeline, "set-99").len(), 1);
@@ -224,7 +238,7 @@ fn deletion_that_is_tried_again_in_vain_is_the_last_one() {
             unreachable!("it is answered");
         };
         answered.action = ActionKind::Delete;
-        timeline.take(ControllerReport::Answered(answered));
+        take(&mut timeline, ControllerReport::Answered(answered));
     }
     assert_eq!(decisions(&timeline), [50]);
     let expected = ["delete 50 times until 50: forbidden", "delete 20 in 50"];
@@ -235,7 +249,7 @@ fn deletion_that_is_tried_again_in_vain_is_the_last_one() {
 #[test]
 fn status_writes_give_way_first_and_are_no_part_of_what_led_here() {
     let mut timeline = Timeline::new(SHARE * 12 * ENTRY_BYTES);
-    timeline.take(scaled("web", 1, 2));
+    take(&mut timeline, scaled("web", 1, 2));
     for id in 2..=40 {
         decide(&mut timeline, "web", id, status());
     }
@@ -257,27 +271,26 @@ fn newest_attempt_is_told_and_a_status_only_where_it_alone_failed() {
         ControllerReport::Answered(answered)
     };
     assert_eq!(timeline.last_attempt(&uid("web")), None);
-    timeline.take(failed(1, ActionKind::Create, 0, None));
+    take(&mut timeline, failed(1, ActionKind::Create, 0, None));
     let newest = |timeline: &Timeline| {
         let attempt = timeline.last_attempt(&uid("web")).expect("there is one");
-        (attempt.action, attempt.failure.map(|(class, _)| class))
+        (attempt.action, attempt.failure)
     };
     assert_eq!(newest(&timeline), (ActionKind::Create, None));
-    timeline.take(failed(
-        2,
-        ActionKind::WriteStatus,
-        1,
-        Some(FailureClass::Forbidden),
-    ));
+    take(
+        &mut timeline,
+        failed(2, ActionKind::WriteStatus, 1, Some(FailureClass::Forbidden)),
+    );
     let expected = (ActionKind::WriteStatus, Some(FailureClass::Forbidden));
     assert_eq!(newest(&timeline), expected);
-    timeline.take(failed(3, ActionKind::Delete, 1, Some(FailureClass::Quota)));
-    timeline.take(failed(
-        4,
-        ActionKind::WriteStatus,
-        1,
-        Some(FailureClass::Forbidden),
-    ));
+    take(
+        &mut timeline,
+        failed(3, ActionKind::Delete, 1, Some(FailureClass::Quota)),
+    );
+    take(
+        &mut timeline,
+        failed(4, ActionKind::WriteStatus, 1, Some(FailureClass::Forbidden)),
+    );
     assert_eq!(
         newest(&timeline),
         (ActionKind::Delete, Some(FailureClass::Quota))
@@ -290,7 +303,7 @@ fn names_and_numbers_in_the_words_make_no_other_attempt() {
     for id in 1..=9 {
         let words = format!("pods \"web-{id}x\" is forbidden: used: pods=1{id}");
         decide(&mut timeline, "web", id, create());
-        timeline.take(refused("web", id, &words));
+        take(&mut timeline, refused("web", id, &words));
     }
     let newest = "create 9 times until 9: pods \"web-9x\" is forbidden: used: pods=19";
     assert_eq!(told(&timeline, "web"), [newest, "create 2 in 9"]);

@@ -3,18 +3,20 @@
 use decree::v1::{self, done, event, outcome};
 use server_core::{
     After, BatchId, CompactUid, Event, FailureClass, Kind, NotStarted, OperationResult, Outcome,
-    Pod, ReplicaSet, ResourceVersion,
+    Pod, ReplicaSet,
 };
 
 use super::{
     Fault, Rejected, Violation,
     field::{self, Faults},
-    object::{self, rejected_ref},
-    raw::RawPod,
+    object,
 };
 
 /// The maximum size that is kept of the cluster's message about a failure; a status message of Kubernetes may have 32 KiB.
 const MESSAGE_MAX: usize = 32 * 1024;
+
+const KINDS: &str = "must be KIND_POD or KIND_REPLICA_SET";
+const ONE: &str = "is absent; exactly one must be set";
 
 /// The fault of an event: in its shape, or in its object.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,15 +35,12 @@ pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
     match v1::Kind::try_from(kind) {
         Ok(v1::Kind::Pod) => Ok(Kind::Pod),
         Ok(v1::Kind::ReplicaSet) => Ok(Kind::ReplicaSet),
-        Ok(v1::Kind::Unspecified) => Err(Violation::new(
+        Ok(v1::Kind::Unspecified) => Err(absent(field, &format!("is absent; {KINDS}"))),
+        Err(_) => Err(Violation::new(
             field,
-            Fault::Required,
-            "is absent; must be KIND_POD or KIND_REPLICA_SET",
+            Fault::Enum,
+            format!("{kind} {KINDS}"),
         )),
-        Err(_) => {
-            let description = format!("{kind} must be KIND_POD or KIND_REPLICA_SET");
-            Err(Violation::new(field, Fault::Enum, description))
-        }
     }
 }
 
@@ -50,14 +49,7 @@ pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
 /// # Errors
 /// If the event has no shape, or its object breaks the contract.
 pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
-    let absent = || {
-        Violation::new(
-            "event",
-            Fault::Required,
-            "is absent; exactly one must be set",
-        )
-    };
-    match event.event.ok_or_else(absent)? {
+    match event.event.ok_or_else(|| absent("event", ONE))? {
         event::Event::PodApplied(pod) => Ok(Event::PodApplied(self::pod(&pod)?)),
         event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)?),
         event::Event::Deleted(deleted) => self::deleted(&deleted),
@@ -70,28 +62,20 @@ pub(crate) fn replica_set_applied(set: &v1::ReplicaSet) -> Result<Event, Rejecte
     replica_set(set).map(Box::new).map(Event::ReplicaSetApplied)
 }
 
-fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
-    object::pod(pod).map_err(|violations| Rejected {
-        kind: v1::Kind::Pod,
-        object: rejected_ref(&pod.namespace, &pod.name, &pod.uid),
-        violations,
-    })
+/// Reads a pod as a member of a snapshot or a change.
+pub(crate) fn pod_applied(pod: &v1::Pod) -> Result<Event, Rejected> {
+    self::pod(pod).map(Event::PodApplied)
 }
 
-pub(crate) fn pod_rejected(pod: &RawPod<'_>, violations: Vec<Violation>) -> Rejected {
-    Rejected {
-        kind: v1::Kind::Pod,
-        object: rejected_ref(pod.namespace, pod.name, pod.uid),
-        violations,
-    }
+fn pod(pod: &v1::Pod) -> Result<Pod, Rejected> {
+    let names = [&*pod.namespace, &*pod.name, &*pod.uid];
+    object::pod(pod).map_err(|violations| Rejected::new(v1::Kind::Pod, names, violations))
 }
 
 fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {
-    object::replica_set(set).map_err(|violations| Rejected {
-        kind: v1::Kind::ReplicaSet,
-        object: rejected_ref(&set.namespace, &set.name, &set.uid),
-        violations,
-    })
+    let names = [&*set.namespace, &*set.name, &*set.uid];
+    let rejected = |violations| Rejected::new(v1::Kind::ReplicaSet, names, violations);
+    object::replica_set(set).map_err(rejected)
 }
 
 /// Reads an outcome, and the rejection of its object, if there is one. A rejected object counts as not carried, and the core asks for a
@@ -100,50 +84,33 @@ fn replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Rejected> {
 /// # Errors
 /// If none of done, failed and not started is set.
 pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Violation> {
-    let absent = || {
-        Violation::new(
-            "outcome",
-            Fault::Required,
-            "is absent; exactly one must be set",
-        )
-    };
-    let (result, rejected) = match outcome.outcome.ok_or_else(absent)? {
+    let (result, rejected) = match outcome.outcome.ok_or_else(|| absent("outcome", ONE))? {
         outcome::Outcome::Done(done) => self::done(&done),
         outcome::Outcome::Failed(failed) => (self::failed(failed), None),
-        outcome::Outcome::NotStarted(not_started) => (
-            OperationResult::NotStarted(self::not_started(not_started)),
-            None,
-        ),
+        outcome::Outcome::NotStarted(cause) => {
+            (OperationResult::NotStarted(not_started(cause)), None)
+        }
     };
-    let batch = BatchId(outcome.batch_id);
-    Ok((
-        Outcome {
-            batch,
-            operation: outcome.operation,
-            result,
-        },
-        rejected,
-    ))
+    let outcome = Outcome {
+        batch: BatchId(outcome.batch_id),
+        operation: outcome.operation,
+        result,
+    };
+    Ok((outcome, rejected))
 }
 
 fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
     let kind = kind("deleted.kind", deleted.kind)?;
-    let absent = || Violation::new("deleted.object", Fault::Required, "is absent");
-    let object = deleted.object.as_ref().ok_or_else(absent)?;
+    let object = deleted.object.as_ref();
+    let object = object.ok_or_else(|| absent("deleted.object", "is absent"))?;
     let mut faults = Faults::default();
-    let version = faults.keep(field::version(
-        "resource_version",
-        &deleted.resource_version,
-    ));
+    let version = field::version("resource_version", &deleted.resource_version);
+    let version = faults.keep(version);
     let identity = object::texts(&object.namespace, &object.name, &object.uid, &mut faults);
     let violations = faults.into_vec();
     let (Some((namespace, name, uid)), true) = (identity, violations.is_empty()) else {
-        let kind = v1::Kind::try_from(deleted.kind).unwrap_or_default();
-        return Err(BadEvent::Rejected(Rejected {
-            kind,
-            object: rejected_ref(&object.namespace, &object.name, &object.uid),
-            violations,
-        }));
+        let names = [&*object.namespace, &*object.name, &*object.uid];
+        return Err(Rejected::new(kind_out(kind), names, violations).into());
     };
     Ok(match kind {
         Kind::ReplicaSet => {
@@ -161,34 +128,26 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
 
 fn bookmark(bookmark: &v1::Bookmark) -> Result<Event, Violation> {
     let kind = kind("bookmark.kind", bookmark.kind)?;
-    let version = required_version("bookmark.resource_version", &bookmark.resource_version)?;
+    let field = "bookmark.resource_version";
+    let version = field::version(field, &bookmark.resource_version)?;
+    let version = version.ok_or_else(|| absent(field, "is absent; must be the version reached"))?;
     Ok(Event::Bookmark { kind, version })
 }
 
-fn required_version(field: &str, text: &str) -> Result<ResourceVersion, Violation> {
-    field::version(field, text)?.ok_or_else(|| {
-        Violation::new(
-            field,
-            Fault::Required,
-            "is absent; must be the version reached",
-        )
-    })
+fn absent(field: &str, description: &str) -> Violation {
+    Violation::new(field, Fault::Required, description)
 }
 
 fn done(done: &v1::Done) -> (OperationResult, Option<Rejected>) {
-    let mut faults = Faults::default();
-    let version = faults.keep(field::version("resource_version", &done.resource_version));
     let (after, rejected) = after(done.object.as_ref());
-    let violations = faults.into_vec();
-    let unreadable = (!violations.is_empty()).then(|| Rejected {
-        kind: v1::Kind::Unspecified,
-        object: rejected_ref("", "", &done.uid),
-        violations,
-    });
-    (
-        OperationResult::Done { version, after },
-        rejected.or(unreadable),
-    )
+    let (version, unreadable) = match field::version("resource_version", &done.resource_version) {
+        Ok(version) => (version, None),
+        Err(fault) => (None, Some(fault)),
+    };
+    let unreadable = unreadable
+        .map(|fault| Rejected::new(v1::Kind::Unspecified, ["", "", &done.uid], vec![fault]));
+    let result = OperationResult::Done { version, after };
+    (result, rejected.or(unreadable))
 }
 
 fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
@@ -207,16 +166,10 @@ fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
 }
 
 fn failed(failed: v1::Failed) -> OperationResult {
-    let class = class(failed.class());
-    let v1::Failed {
-        message,
-        retry_after,
-        ..
-    } = failed;
     OperationResult::Failed {
-        class,
-        message: cut(message),
-        retry_after: retry_after.as_ref().map(field::wait),
+        class: class(failed.class()),
+        message: cut(failed.message),
+        retry_after: failed.retry_after.as_ref().map(field::wait),
     }
 }
 

@@ -6,7 +6,7 @@ use server_core::{After, BatchId, OperationResult, Outcome, Quarantine, ReplicaS
 use super::{
     Rejected, Violation, field,
     fields::{MalformedFrame, OBJECT_BYTES_MAX, Value},
-    object::{rejected_ref, replica_set},
+    object::replica_set,
     raw::{fields, text_of_field, uint32},
 };
 
@@ -39,27 +39,25 @@ impl<'a> LargeObject<'a> {
             return Err(self.rejected());
         }
         let named = v1::ReplicaSet {
-            namespace: self.text(1),
-            name: self.text(2),
-            uid: self.text(3),
-            resource_version: self.text(4),
+            namespace: self.text(1).to_owned(),
+            name: self.text(2).to_owned(),
+            uid: self.text(3).to_owned(),
+            resource_version: self.text(4).to_owned(),
             ..v1::ReplicaSet::default()
         };
         let mut set = replica_set(&named).map_err(|_| self.rejected())?;
         let Violation {
-            field, description, ..
+            field,
+            description: detail,
+            ..
         } = self.violation();
-        let detail = description;
         set.selector = Err(Quarantine { field, detail });
         Ok(Box::new(set))
     }
 
     fn rejected(self) -> Rejected {
-        Rejected {
-            kind: self.kind,
-            object: rejected_ref(&self.text(1), &self.text(2), &self.text(3)),
-            violations: vec![self.violation()],
-        }
+        let names = [1, 2, 3].map(|field| self.text(field));
+        Rejected::new(self.kind, names, vec![self.violation()])
     }
 
     fn violation(self) -> Violation {
@@ -67,10 +65,8 @@ impl<'a> LargeObject<'a> {
     }
 
     /// Returns a text of the object. Pods and ReplicaSets have their names in the same fields.
-    fn text(self, field: u32) -> String {
-        text_of_field(self.bytes, field)
-            .unwrap_or_default()
-            .to_owned()
+    fn text(self, field: u32) -> &'a str {
+        text_of_field(self.bytes, field).unwrap_or_default()
     }
 
     /// Returns the pod or ReplicaSet in one of these fields of a message that is too large, if the object is too large.
@@ -84,14 +80,9 @@ impl<'a> LargeObject<'a> {
         }
         let mut found = None;
         let read = fields(message, 0, |field, value| {
-            if let Value::Bytes(bytes) = value {
-                let kind = if field == pod {
-                    v1::Kind::Pod
-                } else if field == replica_set {
-                    v1::Kind::ReplicaSet
-                } else {
-                    return Some(());
-                };
+            let kinds = [(pod, v1::Kind::Pod), (replica_set, v1::Kind::ReplicaSet)];
+            let kind = kinds.into_iter().find(|(number, _)| *number == field);
+            if let (Some((_, kind)), Value::Bytes(bytes)) = (kind, value) {
                 found = found.or_else(|| Self::of(kind, bytes));
             }
             Some(())
@@ -127,19 +118,15 @@ pub(crate) fn outcome_with_large_object(
         return Ok(None);
     };
     let version = text_of_field(done, 2).unwrap_or_default();
-    let version = field::version("resource_version", version);
+    let version = field::version("resource_version", version).ok().flatten();
     let (after, rejected) = match object.read() {
         Ok(set) => (Some(After::ReplicaSet(set)), None),
         Err(rejected) => (None, Some(rejected)),
     };
-    let result = OperationResult::Done {
-        version: version.ok().flatten(),
-        after,
-    };
     let outcome = Outcome {
         batch: BatchId(batch),
         operation,
-        result,
+        result: OperationResult::Done { version, after },
     };
     Ok(Some((outcome, rejected)))
 }

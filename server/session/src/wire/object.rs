@@ -1,6 +1,7 @@
 //! Pods and ReplicaSets, from the contract to the core.
 
 use decree::v1;
+use prost::Message;
 use server_core::{
     Condition, Key, OwnerView, Parts, Phase, Pod, PodState, PodView, Quarantine, Ready, ReplicaSet,
     Selector, Status, Uid,
@@ -40,8 +41,9 @@ const MESSAGE_MAX: usize = 32 * 1024;
 /// # Errors
 /// Names every field that breaks the contract.
 pub fn pod(pod: &v1::Pod) -> Result<Pod, Vec<Violation>> {
-    let mut labels = RawLabels::new();
-    let raw = RawPod::of(pod, &mut labels);
+    let (bytes, mut labels) = (pod.encode_to_vec(), RawLabels::new());
+    let raw = RawPod::read(&bytes, &mut labels);
+    let raw = raw.expect("prost writes each field once");
     pod_view(&raw, &labels).map(|pod| pod.to_pod())
 }
 
@@ -253,22 +255,17 @@ fn selector(selector: Option<&v1::LabelSelector>) -> Result<Selector, Quarantine
         return Selector::parse(None);
     };
     let requirements = match_labels.len().saturating_add(match_expressions.len());
-    if requirements > REQUIREMENTS_MAX {
-        let detail =
-            format!("has {requirements} requirements; at most {REQUIREMENTS_MAX} are allowed");
-        return Err(Quarantine {
-            field: "selector".to_owned(),
-            detail,
-        });
-    }
     let values = match_expressions.iter().map(|one| one.values.len());
     let values = match_labels.len().saturating_add(values.sum());
-    if values > VALUES_MAX {
-        let detail = format!("has {values} values; at most {VALUES_MAX} are allowed");
-        return Err(Quarantine {
-            field: "selector".to_owned(),
-            detail,
-        });
+    for (number, max, noun) in [
+        (requirements, REQUIREMENTS_MAX, "requirements"),
+        (values, VALUES_MAX, "values"),
+    ] {
+        if number > max {
+            let detail = format!("has {number} {noun}; at most {max} are allowed");
+            let field = "selector".to_owned();
+            return Err(Quarantine { field, detail });
+        }
     }
     let mut labels: Vec<_> = match_labels
         .iter()
@@ -315,22 +312,17 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
 }
 
 fn conditions(conditions: &[v1::ReplicaSetCondition], faults: &mut Faults) -> Vec<Condition> {
-    if conditions.len() > CONDITIONS_MAX {
-        let number = conditions.len();
-        let description = format!("are {number}; at most {CONDITIONS_MAX} are allowed");
-        let violation = Violation::new("status.conditions", Fault::Range, description);
-        faults.add(violation);
-        return Vec::new();
-    }
-    let bytes: usize = conditions.iter().map(text_bytes).sum();
-    if bytes > CONDITIONS_BYTES_MAX {
-        let description =
-            format!("have {bytes} bytes of text; at most {CONDITIONS_BYTES_MAX} are allowed");
-        faults.add(Violation::new(
-            "status.conditions",
-            Fault::Range,
-            description,
-        ));
+    let (number, bytes) = (conditions.len(), conditions.iter().map(text_bytes));
+    let bytes: usize = bytes.sum();
+    let found = if number > CONDITIONS_MAX {
+        format!("are {number}; at most {CONDITIONS_MAX} are allowed")
+    } else if bytes > CONDITIONS_BYTES_MAX {
+        format!("have {bytes} bytes of text; at most {CONDITIONS_BYTES_MAX} are allowed")
+    } else {
+        String::new()
+    };
+    if !found.is_empty() {
+        faults.add(Violation::new("status.conditions", Fault::Range, found));
         return Vec::new();
     }
     let numbered = conditions.iter().enumerate();
@@ -371,16 +363,6 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
         last_transition,
         reason: text("reason", reason, REASON_MAX),
         message: text("message", message, MESSAGE_MAX),
-    }
-}
-
-/// Names an object that was not accepted, as far as it could be read.
-pub(crate) fn rejected_ref(namespace: &str, name: &str, uid: &str) -> v1::ObjectRef {
-    let cut = |text: &str| text[..text.floor_char_boundary(field::NAME_MAX)].to_owned();
-    v1::ObjectRef {
-        namespace: cut(namespace),
-        name: cut(name),
-        uid: cut(uid),
     }
 }
 

@@ -4,6 +4,7 @@
 //! repeated fields, and maps with a repeated key. A test checks that both readers agree.
 
 use decree::v1;
+use prost::Message;
 use prost_types::Timestamp;
 use server_core::{After, BatchId, OperationResult, Outcome, OwnerView};
 
@@ -34,13 +35,6 @@ pub(crate) struct RawPod<'a> {
 /// The labels of a pod, sorted by key, each key once.
 pub(crate) type RawLabels<'a> = Vec<(&'a str, &'a str)>;
 
-/// An event that shows a pod.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RawEvent<'a> {
-    pub(crate) pod: RawPod<'a>,
-    pub(crate) traceparent: &'a str,
-}
-
 /// The field of `Event` with the trace context.
 pub(crate) const EVENT_TRACEPARENT: u32 = 5;
 /// The field of `Outcome` with the trace context.
@@ -49,47 +43,6 @@ pub(crate) const OUTCOME_TRACEPARENT: u32 = 6;
 // === impl RawPod ===
 
 impl<'a> RawPod<'a> {
-    /// Converts a pod that prost has read, and puts its labels into `labels`.
-    #[expect(clippy::disallowed_methods, reason = "the labels are sorted")]
-    pub(crate) fn of(pod: &'a v1::Pod, labels: &mut RawLabels<'a>) -> Self {
-        let v1::Pod {
-            namespace,
-            name,
-            uid,
-            resource_version,
-            labels: map,
-            controller,
-            created,
-            deleted,
-            node_name,
-            phase,
-            ready,
-            deletion_cost,
-            max_regular_restarts,
-            max_sidecar_restarts,
-            disruption_target,
-        } = pod;
-        labels.clear();
-        labels.extend(map.iter().map(|(key, value)| (&**key, &**value)));
-        labels.sort_unstable();
-        Self {
-            namespace,
-            name,
-            uid,
-            resource_version,
-            controller: controller.as_ref().map(owner_of),
-            created: *created,
-            deleted: *deleted,
-            node_name,
-            phase: *phase,
-            ready: *ready,
-            deletion_cost: deletion_cost.as_deref().unwrap_or_default(),
-            max_regular_restarts: *max_regular_restarts,
-            max_sidecar_restarts: *max_sidecar_restarts,
-            disruption_target: *disruption_target,
-        }
-    }
-
     /// Reads a pod, and puts its labels into `labels`. Returns `None` if prost must read it.
     pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
         let mut pod = Self::default();
@@ -102,11 +55,11 @@ impl<'a> RawPod<'a> {
                 (4, Value::Bytes(bytes)) => pod.resource_version = text(bytes)?,
                 (5, Value::Bytes(bytes)) => labels.push(label(bytes)?),
                 (6, Value::Bytes(bytes)) => pod.controller = Some(owner(bytes)?),
-                (7, Value::Bytes(bytes)) => pod.created = Some(time(bytes)?),
-                (8, Value::Bytes(bytes)) => pod.deleted = Some(time(bytes)?),
+                (7, Value::Bytes(bytes)) => pod.created = Some(message(bytes)?),
+                (8, Value::Bytes(bytes)) => pod.deleted = Some(message(bytes)?),
                 (9, Value::Bytes(bytes)) => pod.node_name = text(bytes)?,
                 (10, Value::Number(number)) => pod.phase = int32(number),
-                (11, Value::Bytes(bytes)) => pod.ready = Some(ready(bytes)?),
+                (11, Value::Bytes(bytes)) => pod.ready = Some(message(bytes)?),
                 (12, Value::Bytes(bytes)) => pod.deletion_cost = text(bytes)?,
                 (13, Value::Number(number)) => pod.max_regular_restarts = int32(number),
                 (14, Value::Number(number)) => pod.max_sidecar_restarts = int32(number),
@@ -121,23 +74,22 @@ impl<'a> RawPod<'a> {
     }
 }
 
-// === impl RawEvent ===
-
-impl<'a> RawEvent<'a> {
-    /// Reads an event that shows a pod, and puts its labels into `labels`. Returns `None` if it is another event, or prost must read it.
-    pub(crate) fn read(bytes: &'a [u8], labels: &mut RawLabels<'a>) -> Option<Self> {
-        let (mut pod, mut traceparent) = (None, "");
-        fields(bytes, 0, |field, value| {
-            match (field, value) {
-                (1, Value::Bytes(bytes)) => pod = Some(bytes),
-                (EVENT_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
-                _ => return None,
-            }
-            Some(())
-        })?;
-        let pod = RawPod::read(pod?, labels)?;
-        Some(Self { pod, traceparent })
-    }
+/// Reads an event that shows a pod, with its trace context, and puts the pod's labels into `labels`. Returns `None` if it is another event,
+/// or prost must read it.
+pub(crate) fn read_event<'a>(
+    bytes: &'a [u8],
+    labels: &mut RawLabels<'a>,
+) -> Option<(RawPod<'a>, &'a str)> {
+    let (mut pod, mut traceparent) = (None, "");
+    fields(bytes, 0, |field, value| {
+        match (field, value) {
+            (1, Value::Bytes(bytes)) => pod = Some(bytes),
+            (EVENT_TRACEPARENT, Value::Bytes(bytes)) => traceparent = text(bytes)?,
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some((RawPod::read(pod?, labels)?, traceparent))
 }
 
 /// Reads the outcome of a successful operation, with its pod, if there is one, and the trace context. Puts the pod's labels into `labels`.
@@ -220,6 +172,11 @@ fn text(bytes: &[u8]) -> Option<&str> {
     str::from_utf8(bytes).ok()
 }
 
+/// Reads a message without texts.
+fn message<M: Message + Default + Copy>(bytes: &[u8]) -> Option<M> {
+    M::decode(bytes).ok()
+}
+
 /// Converts a number as prost does for a field of this type: to its lowest bits.
 const fn int32(number: u64) -> i32 {
     number as i32
@@ -244,7 +201,13 @@ fn label(bytes: &[u8]) -> Option<(&str, &str)> {
 }
 
 fn owner(bytes: &[u8]) -> Option<OwnerView<'_>> {
-    let mut owner = owner_of_nothing();
+    let mut owner = OwnerView {
+        api_version: "",
+        kind: "",
+        name: "",
+        uid: "",
+        block_owner_deletion: None,
+    };
     fields(bytes, 0, |field, value| {
         match (field, value) {
             (1, Value::Bytes(bytes)) => owner.api_version = text(bytes)?,
@@ -257,16 +220,6 @@ fn owner(bytes: &[u8]) -> Option<OwnerView<'_>> {
         Some(())
     })?;
     Some(owner)
-}
-
-const fn owner_of_nothing<'a>() -> OwnerView<'a> {
-    OwnerView {
-        api_version: "",
-        kind: "",
-        name: "",
-        uid: "",
-        block_owner_deletion: None,
-    }
 }
 
 pub(super) fn owner_of(owner: &v1::OwnerReference) -> OwnerView<'_> {
@@ -284,32 +237,6 @@ pub(super) fn owner_of(owner: &v1::OwnerReference) -> OwnerView<'_> {
         uid,
         block_owner_deletion: *block_owner_deletion,
     }
-}
-
-fn time(bytes: &[u8]) -> Option<Timestamp> {
-    let mut time = Timestamp::default();
-    fields(bytes, 0, |field, value| {
-        match (field, value) {
-            (1, Value::Number(number)) => time.seconds = number.cast_signed(),
-            (2, Value::Number(number)) => time.nanos = int32(number),
-            _ => return None,
-        }
-        Some(())
-    })?;
-    Some(time)
-}
-
-fn ready(bytes: &[u8]) -> Option<v1::ReadyCondition> {
-    let mut condition = v1::ReadyCondition::default();
-    fields(bytes, 0, |field, value| {
-        match (field, value) {
-            (1, Value::Number(number)) => condition.ready = number != 0,
-            (2, Value::Bytes(bytes)) => condition.since = Some(time(bytes)?),
-            _ => return None,
-        }
-        Some(())
-    })?;
-    Some(condition)
 }
 
 #[cfg(test)]

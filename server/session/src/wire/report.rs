@@ -10,7 +10,7 @@ use server_shadow::{Agreements, Departure, Difference, Finding, Subject};
 use super::{
     Fault, Violation,
     batch::{key_ref, pod_refs, status, victim},
-    field,
+    field::{self, Faults},
     reason::{reason, reasons},
 };
 
@@ -33,35 +33,42 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
     else {
         return Ok(base);
     };
-    let mut violations = Vec::new();
-    let mut read = |field, value: &Option<i32>, max, default| {
-        within(field, *value, max, default).unwrap_or_else(|violation| {
-            violations.push(violation);
-            default
-        })
+    let mut faults = Faults::default();
+    let mut read = |name: &str, value: Option<i32>, max, default: u32| {
+        let Some(value) = value else { return default };
+        if !(1..=max).contains(&value) {
+            let (field, range) = (
+                format!("options.{name}"),
+                format!("{value} must be 1 to {max}"),
+            );
+            faults.add(Violation::new(field, Fault::Range, range));
+        }
+        value.unsigned_abs()
     };
-    let config = Config {
-        burst_replicas: read(
-            "options.burst_replicas",
-            burst_replicas,
-            BURST_MAX,
-            base.burst_replicas,
-        ),
-        slow_start_initial: read(
-            "options.slow_start_initial",
-            slow_start_initial,
-            SLOW_START_MAX,
-            base.slow_start_initial,
-        ),
+    let burst = read(
+        "burst_replicas",
+        *burst_replicas,
+        BURST_MAX,
+        base.burst_replicas,
+    );
+    let initial = base.slow_start_initial;
+    let initial = read(
+        "slow_start_initial",
+        *slow_start_initial,
+        SLOW_START_MAX,
+        initial,
+    );
+    let violations = faults.into_vec();
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    Ok(Config {
+        burst_replicas: burst,
+        slow_start_initial: initial,
         delete_by_version: delete_by_version.unwrap_or(base.delete_by_version),
         create_back_off: create_back_off.unwrap_or(base.create_back_off),
         ..base
-    };
-    if violations.is_empty() {
-        Ok(config)
-    } else {
-        Err(violations)
-    }
+    })
 }
 
 /// Writes one whole decision.
@@ -78,16 +85,11 @@ pub fn decision(decision: Decision) -> v1::Decision {
         quarantined,
         reasons: why,
     } = decision;
+    let deletes = deletes.into_iter();
     v1::Decision {
         replica_set: Some(key_ref(&key)),
-        creates: creates
-            .iter()
-            .map(|name| name.as_ref().to_owned())
-            .collect(),
-        deletes: deletes
-            .into_iter()
-            .map(|chosen| victim(&key.namespace, chosen))
-            .collect(),
+        creates: creates.iter().map(ToString::to_string).collect(),
+        deletes: deletes.map(|it| victim(&key.namespace, it)).collect(),
         adopts: pod_refs(&key.namespace, &adopts),
         releases: pod_refs(&key.namespace, &releases),
         status: written.map(status),
@@ -128,27 +130,13 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
     let Action::WriteStatus(written) = action else {
         return None;
     };
-    let shown = written.conditions.iter();
-    let shown = shown.filter(|condition| condition.kind == REPLICA_FAILURE);
-    let conditions = shown.map(|condition| v1::ReplicaSetCondition {
-        r#type: condition.kind.clone(),
-        status: condition.status.clone(),
-        reason: condition.reason.clone(),
-        ..v1::ReplicaSetCondition::default()
-    });
-    let numbers = Status {
-        replicas: written.replicas,
-        fully_labeled_replicas: written.fully_labeled_replicas,
-        ready_replicas: written.ready_replicas,
-        available_replicas: written.available_replicas,
-        terminating_replicas: written.terminating_replicas,
-        observed_generation: written.observed_generation,
-        conditions: Vec::new(),
-    };
-    Some(v1::ReplicaSetStatus {
-        conditions: conditions.collect(),
-        ..status(numbers)
-    })
+    let mut shown = status(Status::clone(written));
+    shown.conditions.retain(|it| it.r#type == REPLICA_FAILURE);
+    for condition in &mut shown.conditions {
+        condition.message = String::new();
+        condition.last_transition_time = None;
+    }
+    Some(shown)
 }
 
 /// Writes a difference of another controller in `cluster`, noticed at `time`.
@@ -246,6 +234,7 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         unready: _,
         unready_node: _,
     } = view;
+    let labels = template_labels.iter();
     let (operations, answered) = in_flight.unwrap_or_default();
     let failure = status.conditions.iter().find(|condition| {
         let Condition { kind, status, .. } = condition;
@@ -266,9 +255,8 @@ pub fn summary(cluster: ClusterRef<'_>, view: View) -> v1::ReplicaSetSummary {
         next_sync: next_sync.map(field::time),
         operations_in_flight: field::int32(operations.saturating_sub(answered)),
         failure: failure.map_or_else(String::new, |failure| failure.message.clone()),
-        template_labels: template_labels
-            .iter()
-            .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
+        template_labels: labels
+            .map(|(key, value)| (key.to_string(), value.to_string()))
             .collect(),
         cause: None,
     }
@@ -293,7 +281,7 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         replicas,
         active,
         deleted: field::int32(deleted.len()),
-        deleted_pods: names.map(|name| name.as_ref().to_owned()).collect(),
+        deleted_pods: names.map(ToString::to_string).collect(),
         creates: field::int32(creates),
         refused_min: 0,
         refused_max: 0,
@@ -322,43 +310,24 @@ pub(crate) const fn action(action: ActionKind) -> &'static str {
 }
 
 fn targets(action: &Action) -> Vec<v1::DecisionTarget> {
-    let named = |name: &str| v1::DecisionTarget {
+    let target = |name: &str, reason| v1::DecisionTarget {
         name: name.to_owned(),
-        reason: None,
+        reason,
     };
     match action {
-        Action::Create { names, .. } => names
-            .iter()
-            .take(TARGETS_MAX)
-            .map(|name| named(name))
-            .collect(),
-        Action::Delete(victims) => victims.iter().take(TARGETS_MAX).map(target).collect(),
+        Action::Create { names, .. } => {
+            let names = names.iter().take(TARGETS_MAX);
+            names.map(|name| target(name, None)).collect()
+        }
+        Action::Delete(victims) => {
+            let why = |victim: &Victim| Some(reason(victim.reason.clone()));
+            let victims = victims.iter().take(TARGETS_MAX);
+            victims.map(|it| target(&it.pod.name, why(it))).collect()
+        }
         Action::Claim { adopts, releases } => {
-            let pods = adopts.iter().chain(releases);
-            pods.take(TARGETS_MAX).map(|pod| named(&pod.name)).collect()
+            let pods = adopts.iter().chain(releases).take(TARGETS_MAX);
+            pods.map(|pod| target(&pod.name, None)).collect()
         }
         Action::WriteStatus(_) => Vec::new(),
-    }
-}
-
-fn target(victim: &Victim) -> v1::DecisionTarget {
-    let why = reason(victim.reason.clone());
-    v1::DecisionTarget {
-        name: victim.pod.name.as_ref().to_owned(),
-        reason: Some(why),
-    }
-}
-
-fn within(field: &str, value: Option<i32>, max: i32, default: u32) -> Result<u32, Violation> {
-    let Some(value) = value else {
-        return Ok(default);
-    };
-    match u32::try_from(value) {
-        Ok(number) if (1..=max).contains(&value) => Ok(number),
-        Ok(_) | Err(_) => Err(Violation::new(
-            field,
-            Fault::Range,
-            format!("{value} must be 1 to {max}"),
-        )),
     }
 }
