@@ -32,6 +32,6 @@ pub use pacing::{ConnectionPacer, SessionPacer, paced};
 pub use places::{
     Full, PeerIdentity, PeerNetwork, Place, PlaceHandle, PlaceRank, Places, SettledPlace,
 };
-pub use received::{BodyFault, BodyOwner, Message, Received};
+pub use received::{BodyFault, BodyOwner, Received};
 pub use shares::{Owner, Share, Shares};
 pub use under_way::UnderWay;

@@ -68,15 +68,6 @@ where
     completed: usize,
 }
 
-/// The message of a call, header included, and the place of its bytes.
-#[derive(Debug)]
-pub struct Message<I: PeerIdentity> {
-    /// The bytes; empty if the message is incomplete.
-    pub bytes: Bytes,
-    /// The place of the bytes.
-    pub held: Option<Place<I>>,
-}
-
 /// The position of a byte stream in its sequence of messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
@@ -106,11 +97,15 @@ where
         }
     }
 
-    /// Receives the message of a call with one message, of at most `max` bytes.
+    /// Receives the message of a call with one message, of at most `max` bytes. Returns its bytes, header included, with their place. There
+    /// are no bytes if the message is incomplete.
     ///
     /// # Errors
     /// The reason why the message did not arrive.
-    pub async fn whole(mut self, max: usize) -> Result<Message<O::Identity>, B::Error> {
+    pub async fn whole(
+        mut self,
+        max: usize,
+    ) -> Result<(Bytes, Option<Place<O::Identity>>), B::Error> {
         self.only = Some(max);
         let mut bytes = Vec::new();
         while let Some(frame) = self.frame().await {
@@ -122,10 +117,7 @@ where
             // Fewer bytes arrived than announced.
             bytes.clear();
         }
-        Ok(Message {
-            bytes: bytes.into(),
-            held: self.held.take(),
-        })
+        Ok((bytes.into(), self.held.take()))
     }
 
     fn hold(&mut self, bytes: usize) -> Result<(), BodyFault> {

@@ -6,7 +6,7 @@ use prost::{DecodeError, Message};
 use server_core::{Config, Decision, Pod, ReplicaSet, decide_while};
 use server_session::{
     MalformedFrame, VIOLATIONS_MAX,
-    wire::{Fault, OBJECT_BYTES_MAX, Value, Violation, decode, next_field},
+    wire::{Fault, Fields, OBJECT_BYTES_MAX, Value, Violation, decode},
 };
 
 use crate::{
@@ -39,16 +39,16 @@ struct Violations {
 
 /// Reads a request and decides. Any invalid object makes the request invalid.
 pub(crate) fn decide(
-    mut message: &[u8],
+    message: &[u8],
     limits: &Limits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Decision, Refusal> {
     let mut question = DecideInput::new(limits.decide_objects_max);
-    while !message.is_empty() {
+    for field in Fields(message) {
         if !go_on() {
             return Err(Refusal::DeadlineExceeded);
         }
-        match next_field(&mut message)? {
+        match field? {
             (number, Value::Bytes(field)) => question.take(number, field)?,
             (number @ 1..=5, Value::Number(_) | Value::Other) => {
                 return Err(MalformedFrame::WireType(number).into());

@@ -208,23 +208,6 @@ impl SessionIdentity {
 }
 
 #[cfg(test)]
-impl SessionIdentity {
-    /// Returns the identity of a session of the cluster with the name `name of CLUSTER`.
-    pub(crate) fn example(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> Self {
-        Self {
-            session_id: session_id.to_owned(),
-            cluster_uid: cluster_uid.to_owned(),
-            cluster_name: format!("name of {cluster_uid}"),
-            shard: shard.to_owned(),
-            agent_instance: "agent-0".to_owned(),
-            epoch,
-            mode: v1::Mode::Enforce,
-            started: Timestamp::default(),
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use prost::Message;
     use server_core::{CompactUid, PodRef, Reason, ResourceVersion, Rule, Victim};

@@ -2,13 +2,13 @@
 //! pods fit a frame of 4 MiB, and would take gigabytes if all were read at once.
 
 use bytes::Bytes;
-use decree::{TraceContext, v1};
+use decree::v1;
 use prost::Message;
 
-pub(crate) use self::items::{Item, Items, List};
+pub(crate) use self::items::{Item, List};
 use crate::{
     refusal::Refusal,
-    wire::{MalformedFrame, OBJECT_BYTES_MAX, Value, Violation, next_field},
+    wire::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value, Violation},
 };
 
 mod items;
@@ -51,31 +51,15 @@ impl IncomingFrame {
         &self.0
     }
 
-    /// Replaces the span context of each event and outcome by the one that `begin` returns for it; `begin` also gets the outcome.
-    ///
-    /// The items are read only as far as necessary. A span context in another format stays unchanged. So does an item that is no message,
-    /// which the session refuses later.
-    pub fn trace(
-        &mut self,
-        begin: impl FnMut(TraceContext, Option<&v1::Outcome>) -> Option<TraceContext>,
-    ) {
-        let Some(list) = self.head().ok().and_then(|head| head.list) else {
-            return;
-        };
-        if let Some(written) = trace::write(&self.0, list, begin) {
-            self.0 = written.into();
-        }
-    }
-
     /// Returns the content beside the items.
     ///
     /// # Errors
     /// If it is no message, as far as is visible without its content, or has several contents. A list in several pieces is one list, as in
     /// any protobuf.
     pub(crate) fn head(&self) -> Result<Head, MalformedFrame> {
-        let (mut head, mut content, mut rest) = (Head::default(), None, &*self.0);
-        while !rest.is_empty() {
-            let (field, value) = next_field(&mut rest)?;
+        let (mut head, mut content) = (Head::default(), None);
+        for field in Fields(&self.0) {
+            let (field, value) = field?;
             match (field, value) {
                 (SEQUENCE, Value::Number(number)) => head.sequence = number,
                 (2..=8, Value::Bytes(_)) => {
@@ -92,8 +76,11 @@ impl IncomingFrame {
     }
 
     /// Returns the items of a list of the frame, in their order.
-    pub(crate) fn items(&self, list: List) -> Items<'_> {
-        Items::new(&self.0, list)
+    pub(crate) fn items(
+        &self,
+        list: List,
+    ) -> impl Iterator<Item = Result<Item<'_>, MalformedFrame>> {
+        list.items(&self.0)
     }
 }
 

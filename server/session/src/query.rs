@@ -1,7 +1,7 @@
 //! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
-use server_core::{Controller, Timestamp, View};
+use server_core::{Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
@@ -75,12 +75,6 @@ impl Session {
             last_scale_down: state.scale_downs.get(&view.key.uid),
             summary: Some(self.summary(now, view)),
         })
-    }
-
-    /// The controller, for questions about its objects.
-    #[must_use]
-    pub const fn controller(&self) -> &Controller {
-        &self.state.controller
     }
 
     /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the number of

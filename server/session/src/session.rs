@@ -88,6 +88,12 @@ impl Session {
         &self.state.identity
     }
 
+    /// The controller, for questions about its objects.
+    #[must_use]
+    pub const fn controller(&self) -> &Controller {
+        &self.state.controller
+    }
+
     /// Records a frame, without a decision. After the end of the session, the frame is ignored.
     pub fn handle_frame(&mut self, now: Now, frame: impl Into<IncomingFrame>) {
         let frame = frame.into();

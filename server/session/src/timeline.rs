@@ -64,22 +64,16 @@ struct Entry {
 
 #[derive(Clone, Debug)]
 enum EntryContent {
-    Scaled { from: Option<i32>, to: i32 },
-    Decided(Decided),
-    Answered(Attempts),
-}
-
-#[derive(Clone, Debug)]
-struct Decided {
-    action: ActionKind,
-    record: Arc<v1::DecisionRecord>,
-}
-
-/// The result of a batch, and the number of equal results in a row, of which it is the last.
-#[derive(Clone, Debug)]
-struct Attempts {
-    last: Box<Answered>,
-    times: u32,
+    Scaled(v1::Scaled),
+    Decided {
+        action: ActionKind,
+        record: Arc<v1::DecisionRecord>,
+    },
+    /// The result of a batch, and the number of equal results in a row, of which it is the last.
+    Answered {
+        last: Box<Answered>,
+        times: u32,
+    },
 }
 
 // === impl Timeline ===
@@ -107,12 +101,12 @@ impl Timeline {
         if action == ActionKind::Delete {
             self.rank_last_deletion(set, Rank::Other);
         }
-        self.push(set, now, EntryContent::Decided(Decided { action, record }));
+        self.push(set, now, EntryContent::Decided { action, record });
     }
 
     /// Adds a change of the number of desired pods.
     pub(crate) fn scaled(&mut self, set: &Uid, at: Timestamp, from: Option<i32>, to: i32) {
-        self.push(set, at, EntryContent::Scaled { from, to });
+        self.push(set, at, EntryContent::Scaled(v1::Scaled { from, to }));
     }
 
     /// Adds the result of a batch. If it equals the result before it, it replaces that one.
@@ -122,8 +116,7 @@ impl Timeline {
         message.shrink_to_fit();
         if let Some(last) = self.unless_repeated(answered) {
             let (set, at) = (last.key.uid.clone(), last.at);
-            let attempts = Attempts { last, times: 1 };
-            self.push(&set, at, EntryContent::Answered(attempts));
+            self.push(&set, at, EntryContent::Answered { last, times: 1 });
         }
     }
 
@@ -143,18 +136,11 @@ impl Timeline {
 
     /// Returns the result of the newest attempt to change something. A status write counts only if it failed and nothing else did.
     pub(crate) fn last_attempt(&self, set: &Uid) -> Option<&Answered> {
-        let entries = self.by_set.get(set).into_iter().flatten().rev();
-        let mut answered = entries.filter_map(|entry| entry.event.answered());
-        let mut status = None;
-        let pods = answered.find(|answered| {
-            let is_status = answered.action == ActionKind::WriteStatus;
-            if is_status {
-                status = status.or(Some(*answered));
-            }
-            !is_status
-        });
-        let newest = pods.filter(|answered| answered.failure.is_some());
-        newest.or(status).or(pods)
+        let entries = || self.by_set.get(set).into_iter().flatten().rev();
+        let answered = || entries().filter_map(|entry| entry.event.answered());
+        let pods = answered().find(|it| it.action != ActionKind::WriteStatus);
+        let failed = pods.filter(|it| it.failure.is_some());
+        failed.or_else(|| answered().next())
     }
 
     /// Returns the last decisions on a ReplicaSet, the newest first.
@@ -166,9 +152,7 @@ impl Timeline {
             others += usize::from(*rank == Rank::Other);
             *rank != Rank::Other || others <= DECISIONS_MAX
         });
-        shown
-            .map(|(_, decided)| v1::DecisionRecord::clone(&decided.record))
-            .collect()
+        shown.map(|(_, (_, record))| record.clone()).collect()
     }
 
     pub(crate) const fn bytes(&self) -> usize {
@@ -185,25 +169,29 @@ impl Timeline {
         let mut last = shown.next();
         let decision = last.take_if(|it| it.event.is_decision_on(answered.batch));
         let before = last.or_else(|| shown.next());
-        let Some(EntryContent::Answered(before)) = before.map(|it| &mut it.event) else {
+        let Some(EntryContent::Answered {
+            last: before,
+            times,
+        }) = before.map(|it| &mut it.event)
+        else {
             return Some(answered);
         };
-        if !comes_to_the_same(&before.last, &answered) {
+        if !comes_to_the_same(before, &answered) {
             return Some(answered);
         }
         let mut superseded = None;
         if let Some(decision) = decision {
             let earlier = shown.next();
-            let earlier = earlier.filter(|it| it.event.is_decision_on(before.last.batch));
+            let earlier = earlier.filter(|it| it.event.is_decision_on(before.batch));
             let Some(earlier) = earlier else {
                 return Some(answered);
             };
             std::mem::swap(&mut earlier.event, &mut decision.event);
             superseded = Some(decision.number);
         }
-        self.bytes = self.bytes - before.last.message.len() + answered.message.len();
-        before.last = answered;
-        before.times = before.times.saturating_add(1);
+        self.bytes = self.bytes - before.message.len() + answered.message.len();
+        *before = answered;
+        *times = times.saturating_add(1);
         if let Some(number) = superseded {
             self.remove(&set, number);
         }
@@ -301,26 +289,29 @@ fn superfluous(entries: &VecDeque<Entry>) -> Option<u64> {
 impl Entry {
     fn bytes(&self) -> usize {
         let held = match &self.event {
-            EntryContent::Scaled { .. } => 0,
-            EntryContent::Decided(Decided { record, .. }) => {
+            EntryContent::Scaled(_) => 0,
+            EntryContent::Decided { record, .. } => {
                 RECORD_BYTES + record.encoded_len() + TARGET_BYTES * record.targets.len()
             }
-            EntryContent::Answered(attempts) => ANSWERED_BYTES + attempts.last.message.len(),
+            EntryContent::Answered { last, .. } => ANSWERED_BYTES + last.message.len(),
         };
         ENTRY_BYTES + held
     }
 
     fn encode(&self) -> v1::TimelineEntry {
+        let entry = match &self.event {
+            EntryContent::Scaled(scaled) => Happened::Scaled(*scaled),
+            EntryContent::Decided { record, .. } => Happened::Decided(v1::Decided {
+                batch_id: record.batch_id,
+                action: record.action.clone(),
+                operations: record.operations,
+                reason: record.reasons.first().cloned(),
+            }),
+            EntryContent::Answered { last, times } => Happened::Answered(result(last, *times)),
+        };
         v1::TimelineEntry {
             time: Some(encode::time(self.time)),
-            entry: Some(match &self.event {
-                EntryContent::Scaled { from, to } => Happened::Scaled(v1::Scaled {
-                    from: *from,
-                    to: *to,
-                }),
-                EntryContent::Decided(decided) => Happened::Decided(decided.encode()),
-                EntryContent::Answered(attempts) => Happened::Answered(attempts.encode()),
-            }),
+            entry: Some(entry),
         }
     }
 }
@@ -329,72 +320,54 @@ impl Entry {
 
 impl EntryContent {
     fn rank(&self) -> Rank {
-        match self.decided().map(|decided| decided.action) {
-            Some(ActionKind::WriteStatus) => Rank::Status,
-            Some(ActionKind::Delete) => Rank::LastDeletion,
-            Some(ActionKind::Create | ActionKind::Claim) | None => Rank::Other,
+        match self.decided() {
+            Some((ActionKind::WriteStatus, _)) => Rank::Status,
+            Some((ActionKind::Delete, _)) => Rank::LastDeletion,
+            Some((ActionKind::Create | ActionKind::Claim, _)) | None => Rank::Other,
         }
     }
 
-    const fn decided(&self) -> Option<&Decided> {
+    fn decided(&self) -> Option<(ActionKind, &v1::DecisionRecord)> {
         match self {
-            Self::Decided(decided) => Some(decided),
-            Self::Scaled { .. } | Self::Answered(_) => None,
+            Self::Decided { action, record } => Some((*action, record)),
+            Self::Scaled(_) | Self::Answered { .. } => None,
         }
     }
 
     fn answered(&self) -> Option<&Answered> {
         match self {
-            Self::Answered(attempts) => Some(&attempts.last),
-            Self::Scaled { .. } | Self::Decided(_) => None,
+            Self::Answered { last, .. } => Some(last),
+            Self::Scaled(_) | Self::Decided { .. } => None,
         }
     }
 
     fn is_decision_on(&self, batch: BatchId) -> bool {
-        self.decided()
-            .is_some_and(|it| it.record.batch_id == batch.0)
+        let decided = self.decided();
+        decided.is_some_and(|(_, record)| record.batch_id == batch.0)
     }
 }
 
-// === impl Decided ===
-
-impl Decided {
-    fn encode(&self) -> v1::Decided {
-        let record = &self.record;
-        v1::Decided {
-            batch_id: record.batch_id,
-            action: record.action.clone(),
-            operations: record.operations,
-            reason: record.reasons.first().cloned(),
-        }
-    }
-}
-
-// === impl Attempts ===
-
-impl Attempts {
-    fn encode(&self) -> v1::Answered {
-        let Answered {
-            key: _,
-            at,
-            batch,
-            action,
-            counts,
-            failure,
-            message,
-        } = &*self.last;
-        let class = failure.map(wire::class_out).unwrap_or_default();
-        v1::Answered {
-            batch_id: batch.0,
-            action: wire::action(*action).to_owned(),
-            done: wire::int32(counts.done),
-            failed: wire::int32(counts.failed),
-            not_started: wire::int32(counts.not_started),
-            class: class.into(),
-            message: message.clone(),
-            times: wire::int32(self.times),
-            last: Some(encode::time(*at)),
-        }
+fn result(answered: &Answered, times: u32) -> v1::Answered {
+    let Answered {
+        key: _,
+        at,
+        batch,
+        action,
+        counts,
+        failure,
+        message,
+    } = answered;
+    let class = failure.map(wire::class_out).unwrap_or_default();
+    v1::Answered {
+        batch_id: batch.0,
+        action: wire::action(*action).to_owned(),
+        done: wire::int32(counts.done),
+        failed: wire::int32(counts.failed),
+        not_started: wire::int32(counts.not_started),
+        class: class.into(),
+        message: message.clone(),
+        times: wire::int32(times),
+        last: Some(encode::time(*at)),
     }
 }
 

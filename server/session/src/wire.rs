@@ -37,13 +37,13 @@ pub mod encode {
     };
 }
 
-pub use self::fields::{MalformedFrame, OBJECT_BYTES_MAX, Value, next_field};
+pub use self::fields::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value};
 pub(crate) use self::{
     batch::{batch, key_ref, version},
     event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
-    object::{object_ref, pod_view},
+    object::pod_view,
     raw::{
         EVENT_TRACEPARENT, OUTCOME_TRACEPARENT, RawLabels, RawPod, read_done, read_event,
         text_of_field,
@@ -177,17 +177,6 @@ impl Fault {
 // === impl Rejected ===
 
 impl Rejected {
-    /// Creates the rejection of an object with this namespace, name and UID, as far as they could be read.
-    pub(crate) fn new(kind: v1::Kind, names: [&str; 3], violations: Vec<Violation>) -> Self {
-        let [namespace, name, uid] =
-            names.map(|text| &text[..text.floor_char_boundary(decode::NAME_MAX)]);
-        Self {
-            kind,
-            object: object_ref(namespace, name, uid),
-            violations,
-        }
-    }
-
     /// The message for the agent, for an object of the frame `sequence`.
     #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {

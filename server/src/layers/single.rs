@@ -1,6 +1,6 @@
 //! Calls with one message: the whole message is received before it is read, within a deadline, and no second one may follow.
 
-use admission::{Message, Received, deadline::CallDeadline};
+use admission::{Received, deadline::CallDeadline};
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
@@ -49,11 +49,10 @@ where
 {
     let (mut head, body) = request.into_parts();
     let max = shared.config.limits.frame_bytes_max;
-    let message = match body.whole(max).await {
-        Ok(message) => message,
+    let (bytes, mut held) = match body.whole(max).await {
+        Ok(received) => received,
         Err(status) => return Ok(refuse(from_transport(&status, max))),
     };
-    let Message { bytes, mut held } = message;
     let taken = std::future::poll_fn(|cx| match &mut held {
         Some(held) => held.poll_taken(cx),
         None => std::task::Poll::Pending,

@@ -6,28 +6,14 @@ const WORDS_MAX: usize = 160;
 /// Returns the beginning of a peer's text, in one line and without a period at its end. Leaves out characters that control a terminal,
 /// change the direction of writing or are invisible.
 pub(super) fn short(text: &str) -> String {
-    let mut said = String::new();
-    let mut left = WORDS_MAX;
-    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
-        let word: String = word.chars().filter(|letter| !is_unseen(*letter)).collect();
-        if word.is_empty() {
-            continue;
-        }
-        let gap = usize::from(!said.is_empty());
-        let length = word.chars().count() + gap;
-        if length > left {
-            said.extend((gap == 1).then_some(' '));
-            said.extend(word.chars().take(left.saturating_sub(gap)));
-            said.truncate(said.trim_end().len());
-            said.push('…');
-            return said;
-        }
-        said.extend((gap == 1).then_some(' '));
-        said.push_str(&word);
-        left -= length;
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let words = words.map(|word| word.chars().filter(|letter| !is_unseen(*letter)));
+    let words = words.map(String::from_iter).filter(|word| !word.is_empty());
+    let line = words.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(WORDS_MAX) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.trim_end_matches('.').to_owned(),
     }
-    said.truncate(said.trim_end_matches('.').len());
-    said
 }
 
 const fn is_unseen(letter: char) -> bool {

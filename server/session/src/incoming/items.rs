@@ -1,6 +1,6 @@
 //! The items of a list, as they are on the wire.
 
-use crate::wire::{MalformedFrame, Value, next_field};
+use crate::wire::{Fields, MalformedFrame, Value};
 
 /// The lists that a frame may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,16 +8,6 @@ pub(crate) enum List {
     Objects,
     Events,
     Outcomes,
-}
-
-/// Takes the items of a list out of a frame, one at a time.
-#[derive(Clone, Debug)]
-pub(crate) struct Items<'a> {
-    list: List,
-    /// The remaining fields of the frame.
-    frame: &'a [u8],
-    /// The remaining fields of the current piece of the list.
-    piece: &'a [u8],
 }
 
 /// An object, an event or an outcome.
@@ -41,56 +31,36 @@ impl List {
             _ => None,
         }
     }
-}
 
-// === impl Items ===
-
-impl<'a> Items<'a> {
-    pub(super) const fn new(frame: &'a [u8], list: List) -> Self {
-        Self {
-            list,
-            frame,
-            piece: &[],
-        }
+    /// Returns the items of the list in a frame that has been read without its items. The list may be in several pieces.
+    pub(super) fn items(
+        self,
+        frame: &[u8],
+    ) -> impl Iterator<Item = Result<Item<'_>, MalformedFrame>> {
+        let pieces = Fields(frame).filter_map(move |field| match field {
+            Ok((field, Value::Bytes(piece))) if Self::of_field(field) == Some(self) => Some(piece),
+            Ok(_) | Err(_) => None,
+        });
+        let fields = pieces.flat_map(Fields);
+        fields.filter_map(move |field| self.item(field).transpose())
     }
 
-    /// Continues with the next field, of the list or of the frame. Returns the item in it, if there is one.
-    fn step(&mut self) -> Result<Option<Item<'a>>, MalformedFrame> {
-        if self.piece.is_empty() {
-            let (field, value) = next_field(&mut self.frame)?;
-            if let (true, Value::Bytes(piece)) = (List::of_field(field) == Some(self.list), value) {
-                self.piece = piece;
-            }
-            return Ok(None);
-        }
-        let (field, value) = next_field(&mut self.piece)?;
-        let item = match (self.list, field) {
-            (List::Objects, 1) => Item::Pod,
-            (List::Objects, 2) => Item::ReplicaSet,
-            (List::Events, 1) => Item::Event,
-            (List::Outcomes, 1) => Item::Outcome,
-            (List::Objects | List::Events | List::Outcomes, _) => return Ok(None),
+    /// Returns the item in a field of a piece of the list, if there is one.
+    fn item<'a>(
+        self,
+        field: Result<(u32, Value<'a>), MalformedFrame>,
+    ) -> Result<Option<Item<'a>>, MalformedFrame> {
+        let (field, value) = field?;
+        let item = match (self, field) {
+            (Self::Objects, 1) => Item::Pod,
+            (Self::Objects, 2) => Item::ReplicaSet,
+            (Self::Events, 1) => Item::Event,
+            (Self::Outcomes, 1) => Item::Outcome,
+            (Self::Objects | Self::Events | Self::Outcomes, _) => return Ok(None),
         };
         match value {
             Value::Bytes(bytes) => Ok(Some(item(bytes))),
             Value::Number(_) | Value::Other => Err(MalformedFrame::WireType(field)),
         }
-    }
-}
-
-impl<'a> Iterator for Items<'a> {
-    type Item = Result<Item<'a>, MalformedFrame>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.piece.is_empty() || !self.frame.is_empty() {
-            let step = self.step();
-            if step.is_err() {
-                (self.frame, self.piece) = (&[], &[]);
-            }
-            if let Some(item) = step.transpose() {
-                return Some(item);
-            }
-        }
-        None
     }
 }

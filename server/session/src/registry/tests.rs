@@ -1,13 +1,30 @@
 //! Live and superseded sessions.
 
+use decree::v1::Mode;
+use server_core::Timestamp;
+
 use super::*;
+
+/// Returns the identity of a session of the cluster with the name `name of CLUSTER`.
+fn identity(session_id: &str, cluster_uid: &str, shard: &str, epoch: i64) -> SessionIdentity {
+    SessionIdentity {
+        session_id: session_id.to_owned(),
+        cluster_uid: cluster_uid.to_owned(),
+        cluster_name: format!("name of {cluster_uid}"),
+        shard: shard.to_owned(),
+        agent_instance: "agent-0".to_owned(),
+        epoch,
+        mode: Mode::Enforce,
+        started: Timestamp::default(),
+    }
+}
 
 fn register(
     registry: &mut SessionRegistry<u32>,
     handle: u32,
     (cluster, shard, epoch): (&str, &str, i64),
 ) -> Result<Option<(u32, &'static str)>, &'static str> {
-    let identity = Arc::new(SessionIdentity::example(
+    let identity = Arc::new(identity(
         &format!("session-{handle}"),
         cluster,
         shard,
@@ -66,9 +83,9 @@ fn clusters_are_found_by_uid_and_name_in_order() {
 fn sessions_are_sorted_by_name_uid_and_shard() {
     let nameless = SessionIdentity {
         cluster_name: String::new(),
-        ..SessionIdentity::example("s", "c1", "a", 1)
+        ..identity("s", "c1", "a", 1)
     };
     assert_eq!(nameless.order(), ("c1", "c1", "a"));
-    let named = SessionIdentity::example("s", "c1", "b", 1);
+    let named = identity("s", "c1", "b", 1);
     assert_eq!(named.order(), ("name of c1", "c1", "b"));
 }

@@ -41,11 +41,12 @@ pub enum Value<'a> {
     Other,
 }
 
+/// The fields of the message in these bytes, in their order, up to the first bytes that are no field.
+#[derive(Clone, Debug)]
+pub struct Fields<'a>(pub &'a [u8]);
+
 /// Takes the next field off the front of a message, and returns its number and value.
-///
-/// # Errors
-/// If no field begins there, or the field ends after the message.
-pub fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, Value<'a>), MalformedFrame> {
+fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, Value<'a>), MalformedFrame> {
     let (field, wire) = decode_key(bytes)?;
     let value = match wire {
         WireType::Varint => Value::Number(decode_varint(bytes)?),
@@ -66,4 +67,16 @@ pub fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, Value<'a>), Malforme
         }
     };
     Ok((field, value))
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Value<'a>), MalformedFrame>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = (!self.0.is_empty()).then(|| next_field(&mut self.0));
+        if let Some(Err(_)) = field {
+            self.0 = &[];
+        }
+        field
+    }
 }

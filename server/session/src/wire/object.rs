@@ -8,7 +8,7 @@ use server_core::{
 };
 
 use super::{
-    Fault, Violation,
+    Fault, Rejected, Violation,
     field::{self, Faults},
     raw::{self, RawLabels, RawPod},
 };
@@ -363,6 +363,21 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
         last_transition,
         reason: text("reason", reason, REASON_MAX),
         message: text("message", message, MESSAGE_MAX),
+    }
+}
+
+// === impl Rejected ===
+
+impl Rejected {
+    /// Creates the rejection of an object with this namespace, name and UID, as far as they could be read.
+    pub(crate) fn new(kind: v1::Kind, names: [&str; 3], violations: Vec<Violation>) -> Self {
+        let [namespace, name, uid] =
+            names.map(|text| &text[..text.floor_char_boundary(field::NAME_MAX)]);
+        Self {
+            kind,
+            object: object_ref(namespace, name, uid),
+            violations,
+        }
     }
 }
 

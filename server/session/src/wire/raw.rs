@@ -10,7 +10,7 @@ use server_core::{After, BatchId, OperationResult, Outcome, OwnerView};
 
 use super::{
     field::version,
-    fields::{Value, next_field},
+    fields::{Fields, Value},
 };
 
 /// A pod as it is on the wire, without its labels.
@@ -151,13 +151,13 @@ pub(crate) fn text_of_field(bytes: &[u8], wanted: u32) -> Option<&str> {
 /// Passes on the fields of a message in their order. Returns `None` if a field outside of the mask `repeated` comes twice, or is not one of
 /// 1 to 31, or is neither a number nor bytes. Also returns `None` if `take` does.
 pub(super) fn fields<'a>(
-    mut bytes: &'a [u8],
+    bytes: &'a [u8],
     repeated: u32,
     mut take: impl FnMut(u32, Value<'a>) -> Option<()>,
 ) -> Option<()> {
     let mut seen = 0_u32;
-    while !bytes.is_empty() {
-        let (field, value) = next_field(&mut bytes).ok()?;
+    for field in Fields(bytes) {
+        let (field, value) = field.ok()?;
         let bit = 1_u32.checked_shl(field)?;
         if seen & bit & !repeated != 0 || value == Value::Other {
             return None;

@@ -3,7 +3,6 @@
 use decree::v1::{done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
 
 use super::*;
-use crate::IncomingFrame;
 
 const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const LATER: &str = "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more";
