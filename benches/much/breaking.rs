@@ -12,7 +12,6 @@ use std::{
 
 use bytes::Bytes;
 use decree::v1::{self, reconcile_request::Frame};
-use decree_server::Limits;
 use prost::Message as _;
 use server_core::Timestamp;
 use server_session::{Config, Now, Session};
@@ -147,7 +146,7 @@ impl Took {
     }
 
     fn refusing(&self) -> Vec<&'static str> {
-        let limits = Limits::default();
+        let limits = decree_server::Config::default().limits;
         let objects = self.shape.total() + self.shape.replica_sets;
         let refusals = [
             (self.sessions > limits.sessions_max, "--sessions-max"),

@@ -76,6 +76,18 @@ pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
     A::from_arg_matches(&matches)
 }
 
+/// The values of a group of flags of which none is given, whatever the environment.
+///
+/// # Panics
+/// If a flag must be given.
+#[must_use]
+pub fn defaults<A: Args>() -> A {
+    let command = without_environment(A::augment_args(Command::new("")));
+    let matches = command.try_get_matches_from([""]);
+    let parsed = matches.and_then(|matches| A::from_arg_matches(&matches));
+    parsed.expect("no flag must be given")
+}
+
 /// Adds the environment variable to an error that does not occur with the arguments alone.
 fn naming_variable(
     command: Command,

@@ -1,9 +1,11 @@
 //! Flags, environment and configuration file of `decree-server`.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     num::NonZeroUsize,
+    ops::RangeInclusive,
     path::PathBuf,
+    str::FromStr,
     thread::available_parallelism,
     time::Duration,
 };
@@ -14,7 +16,6 @@ use transport::ListenEndpoint;
 
 use crate::access::args::AccessArgs;
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The files that a server opens besides its connections: listeners, recordings, standard streams.
 const FILES_BESIDE: usize = 64;
 /// Fits into the 512 MiB that the manifests grant.
@@ -238,10 +239,7 @@ impl Args {
 }
 
 fn threads(text: &str) -> Result<usize, String> {
-    let threads = count(text).ok();
-    threads
-        .filter(|threads| *threads <= THREADS_MAX)
-        .ok_or_else(|| format!("must be a number from 1 to {THREADS_MAX}"))
+    number(text, 1..=THREADS_MAX, "1 to 1024")
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -269,49 +267,31 @@ fn memory_bytes(text: &str) -> Result<usize, String> {
 }
 
 fn many_bytes(text: &str) -> Result<u64, String> {
-    let fits = |number: &u64| (1 << 20..=1 << 50).contains(number);
-    text.parse()
-        .ok()
-        .filter(fits)
-        .ok_or_else(|| "must be a number from 1048576 to 2^50".to_owned())
+    number(text, 1 << 20..=1 << 50, "1048576 to 2^50")
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    small_count(text)?
-        .try_into()
-        .map_err(|_| "is too large".to_owned())
+    number(text, 1..=1 << 30, "1 to 2^30")
 }
 
 fn small_count(text: &str) -> Result<u32, String> {
-    let fits = |number: &u32| (1..=1 << 30).contains(number);
-    text.parse()
-        .ok()
-        .filter(fits)
-        .ok_or_else(|| "must be a number from 1 to 2^30".to_owned())
+    number(text, 1..=1 << 30, "1 to 2^30")
+}
+
+fn number<T: FromStr + PartialOrd>(
+    text: &str,
+    range: RangeInclusive<T>,
+    words: &str,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("must be a number from {words}"))
 }
 
 // === impl Config ===
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            listen: SocketAddr::new(LOOPBACK, 50051).into(),
-            admin: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8080)),
-            probe: ListenAddr::AtOrFree(SocketAddr::new(LOOPBACK, 8082)),
-            drain_deadline: Duration::from_secs(20),
-            reconnect_after: Duration::from_secs(1),
-            backoff_max: Duration::from_secs(30),
-            heartbeat_interval: Duration::from_secs(5),
-            hello_deadline: Duration::from_secs(5),
-            idle_deadline: Duration::from_secs(60),
-            deadline: Duration::from_secs(10),
-            access: AccessArgs::default(),
-            limits: Limits::default(),
-            recording: Recording::default(),
-            tls: transport::ServerArgs::default(),
-            session_seed: None,
-            otlp: otlp::OtlpArgs::default(),
-        }
+        config::defaults()
     }
 }
 
@@ -332,53 +312,12 @@ impl Config {
     /// The default configuration with free ports of the loopback interface and without probe port, for use inside another process.
     #[must_use]
     pub fn embedded() -> Self {
-        let free = SocketAddr::new(LOOPBACK, 0);
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
             listen: free.into(),
             admin: ListenAddr::At(free),
             probe: ListenAddr::Off,
             ..Self::default()
-        }
-    }
-}
-
-// === impl Recording ===
-
-impl Default for Recording {
-    fn default() -> Self {
-        Self {
-            record: None,
-            record_bytes_max: 1 << 30,
-        }
-    }
-}
-
-// === impl Limits ===
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            frame_bytes_max: 4 << 20,
-            sessions_max: 256,
-            pending_sessions_max: 256,
-            calls_max: 256,
-            received_bytes_max: 64 << 20,
-            peer_share: 50,
-            memory_max: MEMORY_MAX,
-            session_memory_max: SESSION_MEMORY_MAX,
-            objects_max: 1_000_000,
-            operations_in_flight_max: 10_000,
-            watchers_max: 64,
-            watch_buffer: 256,
-            decides_max: 2,
-            decide_objects_max: 100_000,
-            connections_max: 512,
-            admin_connections_max: 64,
-            console_streams_max: 16,
-            streams_max: 64,
-            stream_window_bytes: 1 << 20,
-            connection_window_bytes: 4 << 20,
-            resets_max: 256,
         }
     }
 }
@@ -391,11 +330,6 @@ mod tests {
 
     fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
         config::parse(["decree-server"].iter().chain(flags).map(OsString::from))
-    }
-
-    #[test]
-    fn defaults_of_flags_are_those_of_the_config() {
-        assert_eq!(parse(&[]).expect("no flags").server, Config::default());
     }
 
     #[test]

@@ -66,19 +66,7 @@ pub struct PublicServices {
 
 impl Default for AccessArgs {
     fn default() -> Self {
-        Self {
-            policy: None,
-            access_interval: Duration::from_secs(2),
-            public_services: PublicServices {
-                health: true,
-                reflection: false,
-            },
-            token_keys: None,
-            token_keys_ca: None,
-            token_issuer: None,
-            token_audience: "decree".to_owned(),
-            token_leeway: Duration::from_secs(10),
-        }
+        config::defaults()
     }
 }
 
