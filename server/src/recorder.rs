@@ -18,9 +18,14 @@ use std::{
 
 use decree::v1;
 use server_core::Timestamp;
+use server_recording::{Encoder, EndReason};
 use thiserror::Error;
 
-use self::{buffer::WriterCommand, ring::Ring, writer::RecordingWriter};
+use self::{
+    buffer::{Buffer, WriterCommand},
+    ring::Ring,
+    writer::RecordingWriter,
+};
 use crate::{args::Recording, metrics::Metrics};
 
 mod buffer;
@@ -117,15 +122,21 @@ impl Recorder {
         session_id: &str,
         hello: &v1::ReconcileRequest,
     ) -> SessionRecording {
-        SessionRecording::new(Arc::clone(&self.waiting), now, config, session_id, hello)
+        let buffer = Buffer::new(Arc::clone(&self.waiting));
+        let begin = |out: &mut Vec<u8>| Encoder::begin(now, config, session_id, hello, out);
+        let (encoder, _) = buffer.append(begin);
+        let buffer = Arc::new(buffer);
+        SessionRecording { buffer, encoder }
     }
 
     /// Starts to write a recording. If that fails, the session goes unrecorded.
     pub(crate) fn begin(&self, recording: &SessionRecording, started: Timestamp, session_id: &str) {
         let name = ring::name(started, session_id);
-        let begin = WriterCommand::Begin(name, recording.opening(), recording.buffer());
+        let (buffer, mut opening) = (Arc::clone(&recording.buffer), Vec::new());
+        buffer.swap(&mut opening);
+        let begin = WriterCommand::Begin(name, opening, buffer);
         if self.commands.try_send(begin).is_err() {
-            recording.give_up();
+            recording.buffer.end(EndReason::Behind);
             tracing::warn!("the session is not recorded: too many begin at once");
         }
     }

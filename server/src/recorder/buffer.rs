@@ -28,10 +28,10 @@ pub(super) struct Buffer {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct BufferState {
-    pub(super) bytes: Vec<u8>,
+struct BufferState {
+    bytes: Vec<u8>,
     /// Set by the session when it ends, or by either side when the recording must end.
-    pub(super) ended: Option<EndReason>,
+    ended: Option<EndReason>,
 }
 
 // === impl Buffer ===
@@ -70,12 +70,6 @@ impl Buffer {
         state.ended.get_or_insert(reason);
     }
 
-    pub(super) fn take(&self) -> BufferState {
-        let mut bytes = Vec::new();
-        let ended = self.swap(&mut bytes);
-        BufferState { bytes, ended }
-    }
-
     /// Exchanges the unwritten records for an empty vector, whose memory the session fills next. Returns the reason if the recording has
     /// ended.
     pub(super) fn swap(&self, bytes: &mut Vec<u8>) -> Option<EndReason> {
@@ -88,6 +82,6 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.take();
+        self.swap(&mut Vec::new());
     }
 }

@@ -1,18 +1,18 @@
 //! A session, recorded or not.
 
-use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
+use std::{ops::Deref, sync::Arc};
 
 use decree::v1;
 use server_recording::{Encoder, EndReason};
-use server_session::{Config, IncomingFrame, Now, Session, SessionReport};
+use server_session::{IncomingFrame, Now, Session, SessionReport};
 
 use super::buffer::Buffer;
 
 /// Records the calls of one session into its buffer.
 #[derive(Debug)]
 pub(crate) struct SessionRecording {
-    buffer: Arc<Buffer>,
-    encoder: Encoder,
+    pub(super) buffer: Arc<Buffer>,
+    pub(super) encoder: Encoder,
 }
 
 /// A session, and its recording while there is one. Queries reach the session directly; the recording ends on drop.
@@ -20,40 +20,6 @@ pub(crate) struct SessionRecording {
 pub(crate) struct RecordedSession {
     session: Session,
     recording: Option<SessionRecording>,
-}
-
-// === impl SessionRecording ===
-
-impl SessionRecording {
-    pub(super) fn new(
-        waiting: Arc<AtomicUsize>,
-        now: Now,
-        config: &Config,
-        session_id: &str,
-        hello: &v1::ReconcileRequest,
-    ) -> Self {
-        let buffer = Buffer::new(waiting);
-        let begin = |out: &mut Vec<u8>| Encoder::begin(now, config, session_id, hello, out);
-        let (encoder, _) = buffer.append(begin);
-        Self {
-            buffer: Arc::new(buffer),
-            encoder,
-        }
-    }
-
-    pub(super) fn buffer(&self) -> Arc<Buffer> {
-        Arc::clone(&self.buffer)
-    }
-
-    /// Takes the first bytes of a recording.
-    pub(super) fn opening(&self) -> Vec<u8> {
-        self.buffer.take().bytes
-    }
-
-    /// Ends a recording without a file.
-    pub(super) fn give_up(&self) {
-        self.buffer.end(EndReason::Behind);
-    }
 }
 
 // === impl RecordedSession ===
@@ -69,26 +35,17 @@ impl RecordedSession {
     }
 
     pub(crate) fn handle_closed(&mut self, now: Now) {
-        self.record(|encoder, out| {
-            encoder.closed(now, out);
-            true
-        });
+        self.note(now, Encoder::closed);
         self.session.handle_closed(now);
     }
 
     pub(crate) fn handle_drain(&mut self, now: Now) {
-        self.record(|encoder, out| {
-            encoder.drain(now, out);
-            true
-        });
+        self.note(now, Encoder::drain);
         self.session.handle_drain(now);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Now) {
-        self.record(|encoder, out| {
-            encoder.timeout(now, out);
-            true
-        });
+        self.note(now, Encoder::timeout);
         self.session.handle_timeout(now);
     }
 
@@ -102,13 +59,11 @@ impl RecordedSession {
         self.session.poll_report()
     }
 
-    fn end_recording(&mut self) {
-        let Some(SessionRecording { buffer, .. }) = self.recording.take() else {
-            return;
-        };
-        let session = &self.session;
-        buffer.append(|out| server_recording::end(EndReason::Session, Some(session), out));
-        buffer.end(EndReason::Session);
+    fn note(&mut self, now: Now, write: fn(&mut Encoder, Now, &mut Vec<u8>)) {
+        self.record(|encoder, out| {
+            write(encoder, now, out);
+            true
+        });
     }
 
     /// Appends a record. If `write` returns `false`, the recording ends.
@@ -137,6 +92,10 @@ impl Deref for RecordedSession {
 
 impl Drop for RecordedSession {
     fn drop(&mut self) {
-        self.end_recording();
+        if let Some(SessionRecording { buffer, .. }) = &self.recording {
+            let session = Some(&self.session);
+            buffer.append(|out| server_recording::end(EndReason::Session, session, out));
+            buffer.end(EndReason::Session);
+        }
     }
 }

@@ -8,14 +8,11 @@ use std::{
 };
 
 use prometheus_client::registry::Registry;
-use server_recording::{EndReason, Ending, Replay};
+use server_recording::{Ending, Replay};
 use server_session::{Now, Session};
 use tempfile::TempDir;
 
-use super::{
-    buffer::{Buffer, WAITING_BYTES_MAX},
-    *,
-};
+use super::{buffer::WAITING_BYTES_MAX, *};
 
 const MIB: u64 = 1 << 20;
 
@@ -202,9 +199,9 @@ fn buffer_that_nobody_empties_ends_its_recording() {
     assert!(goes_on);
     let ((), goes_on) = buffer.append(|out| out.push(0));
     assert!(!goes_on);
-    let taken = buffer.take();
-    assert_eq!(taken.bytes.len(), WAITING_BYTES_MAX);
-    assert_eq!(taken.ended, Some(EndReason::Behind));
+    let mut taken = Vec::new();
+    assert_eq!(buffer.swap(&mut taken), Some(EndReason::Behind));
+    assert_eq!(taken.len(), WAITING_BYTES_MAX);
     assert_eq!(waiting.load(Ordering::Relaxed), 0);
 }
 

@@ -68,10 +68,15 @@ impl RecordingWriter {
         }
     }
 
-    /// Writes until [`WriterCommand::Finish`].
+    /// Writes until [`WriterCommand::Finish`], every [`WRITE_EVERY`] while there are recordings.
     pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         loop {
-            match self.next(commands) {
+            let wait = if self.open.is_empty() {
+                Duration::MAX
+            } else {
+                self.due.saturating_duration_since(Instant::now())
+            };
+            match commands.recv_timeout(wait) {
                 Ok(WriterCommand::Begin(name, opening, buffer)) => {
                     self.begin(&name, &opening, buffer)
                 }
@@ -83,15 +88,6 @@ impl RecordingWriter {
         for recording in std::mem::take(&mut self.open) {
             self.end(recording, &EndReason::Session.into());
         }
-    }
-
-    /// Waits for a command, at most until the next write while there are recordings.
-    fn next(&self, commands: &Receiver<WriterCommand>) -> Result<WriterCommand, RecvTimeoutError> {
-        if self.open.is_empty() {
-            return commands.recv().map_err(RecvTimeoutError::from);
-        }
-        let wait = self.due.saturating_duration_since(Instant::now());
-        commands.recv_timeout(wait)
     }
 
     fn begin(&mut self, name: &str, opening: &[u8], buffer: Arc<Buffer>) {
