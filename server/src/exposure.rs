@@ -1,7 +1,5 @@
 //! The check that a server that other machines can reach identifies its peers and has a policy.
 
-use std::fmt;
-
 use server_access::{Identity, method::Need};
 use thiserror::Error;
 
@@ -10,6 +8,9 @@ use crate::{
     args::Config,
 };
 
+const CERTIFIED: &str = "spiffe://example.org/agent";
+const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
+
 /// A server that would let everyone on other machines do everything, or nobody anything.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -17,8 +18,8 @@ use crate::{
 )]
 pub struct Exposed {
     listen: String,
-    fault: ExposureFault,
-    remedy: Remedy,
+    fault: String,
+    remedy: String,
 }
 
 /// Why a server must not accept connections from other machines.
@@ -32,29 +33,6 @@ pub enum ExposureError {
     Access(#[from] AccessError),
 }
 
-/// The fault of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ExposureFault {
-    /// The server asks for no credential.
-    NothingIsAsked,
-    /// Everyone with such a credential may do everything.
-    NoPolicy(ProofKind),
-    /// Nobody may do anything, because nobody can prove an identity of the policy.
-    NoProof,
-}
-
-/// The kind of credential that the server accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ProofKind {
-    Certificate,
-    Token,
-    Either,
-}
-
-/// The remedy for a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Remedy(ExposureFault);
-
 /// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the error into a
 /// warning.
 ///
@@ -64,7 +42,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
     if config.listen.is_local() {
         return Ok(());
     }
-    let Some(fault) = fault(config)? else {
+    let Some((fault, remedy)) = fault(config)? else {
         return Ok(());
     };
     let listen = format!("--listen {}", config.listen);
@@ -72,7 +50,6 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
         tracing::warn!("--insecure: {listen} lets other machines in, and {fault}");
         return Ok(());
     }
-    let remedy = Remedy(fault);
     Err(Exposed {
         listen,
         fault,
@@ -81,65 +58,42 @@ pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
     .into())
 }
 
-fn fault(config: &Config) -> Result<Option<ExposureFault>, ExposureError> {
+/// The fault of a configuration, and its remedy.
+fn fault(config: &Config) -> Result<Option<(String, String)>, ExposureError> {
     let has_ca = config.tls.files.tls_ca.is_some();
+    // Who proves an identity, and an example.
     let proof = match (has_ca, config.access.token_keys.is_some()) {
-        (true, true) => Some(ProofKind::Either),
-        (true, false) => Some(ProofKind::Certificate),
-        (false, true) => Some(ProofKind::Token),
+        (true, true) => Some((
+            "a certificate of --tls-ca or a token of --token-issuer",
+            ACCOUNT,
+        )),
+        (true, false) => Some(("a certificate of --tls-ca", CERTIFIED)),
+        (false, true) => Some(("a token of --token-issuer", ACCOUNT)),
         (false, false) => None,
     };
-    let policy = config.access.policy.as_deref();
-    Ok(match (proof, policy) {
+    Ok(match (proof, config.access.policy.as_deref()) {
         (Some(_), Some(_)) => None,
-        (Some(proof), None) => Some(ExposureFault::NoPolicy(proof)),
-        (None, None) => Some(ExposureFault::NothingIsAsked),
+        (Some((holders, identity)), None) => Some((
+            format!("without --policy everyone with {holders} may do everything"),
+            format!("give {}", policy(identity)),
+        )),
+        (None, None) => Some((
+            "everyone there may do everything".to_owned(),
+            format!("give --tls-ca or --token-keys, and {}", policy(CERTIFIED)),
+        )),
         (None, Some(path)) => {
             let policy = access::read_policy(path)?;
             let anyone = policy.permissions(&Identity::Anonymous);
-            (!anyone.may_call(Some(Need::AnyRole))).then_some(ExposureFault::NoProof)
+            let fault = "none can prove who they are, while the policy of --policy grants `anonymous` nothing";
+            let fault = (fault.to_owned(), "give --tls-ca or --token-keys".to_owned());
+            (!anyone.may_call(Some(Need::AnyRole))).then_some(fault)
         }
     })
 }
 
-impl fmt::Display for ExposureFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NothingIsAsked => formatter.write_str("everyone there may do everything"),
-            Self::NoPolicy(proof) => {
-                let holders = match proof {
-                    ProofKind::Certificate => "a certificate of --tls-ca",
-                    ProofKind::Token => "a token of --token-issuer",
-                    ProofKind::Either => "a certificate of --tls-ca or a token of --token-issuer",
-                };
-                write!(
-                    formatter,
-                    "without --policy everyone with {holders} may do everything"
-                )
-            }
-            Self::NoProof => formatter.write_str(
-                "none can prove who they are, while the policy of --policy grants `anonymous` nothing",
-            ),
-        }
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const CERTIFIED: &str = "spiffe://example.org/agent";
-        const ACCOUNT: &str = "sub:system:serviceaccount:decree-system:decree-agent";
-        let (before, identity) = match self.0 {
-            ExposureFault::NothingIsAsked => ("give --tls-ca or --token-keys, and ", CERTIFIED),
-            ExposureFault::NoPolicy(ProofKind::Certificate) => ("give ", CERTIFIED),
-            ExposureFault::NoPolicy(ProofKind::Token | ProofKind::Either) => ("give ", ACCOUNT),
-            ExposureFault::NoProof => {
-                return formatter.write_str("give --tls-ca or --token-keys");
-            }
-        };
-        // In single quotes, because a JSON log line would escape double quotes.
-        write!(
-            formatter,
-            "{before}--policy with a file such as: grant = [{{identities = ['{identity}'], role = 'agent', clusters = ['*']}}]"
-        )
-    }
+/// An example of a policy, in single quotes, because a JSON log line would escape double quotes.
+fn policy(identity: &str) -> String {
+    format!(
+        "--policy with a file such as: grant = [{{identities = ['{identity}'], role = 'agent', clusters = ['*']}}]"
+    )
 }
