@@ -5,7 +5,7 @@ use decree::v1::{self, simulate_cluster_request::Change};
 use server_core::{Impact, ReplicaSetsCopy};
 use server_session::{
     Registered,
-    wire::{Fault, Violation, decode, encode},
+    wire::{Fault, decode, encode},
 };
 use tokio::time::Instant;
 
@@ -226,27 +226,23 @@ fn effects(
 
 /// Validates the change of a request.
 fn checked(change: Option<Change>) -> Result<Change, Refusal> {
-    let refuse = |field, fault, description: String| {
-        Err(Refusal::field(Violation::new(field, fault, description)))
-    };
-    let absent = |field| refuse(field, Fault::Required, "is absent".to_owned());
-    let Some(change) = change else {
-        return absent("change");
-    };
+    let absent = |field| Refusal::field(field, Fault::Required, "is absent");
+    let change = change.ok_or_else(|| absent("change"))?;
     let (field, name) = match &change {
         Change::NodeDrain(v1::NodeDrain { node }) => ("node_drain.node", node),
         Change::PodQuota(v1::PodQuota { namespace, .. }) => ("pod_quota.namespace", namespace),
     };
     if name.is_empty() {
-        return absent(field);
+        return Err(absent(field));
     }
-    decode::text(field, name, decode::NAME_MAX).map_err(Refusal::field)?;
+    let wrong = |violation| Refusal::invalid(vec![violation]);
+    decode::text(field, name, decode::NAME_MAX).map_err(wrong)?;
     if let Change::PodQuota(v1::PodQuota {
         pods: pods @ ..0, ..
     }) = &change
     {
         let description = format!("{pods} must be 0 or more");
-        return refuse("pod_quota.pods", Fault::Range, description);
+        return Err(Refusal::field("pod_quota.pods", Fault::Range, description));
     }
     Ok(change)
 }

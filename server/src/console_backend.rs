@@ -5,19 +5,16 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::Router;
 use decree::v1;
 use http::{Extensions, HeaderMap};
-use prost::Message as _;
 use server_console::{
-    Backend, Caller as ConsoleCaller, DecisionAttempt, ReplicaSetName, SessionUsage, StreamEnd,
-    SurroundingsReader,
+    Backend, Caller as ConsoleCaller, DecisionAttempt, SessionUsage, StreamEnd, SurroundingsReader,
 };
 use server_core::Timestamp;
 use tokio::time::Instant;
 use tonic::Status;
 
 use crate::{
-    access::{Caller, OpenStream},
+    access::Caller,
     args::Config,
-    capacity::EndSignal,
     clock,
     error::{Limit, Refusal},
     inspection::{Inspection, ask_if_there},
@@ -26,9 +23,6 @@ use crate::{
     shared::Shared,
     visible::{find, visible},
 };
-
-#[derive(Debug)]
-struct ConsoleBackend(Arc<Shared>);
 
 /// Adds the console to the routes of the admin port, unless the console is turned off.
 pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
@@ -43,17 +37,13 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
             objects_max: limits.objects_max,
         },
     };
-    let backend = Arc::new(ConsoleBackend(Arc::clone(shared)));
+    let backend = Arc::new(Inspection(Arc::clone(shared)));
     server_console::add(router, backend, config)
 }
 
-// === impl ConsoleBackend ===
+// === impl Inspection ===
 
-impl ConsoleBackend {
-    fn inspection(&self) -> Inspection {
-        Inspection(Arc::clone(&self.0))
-    }
-
+impl Inspection {
     fn decisions(&self) -> Decisions {
         Decisions(Arc::clone(&self.0))
     }
@@ -62,13 +52,6 @@ impl ConsoleBackend {
     fn until(&self) -> Instant {
         Instant::now() + self.0.config.deadline
     }
-
-    /// Registers a stream of the caller, which ends by the signal.
-    fn open(&self, caller: &Caller) -> (OpenStream, EndSignal) {
-        let end_signal = EndSignal::default();
-        let open = self.0.access.open_watch(caller, &end_signal);
-        (open, end_signal)
-    }
 }
 
 fn caller(caller: &ConsoleCaller) -> Caller {
@@ -76,7 +59,7 @@ fn caller(caller: &ConsoleCaller) -> Caller {
 }
 
 #[tonic::async_trait]
-impl Backend for ConsoleBackend {
+impl Backend for Inspection {
     async fn authorize(
         &self,
         method: &str,
@@ -97,7 +80,7 @@ impl Backend for ConsoleBackend {
 
     fn follow(&self, viewer: &ConsoleCaller) -> StreamEnd {
         let shared = Arc::clone(&self.0);
-        let (open, end_signal) = self.open(&caller(viewer));
+        let (open, end_signal) = shared.access.open_watch(&caller(viewer));
         Box::pin(async move {
             let _open = open;
             let why = tokio::select! {
@@ -113,68 +96,19 @@ impl Backend for ConsoleBackend {
         clock::now()
     }
 
-    async fn list_replica_sets(
-        &self,
-        viewer: &ConsoleCaller,
-        request: v1::ListReplicaSetsRequest,
-    ) -> Result<v1::ListReplicaSetsResponse, Status> {
-        Ok(self.inspection().list(caller(viewer), request).await?)
-    }
-
-    async fn get_replica_set(
-        &self,
-        viewer: &ConsoleCaller,
-        request: v1::GetReplicaSetRequest,
-    ) -> Result<v1::GetReplicaSetResponse, Status> {
-        Ok(self.inspection().describe(caller(viewer), request).await?)
-    }
-
-    async fn watch_decisions(
-        &self,
-        viewer: &ConsoleCaller,
-        request: v1::WatchDecisionsRequest,
-    ) -> Result<server_console::DecisionStream, Status> {
-        let watch = self.inspection().watch(caller(viewer), request)?;
-        Ok(Box::pin(watch))
-    }
-
-    async fn list_sessions(&self, viewer: &ConsoleCaller) -> Vec<v1::SessionSummary> {
-        self.inspection().sessions(caller(viewer)).await
-    }
-
-    async fn list_differences(
-        &self,
-        viewer: &ConsoleCaller,
-        request: v1::ListDifferencesRequest,
-    ) -> Result<v1::ListDifferencesResponse, Status> {
-        let inspection = self.inspection();
-        Ok(inspection.differences(caller(viewer), request).await?)
-    }
-
     async fn simulate(
         &self,
         viewer: &ConsoleCaller,
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status> {
         let decisions = self.decisions();
-        let answer = decisions.simulate_for(caller(viewer), request, self.until());
-        let answer = v1::SimulateResponse::decode(answer.await?);
-        Ok(answer.map_err(Refusal::from)?)
-    }
-
-    async fn simulate_cluster(
-        &self,
-        viewer: &ConsoleCaller,
-        request: v1::SimulateClusterRequest,
-    ) -> Result<v1::SimulateClusterResponse, Status> {
-        let (decisions, caller) = (self.decisions(), caller(viewer));
-        let answer = decisions.simulate_change(&caller, request, self.until());
+        let answer = decisions.simulate_for(caller(viewer), request, self.until(), |it| it);
         Ok(answer.await?)
     }
 
     async fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
         let mut sessions = Vec::new();
-        for one in visible(&self.0, &caller(viewer)) {
+        for one in visible(&self.0, &caller(viewer), "") {
             let asked = ask_if_there(&one, |session, _| {
                 (session.summarize(), session.stats().sizes)
             });
@@ -195,32 +129,28 @@ impl Backend for ConsoleBackend {
     async fn attempt(
         &self,
         viewer: &ConsoleCaller,
-        subject: &ReplicaSetName,
+        subject: &v1::GetReplicaSetRequest,
         attempt: DecisionAttempt,
     ) -> Result<String, Status> {
         let (decisions, caller) = (self.decisions(), caller(viewer));
-        let answer = decisions.about(
-            &caller,
-            parts(subject),
-            self.until(),
-            move |around, go_on| Ok(attempt(&around, go_on)?),
-        );
+        let answer = decisions.about(&caller, subject, self.until(), move |around, go_on| {
+            Ok(attempt(&around, go_on)?)
+        });
         Ok(answer.await?)
     }
 
     async fn read(
         &self,
         viewer: &ConsoleCaller,
-        subject: &ReplicaSetName,
+        subject: &v1::GetReplicaSetRequest,
         read: SurroundingsReader,
     ) -> Result<Option<String>, Status> {
         let (decisions, caller) = (self.decisions(), caller(viewer));
-        let (cluster, namespace, name) = parts(subject);
         let until = self.until();
         let permit = decisions.permit(&caller).await;
         let mut gathered = Vec::new();
-        for one in find(&self.0, &caller, cluster, namespace, name)? {
-            match decisions.surroundings(&one.handle, namespace, name).await {
+        for one in find(&self.0, &caller, subject)? {
+            match decisions.surroundings(&one.handle, subject).await {
                 Ok(around) => gathered.push(around),
                 Err(
                     Refusal::SessionEnded
@@ -236,13 +166,4 @@ impl Backend for ConsoleBackend {
             decisions.on_blocking_pool(permit, until, move |_| Ok(Some(read(&gathered))));
         Ok(computed.await?)
     }
-}
-
-fn parts(subject: &ReplicaSetName) -> (&str, &str, &str) {
-    let ReplicaSetName {
-        cluster,
-        namespace,
-        name,
-    } = subject;
-    (cluster, namespace, name)
 }

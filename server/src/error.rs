@@ -6,9 +6,13 @@
 
 use std::{collections::HashMap, error::Error as _, fmt, time::Duration};
 
+use decree::v1;
 use server_access::Denial;
 use server_core::Interrupted;
-use server_session::{Refusal as SessionRefusal, summary, wire::Violation};
+use server_session::{
+    Refusal as SessionRefusal, summary,
+    wire::{Fault, Violation},
+};
 use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
@@ -105,8 +109,14 @@ impl fmt::Display for Limit {
 // === impl Refusal ===
 
 impl Refusal {
-    pub(crate) fn field(violation: Violation) -> Self {
-        Self::invalid(vec![violation])
+    pub(crate) fn field(field: &str, fault: Fault, description: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation::new(field, fault, description)])
+    }
+
+    /// The refusal of a query about a ReplicaSet that no session of the cluster knows.
+    pub(crate) fn unknown(subject: v1::GetReplicaSetRequest) -> Self {
+        let (namespace, name) = (subject.namespace, subject.name);
+        Self::ReplicaSetUnknown { namespace, name }
     }
 
     pub(crate) const fn invalid(violations: Vec<Violation>) -> Self {
@@ -125,26 +135,10 @@ impl Refusal {
 
     /// The delay before a retry can succeed; `None` if a retry is useless.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Session(SessionRefusal::Draining { reconnect_after }) => Some(*reconnect_after),
-            Self::Exhausted { .. } | Self::SessionEnded => Some(OVERLOAD_RETRY),
-            Self::Session(_)
-            | Self::Denied(_)
-            | Self::SessionUnknown(_)
-            | Self::InvalidFields { .. }
-            | Self::Malformed { .. }
-            | Self::TooLarge { .. }
-            | Self::HelloTimeout(_)
-            | Self::SlowReader(_)
-            | Self::DeadlineExceeded
-            | Self::ClusterRequired
-            | Self::ClusterAmbiguous { .. }
-            | Self::ClusterUnknown(_)
-            | Self::ReplicaSetUnknown { .. }
-            | Self::Panicked
-            | Self::CertificateEnded(_)
-            | Self::Transport { .. } => None,
+        if let Self::Session(SessionRefusal::Draining { reconnect_after }) = self {
+            return Some(*reconnect_after);
         }
+        matches!(self, Self::Exhausted { .. } | Self::SessionEnded).then_some(OVERLOAD_RETRY)
     }
 
     /// The gRPC code, the reason, and the metadata.
@@ -157,12 +151,8 @@ impl Refusal {
             Self::Denied(denial) => (Code::PermissionDenied, denial.reason(), vec![]),
             Self::SessionUnknown(_) => (Code::NotFound, "SESSION_UNKNOWN", vec![]),
             Self::InvalidFields { first, more } => {
-                let omitted = omitted(first.len() - named(first) + more);
-                (
-                    Code::InvalidArgument,
-                    "INVALID_FIELD",
-                    omitted.into_iter().collect(),
-                )
+                let facts = Vec::from_iter(omitted(first.len() - named(first) + more));
+                (Code::InvalidArgument, "INVALID_FIELD", facts)
             }
             Self::Malformed { .. } => (Code::InvalidArgument, "MALFORMED_MESSAGE", vec![]),
             Self::TooLarge { max } => {
@@ -183,18 +173,21 @@ impl Refusal {
             Self::SessionEnded => (Code::Unavailable, "SESSION_ENDED", vec![]),
             Self::Panicked => (Code::Internal, "INTERNAL_FAILURE", vec![]),
             Self::CertificateEnded(ended) => {
-                (Code::Unauthenticated, certificate_reason(*ended), vec![])
+                let reason = match ended {
+                    Ended::Expired => "CERTIFICATE_EXPIRED",
+                    Ended::Revoked => "CERTIFICATE_REVOKED",
+                    Ended::Untrusted => "CERTIFICATE_UNTRUSTED",
+                };
+                (Code::Unauthenticated, reason, vec![])
             }
-            Self::Transport { code, .. } => (*code, transport_reason(*code), vec![]),
+            Self::Transport { code, .. } => (*code, code_names(*code).1, vec![]),
         }
     }
 
     fn details(&self, code: Code, reason: &str, facts: Vec<(&str, String)>) -> ErrorDetails {
-        let metadata: HashMap<_, _> = facts
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect();
-        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);
+        let facts = facts.into_iter();
+        let facts: HashMap<_, _> = facts.map(|(key, fact)| (key.to_owned(), fact)).collect();
+        let mut details = ErrorDetails::with_error_info(reason, DOMAIN, facts);
         let said = cut(&self.to_string(), TEXT_MAX);
         if let Self::Session(SessionRefusal::Invalid(violations))
         | Self::InvalidFields {
@@ -263,14 +256,6 @@ pub(crate) fn from_transport(status: &Status, max_bytes: usize) -> Refusal {
     }
 }
 
-const fn certificate_reason(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Expired => "CERTIFICATE_EXPIRED",
-        Ended::Revoked => "CERTIFICATE_REVOKED",
-        Ended::Untrusted => "CERTIFICATE_UNTRUSTED",
-    }
-}
-
 const fn session_code(refusal: &SessionRefusal) -> Code {
     match refusal {
         SessionRefusal::Invalid(_) | SessionRefusal::Malformed(_) => Code::InvalidArgument,
@@ -327,25 +312,26 @@ fn field_violation(violation: &Violation) -> FieldViolation {
     detail
 }
 
-const fn transport_reason(code: Code) -> &'static str {
+/// The name of a code in metrics, as grpc-prometheus writes it, and the reason of a status with this code that a library made.
+pub(crate) const fn code_names(code: Code) -> (&'static str, &'static str) {
     match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "MESSAGE_TOO_LARGE",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL_FAILURE",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
+        Code::Ok => ("OK", "OK"),
+        Code::Cancelled => ("Canceled", "CANCELLED"),
+        Code::Unknown => ("Unknown", "UNKNOWN"),
+        Code::InvalidArgument => ("InvalidArgument", "INVALID_ARGUMENT"),
+        Code::DeadlineExceeded => ("DeadlineExceeded", "DEADLINE_EXCEEDED"),
+        Code::NotFound => ("NotFound", "NOT_FOUND"),
+        Code::AlreadyExists => ("AlreadyExists", "ALREADY_EXISTS"),
+        Code::PermissionDenied => ("PermissionDenied", "PERMISSION_DENIED"),
+        Code::ResourceExhausted => ("ResourceExhausted", "MESSAGE_TOO_LARGE"),
+        Code::FailedPrecondition => ("FailedPrecondition", "FAILED_PRECONDITION"),
+        Code::Aborted => ("Aborted", "ABORTED"),
+        Code::OutOfRange => ("OutOfRange", "OUT_OF_RANGE"),
+        Code::Unimplemented => ("Unimplemented", "UNIMPLEMENTED"),
+        Code::Internal => ("Internal", "INTERNAL_FAILURE"),
+        Code::Unavailable => ("Unavailable", "UNAVAILABLE"),
+        Code::DataLoss => ("DataLoss", "DATA_LOSS"),
+        Code::Unauthenticated => ("Unauthenticated", "UNAUTHENTICATED"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
+use server_console::DecisionStream;
 use server_core::Timestamp;
 use server_session::{Registered, Session};
 use tokio::time::timeout;
@@ -10,14 +11,12 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     access::Caller,
-    capacity::EndSignal,
     error::Refusal,
     page::{self, Page},
     service::Decisions,
     session::SessionHandle,
     shared::Shared,
     visible::{find, visible, visible_of},
-    watchers::{Viewer, Watch},
 };
 
 /// How long one session may take to answer when all sessions are asked.
@@ -28,86 +27,16 @@ pub(crate) struct Inspection(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl InspectionService for Inspection {
-    type WatchDecisionsStream = Watch;
+    type WatchDecisionsStream = DecisionStream;
 
     async fn list_replica_sets(
         &self,
         request: Request<v1::ListReplicaSetsRequest>,
     ) -> Result<Response<v1::ListReplicaSetsResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
-        let page = self.list(Caller::of(&extensions), request).await?;
-        Ok(Response::new(page))
-    }
-
-    async fn get_replica_set(
-        &self,
-        request: Request<v1::GetReplicaSetRequest>,
-    ) -> Result<Response<v1::GetReplicaSetResponse>, Status> {
-        let (_, extensions, request) = request.into_parts();
-        let found = self.describe(Caller::of(&extensions), request).await?;
-        Ok(Response::new(found))
-    }
-
-    async fn watch_decisions(
-        &self,
-        request: Request<v1::WatchDecisionsRequest>,
-    ) -> Result<Response<Watch>, Status> {
-        let (_, extensions, request) = request.into_parts();
-        let watch = self.watch(Caller::of(&extensions), request)?;
-        Ok(Response::new(watch))
-    }
-
-    async fn list_sessions(
-        &self,
-        request: Request<v1::ListSessionsRequest>,
-    ) -> Result<Response<v1::ListSessionsResponse>, Status> {
-        let caller = Caller::of(request.extensions());
-        Ok(Response::new(v1::ListSessionsResponse {
-            server_version: build_info::text().to_owned(),
-            sessions: self.sessions(caller).await,
-        }))
-    }
-
-    async fn list_differences(
-        &self,
-        request: Request<v1::ListDifferencesRequest>,
-    ) -> Result<Response<v1::ListDifferencesResponse>, Status> {
-        let (_, extensions, request) = request.into_parts();
-        let found = self.differences(Caller::of(&extensions), request);
-        Ok(Response::new(found.await?))
-    }
-
-    async fn simulate_cluster(
-        &self,
-        request: Request<v1::SimulateClusterRequest>,
-    ) -> Result<Response<v1::SimulateClusterResponse>, Status> {
-        self.0.check_draining()?;
-        let (_, extensions, request) = request.into_parts();
-        let decisions = Decisions(Arc::clone(&self.0));
-        let until = decisions.until(&extensions);
-        let caller = Caller::of(&extensions);
-        let found = decisions.simulate_change(&caller, request, until);
-        Ok(Response::new(found.await?))
-    }
-}
-
-// === impl Inspection ===
-
-impl Inspection {
-    pub(crate) async fn list(
-        &self,
-        caller: Caller,
-        request: v1::ListReplicaSetsRequest,
-    ) -> Result<v1::ListReplicaSetsResponse, Refusal> {
-        let v1::ListReplicaSetsRequest {
-            cluster,
-            namespace,
-            page_size,
-            page_token,
-        } = request;
-        let limit = page::size(page_size)?;
-        let start = Page::parse(&page_token)?;
-        let sessions = visible_of(&self.0, &caller, &cluster)?;
+        let limit = page::size(request.page_size)?;
+        let start = Page::parse(&request.page_token)?;
+        let sessions = visible_of(&self.0, &Caller::of(&extensions), &request.cluster)?;
         let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
         for shards in
             sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
@@ -117,7 +46,7 @@ impl Inspection {
             };
             let mut of_cluster = Vec::new();
             for one in shards {
-                let (after, namespace) = (after.clone(), namespace.clone());
+                let (after, namespace) = (after.clone(), request.namespace.clone());
                 // One more than requested tells whether there is another page.
                 let summaries = ask_if_there(one, move |session, now| {
                     session.list(now, (&after.0, &after.1), &namespace, limit + 1)
@@ -134,66 +63,73 @@ impl Inspection {
         }
         let max = self.0.config.limits.frame_bytes_max;
         let (replica_sets, next_page_token) = page::cut(found, limit, max);
-        Ok(v1::ListReplicaSetsResponse {
+        Ok(Response::new(v1::ListReplicaSetsResponse {
             replica_sets,
             next_page_token,
-        })
+        }))
     }
 
     /// One ReplicaSet, with its last decisions.
-    pub(crate) async fn describe(
+    async fn get_replica_set(
         &self,
-        caller: Caller,
-        request: v1::GetReplicaSetRequest,
-    ) -> Result<v1::GetReplicaSetResponse, Refusal> {
-        let v1::GetReplicaSetRequest {
-            cluster,
-            namespace,
-            name,
-        } = request;
-        for one in find(&self.0, &caller, &cluster, &namespace, &name)? {
-            let (namespace, name) = (namespace.clone(), name.clone());
+        request: Request<v1::GetReplicaSetRequest>,
+    ) -> Result<Response<v1::GetReplicaSetResponse>, Status> {
+        let (_, extensions, subject) = request.into_parts();
+        for one in find(&self.0, &Caller::of(&extensions), &subject)? {
+            let v1::GetReplicaSetRequest {
+                namespace, name, ..
+            } = subject.clone();
             let described = one
                 .handle
                 .ask(move |session, now| session.describe(now, &namespace, &name));
             if let Some(found) = described.await? {
-                return Ok(found);
+                return Ok(Response::new(found));
             }
         }
-        Err(Refusal::ReplicaSetUnknown { namespace, name })
+        Err(Refusal::unknown(subject).into())
     }
 
-    pub(crate) fn watch(
+    async fn watch_decisions(
         &self,
-        caller: Caller,
-        request: v1::WatchDecisionsRequest,
-    ) -> Result<Watch, Refusal> {
+        request: Request<v1::WatchDecisionsRequest>,
+    ) -> Result<Response<DecisionStream>, Status> {
         self.0.check_draining()?;
-        let end_signal = EndSignal::default();
-        let open = self.0.access.open_watch(&caller, &end_signal);
-        let viewer = Viewer {
-            caller,
-            end_signal,
-            open,
-        };
+        let (_, extensions, request) = request.into_parts();
+        let caller = Caller::of(&extensions);
+        let open = self.0.access.open_watch(&caller);
         let watchers = Arc::clone(&self.0.watchers);
-        watchers.watch(request, viewer, self.0.drain_refusal())
+        let watch = watchers.watch(request, caller, open, self.0.drain_refusal())?;
+        Ok(Response::new(Box::pin(watch)))
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<v1::ListSessionsRequest>,
+    ) -> Result<Response<v1::ListSessionsResponse>, Status> {
+        let mut sessions = Vec::new();
+        for one in visible(&self.0, &Caller::of(request.extensions()), "") {
+            sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
+        }
+        Ok(Response::new(v1::ListSessionsResponse {
+            server_version: build_info::text().to_owned(),
+            sessions,
+        }))
     }
 
     /// The actions in which other controllers differed from this server.
-    pub(crate) async fn differences(
+    async fn list_differences(
         &self,
-        caller: Caller,
-        request: v1::ListDifferencesRequest,
-    ) -> Result<v1::ListDifferencesResponse, Refusal> {
+        request: Request<v1::ListDifferencesRequest>,
+    ) -> Result<Response<v1::ListDifferencesResponse>, Status> {
+        let (_, extensions, request) = request.into_parts();
         let v1::ListDifferencesRequest {
             cluster,
             namespace,
             name,
         } = request;
-        let sessions = visible_of(&self.0, &caller, &cluster)?;
+        let sessions = visible_of(&self.0, &Caller::of(&extensions), &cluster)?;
         if sessions.is_empty() && !cluster.is_empty() {
-            return Err(Refusal::ClusterUnknown(cluster));
+            return Err(Refusal::ClusterUnknown(cluster).into());
         }
         let mut answer = v1::ListDifferencesResponse::default();
         for one in sessions {
@@ -201,27 +137,28 @@ impl Inspection {
             let found = ask_if_there(&one, move |session, _| {
                 session.differences(&namespace, &name)
             });
-            let found = found.await.flatten();
-            if let Some(found) = found {
+            if let Some(found) = found.await.flatten() {
                 add(&mut answer, found);
             }
         }
-        let time = |difference: &v1::Difference| {
+        answer.differences.sort_by_key(|difference| {
             let time = difference.time.unwrap_or_default();
-            (time.seconds, time.nanos)
-        };
-        answer
-            .differences
-            .sort_by_key(|difference| Reverse(time(difference)));
-        Ok(answer)
+            Reverse((time.seconds, time.nanos))
+        });
+        Ok(Response::new(answer))
     }
 
-    pub(crate) async fn sessions(&self, caller: Caller) -> Vec<v1::SessionSummary> {
-        let mut sessions = Vec::new();
-        for one in visible(&self.0, &caller) {
-            sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
-        }
-        sessions
+    async fn simulate_cluster(
+        &self,
+        request: Request<v1::SimulateClusterRequest>,
+    ) -> Result<Response<v1::SimulateClusterResponse>, Status> {
+        self.0.check_draining()?;
+        let (_, extensions, request) = request.into_parts();
+        let decisions = Decisions(Arc::clone(&self.0));
+        let until = decisions.until(&extensions);
+        let caller = Caller::of(&extensions);
+        let found = decisions.simulate_change(&caller, request, until);
+        Ok(Response::new(found.await?))
     }
 }
 

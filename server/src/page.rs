@@ -4,10 +4,7 @@ use std::fmt;
 
 use decree::v1;
 use prost::Message;
-use server_session::{
-    SessionIdentity,
-    wire::{Fault, Violation},
-};
+use server_session::{SessionIdentity, wire::Fault};
 
 use crate::error::Refusal;
 
@@ -30,11 +27,7 @@ pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
         Ok(size) if asked <= SIZE_MAX => Ok(size),
         Ok(_) | Err(_) => {
             let description = format!("{asked} must be 0 to {SIZE_MAX}");
-            Err(Refusal::field(Violation::new(
-                "page_size",
-                Fault::Range,
-                description,
-            )))
+            Err(Refusal::field("page_size", Fault::Range, description))
         }
     }
 }
@@ -58,8 +51,10 @@ pub(crate) fn cut<T: Message>(
         last = page.to_string();
         items.push(item);
     }
-    let is_cut = items.len() < total;
-    (items, if is_cut { last } else { String::new() })
+    if items.len() == total {
+        last.clear();
+    }
+    (items, last)
 }
 
 // === impl Page ===
@@ -72,7 +67,7 @@ impl Page {
         }
         Self::split(token).ok_or_else(|| {
             let description = "must be the next_page_token of the page before, as it was";
-            Refusal::field(Violation::new("page_token", Fault::Text, description))
+            Refusal::field("page_token", Fault::Text, description)
         })
     }
 
@@ -102,11 +97,11 @@ impl Page {
         if cluster < here {
             return None;
         }
-        let beginning = cluster > here;
-        Some(if beginning {
-            Default::default()
+        let after = (self.namespace.clone(), self.name.clone());
+        Some(if cluster == here {
+            after
         } else {
-            (self.namespace.clone(), self.name.clone())
+            Default::default()
         })
     }
 
@@ -128,17 +123,9 @@ impl Page {
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            cluster,
-            cluster_uid,
-            namespace,
-            name,
-        } = self;
-        write!(
-            f,
-            "{}:{cluster_uid}{cluster}/{namespace}/{name}",
-            cluster_uid.len()
-        )
+        let (uid, cluster) = (&self.cluster_uid, &self.cluster);
+        let (namespace, name) = self.place();
+        write!(f, "{}:{uid}{cluster}/{namespace}/{name}", uid.len())
     }
 }
 

@@ -12,7 +12,7 @@ use http::Extensions;
 use prost::Message;
 use runtime::process::lower_priority;
 use server_core::Surroundings;
-use server_session::wire::{Fault, Violation, encode};
+use server_session::wire::{Fault, encode};
 use tokio::{task::spawn_blocking, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -86,8 +86,8 @@ impl DecisionService for Decisions {
         let request = v1::SimulateRequest::decode(message).map_err(Refusal::from)?;
         let until = self.until(&extensions);
         let caller = Caller::of(&extensions);
-        let response = self.simulate_for(caller, request, until).await?;
-        Ok(Response::new(response))
+        let response = self.simulate_for(caller, request, until, |it| it.encode_to_vec().into());
+        Ok(Response::new(response.await?))
     }
 
     async fn renew_session(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
@@ -143,12 +143,14 @@ impl Decisions {
         })
     }
 
-    pub(crate) async fn simulate_for(
+    /// `answer` runs beside the decision, outside the threads that serve sessions.
+    pub(crate) async fn simulate_for<T: Send + 'static>(
         &self,
         caller: Caller,
         request: v1::SimulateRequest,
         until: Instant,
-    ) -> Result<Bytes, Refusal> {
+        answer: fn(v1::SimulateResponse) -> T,
+    ) -> Result<T, Refusal> {
         let v1::SimulateRequest {
             cluster,
             namespace,
@@ -157,18 +159,18 @@ impl Decisions {
         } = request;
         if let Some(replicas @ ..0) = replicas {
             let description = format!("{replicas} must be 0 or more");
-            return Err(Refusal::field(Violation::new(
-                "replicas",
-                Fault::Range,
-                description,
-            )));
+            return Err(Refusal::field("replicas", Fault::Range, description));
         }
-        let of = (&*cluster, &*namespace, &*name);
-        self.about(&caller, of, until, move |around, go_on| {
+        let subject = v1::GetReplicaSetRequest {
+            cluster,
+            namespace,
+            name,
+        };
+        self.about(&caller, &subject, until, move |around, go_on| {
             let decided = around.decide(replicas, go_on)?;
             Ok(decided.map(|decision| {
                 let decision = Some(encode::decision(decision));
-                v1::SimulateResponse { decision }.encode_to_vec().into()
+                answer(v1::SimulateResponse { decision })
             }))
         })
         .await
@@ -179,16 +181,16 @@ impl Decisions {
     pub(crate) async fn about<T: Send + 'static>(
         &self,
         caller: &Caller,
-        (cluster, namespace, name): (&str, &str, &str),
+        subject: &v1::GetReplicaSetRequest,
         until: Instant,
         compute: impl FnOnce(Surroundings, &dyn Fn() -> bool) -> Result<Option<T>, Refusal>
         + Clone
         + Send
         + 'static,
     ) -> Result<T, Refusal> {
-        for found in find(&self.0, caller, cluster, namespace, name)? {
+        for found in find(&self.0, caller, subject)? {
             let permit = self.permit(caller).await;
-            let around = self.surroundings(&found.handle, namespace, name).await?;
+            let around = self.surroundings(&found.handle, subject).await?;
             let compute = compute.clone();
             let computed =
                 self.on_blocking_pool(permit, until, move |go_on| compute(around, go_on));
@@ -196,21 +198,17 @@ impl Decisions {
                 return Ok(computed);
             }
         }
-        Err(Refusal::ReplicaSetUnknown {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
+        Err(Refusal::unknown(subject.clone()))
     }
 
     /// Copies the input of a decision out of a session.
     pub(crate) async fn surroundings(
         &self,
         session: &SessionHandle,
-        namespace: &str,
-        name: &str,
+        subject: &v1::GetReplicaSetRequest,
     ) -> Result<Surroundings, Refusal> {
         let max = self.0.config.limits.decide_objects_max;
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let (namespace, name) = (subject.namespace.clone(), subject.name.clone());
         let around = session.ask(move |session, now| {
             let inspect = session.controller().inspect();
             let around = inspect.surroundings(now, &namespace, &name, max);

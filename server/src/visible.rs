@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use decree::v1;
 use server_session::{
     Registered,
     wire::{Fault, Violation},
@@ -13,11 +14,9 @@ use crate::{access::Caller, error::Refusal, session::SessionHandle, shared::Shar
 pub(crate) fn find(
     shared: &Shared,
     caller: &Caller,
-    cluster: &str,
-    namespace: &str,
-    name: &str,
+    subject: &v1::GetReplicaSetRequest,
 ) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
-    let absent = [("namespace", namespace), ("name", name)]
+    let absent = [("namespace", &subject.namespace), ("name", &subject.name)]
         .into_iter()
         .filter(|(_, text)| text.is_empty())
         .map(|(field, _)| Violation::new(field, Fault::Required, "is absent"));
@@ -25,7 +24,7 @@ pub(crate) fn find(
     if !absent.is_empty() {
         return Err(Refusal::invalid(absent));
     }
-    find_cluster(shared, caller, cluster)
+    find_cluster(shared, caller, &subject.cluster)
 }
 
 /// The sessions, one for each shard, of the cluster for a query.
@@ -44,11 +43,6 @@ pub(crate) fn find_cluster(
     Ok(sessions)
 }
 
-/// The sessions that the caller may see. Other sessions do not exist for the caller.
-pub(crate) fn visible(shared: &Shared, caller: &Caller) -> Vec<Registered<SessionHandle>> {
-    seen(shared, caller, "")
-}
-
 /// The visible sessions of a cluster, by uid or name, or of all clusters for the empty text.
 ///
 /// # Errors
@@ -58,7 +52,7 @@ pub(crate) fn visible_of(
     caller: &Caller,
     cluster: &str,
 ) -> Result<Vec<Registered<SessionHandle>>, Refusal> {
-    let sessions = seen(shared, caller, cluster);
+    let sessions = visible(shared, caller, cluster);
     let uids = uids(&sessions);
     if !cluster.is_empty() && uids.len() > 1 {
         let word = cluster.to_owned();
@@ -68,7 +62,12 @@ pub(crate) fn visible_of(
     Ok(sessions)
 }
 
-fn seen(shared: &Shared, caller: &Caller, cluster: &str) -> Vec<Registered<SessionHandle>> {
+/// The sessions of a cluster, or of all clusters, that the caller may see. Other sessions do not exist for the caller.
+pub(crate) fn visible(
+    shared: &Shared,
+    caller: &Caller,
+    cluster: &str,
+) -> Vec<Registered<SessionHandle>> {
     let mut sessions = shared.registry.of(cluster);
     sessions.retain(|session| caller.may_view(&session.identity));
     sessions

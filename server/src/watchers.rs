@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -25,8 +25,6 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
-    /// The length of `readers`, so that publishing takes no lock while nobody watches.
-    count: AtomicUsize,
     shares: Arc<Shares>,
     buffer: usize,
 }
@@ -37,14 +35,6 @@ struct Watcher {
     caller: Caller,
     queue: mpsc::Sender<v1::WatchDecisionsResponse>,
     missed: Arc<AtomicU64>,
-}
-
-/// The caller of a watch, and the signal that ends the watch.
-#[derive(Debug)]
-pub(crate) struct Viewer {
-    pub(crate) caller: Caller,
-    pub(crate) end_signal: EndSignal,
-    pub(crate) open: OpenStream,
 }
 
 /// The stream of one reader. Dropping it ends the watch.
@@ -66,37 +56,30 @@ impl Watchers {
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
             readers: RwLock::default(),
-            count: AtomicUsize::new(0),
             shares: Shares::new(max, Limit::Watchers.refusal(max)),
             buffer,
         }
     }
 
-    /// Starts a watch. The reader gets `final_status` when the server drains.
+    /// Starts a watch, which `end_signal` ends. The reader gets `final_status` when the server drains.
     pub(crate) fn watch(
         self: Arc<Self>,
         filter: v1::WatchDecisionsRequest,
-        viewer: Viewer,
+        caller: Caller,
+        (open, end_signal): (OpenStream, EndSignal),
         final_status: Refusal,
     ) -> Result<Watch, Refusal> {
-        let Viewer {
-            caller,
-            end_signal,
-            open,
-        } = viewer;
         let share = self.shares.take(caller.owner(), end_signal.clone())?;
-        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|reader| !reader.queue.is_closed());
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
-        readers.push(Watcher {
-            filter,
-            caller,
-            queue: sender,
-            missed: Arc::clone(&missed),
+        self.change(|readers| {
+            readers.push(Watcher {
+                filter,
+                caller,
+                queue: sender,
+                missed: Arc::clone(&missed),
+            });
         });
-        self.count.store(readers.len(), Ordering::Release);
-        drop(readers);
         Ok(Watch {
             queue,
             missed,
@@ -110,9 +93,6 @@ impl Watchers {
 
     /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
     pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
         let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
         for reader in readers
             .iter()
@@ -123,17 +103,11 @@ impl Watchers {
     }
 
     pub(crate) fn close(&self) {
-        self.readers
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
-        self.count.store(0, Ordering::Release);
+        self.change(Vec::clear);
     }
 
-    fn sweep(&self) {
-        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
-        readers.retain(|reader| !reader.queue.is_closed());
-        self.count.store(readers.len(), Ordering::Release);
+    fn change(&self, change: impl FnOnce(&mut Vec<Watcher>)) {
+        change(&mut self.readers.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -204,7 +178,8 @@ impl Stream for Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.queue.close();
-        self.watchers.sweep();
+        let is_open = |reader: &Watcher| !reader.queue.is_closed();
+        self.watchers.change(|readers| readers.retain(is_open));
     }
 }
 

@@ -31,21 +31,18 @@ pub(crate) fn json(text: String) -> Response {
 // === impl Refused ===
 
 impl Refused {
-    pub(crate) fn field(field: &str, description: &str) -> Self {
+    pub(crate) fn new(code: Code, reason: &str, message: String) -> Self {
+        let reason = reason.to_owned();
         Self {
-            code: Code::InvalidArgument,
-            reason: "INVALID_FIELD".to_owned(),
-            message: format!("{field}: {description}"),
+            code,
+            reason,
+            message,
         }
     }
 
-    /// The refusal of a new stream when all `max` streams are in use.
-    pub(crate) fn too_many_streams(max: usize) -> Self {
-        Self {
-            code: Code::ResourceExhausted,
-            reason: "LIMIT_REACHED".to_owned(),
-            message: format!("limit of {max} streams of the console reached"),
-        }
+    pub(crate) fn field(field: &str, description: &str) -> Self {
+        let message = format!("{field}: {description}");
+        Self::new(Code::InvalidArgument, "INVALID_FIELD", message)
     }
 
     /// Whether the refusal means that a ReplicaSet is absent at present.

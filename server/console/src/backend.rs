@@ -2,25 +2,23 @@
 
 use std::{fmt, net::SocketAddr, pin::Pin, sync::Arc};
 
-use decree::v1;
+use decree::v1::{self, inspection_service_server::InspectionService};
 use http::{Extensions, HeaderMap};
 use server_core::{Interrupted, Surroundings, Timestamp};
 use tokio_stream::Stream;
-use tonic::Status;
+use tonic::{Request, Status, metadata::MetadataMap};
 
 /// The caller of a request: the extensions that the server would add to a gRPC call.
 #[derive(Clone, Debug, Default)]
 pub struct Caller(pub Extensions);
 
-/// The name of a ReplicaSet, in a cluster by uid or name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplicaSetName {
-    /// The cluster; empty if there is only one.
-    pub cluster: String,
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
+// === impl Caller ===
+
+impl Caller {
+    /// A request of this caller.
+    pub(crate) fn ask<T>(&self, message: T) -> Request<T> {
+        Request::from_parts(MetadataMap::new(), self.0.clone(), message)
+    }
 }
 
 /// A session with data that its summary does not have.
@@ -54,9 +52,9 @@ pub type DecisionAttempt = Arc<
 /// Computes a JSON text from the input of decisions on a ReplicaSet, in each session of its cluster.
 pub type SurroundingsReader = Box<dyn FnOnce(&[Surroundings]) -> String + Send>;
 
-/// The server of the console. Its answers are those of `InspectionService` to the same caller, with additional data.
+/// The server of the console: `InspectionService` in the same process, and data that the service does not have.
 #[tonic::async_trait]
-pub trait Backend: fmt::Debug + Send + Sync + 'static {
+pub trait Backend: InspectionService<WatchDecisionsStream = DecisionStream> + fmt::Debug {
     /// Identifies the sender of a request, by its headers and the address of its peer.
     ///
     /// # Errors
@@ -74,49 +72,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The server's time.
     fn now(&self) -> Timestamp;
 
-    /// The answer of the RPC with the same name.
-    ///
-    /// # Errors
-    /// The errors of the RPC.
-    async fn list_replica_sets(
-        &self,
-        caller: &Caller,
-        request: v1::ListReplicaSetsRequest,
-    ) -> Result<v1::ListReplicaSetsResponse, Status>;
-
-    /// The answer of the RPC with the same name.
-    ///
-    /// # Errors
-    /// The errors of the RPC.
-    async fn get_replica_set(
-        &self,
-        caller: &Caller,
-        request: v1::GetReplicaSetRequest,
-    ) -> Result<v1::GetReplicaSetResponse, Status>;
-
-    /// The answer of the RPC with the same name.
-    ///
-    /// # Errors
-    /// The errors of the RPC.
-    async fn watch_decisions(
-        &self,
-        caller: &Caller,
-        request: v1::WatchDecisionsRequest,
-    ) -> Result<DecisionStream, Status>;
-
-    /// The answer of the RPC with the same name.
-    async fn list_sessions(&self, caller: &Caller) -> Vec<v1::SessionSummary>;
-
-    /// The answer of the RPC with the same name.
-    ///
-    /// # Errors
-    /// The errors of the RPC.
-    async fn list_differences(
-        &self,
-        caller: &Caller,
-        request: v1::ListDifferencesRequest,
-    ) -> Result<v1::ListDifferencesResponse, Status>;
-
     /// The answer of the RPC with the same name, within the server's deadline.
     ///
     /// # Errors
@@ -126,16 +81,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         caller: &Caller,
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status>;
-
-    /// The answer of the RPC with the same name, within the server's deadline.
-    ///
-    /// # Errors
-    /// The errors of the RPC.
-    async fn simulate_cluster(
-        &self,
-        caller: &Caller,
-        request: v1::SimulateClusterRequest,
-    ) -> Result<v1::SimulateClusterResponse, Status>;
 
     /// The sessions that the caller may see, with their usage.
     async fn usage(&self, caller: &Caller) -> Vec<SessionUsage>;
@@ -147,7 +92,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     async fn attempt(
         &self,
         caller: &Caller,
-        subject: &ReplicaSetName,
+        subject: &v1::GetReplicaSetRequest,
         attempt: DecisionAttempt,
     ) -> Result<String, Status>;
 
@@ -159,7 +104,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     async fn read(
         &self,
         caller: &Caller,
-        subject: &ReplicaSetName,
+        subject: &v1::GetReplicaSetRequest,
         read: SurroundingsReader,
     ) -> Result<Option<String>, Status>;
 }

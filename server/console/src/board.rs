@@ -5,11 +5,9 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use bytes::Bytes;
 use decree::v1;
 use prost::Message;
 use serde_json::json;
-use server_core::Timestamp;
 
 use crate::{
     answer::Refused,
@@ -46,18 +44,20 @@ impl Board {
                 page_token,
                 ..v1::ListReplicaSetsRequest::default()
             };
-            let page = state.server.list_replica_sets(caller, request).await?;
+            let page = state.server.list_replica_sets(caller.ask(request)).await?;
+            let page = page.into_inner();
             let mut rows = Vec::new();
             for mut summary in page.replica_sets {
                 summary.template_labels.clear();
                 let key = key(&summary);
                 if self.note(&key, &summary) {
-                    rows.push(state.json.text("ReplicaSetSummary", &summary));
+                    rows.push(state.json("ReplicaSetSummary", &summary));
                 }
                 seen.insert(key);
             }
             if !rows.is_empty() {
-                reader.send(as_event(&rows)).await;
+                let rows = format!("[{}]", rows.join(","));
+                reader.send(event("rows", &rows)).await;
             }
             page_token = page.next_page_token;
             if page_token.is_empty() {
@@ -67,10 +67,18 @@ impl Board {
         let gone = self.sent.keys().filter(|key| !seen.contains(*key));
         let gone: Vec<_> = gone.cloned().collect();
         self.sent.retain(|key, _| seen.contains(key));
-        let sessions = state.server.list_sessions(caller).await;
-        reader
-            .send(standing(state.server.now(), &gone, &sessions))
-            .await;
+        let request = caller.ask(v1::ListSessionsRequest::default());
+        let sessions = state.server.list_sessions(request).await?.into_inner();
+        let sessions = sessions.sessions;
+        let synced = sessions.iter().filter(|session| session.synced);
+        // The board is up to date.
+        let data = json!({
+            "seconds": seconds(state.server.now()),
+            "gone": gone,
+            "sessions": sessions.len(),
+            "synced": synced.count(),
+        });
+        reader.send(event("board", &data.to_string())).await;
         Ok(())
     }
 
@@ -86,22 +94,6 @@ impl Board {
 fn key(summary: &v1::ReplicaSetSummary) -> String {
     let uid = summary.replica_set.as_ref().map(|object| &*object.uid);
     format!("{} {}", uid.unwrap_or_default(), summary.cluster)
-}
-
-fn as_event(rows: &[String]) -> Bytes {
-    event("rows", &format!("[{}]", rows.join(",")))
-}
-
-/// The event that the board is up to date, with the deleted rows and the number of sessions.
-fn standing(now: Timestamp, gone: &[String], sessions: &[v1::SessionSummary]) -> Bytes {
-    let synced = sessions.iter().filter(|session| session.synced);
-    let data = json!({
-        "seconds": seconds(now),
-        "gone": gone,
-        "sessions": sessions.len(),
-        "synced": synced.count(),
-    });
-    event("board", &data.to_string())
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 use std::sync::{Arc, atomic::AtomicU32};
 
 use admission::Places;
+use decree::json::Json;
+use prost::Message;
 
-use crate::{backend::Backend, json::Json};
+use crate::backend::Backend;
 
 /// The part of the server's configuration that the console needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub struct SessionLimits {
 pub(crate) struct ConsoleState {
     pub(crate) server: Arc<dyn Backend>,
     pub(crate) config: ConsoleConfig,
-    pub(crate) json: Json,
+    json: Json,
     /// The places of streams. A newcomer evicts the oldest stream.
     pub(crate) places: Arc<Places<()>>,
     /// The number of streams, which share the allowed time.
@@ -54,5 +56,12 @@ impl ConsoleState {
             places: Places::new(max, max),
             streams: AtomicU32::new(0),
         }
+    }
+
+    /// A message of the contract in the JSON of the pages, the same as `decree -o json` prints, by the message's name; `null` if JSON cannot
+    /// express a value, such as a time after the year 9999.
+    pub(crate) fn json(&self, name: &str, message: &impl Message) -> String {
+        let text = self.json.text(name, message);
+        text.unwrap_or_else(|_| "null".to_owned())
     }
 }

@@ -20,13 +20,6 @@ pub(crate) fn end(why: &Refused) -> Bytes {
     event("end", &why.text())
 }
 
-/// The last event of a stream that a newer one has evicted.
-pub(crate) fn displaced() -> Bytes {
-    let message = "another page took the place of this one";
-    let data = json!({"reason": "DISPLACED", "message": message});
-    event("end", &data.to_string())
-}
-
 pub(crate) const fn seconds(time: Timestamp) -> i64 {
     time.0.div_euclid(1_000_000_000)
 }

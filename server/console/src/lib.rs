@@ -25,10 +25,15 @@ use axum::{
 use decree::v1::{self, simulate_cluster_request::Change};
 use runtime::admin::AdminPeer;
 
-use self::{answer::Refused, console_state::ConsoleState, gate::admit, view::PageView};
+use self::{
+    answer::Refused,
+    console_state::ConsoleState,
+    gate::admit,
+    view::{PageView, subject},
+};
 pub use self::{
     backend::{
-        Backend, Caller, DecisionAttempt, DecisionStream, ReplicaSetName, SessionUsage, StreamEnd,
+        Backend, Caller, DecisionAttempt, DecisionStream, SessionUsage, StreamEnd,
         SurroundingsReader,
     },
     console_state::{ConsoleConfig, SessionLimits},
@@ -39,10 +44,8 @@ mod assets;
 mod backend;
 mod board;
 mod console_state;
-mod differences;
 mod event;
 mod gate;
-mod json;
 mod pods;
 mod reader;
 mod replica_set;
@@ -110,15 +113,19 @@ async fn simulate(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
     let replicas = number(&mut query, "replicas")?;
-    let mut field = |name: &str| query.remove(name).unwrap_or_default();
+    let v1::GetReplicaSetRequest {
+        cluster,
+        namespace,
+        name,
+    } = subject(&query);
     let request = v1::SimulateRequest {
-        cluster: field("cluster"),
-        namespace: field("namespace"),
-        name: field("name"),
+        cluster,
+        namespace,
+        name,
         replicas: Some(replicas),
     };
     let answer = state.server.simulate(&caller, request).await?;
-    Ok(answer::json(state.json.text("SimulateResponse", &answer)))
+    Ok(answer::json(state.json("SimulateResponse", &answer)))
 }
 
 /// The first page of the ReplicaSets that a node drain or a quota would affect.
@@ -139,8 +146,8 @@ async fn simulate_cluster(
         change: Some(change),
         ..v1::SimulateClusterRequest::default()
     };
-    let answer = state.server.simulate_cluster(&caller, request).await?;
-    let text = state.json.text("SimulateClusterResponse", &answer);
+    let answer = state.server.simulate_cluster(caller.ask(request)).await?;
+    let text = state.json("SimulateClusterResponse", answer.get_ref());
     Ok(answer::json(text))
 }
 
@@ -151,13 +158,8 @@ async fn rescue(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Refused> {
     let replicas = number(&mut query, "replicas")?;
-    let mut field = |name: &str| query.remove(name).unwrap_or_default();
-    let subject = ReplicaSetName {
-        cluster: field("cluster"),
-        namespace: field("namespace"),
-        name: field("name"),
-    };
-    let (pod, now) = (field("pod"), state.server.now());
+    let pod = query.remove("pod").unwrap_or_default();
+    let (subject, now) = (subject(&query), state.server.now());
     let attempt: DecisionAttempt = Arc::new(move |around, go_on| {
         let answer = rescue::rescue(around, replicas, &pod, now, go_on)?;
         Ok(answer.map(|answer| answer.to_string()))

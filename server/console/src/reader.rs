@@ -1,12 +1,14 @@
 //! The event queue of a stream. The queue is short, so that the rows of thousands of ReplicaSets are made only when they are read.
 
-use std::convert::Infallible;
+use std::{collections::BTreeMap, convert::Infallible};
 
 use bytes::Bytes;
 use tokio::{
     sync::mpsc,
     time::{Duration, Instant},
 };
+
+use crate::event::event;
 
 /// The maximum number of events that wait for a slow reader. While events wait, the page is not polled.
 const QUEUE: usize = 4;
@@ -19,6 +21,8 @@ pub(crate) type EventQueue = mpsc::Sender<Result<Bytes, Infallible>>;
 pub(crate) struct PageReader {
     queue: EventQueue,
     said: Instant,
+    /// The last data of the events that are only sent when their data change.
+    shown: BTreeMap<&'static str, String>,
 }
 
 // === impl PageReader ===
@@ -26,8 +30,12 @@ pub(crate) struct PageReader {
 impl PageReader {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Result<Bytes, Infallible>>) {
         let (queue, events) = mpsc::channel(QUEUE);
-        let said = Instant::now();
-        (Self { queue, said }, events)
+        let reader = Self {
+            queue,
+            said: Instant::now(),
+            shown: BTreeMap::new(),
+        };
+        (reader, events)
     }
 
     /// The sender to the reader, for the last event and to notice that the reader is gone.
@@ -39,6 +47,14 @@ impl PageReader {
     pub(crate) async fn send(&mut self, event: Bytes) {
         let _ = self.queue.send(Ok(event)).await;
         self.said = Instant::now();
+    }
+
+    /// Sends an event if its data have changed.
+    pub(crate) async fn show(&mut self, name: &'static str, data: String) {
+        if self.shown.get(name) != Some(&data) {
+            self.send(event(name, &data)).await;
+            self.shown.insert(name, data);
+        }
     }
 
     /// The time since the last event.

@@ -5,35 +5,9 @@ use serde_json::json;
 use crate::{
     backend::{Caller, SessionUsage},
     console_state::ConsoleState,
-    event::event,
-    reader::PageReader,
 };
 
-/// The sessions that a reader has.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    sent: String,
-}
-
-// === impl Sessions ===
-
-impl Sessions {
-    /// Sends the sessions if they have changed.
-    pub(crate) async fn poll(
-        &mut self,
-        state: &ConsoleState,
-        caller: &Caller,
-        reader: &mut PageReader,
-    ) {
-        let text = describe(state, caller).await;
-        if text != self.sent {
-            reader.send(event("sessions", &text)).await;
-            self.sent = text;
-        }
-    }
-}
-
-async fn describe(state: &ConsoleState, caller: &Caller) -> String {
+pub(crate) async fn sessions(state: &ConsoleState, caller: &Caller) -> String {
     let limits = &state.config.limits;
     let mut sessions = Vec::new();
     for one in state.server.usage(caller).await {
@@ -50,7 +24,7 @@ async fn describe(state: &ConsoleState, caller: &Caller) -> String {
             "quarantined": quarantined,
             "queued": queued,
         });
-        let summary = state.json.text("SessionSummary", &summary);
+        let summary = state.json("SessionSummary", &summary);
         sessions.push(format!("{{\"session\":{summary},\"beside\":{beside}}}"));
     }
     let limits = json!({

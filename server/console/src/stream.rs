@@ -14,9 +14,11 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
+use decree::v1;
 use runtime::admin::{AdminPeer, KeptConnection};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
+use tonic::Code;
 
 use crate::{
     answer::Refused,
@@ -62,13 +64,27 @@ pub(crate) async fn open(
     let place = state
         .places
         .take(peer.address.ip().into(), PlaceRank::Settled);
-    let place = place.map_err(|_| Refused::too_many_streams(state.places.max()))?;
-    let decisions = match view.subject() {
-        Some(subject) => {
-            let watch = state.server.watch_decisions(&caller, subject.watch());
-            Some(watch.await?)
-        }
-        None => None,
+    let place = place.map_err(|_| {
+        let message = format!(
+            "limit of {} streams of the console reached",
+            state.places.max()
+        );
+        Refused::new(Code::ResourceExhausted, "LIMIT_REACHED", message)
+    })?;
+    let decisions = if let PageView::ReplicaSet(subject) = &view {
+        let v1::GetReplicaSetRequest {
+            cluster,
+            namespace,
+            name,
+        } = subject.clone();
+        let request = caller.ask(v1::WatchDecisionsRequest {
+            cluster,
+            namespace,
+            name,
+        });
+        Some(state.server.watch_decisions(request).await?.into_inner())
+    } else {
+        None
     };
     let end = state.server.follow(&caller);
     let (reader, events) = PageReader::new();
@@ -120,7 +136,10 @@ impl PageStream {
             biased;
             () = queue.closed() => return,
             why = end => event::end(&why.into()),
-            () = taken => event::displaced(),
+            () = taken => {
+                let message = "another page took the place of this one".to_owned();
+                event::end(&Refused::new(Code::Aborted, "DISPLACED", message))
+            }
             why = self.follow() => event::end(&why),
         };
         let Self { reader, kept, .. } = self;
@@ -164,7 +183,7 @@ impl PageStream {
                 () = sleep_until(until) => return,
                 decision = decisions.next() => match decision {
                     Some(Ok(decision)) => {
-                        let text = self.state.json.text("WatchDecisionsResponse", &decision);
+                        let text = self.state.json("WatchDecisionsResponse", &decision);
                         self.reader.send(event::event("decision", &text)).await;
                     }
                     // The end of the watch also ends the stream, with the reason.

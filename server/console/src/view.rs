@@ -2,53 +2,46 @@
 
 use std::collections::HashMap;
 
+use decree::v1;
+
 use crate::{
-    answer::Refused,
-    backend::{Caller, ReplicaSetName},
-    board::Board,
-    console_state::ConsoleState,
-    differences::Differences,
-    reader::PageReader,
-    replica_set::ReplicaSetView,
-    sessions::Sessions,
+    answer::Refused, backend::Caller, board::Board, console_state::ConsoleState,
+    reader::PageReader, replica_set, sessions::sessions,
 };
 
-/// A page, with the data that its reader has.
+/// A page.
 #[derive(Debug)]
 pub(crate) enum PageView {
     Board(Board),
-    ReplicaSet(ReplicaSetView),
-    Sessions(Sessions),
-    Differences(Differences),
+    ReplicaSet(v1::GetReplicaSetRequest),
+    Sessions,
+    Differences,
+}
+
+/// The ReplicaSet that a query names.
+pub(crate) fn subject(query: &HashMap<String, String>) -> v1::GetReplicaSetRequest {
+    let field = |name: &str| query.get(name).cloned().unwrap_or_default();
+    v1::GetReplicaSetRequest {
+        cluster: field("cluster"),
+        namespace: field("namespace"),
+        name: field("name"),
+    }
 }
 
 // === impl PageView ===
 
 impl PageView {
     pub(crate) fn parse(query: &HashMap<String, String>) -> Result<Self, Refused> {
-        let field = |name: &str| query.get(name).cloned().unwrap_or_default();
-        match &*field("view") {
+        match query.get("view").map_or("", String::as_str) {
             "board" => Ok(Self::Board(Board::default())),
-            "replicaset" => Ok(Self::ReplicaSet(ReplicaSetView::of(ReplicaSetName {
-                cluster: field("cluster"),
-                namespace: field("namespace"),
-                name: field("name"),
-            }))),
-            "sessions" => Ok(Self::Sessions(Sessions::default())),
-            "differences" => Ok(Self::Differences(Differences::default())),
+            "replicaset" => Ok(Self::ReplicaSet(subject(query))),
+            "sessions" => Ok(Self::Sessions),
+            "differences" => Ok(Self::Differences),
             other => {
                 let views = "board, replicaset, sessions or differences";
                 let description = format!("{other:?} must be {views}");
                 Err(Refused::field("view", &description))
             }
-        }
-    }
-
-    /// The ReplicaSet whose decisions the page follows, if any.
-    pub(crate) const fn subject(&self) -> Option<&ReplicaSetView> {
-        match self {
-            Self::ReplicaSet(subject) => Some(subject),
-            Self::Board(_) | Self::Sessions(_) | Self::Differences(_) => None,
         }
     }
 
@@ -60,13 +53,19 @@ impl PageView {
         reader: &mut PageReader,
     ) -> Result<(), Refused> {
         match self {
-            Self::Board(board) => board.poll(state, caller, reader).await,
-            Self::ReplicaSet(replica_set) => replica_set.poll(state, caller, reader).await,
-            Self::Sessions(sessions) => {
-                sessions.poll(state, caller, reader).await;
-                Ok(())
+            Self::Board(board) => board.poll(state, caller, reader).await?,
+            Self::ReplicaSet(subject) => replica_set::poll(subject, state, caller, reader).await?,
+            Self::Sessions => {
+                let sessions = sessions(state, caller).await;
+                reader.show("sessions", sessions).await;
             }
-            Self::Differences(differences) => differences.poll(state, caller, reader).await,
+            Self::Differences => {
+                let request = caller.ask(v1::ListDifferencesRequest::default());
+                let found = state.server.list_differences(request).await?.into_inner();
+                let differences = state.json("ListDifferencesResponse", &found);
+                reader.show("differences", differences).await;
+            }
         }
+        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Refusals are small even if a peer sent large texts.
 
-use server_session::wire::Fault;
 use tonic::metadata::MetadataMap;
 
 use super::*;

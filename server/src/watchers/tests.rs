@@ -3,6 +3,7 @@
 use tokio_stream::StreamExt;
 
 use prometheus_client::registry::Registry;
+use server_access::{Identity, Permissions};
 
 use super::*;
 use crate::{
@@ -15,25 +16,23 @@ fn watchers(max: usize, buffer: usize) -> Arc<Watchers> {
 }
 
 fn watch(watchers: &Arc<Watchers>) -> Result<Watch, Refusal> {
+    let (caller, open) = viewer();
     let filter = v1::WatchDecisionsRequest::default();
-    Arc::clone(watchers).watch(filter, viewer(), Refusal::SessionEnded)
+    Arc::clone(watchers).watch(filter, caller, open, Refusal::SessionEnded)
 }
 
-/// A viewer with all permissions.
-fn viewer() -> Viewer {
+/// A caller with all permissions, and the entry of its watch.
+fn viewer() -> (Caller, (OpenStream, EndSignal)) {
     let metrics = Metrics::register(&mut Registry::default());
     let access = Access::new(&AccessArgs::default(), metrics).expect("no files");
-    let (caller, end_signal) = (Caller::unrestricted(), EndSignal::default());
-    let open = access.open_watch(&caller, &end_signal);
-    Viewer {
-        caller,
-        end_signal,
-        open,
-    }
+    let everything = Permissions::unrestricted();
+    let caller = Caller::new(Identity::Anonymous, String::new(), everything, None);
+    let open = access.open_watch(&caller);
+    (caller, open)
 }
 
 fn publish(watchers: &Watchers, ids: impl IntoIterator<Item = u64>) {
-    let identity = crate::session::identity("c1", 1);
+    let identity = crate::session::tests::identity("c1", 1);
     for batch_id in ids {
         let record = v1::DecisionRecord {
             batch_id,
@@ -111,10 +110,14 @@ fn dropped_watch_makes_room() {
 #[tokio::test]
 async fn reader_who_may_read_no_more_is_told_at_once() {
     let watchers = watchers(1, 2);
-    let viewer = viewer();
-    let end_signal = viewer.end_signal.clone();
+    let (caller, (open, end_signal)) = viewer();
     let filter = v1::WatchDecisionsRequest::default();
-    let watch = Arc::clone(&watchers).watch(filter, viewer, Refusal::SessionEnded);
+    let watch = Arc::clone(&watchers).watch(
+        filter,
+        caller,
+        (open, end_signal.clone()),
+        Refusal::SessionEnded,
+    );
     let mut watch = watch.expect("room");
     publish(&watchers, 1..=2);
     end_signal.send(server_access::Denial::TokenExpired.into());
