@@ -1,7 +1,7 @@
 //! Access control: credentials of connections and calls, a check before every method, and the end of streams that are not allowed any
 //! more.
 //!
-//! [`Authorize`] wraps all services: it identifies the caller and puts a [`Caller`] into the request, or refuses the call. Handlers ask
+//! [`Access::guard`] stands before all services: it identifies the caller and puts a [`Caller`] into the request, or refuses the call. Handlers ask
 //! the [`Caller`] which clusters it may see. A Hello must be admitted before its session opens ([`Access::admit`]). [`Access::watch`]
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
@@ -11,33 +11,37 @@ use std::{
 };
 
 use decree::v1;
-use http::{Extensions, HeaderMap, header};
+use http::{Extensions, HeaderMap, Request, header};
 use server_access::{
     Admission, Authority, Denial, Identity, NamedCluster, Policy, RefusalLog,
     method::{self, Need},
     token::TokenError,
 };
+use tonic::body::Body;
+use transport::Credential;
 
 pub(crate) use self::{
     args::AccessArgs,
     caller::{Caller, proven},
-    layer::Authorize,
     streams::{Admitted, OpenStream},
 };
 use self::{
     args::PublicServices,
-    caller::CallPeer,
-    policy_file::PolicyFile,
     streams::{StreamEntry, Streams},
     tokens::Tokens,
+    watched_file::WatchedFile,
 };
-use crate::{capacity::EndSignal, clock, error::Refusal, metrics::Metrics};
+use crate::{
+    capacity::{EndSignal, PlaceHandle},
+    clock,
+    error::Refusal,
+    metrics::Metrics,
+    peer::ConnectionPeer,
+};
 
 pub(crate) mod args;
 mod caller;
 mod key_server;
-mod layer;
-mod policy_file;
 mod streams;
 mod tokens;
 mod watch;
@@ -51,7 +55,7 @@ const BEARER: &str = "Bearer ";
 #[derive(Debug)]
 pub(crate) struct Access {
     authority: Arc<Mutex<Authority>>,
-    policy: Option<PolicyFile>,
+    policy: Option<Arc<WatchedFile<Policy>>>,
     tokens: Option<Tokens>,
     streams: Arc<Streams>,
     refusals: Mutex<RefusalLog>,
@@ -67,7 +71,7 @@ impl Access {
     /// # Errors
     /// If a file is invalid, or flags contradict each other.
     pub(crate) fn new(args: &AccessArgs, metrics: Metrics) -> Result<Self, AccessError> {
-        let policy = args.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let policy = args.policy.as_deref().map(open_policy).transpose()?;
         let (policy, parsed) = policy.unzip();
         let tokens = Tokens::new(args)?;
         let authority = Authority::new(parsed, tokens.is_some());
@@ -82,6 +86,21 @@ impl Access {
         })
     }
 
+    /// Authorizes a call, and puts its [`Caller`] into the request.
+    pub(crate) async fn guard(&self, request: &mut Request<Body>) -> Result<(), Refusal> {
+        let path = request.uri().path();
+        let authorized = self.authorize(path, request.headers(), request.extensions());
+        let caller = authorized.await?;
+        if caller.is_proven() {
+            ConnectionPeer::of(request.extensions()).prove(&caller.identity);
+            if let Some(place) = request.extensions().get::<PlaceHandle>() {
+                place.prove(&caller.identity);
+            }
+        }
+        request.extensions_mut().insert(caller);
+        Ok(())
+    }
+
     /// Identifies the caller of a method and checks the policy.
     ///
     /// # Errors
@@ -92,28 +111,30 @@ impl Access {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Caller, Refusal> {
-        let peer = CallPeer::of(extensions);
+        let peer = ConnectionPeer::of(extensions);
+        // The port is left out, because it differs between connections.
+        let address = peer.address().to_string();
         let need = method::need(path);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
-            return Ok(Caller::nobody(peer.address));
+            return Ok(Caller::nobody(address));
         }
-        let authorized = self.identify(&peer, headers).await;
-        let authorized = authorized.and_then(|(identity, expires)| {
+        let identified = self.identify(&peer.proved().credential, headers).await;
+        let authorized = identified.and_then(|(identity, expires)| {
             let permissions = self.authority().check_call(&identity, path, need)?;
-            Ok(Caller::new(
-                identity,
-                peer.address.clone(),
-                permissions,
-                expires,
-            ))
+            Ok((identity, permissions, expires))
         });
-        authorized.map_err(|denial| self.refuse(&peer.address, path, denial))
+        match authorized {
+            Ok((identity, permissions, expires)) => {
+                Ok(Caller::new(identity, address, permissions, expires))
+            }
+            Err(denial) => Err(self.refuse(&address, path, denial)),
+        }
     }
 
     /// The token decides if there is one and this server accepts tokens, otherwise the certificate or socket of the connection.
     async fn identify(
         &self,
-        peer: &CallPeer,
+        credential: &Credential,
         headers: &HeaderMap,
     ) -> Result<(Identity, Option<i64>), Denial> {
         if let (Some(tokens), Some(header)) = (&self.tokens, headers.get(header::AUTHORIZATION)) {
@@ -123,7 +144,7 @@ impl Access {
             let claims = tokens.verify(token).await.map_err(Denial::TokenInvalid)?;
             return Ok((Identity::Subject(claims.subject), Some(claims.expires)));
         }
-        Ok((Identity::of(&peer.credential)?, None))
+        Ok((caller::identity(credential)?, None))
     }
 
     /// Admits the session of a Hello. If the cluster's name belongs to another identity, the name is removed from the Hello.
@@ -140,17 +161,20 @@ impl Access {
             name: &hello.cluster_name,
             shard: &hello.shard,
         };
-        let admission = self.authority().admit(caller.identity(), cluster);
+        let admission = self.authority().admit(&caller.identity, cluster);
         let admission =
-            admission.map_err(|denial| self.refuse(caller.address(), "Hello", denial))?;
+            admission.map_err(|denial| self.refuse(&caller.address, "Hello", denial))?;
         if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
-            let identity = caller.identity();
+            let identity = &caller.identity;
             tracing::warn!(%identity, uid, name, "name of another's cluster not used");
             hello.cluster_name.clear();
         }
-        let authority = Arc::clone(&self.authority);
-        Ok(Admitted::new(authority, caller.clone(), admission))
+        Ok(Admitted {
+            authority: Arc::clone(&self.authority),
+            caller: caller.clone(),
+            admission,
+        })
     }
 
     /// Tracks an admitted session, which ends when its agent loses the permission.
@@ -160,8 +184,12 @@ impl Access {
         session_id: &str,
         end_signal: &EndSignal,
     ) -> OpenStream {
-        let stream = StreamEntry::session(&admitted, session_id, end_signal);
-        let new = admitted.admission().clone();
+        let new = admitted.admission.clone();
+        let stream = StreamEntry {
+            caller: admitted.caller.clone(),
+            session: Some((session_id.to_owned(), new.clone())),
+            end_signal: end_signal.clone(),
+        };
         let open = self.streams.open(stream, Some(admitted));
         // The policy may have changed since the Hello, and this session may now own its uid and its name exclusively. Only streams that
         // use one of the two are checked, because many agents open sessions at once.
@@ -169,10 +197,15 @@ impl Access {
         open
     }
 
-    /// Tracks a stream other than a session, which ends when its caller loses the permission.
-    pub(crate) fn open_watch(&self, caller: &Caller, end_signal: &EndSignal) -> OpenStream {
-        self.streams
-            .open(StreamEntry::watch(caller, end_signal), None)
+    /// Tracks a stream other than a session, which the signal ends when its caller loses the permission.
+    pub(crate) fn open_watch(&self, caller: &Caller) -> (OpenStream, EndSignal) {
+        let end_signal = EndSignal::default();
+        let stream = StreamEntry {
+            caller: caller.clone(),
+            session: None,
+            end_signal: end_signal.clone(),
+        };
+        (self.streams.open(stream, None), end_signal)
     }
 
     /// The identity as a policy writes it.
@@ -186,7 +219,7 @@ impl Access {
     /// If the session is not one of the caller's.
     pub(crate) fn renew(&self, caller: &Caller, session_id: &str) -> Result<Option<i64>, Refusal> {
         if self.streams.renew(caller, session_id) {
-            Ok(caller.expires())
+            Ok(caller.expires)
         } else {
             Err(Refusal::SessionUnknown(session_id.to_owned()))
         }
@@ -197,9 +230,9 @@ impl Access {
         let now = clock::seconds();
         let authority = self.authority();
         let denied = self.streams.check(is_concerned, |caller, admission| {
-            let identity = caller.identity();
+            let identity = &caller.identity;
             caller.set_permissions(authority.permissions(identity));
-            if caller.expires().is_some_and(|expires| expires <= now) {
+            if caller.expires.is_some_and(|expires| expires <= now) {
                 return Err(Denial::TokenExpired);
             }
             match admission {
@@ -211,7 +244,7 @@ impl Access {
         });
         drop(authority);
         for (caller, end_signal, denial) in denied {
-            end_signal.send(self.refuse(caller.address(), "open stream", denial));
+            end_signal.send(self.refuse(&caller.address, "open stream", denial));
         }
     }
 
@@ -236,7 +269,16 @@ impl Access {
 /// # Errors
 /// If the file cannot be read, or the policy is invalid.
 pub(crate) fn read_policy(path: &Path) -> Result<Policy, AccessError> {
-    PolicyFile::open(path).map(|(_, policy)| policy)
+    open_policy(path).map(|(_, policy)| policy)
+}
+
+fn open_policy(path: &Path) -> Result<(Arc<WatchedFile<Policy>>, Policy), AccessError> {
+    WatchedFile::open("--policy", path, |path, bytes| {
+        Policy::parse(bytes).map_err(|source| AccessError::Policy {
+            path: path.to_owned(),
+            source,
+        })
+    })
 }
 
 const fn is_public(services: PublicServices, need: Need) -> bool {

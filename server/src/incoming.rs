@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use admission::{ConnectionPacer, FairQueue, PeerNetwork, PlaceRank, paced};
+use admission::{Activity, ConnectionPacer, PeerNetwork, PlaceRank, paced};
 use server_access::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -20,15 +20,16 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
-use transport::{Acceptor, ByteStream, Ended, Listener, Socket};
+use transport::{Acceptor, ByteStream, Listener, Socket};
 
 use crate::{
     access::proven,
+    args::Config,
     capacity::{Place, Places},
-    metrics::Metrics,
     peer::ConnectionPeer,
+    shared::Shared,
 };
 
 /// The delay after an accept for which the system lacks resources.
@@ -43,46 +44,30 @@ const TLS_HANDSHAKE: u8 = 0x16;
 pub(crate) struct Connection {
     stream: ByteStream,
     peer: ConnectionPeer,
-    timeouts: ConnectionTimeouts,
     pacer: ConnectionPacer,
-    queue: FairQueue,
     has_received: bool,
-    /// The time of the next idle check.
-    look: Pin<Box<Sleep>>,
+    /// How long the peer may read no byte of waiting output.
+    write_patience: Duration,
     /// Runs while the system accepts none of the bytes to write.
     stalled: Option<Pin<Box<Sleep>>>,
-    cut: Pin<Box<WaitForCancellationFutureOwned>>,
-    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
-    taken: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Ready when the connection must end.
+    end: Pin<Box<dyn Future<Output = io::ErrorKind> + Send>>,
+    ended: Option<io::ErrorKind>,
     open: OpenConnection,
 }
 
 /// The place of a connection, and its entry in the metrics.
 #[derive(Debug)]
 struct OpenConnection {
-    metrics: Metrics,
+    shared: Arc<Shared>,
     place: Place,
-}
-
-/// How long a connection may be useless.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionTimeouts {
-    /// From the beginning to the first call.
-    pub(crate) first_call: Duration,
-    /// From one call to the next.
-    pub(crate) idle: Duration,
-    /// Without the peer reading a byte of waiting output.
-    pub(crate) write: Duration,
 }
 
 /// The settings for accepting connections.
 #[derive(Clone, Debug)]
 pub(crate) struct AcceptSettings {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) places: Arc<Places>,
-    pub(crate) timeouts: ConnectionTimeouts,
-    pub(crate) metrics: Metrics,
-    /// The queue of busy connections.
-    pub(crate) queue: FairQueue,
     /// Closes all connections.
     pub(crate) cut: CancellationToken,
     /// Closes the listener.
@@ -98,50 +83,37 @@ pub(crate) fn accept(
 ) -> (ReceiverStream<io::Result<Connection>>, JoinHandle<()>) {
     let (sender, connections) = mpsc::channel(1);
     let accepting = tokio::spawn(async move {
-        let stop = settings.stop.clone();
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => {}
-            () = accept_all(&mut listener, &acceptor, &settings, &sender) => {}
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = settings.stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let socket = match accepted {
+                Ok(socket) => socket,
+                Err(error) => {
+                    tracing::warn!(%error, "connection not accepted");
+                    sleep(ACCEPT_BACKOFF).await;
+                    continue;
+                }
+            };
+            let network = socket.address().ip().into();
+            let Ok(place) = settings.places.take(network, PlaceRank::Settled) else {
+                settings.shared.metrics.connections_refused.inc();
+                continue;
+            };
+            let opening = Connection::open(socket, acceptor.clone(), settings.clone(), place);
+            let sender = sender.clone();
+            // A slow handshake delays no other connection.
+            tokio::spawn(async move {
+                if let Some(connection) = opening.await {
+                    // The receiver is gone once the server stops.
+                    let _ = sender.send(Ok(connection)).await;
+                }
+            });
         }
     });
     (ReceiverStream::new(connections), accepting)
-}
-
-async fn accept_all(
-    listener: &mut Listener,
-    acceptor: &Acceptor,
-    settings: &AcceptSettings,
-    sender: &mpsc::Sender<io::Result<Connection>>,
-) {
-    loop {
-        match listener.accept().await {
-            Ok(socket) => {
-                let place = settings
-                    .places
-                    .take(socket.address().ip().into(), PlaceRank::Settled);
-                let Ok(place) = place else {
-                    settings.metrics.connections_refused.inc();
-                    continue;
-                };
-                let (acceptor, settings, sender) =
-                    (acceptor.clone(), settings.clone(), sender.clone());
-                // A slow handshake delays no other connection.
-                tokio::spawn(async move {
-                    if let Some(connection) =
-                        Connection::open(socket, &acceptor, &settings, place).await
-                    {
-                        // The receiver is gone once the server stops.
-                        let _ = sender.send(Ok(connection)).await;
-                    }
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "connection not accepted");
-                sleep(ACCEPT_BACKOFF).await;
-            }
-        }
-    }
 }
 
 // === impl Connection ===
@@ -150,17 +122,18 @@ impl Connection {
     /// Identifies the peer. `None` if the peer is too slow or not allowed, or another connection takes its place.
     async fn open(
         socket: Socket,
-        acceptor: &Acceptor,
-        settings: &AcceptSettings,
+        acceptor: Acceptor,
+        settings: AcceptSettings,
         place: Place,
     ) -> Option<Self> {
+        let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
         let source = PeerNetwork::from(socket.address().ip());
-        let queue = settings.queue.peer((None::<Identity>, source));
-        let open = OpenConnection::new(settings, place);
+        let queue = shared.busy.peer((None::<Identity>, source));
+        let open = OpenConnection::new(shared, place);
         let accepted = tokio::select! {
             biased;
-            () = settings.cut.cancelled() => return None,
+            () = cut.cancelled() => return None,
             () = open.place.wait_taken() => return None,
             accepted = paced(&queue, acceptor.accept(socket)) => accepted,
         };
@@ -169,16 +142,28 @@ impl Connection {
             open.place.handle().prove(&identity);
         }
         let peer = ConnectionPeer::new(proved.clone(), open.place.handle());
+        let (taken, shared) = (open.place.wait_taken(), Arc::clone(&open.shared));
+        let activity = peer.activity().clone();
+        let ended = async move {
+            proved.ended().await;
+            sleep(FINAL_STATUSES).await;
+        };
+        let end = async move {
+            tokio::select! {
+                biased;
+                () = cut.cancelled() => io::ErrorKind::ConnectionAborted,
+                () = taken => io::ErrorKind::ConnectionAborted,
+                () = ended => io::ErrorKind::PermissionDenied,
+                () = idle(&activity, &shared.config) => io::ErrorKind::TimedOut,
+            }
+        };
         Some(Self {
             stream,
-            timeouts: settings.timeouts,
             pacer: ConnectionPacer::start(),
-            queue: settings.queue.clone(),
-            look: Box::pin(sleep(settings.timeouts.first_call)),
+            write_patience: open.shared.session_config().patience(),
             stalled: None,
-            cut: Box::pin(settings.cut.clone().cancelled_owned()),
-            taken: Box::pin(open.place.wait_taken()),
-            ended: Box::pin(after_end(proved.ended())),
+            end: Box::pin(end),
+            ended: None,
             has_received: false,
             peer,
             open,
@@ -192,7 +177,7 @@ impl Connection {
         };
         self.has_received = true;
         if *first == TLS_HANDSHAKE && !matches!(self.stream, ByteStream::Tls(_)) {
-            let metrics = &self.open.metrics.tls;
+            let metrics = &self.open.shared.metrics.tls;
             metrics.handshake_failed("tls_to_plain_text");
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -200,37 +185,11 @@ impl Connection {
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let ended = [&mut self.cut, &mut self.taken];
-        if ended
-            .into_iter()
-            .any(|end| end.as_mut().poll(cx).is_ready())
-        {
-            return Poll::Ready(io::ErrorKind::ConnectionAborted.into());
+        if self.ended.is_none() {
+            self.ended = Some(ready!(self.end.as_mut().poll(cx)));
         }
-        if self.ended.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(io::ErrorKind::PermissionDenied.into());
-        }
-        self.poll_idle(cx).map(|()| io::ErrorKind::TimedOut.into())
-    }
-
-    /// Checks from time to time, not at the end of each call.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            ready!(self.look.as_mut().poll(cx));
-            let ConnectionTimeouts {
-                first_call, idle, ..
-            } = self.timeouts;
-            let (now, until) = (
-                Instant::now(),
-                self.peer.activity().idle_until(first_call, idle),
-            );
-            if until.is_some_and(|until| until <= now) {
-                return Poll::Ready(());
-            }
-            self.look
-                .as_mut()
-                .reset(until.unwrap_or_else(|| now + idle));
-        }
+        self.ended
+            .map_or(Poll::Pending, |kind| Poll::Ready(kind.into()))
     }
 
     /// Passes the result of a write on, or ends a peer that has read nothing for too long.
@@ -243,14 +202,28 @@ impl Connection {
             self.stalled = None;
             return written;
         }
-        let until = Instant::now() + self.timeouts.write;
+        let patience = self.write_patience;
         let stalled = self
             .stalled
-            .get_or_insert_with(|| Box::pin(sleep_until(until)));
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
         if stalled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         self.poll_end(cx).map(Err)
+    }
+}
+
+/// Waits until a connection is idle for too long. Checks from time to time, not at the end of each call.
+async fn idle(activity: &Activity, config: &Config) {
+    let (first_call, idle) = (config.hello_deadline, config.idle_deadline);
+    let mut look = Instant::now() + first_call;
+    loop {
+        sleep_until(look).await;
+        let until = activity.idle_until(first_call, idle);
+        if until.is_some_and(|until| until <= Instant::now()) {
+            return;
+        }
+        look = until.unwrap_or_else(|| Instant::now() + idle);
     }
 }
 
@@ -264,10 +237,10 @@ impl AsyncRead for Connection {
             return Poll::Ready(Err(end));
         }
         let Self {
-            pacer, peer, queue, ..
+            pacer, peer, open, ..
         } = &mut *self;
         // A token identifies the peer only after the connection was accepted.
-        ready!(pacer.poll_read(cx, || peer.queue(queue)));
+        ready!(pacer.poll_read(cx, || peer.queue(&open.shared.busy)));
         let before = buffer.filled().len();
         let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buffer) else {
             self.pacer.rest();
@@ -319,26 +292,17 @@ impl Connected for Connection {
     }
 }
 
-/// Waits until a certificate is not valid any more, and a little longer.
-async fn after_end(ended: impl Future<Output = Ended>) {
-    ended.await;
-    sleep(FINAL_STATUSES).await;
-}
-
 // === impl OpenConnection ===
 
 impl OpenConnection {
-    fn new(settings: &AcceptSettings, place: Place) -> Self {
-        settings.metrics.connections.inc();
-        Self {
-            metrics: settings.metrics.clone(),
-            place,
-        }
+    fn new(shared: Arc<Shared>, place: Place) -> Self {
+        shared.metrics.connections.inc();
+        Self { shared, place }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.metrics.connections.dec();
+        self.shared.metrics.connections.dec();
     }
 }

@@ -1,5 +1,5 @@
-//! The layers of every call: a check that it is gRPC, bounds, counters, details for the statuses of tonic, and the end of calls whose
-//! peer has an invalid certificate.
+//! The layer of every call: a check that it is gRPC, bounds, counters, access, details for the statuses of tonic, and the end of calls
+//! whose peer has an invalid certificate.
 
 use std::{
     pin::Pin,
@@ -18,6 +18,7 @@ use self::{
     instrumented::{CallShape, InstrumentedCall},
 };
 use crate::{
+    access::Access,
     capacity::UnderWay,
     error::{Refusal, from_transport},
     peer::ConnectionPeer,
@@ -35,12 +36,16 @@ const DETAILS: &str = "grpc-status-details-bin";
 
 /// Wraps a server's services.
 #[derive(Clone, Debug)]
-pub(crate) struct CallLayer(pub(crate) Arc<Shared>);
+pub(crate) struct CallLayer {
+    pub(crate) shared: Arc<Shared>,
+    /// Whether only calls that the policy allows reach the services.
+    pub(crate) is_guarded: bool,
+}
 
 /// A service behind [`CallLayer`].
 #[derive(Clone, Debug)]
 pub(crate) struct CallService<S> {
-    shared: Arc<Shared>,
+    layer: CallLayer,
     inner: S,
 }
 
@@ -48,10 +53,8 @@ impl<S> Layer<S> for CallLayer {
     type Service = CallService<S>;
 
     fn layer(&self, inner: S) -> CallService<S> {
-        CallService {
-            shared: Arc::clone(&self.0),
-            inner,
-        }
+        let layer = self.clone();
+        CallService { layer, inner }
     }
 }
 
@@ -73,7 +76,7 @@ where
         if let Some(refused) = not_grpc(&request) {
             return Box::pin(async { Ok(refused) });
         }
-        let shared = Arc::clone(&self.shared);
+        let CallLayer { shared, is_guarded } = self.layer.clone();
         let max = shared.config.limits.frame_bytes_max;
         let counted = InstrumentedCall::start(&shared, request.uri().path());
         let (shape, peer) = (counted.shape(), ConnectionPeer::of(request.extensions()));
@@ -87,25 +90,48 @@ where
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
         let last = deadline::requested(request.headers()).filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
-        let mut request = request.map(|body| Received::new(body, CallOwner::new(&shared, &peer)));
+        let owner = CallOwner {
+            shared: Arc::clone(&shared),
+            peer: peer.clone(),
+        };
+        let mut request = request.map(|body| Received::new(body, owner));
         if let Some(place) = &under_way.place {
             request.extensions_mut().insert(place.handle().clone());
         }
         // Only the instance that was polled ready may be called.
         let clone = self.inner.clone();
-        let mut ready = std::mem::replace(&mut self.inner, clone);
+        let ready = std::mem::replace(&mut self.inner, clone);
+        let access = is_guarded.then(|| Arc::clone(&shared.access));
+        let call = move |request| guarded(access, ready, request);
         Box::pin(async move {
             // Many calls with credentials to check may arrive at once. The queue lets sessions run between them.
             peer.queue(&shared.beginning).pass().await;
             let response = match shape {
                 CallShape::Single => {
-                    single::answer(&shared, ready, request, until, &mut under_way).await?
+                    single::answer(&shared, call, request, until, &mut under_way).await?
                 }
-                CallShape::Session | CallShape::Other => ready.call(request.map(Body::new)).await?,
+                CallShape::Session | CallShape::Other => call(request.map(Body::new)).await?,
             };
             Ok(counted.watch(with_details(response, max), under_way, peer.proved(), last))
         })
     }
+}
+
+/// Calls a service, if `access` allows.
+async fn guarded<S>(
+    access: Option<Arc<Access>>,
+    mut service: S,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    if let Some(access) = access
+        && let Err(refusal) = access.guard(&mut request).await
+    {
+        return Ok(Status::from(refusal).into_http());
+    }
+    service.call(request).await
 }
 
 /// Takes the place of a call. Sessions have separate places.
@@ -126,21 +152,17 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
 
 /// The HTTP response to a request that is not gRPC. A browser's form must not be able to reach a method.
 fn not_grpc(request: &Request<Body>) -> Option<Response<Body>> {
-    let status = if request.method() != Method::POST {
-        StatusCode::METHOD_NOT_ALLOWED
+    let (status, header, value) = if request.method() != Method::POST {
+        (StatusCode::METHOD_NOT_ALLOWED, header::ALLOW, "POST")
     } else if !is_grpc(request.headers().get(header::CONTENT_TYPE)) {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, header::ACCEPT, GRPC)
     } else {
         return None;
     };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
-    } else {
-        headers.insert(header::ACCEPT, HeaderValue::from_static(GRPC));
-    }
+    let value = HeaderValue::from_static(value);
+    response.headers_mut().insert(header, value);
     Some(response)
 }
 

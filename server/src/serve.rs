@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use build_info::{COMMIT, VERSION};
 use decree::v1::inspection_service_server::InspectionServiceServer;
-use otlp::{Exporter, Tracer};
+use otlp::Tracer;
 use prometheus_client::registry::Registry;
 use runtime::{ListenError, Readiness, admin, process};
 use thiserror::Error;
@@ -21,12 +21,12 @@ use tower::layer::util::{Identity, Stack};
 use transport::{Acceptor, BindError, Connector, ListenEndpoint, Listener, SetupError};
 
 use crate::{
-    access::{Access, AccessError, Authorize},
+    access::{Access, AccessError},
     args::Config,
     capacity::Places,
     console_backend,
     exposure::{self, ExposureError},
-    incoming::{self, AcceptSettings, Connection, ConnectionTimeouts},
+    incoming::{self, AcceptSettings, Connection},
     inspection::Inspection,
     layers::CallLayer,
     metrics::Metrics,
@@ -48,7 +48,8 @@ pub struct Server {
     config: Config,
     grpc: Listener,
     acceptor: Acceptor,
-    tls: transport::Metrics,
+    registry: Registry,
+    metrics: Metrics,
     admin: Option<TcpListener>,
     probe: Option<TcpListener>,
     addresses: Addresses,
@@ -110,12 +111,13 @@ impl Server {
     /// If the files are invalid or an address is not available. Without `--insecure`, also if plain text would leave this machine or other
     /// machines would be let in without authentication or policy.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
-        let tls = transport::Metrics::default();
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
         let acceptor = Acceptor::new(
             &config.listen,
             &config.tls,
             config.hello_deadline,
-            tls.clone(),
+            metrics.tls.clone(),
         )?;
         exposure::check(&config)?;
         let grpc = Listener::bind(&config.listen).await?;
@@ -130,7 +132,8 @@ impl Server {
             config,
             grpc,
             acceptor,
-            tls,
+            registry,
+            metrics,
             admin,
             probe,
             addresses,
@@ -169,17 +172,16 @@ impl Server {
             config,
             grpc,
             acceptor,
-            tls,
+            mut registry,
+            metrics,
             admin,
             probe,
             addresses: _,
             admin_routes,
         } = self;
-        let mut registry = Registry::default();
-        tls.register(&mut registry);
-        let metrics = Metrics::register(&mut registry).with_tls(tls);
         process::register(&mut registry, "decree_server", (VERSION, COMMIT));
-        let (tracer, exporter) = traces(&config, &mut registry)?;
+        let (tracer, exporter) =
+            Tracer::start(&config.otlp, "decree-server", VERSION, &mut registry)?;
         let access = Access::new(&config.access, metrics.clone())?;
         let (recorder, written) = Recorder::start(&config.recording, metrics.clone())?.unzip();
         let shared = Arc::new(Shared {
@@ -187,59 +189,54 @@ impl Server {
             tracer,
             ..Shared::new(config, metrics, access)
         });
-        let limits = &shared.config.limits;
-        let readiness = Readiness::not_ready("starting");
-        let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
-        let (health, health_service) = tonic_health::server::health_reporter();
+        let (reporter, health_service) = tonic_health::server::health_reporter();
         let health = Health {
             shared: Arc::clone(&shared),
-            readiness: readiness.clone(),
-            reporter: health,
+            readiness: Readiness::not_ready("starting"),
+            reporter,
         };
         let mut beside = JoinSet::new();
         if let Some(listener) = admin {
-            let router = admin::router(readiness.clone(), Arc::new(registry)).merge(admin_routes);
-            let router = console_backend::add(router, &shared);
-            let (stop, max) = (CancellationToken::new(), limits.admin_connections_max);
+            let router = admin::router(health.readiness.clone(), Arc::new(registry));
+            let router = console_backend::add(router.merge(admin_routes), &shared);
+            let max = shared.config.limits.admin_connections_max;
+            let stop = CancellationToken::new();
             beside.spawn(admin::serve(listener, router, stop, max));
         }
-        beside.spawn(Arc::clone(&shared.access).watch(stop.clone()));
-        let settings = AcceptSettings::of(&shared, &cut, &stop);
+        let settings = AcceptSettings {
+            shared: Arc::clone(&shared),
+            places: Arc::clone(&shared.connections),
+            cut: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        };
+        beside.spawn(Arc::clone(&shared.access).watch(settings.stop.clone()));
         if let Some(listener) = probe {
-            let router = limited_builder(&shared).add_service(health_service.clone());
-            let incoming = probe_incoming(listener, &shared, settings.for_probes(&shared))?;
+            let router = builder(&shared, false).add_service(health_service.clone());
+            let incoming = probe_incoming(listener, settings.clone())?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
-        let [v1, v1alpha] = [reflection(), reflection()];
-        let router = builder(&shared)
+        let router = builder(&shared, true)
             .add_service(health_service)
-            .add_service(v1.build_v1().map_err(ServeError::Reflection)?)
-            .add_service(v1alpha.build_v1alpha().map_err(ServeError::Reflection)?)
+            .add_service(reflection().build_v1().map_err(ServeError::Reflection)?)
+            .add_service(
+                reflection()
+                    .build_v1alpha()
+                    .map_err(ServeError::Reflection)?,
+            )
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
-        let (incoming, accepting) = incoming::accept(grpc, acceptor, settings);
-        let stopped = stop.clone().cancelled_owned();
+        let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());
         health.publish().await;
+        let stopped = settings.stop.clone().cancelled_owned();
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
         tracing::info!("serving");
-        let tasks = (task, accepting);
-        let main = GrpcTask { tasks, stop, cut };
-        let ended = main.until(&shutdown, drain(&shared, &health)).await;
+        let drain = drain(&shared, &health);
+        let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));
         exporter.finish().await;
         ended
     }
-}
-
-/// Starts the tracer and the exporter, if the configuration has a collector.
-fn traces(config: &Config, registry: &mut Registry) -> Result<(Tracer, Exporter), ServeError> {
-    Ok(Tracer::start(
-        &config.otlp,
-        "decree-server",
-        VERSION,
-        registry,
-    )?)
 }
 
 fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
@@ -249,29 +246,34 @@ fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeEr
         .map_err(ServeError::Address)
 }
 
-/// The server of the main port, on which every call is authorized.
-fn builder(
-    shared: &Arc<Shared>,
-) -> tonic::transport::Server<Stack<Authorize, Stack<CallLayer, Identity>>> {
-    limited_builder(shared).layer(Authorize(Arc::clone(&shared.access)))
-}
-
-/// Accepts connections of the probe port, which uses plain text because health is no secret.
+/// Accepts connections of the probe port, which uses plain text because health is no secret. Its connections are counted separately, so
+/// that peers cannot keep probes out by taking all connections of the main port.
 fn probe_incoming(
     listener: TcpListener,
-    shared: &Shared,
     settings: AcceptSettings,
 ) -> Result<ReceiverStream<io::Result<Connection>>, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
-    let acceptor = Acceptor::plain(shared.metrics.tls.clone());
+    let acceptor = Acceptor::plain(settings.shared.metrics.tls.clone());
     let listener = Listener::of_tcp(listener, address);
+    let max = settings.shared.config.limits.admin_connections_max;
+    let settings = AcceptSettings {
+        places: Places::new(max, max),
+        ..settings
+    };
     let (incoming, _) = incoming::accept(listener, acceptor, settings);
     Ok(incoming)
 }
 
-/// Tonic's server, with the limits that tonic and hyper do not set by default.
-fn limited_builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
+/// Tonic's server, with the limits that tonic and hyper do not set by default. Every call is guarded on the main port.
+fn builder(
+    shared: &Arc<Shared>,
+    is_guarded: bool,
+) -> tonic::transport::Server<Stack<CallLayer, Identity>> {
     let limits = &shared.config.limits;
+    let layer = CallLayer {
+        shared: Arc::clone(shared),
+        is_guarded,
+    };
     tonic::transport::Server::builder()
         .max_concurrent_streams(limits.streams_max)
         .initial_stream_window_size(limits.stream_window_bytes)
@@ -279,7 +281,7 @@ fn limited_builder(shared: &Arc<Shared>) -> tonic::transport::Server<Stack<CallL
         .http2_max_local_error_reset_streams(Some(limits.resets_max))
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .layer(CallLayer(Arc::clone(shared)))
+        .layer(layer)
 }
 
 fn inspection(shared: &Arc<Shared>) -> InspectionServiceServer<Inspection> {
@@ -315,46 +317,32 @@ async fn drain(shared: &Shared, health: &Health) {
     }
 }
 
-/// The main port's server.
-struct GrpcTask {
-    /// The task that serves, and the task that accepts connections.
-    tasks: (
-        JoinHandle<Result<(), tonic::transport::Error>>,
-        JoinHandle<()>,
-    ),
-    stop: CancellationToken,
-    cut: CancellationToken,
-}
-
-// === impl GrpcTask ===
-
-impl GrpcTask {
-    /// Serves until `shutdown`, runs `drain`, and closes the connections, by force if necessary.
-    async fn until(
-        self,
-        shutdown: &CancellationToken,
-        drain: impl Future<Output = ()>,
-    ) -> Result<(), ServeError> {
-        let (mut task, accepting) = self.tasks;
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => {}
-            ended = &mut task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
-        }
-        drain.await;
-        self.stop.cancel();
-        let ended = timeout(FLUSH, &mut task).await;
-        self.cut.cancel();
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(_) => timeout(FLUSH, &mut task).await.unwrap_or(Ok(Ok(()))),
-        };
-        task.abort();
-        // The process may end next, and would leave the file of a socket.
-        let _ = timeout(FLUSH, accepting).await;
-        tracing::info!("stopped");
-        ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
+/// Serves the main port until `shutdown`, runs `drain`, and closes the connections, by force if necessary.
+async fn serve_until(
+    shutdown: &CancellationToken,
+    mut task: JoinHandle<Result<(), tonic::transport::Error>>,
+    accepting: JoinHandle<()>,
+    settings: &AcceptSettings,
+    drain: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => {}
+        ended = &mut task => return ended.unwrap_or(Ok(())).map_err(ServeError::Transport),
     }
+    drain.await;
+    settings.stop.cancel();
+    let mut ended = timeout(FLUSH, &mut task).await;
+    settings.cut.cancel();
+    if ended.is_err() {
+        ended = timeout(FLUSH, &mut task).await;
+    }
+    task.abort();
+    // The process may end next, and would leave the file of a socket.
+    let _ = timeout(FLUSH, accepting).await;
+    tracing::info!("stopped");
+    let ended = ended.unwrap_or(Ok(Ok(())));
+    ended.unwrap_or(Ok(())).map_err(ServeError::Transport)
 }
 
 /// The state that health checks and `/readyz` report: whether a new agent would get a session.
@@ -382,54 +370,20 @@ impl Health {
         loop {
             let ready = self.shared.check_ready();
             self.readiness.set(ready);
-            self.report(ready.is_ok()).await;
+            let status = match ready {
+                Ok(()) => ServingStatus::Serving,
+                Err(_) => ServingStatus::NotServing,
+            };
+            for service in [
+                "",
+                <DecisionServiceServer<Decisions> as NamedService>::NAME,
+                <InspectionServiceServer<Inspection> as NamedService>::NAME,
+            ] {
+                self.reporter.set_service_status(service, status).await;
+            }
             if ready == self.shared.check_ready() {
                 return;
             }
-        }
-    }
-
-    async fn report(&self, ready: bool) {
-        let status = if ready {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::NotServing
-        };
-        for service in [
-            "",
-            <DecisionServiceServer<Decisions> as NamedService>::NAME,
-            <InspectionServiceServer<Inspection> as NamedService>::NAME,
-        ] {
-            self.reporter.set_service_status(service, status).await;
-        }
-    }
-}
-
-// === impl AcceptSettings ===
-
-impl AcceptSettings {
-    fn of(shared: &Shared, cut: &CancellationToken, stop: &CancellationToken) -> Self {
-        Self {
-            places: Arc::clone(&shared.connections),
-            timeouts: ConnectionTimeouts {
-                first_call: shared.config.hello_deadline,
-                idle: shared.config.idle_deadline,
-                write: shared.session_config().patience(),
-            },
-            metrics: shared.metrics.clone(),
-            queue: shared.busy.clone(),
-            cut: cut.clone(),
-            stop: stop.clone(),
-        }
-    }
-
-    /// The settings of the probe port. Its connections are counted separately, so that peers cannot keep probes out by taking all
-    /// connections of the main port.
-    fn for_probes(&self, shared: &Shared) -> Self {
-        let max = shared.config.limits.admin_connections_max;
-        Self {
-            places: Places::new(max, max),
-            ..self.clone()
         }
     }
 }

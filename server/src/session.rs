@@ -170,7 +170,7 @@ async fn open_session(
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
     // A proxy forwards many identities, and one identity may be used by many clusters.
-    let owner = (caller.identity(), peer.source());
+    let owner = (&caller.identity, peer.source());
     let queue = shared.busy.peer(owner);
     // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
@@ -456,18 +456,4 @@ fn has_batches(frame: &v1::ReconcileResponse) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::SessionIdentity {
-    server_session::SessionIdentity {
-        session_id: crate::shared::random_session_id(),
-        cluster_uid: cluster_uid.to_owned(),
-        cluster_name: format!("name of {cluster_uid}"),
-        shard: String::new(),
-        agent_instance: "agent-0".to_owned(),
-        epoch,
-        mode: v1::Mode::Enforce,
-        started: server_core::Timestamp::default(),
-    }
-}
-
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -47,7 +47,7 @@ fn reasons(path: &str, marker: &str) -> BTreeSet<String> {
 fn each_reason_of_a_refusal_has_a_cause_and_a_remedy() {
     let mut known = reasons("server/src/error.rs", "fn nature(");
     // The reason of a status that a library made is the status code.
-    for code in reasons("server/src/error.rs", "fn transport_reason(") {
+    for code in reasons("server/src/error.rs", "fn code_names(") {
         known.remove(&code);
     }
     known.extend(

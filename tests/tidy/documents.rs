@@ -158,7 +158,11 @@ fn collected() -> Vec<String> {
 /// Returns the names of the metrics that a file registers: texts followed by a help text.
 fn registered(file: &str, prefix: &str) -> Vec<String> {
     let text = std::fs::read_to_string(files::root().join(file)).expect("the file is there");
-    let registering = text.split_once("fn register_").map_or("", |(_, rest)| rest);
+    let registering = match text.split_once("\nmetrics! {") {
+        Some((_, table)) => table.split("\n}").next(),
+        None => text.split_once("fn register_").map(|(_, rest)| rest),
+    };
+    let registering = registering.unwrap_or_default();
     let parts: Vec<_> = registering.split('"').collect();
     let texts = parts.windows(2).skip(1).step_by(2);
     let names = texts.filter_map(|pair| {

@@ -205,12 +205,6 @@ impl Admission {
         self.is_name_granted
     }
 
-    /// The identity that was admitted.
-    #[must_use]
-    pub const fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
     /// Whether both use the same word: a UID, or a name that was granted.
     #[must_use]
     pub fn shares_a_word_with(&self, other: &Self) -> bool {
@@ -220,8 +214,7 @@ impl Admission {
     }
 
     /// The cluster of the session.
-    #[must_use]
-    pub fn cluster(&self) -> NamedCluster<'_> {
+    fn cluster(&self) -> NamedCluster<'_> {
         NamedCluster {
             uid: &self.uid,
             name: &self.name,

@@ -4,23 +4,6 @@ use std::fmt;
 
 use crate::{denial::Denial, pattern::Pattern};
 
-/// The credential of a peer that the connection's transport has verified.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum VerifiedCredential {
-    /// Nothing: plain text, or TLS without a client certificate.
-    #[default]
-    None,
-    /// A client certificate that a trusted authority has signed, with its subject alternative names.
-    Certificate {
-        /// The URIs.
-        uris: Vec<String>,
-        /// The DNS names.
-        dns_names: Vec<String>,
-    },
-    /// The user id of the process at the other end of a Unix socket.
-    UnixUid(u32),
-}
-
 /// The proven identity of a peer. Its text is its name in a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
@@ -55,24 +38,18 @@ pub enum IdentityPattern {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the identity that a credential proves: the URI of a certificate, or its DNS name if it has no URI.
+    /// Returns the identity of a certificate that a trusted authority has signed, by its subject alternative names: its URI, or its DNS name
+    /// if it has no URI.
     ///
     /// # Errors
-    /// If a certificate has no such name, or two of the kind that counts, so that its subject is unclear. A URI without an authority
+    /// If it has no such name, or two of the kind that counts, so that its subject is unclear. A URI without an authority
     /// (`SCHEME://…`) names nobody: its text could read like an identity of another kind.
-    pub fn of(credential: &VerifiedCredential) -> Result<Self, Denial> {
-        match credential {
-            VerifiedCredential::None => Ok(Self::Anonymous),
-            VerifiedCredential::UnixUid(uid) => Ok(Self::Uid(*uid)),
-            VerifiedCredential::Certificate { uris, dns_names } => {
-                match (uris.as_slice(), dns_names.as_slice()) {
-                    ([uri], _) if is_uri(uri) => Ok(Self::Uri(uri.clone())),
-                    ([_], _) => Err(Denial::IdentityMissing),
-                    ([], [name]) => Ok(Self::Dns(name.clone())),
-                    ([], []) => Err(Denial::IdentityMissing),
-                    (_, _) => Err(Denial::IdentityAmbiguous),
-                }
-            }
+    pub fn of_certificate(uris: &[String], dns_names: &[String]) -> Result<Self, Denial> {
+        match (uris, dns_names) {
+            ([uri], _) if is_uri(uri) => Ok(Self::Uri(uri.clone())),
+            ([_], _) | ([], []) => Err(Denial::IdentityMissing),
+            ([], [name]) => Ok(Self::Dns(name.clone())),
+            (_, _) => Err(Denial::IdentityAmbiguous),
         }
     }
 }
@@ -172,32 +149,19 @@ fn is_scheme(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn certificate(uris: &[&str], dns_names: &[&str]) -> VerifiedCredential {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        VerifiedCredential::Certificate {
-            uris: owned(uris),
-            dns_names: owned(dns_names),
-        }
+    fn of(uris: &[&str], dns_names: &[&str]) -> Result<Identity, Denial> {
+        let owned = |names: &[&str]| Vec::from_iter(names.iter().map(|name| (*name).to_owned()));
+        Identity::of_certificate(&owned(uris), &owned(dns_names))
     }
 
     #[test]
-    fn uri_of_a_certificate_counts_before_its_dns_names() {
-        let of = |uris: &[&str], names: &[&str]| Identity::of(&certificate(uris, names));
-        assert_eq!(
-            of(&["spiffe://a/b"], &["x", "y"]),
-            Ok(Identity::Uri("spiffe://a/b".into()))
-        );
+    fn certificate_is_named_by_its_only_uri_or_else_its_only_dns_name() {
+        let uri = Ok(Identity::Uri("spiffe://a/b".into()));
+        assert_eq!(of(&["spiffe://a/b"], &["x", "y"]), uri);
         assert_eq!(of(&[], &["x"]), Ok(Identity::Dns("x".into())));
-    }
-
-    #[test]
-    fn certificate_without_a_name_or_with_two_is_no_identity() {
-        let of = |uris: &[&str], names: &[&str]| Identity::of(&certificate(uris, names));
         assert_eq!(of(&[], &[]), Err(Denial::IdentityMissing));
-        assert_eq!(
-            of(&["spiffe://a/b", "spiffe://a/c"], &["x"]),
-            Err(Denial::IdentityAmbiguous)
-        );
+        let two = of(&["spiffe://a/b", "spiffe://a/c"], &["x"]);
+        assert_eq!(two, Err(Denial::IdentityAmbiguous));
         assert_eq!(of(&[], &["x", "y"]), Err(Denial::IdentityAmbiguous));
     }
 
@@ -243,8 +207,7 @@ mod tests {
             "a://",
         ] {
             for names in [&[][..], &["x"][..]] {
-                let identity = Identity::of(&certificate(&[uri], names));
-                assert_eq!(identity, Err(Denial::IdentityMissing), "{uri}");
+                assert_eq!(of(&[uri], names), Err(Denial::IdentityMissing), "{uri}");
             }
         }
     }

@@ -9,7 +9,7 @@
 //!                                            policy file ───┘
 //! ```
 //!
-//! A connection proves an [`Identity`] by a credential that its transport has verified ([`VerifiedCredential`]), a call by a token
+//! A connection proves an [`Identity`] by a credential that its transport has verified, a call by a token
 //! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the [`Ownership`] of clusters. It decides what an identity may call and
 //! see ([`Permissions`]), and admits sessions. [`method::need`] returns the need of each method of the contract.
 //!
@@ -36,7 +36,7 @@ pub mod token;
 
 pub use authority::{Admission, Authority};
 pub use denial::Denial;
-pub use identity::{Identity, IdentityPattern, VerifiedCredential};
+pub use identity::{Identity, IdentityPattern};
 pub use ownership::Ownership;
 pub use pattern::Pattern;
 pub use permissions::{GrantScope, NamedCluster, Permissions};

@@ -29,8 +29,8 @@ impl Policy {
     ///
     /// # Errors
     /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely incomplete than intended.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        let grants = file::read(text)?;
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Self, PolicyError> {
+        let grants = file::read(text.as_ref())?;
         let index = GrantIndex::new(&grants);
         Ok(Self { grants, index })
     }

@@ -23,8 +23,8 @@ const BYTES_MAX: usize = 1 << 20;
 /// The server that publishes the keys. Requests are rare, so each one opens a new connection and reads the CA file again.
 #[derive(Debug)]
 pub(super) struct KeyServer {
-    uri: Uri,
-    ca: PathBuf,
+    pub(super) uri: Uri,
+    pub(super) ca: PathBuf,
 }
 
 /// Why there are no keys.
@@ -56,14 +56,6 @@ pub enum FetchError {
 // === impl KeyServer ===
 
 impl KeyServer {
-    pub(super) const fn new(uri: Uri, ca: PathBuf) -> Self {
-        Self { uri, ca }
-    }
-
-    pub(super) const fn uri(&self) -> &Uri {
-        &self.uri
-    }
-
     pub(super) async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
         timeout(PATIENCE, self.request())
             .await

@@ -23,17 +23,18 @@ struct Table {
 /// One open stream.
 #[derive(Debug)]
 pub(super) struct StreamEntry {
-    caller: Caller,
-    session: Option<(String, Admission)>,
-    end_signal: EndSignal,
+    pub(super) caller: Caller,
+    /// The id and the admission, if the stream is a session.
+    pub(super) session: Option<(String, Admission)>,
+    pub(super) end_signal: EndSignal,
 }
 
 /// The admission of a session. Dropping it releases the cluster's uid and name.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    authority: Arc<Mutex<Authority>>,
-    caller: Caller,
-    admission: Admission,
+    pub(super) authority: Arc<Mutex<Authority>>,
+    pub(super) caller: Caller,
+    pub(super) admission: Admission,
 }
 
 /// The entry of an open stream. Dropping it removes the entry.
@@ -67,21 +68,18 @@ impl Streams {
     /// Extends the caller's session of this id until the credential of this call expires. Returns `false` without such a session.
     pub(super) fn renew(&self, caller: &Caller, session_id: &str) -> bool {
         let mut table = self.lock();
-        let found = table.open.values_mut().find(|stream| {
-            let session = stream.session.as_ref();
-            session.is_some_and(|(id, _)| id == session_id)
-                && stream.caller.identity() == caller.identity()
-        });
-        found.map(|stream| stream.caller.renew(caller)).is_some()
+        let mut open = table.open.values_mut();
+        let found =
+            open.find(|it| it.is_session(session_id) && it.caller.identity == caller.identity);
+        found
+            .map(|stream| stream.caller.expires = caller.expires)
+            .is_some()
     }
 
     pub(super) fn identity_of(&self, session_id: &str) -> Option<String> {
         let table = self.lock();
-        let found = table.open.values().find(|stream| {
-            let session = stream.session.as_ref();
-            session.is_some_and(|(id, _)| id == session_id)
-        });
-        found.map(|stream| stream.caller.identity().to_string())
+        let found = table.open.values().find(|it| it.is_session(session_id));
+        found.map(|stream| stream.caller.identity.to_string())
     }
 
     /// Of the concerned streams, returns the streams that `check` denies and that have not been told to end yet.
@@ -114,43 +112,13 @@ impl Streams {
 // === impl StreamEntry ===
 
 impl StreamEntry {
-    pub(super) fn session(admitted: &Admitted, session_id: &str, end_signal: &EndSignal) -> Self {
-        Self {
-            caller: admitted.caller.clone(),
-            session: Some((session_id.to_owned(), admitted.admission.clone())),
-            end_signal: end_signal.clone(),
-        }
-    }
-
-    /// A stream that is not a session.
-    pub(super) fn watch(caller: &Caller, end_signal: &EndSignal) -> Self {
-        Self {
-            caller: caller.clone(),
-            session: None,
-            end_signal: end_signal.clone(),
-        }
+    fn is_session(&self, session_id: &str) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|(id, _)| id == session_id)
     }
 }
 
 // === impl Admitted ===
-
-impl Admitted {
-    pub(super) const fn new(
-        authority: Arc<Mutex<Authority>>,
-        caller: Caller,
-        admission: Admission,
-    ) -> Self {
-        Self {
-            authority,
-            caller,
-            admission,
-        }
-    }
-
-    pub(super) const fn admission(&self) -> &Admission {
-        &self.admission
-    }
-}
 
 impl Drop for Admitted {
     fn drop(&mut self) {

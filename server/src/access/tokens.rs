@@ -45,7 +45,7 @@ struct Looks {
 
 #[derive(Debug)]
 enum KeySource {
-    File(Arc<WatchedFile>),
+    File(Arc<WatchedFile<Keys>>),
     Server(KeyServer),
 }
 
@@ -62,11 +62,14 @@ impl Tokens {
         };
         let (source, keys) = match (KeySource::server(keys), &args.token_keys_ca) {
             (None, Some(_)) => return Err(AccessError::CaOfFile),
-            (None, None) => KeySource::file(Path::new(keys))?,
+            (None, None) => {
+                let (file, keys) = WatchedFile::open("--token-keys", Path::new(keys), parse_file)?;
+                (KeySource::File(file), keys)
+            }
             (Some(_), None) => return Err(AccessError::NoCa),
             (Some(uri), Some(ca)) => {
-                let server = KeyServer::new(uri, ca.clone());
-                (KeySource::Server(server), Keys::default())
+                let ca = ca.clone();
+                (KeySource::Server(KeyServer { uri, ca }), Keys::default())
             }
         };
         Ok(Some(Self {
@@ -153,35 +156,24 @@ impl KeySource {
         (uri.scheme() == Some(&Scheme::HTTPS)).then_some(uri)
     }
 
-    fn file(path: &Path) -> Result<(Self, Keys), AccessError> {
-        let (file, bytes) = WatchedFile::open("--token-keys", path)?;
-        let keys = parse(&file.path().display().to_string(), &bytes)?;
-        Ok((Self::File(Arc::new(file)), keys))
-    }
-
     /// `None` if the file has not changed.
     async fn read(&self) -> Option<Result<Keys, AccessError>> {
-        match self {
-            Self::File(file) => {
-                let bytes = file.changed().await?;
-                let name = file.path().display().to_string();
-                Some(bytes.and_then(|bytes| parse(&name, &bytes)))
-            }
-            Self::Server(server) => {
-                let name = server.uri().to_string();
-                let fetched = server.fetch().await.map_err(|source| AccessError::Fetch {
-                    uri: name.clone(),
-                    source,
-                });
-                Some(fetched.and_then(|bytes| parse(&name, &bytes)))
-            }
-        }
+        let server = match self {
+            Self::File(file) => return file.changed().await,
+            Self::Server(server) => server,
+        };
+        let uri = server.uri.to_string();
+        Some(match server.fetch().await {
+            Ok(bytes) => parse(uri, &bytes),
+            Err(source) => Err(AccessError::Fetch { uri, source }),
+        })
     }
 }
 
-fn parse(name: &str, bytes: &[u8]) -> Result<Keys, AccessError> {
-    Keys::parse(bytes).map_err(|source| AccessError::Keys {
-        name: name.to_owned(),
-        source,
-    })
+fn parse_file(path: &Path, bytes: &[u8]) -> Result<Keys, AccessError> {
+    parse(path.display().to_string(), bytes)
+}
+
+fn parse(name: String, bytes: &[u8]) -> Result<Keys, AccessError> {
+    Keys::parse(bytes).map_err(|source| AccessError::Keys { name, source })
 }

@@ -13,11 +13,12 @@ impl Access {
     /// Checks periodically until `stop`. A slow file system or key server delays only its own reader, and never the end of streams whose
     /// credential has expired.
     pub(crate) async fn watch(self: Arc<Self>, stop: CancellationToken) {
+        let access = &*self;
         let looks = async {
             tokio::join!(
-                self.follow_policy(),
-                self.follow_keys(),
-                self.follow_expiries()
+                access.repeat(|| access.reload_policy()),
+                access.repeat(|| access.reload_keys()),
+                access.repeat(|| async { access.end_the_denied(|_| true) })
             )
         };
         tokio::select! {
@@ -27,27 +28,11 @@ impl Access {
         }
     }
 
-    async fn follow_policy(&self) {
+    async fn repeat<F: Future<Output = ()>>(&self, look: impl Fn() -> F) {
         let mut due = interval(self.args.access_interval);
         loop {
             due.tick().await;
-            self.reload_policy().await;
-        }
-    }
-
-    async fn follow_keys(&self) {
-        let mut due = interval(self.args.access_interval);
-        loop {
-            due.tick().await;
-            self.reload_keys().await;
-        }
-    }
-
-    async fn follow_expiries(&self) {
-        let mut due = interval(self.args.access_interval);
-        loop {
-            due.tick().await;
-            self.end_the_denied(|_| true);
+            look().await;
         }
     }
 

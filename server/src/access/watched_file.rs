@@ -22,11 +22,12 @@ const BYTES_MAX: u64 = 1 << 20;
 /// How long a read may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A file that is read again when its content changes.
+/// A file of a `T`, read again when its content changes.
 #[derive(Debug)]
-pub(super) struct WatchedFile {
+pub(super) struct WatchedFile<T> {
     flag: &'static str,
     path: PathBuf,
+    parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
     last: Mutex<LastRead<Vec<u8>>>,
     /// Whether a thread is reading the file. A file system that hangs must not block a second thread.
     is_read: AtomicBool,
@@ -93,25 +94,27 @@ pub enum AccessError {
 
 // === impl WatchedFile ===
 
-impl WatchedFile {
-    pub(super) fn open(flag: &'static str, path: &Path) -> Result<(Self, Vec<u8>), AccessError> {
+impl<T: 'static> WatchedFile<T> {
+    pub(super) fn open(
+        flag: &'static str,
+        path: &Path,
+        parse: fn(&Path, &[u8]) -> Result<T, AccessError>,
+    ) -> Result<(Arc<Self>, T), AccessError> {
         let bytes = read(flag, path)?;
+        let parsed = parse(path, &bytes)?;
         let file = Self {
             flag,
             path: path.to_owned(),
-            last: Mutex::new(LastRead::new(bytes.clone())),
+            parse,
+            last: Mutex::new(LastRead::new(bytes)),
             is_read: AtomicBool::new(false),
         };
-        Ok((file, bytes))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+        Ok((Arc::new(file), parsed))
     }
 
     /// The content if it has changed, and the first of several equal errors. A file system that does not respond within [`PATIENCE`]
     /// counts as an error.
-    pub(super) async fn changed(self: &Arc<Self>) -> Option<Result<Vec<u8>, AccessError>> {
+    pub(super) async fn changed(self: &Arc<Self>) -> Option<Result<T, AccessError>> {
         let read = if self.is_read.swap(true, Ordering::AcqRel) {
             Err(self.unanswered())
         } else {
@@ -127,7 +130,8 @@ impl WatchedFile {
             }
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.change(read)
+        let changed = last.change(read)?;
+        Some(changed.and_then(|bytes| (self.parse)(&self.path, &bytes)))
     }
 
     fn unanswered(&self) -> AccessError {

@@ -11,19 +11,8 @@ use crate::{capacity::Place, error::Refusal, peer::ConnectionPeer, shared::Share
 /// The peer of a call.
 #[derive(Debug)]
 pub(super) struct CallOwner {
-    shared: Arc<Shared>,
-    peer: ConnectionPeer,
-}
-
-// === impl CallOwner ===
-
-impl CallOwner {
-    pub(super) fn new(shared: &Arc<Shared>, peer: &ConnectionPeer) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            peer: peer.clone(),
-        }
-    }
+    pub(super) shared: Arc<Shared>,
+    pub(super) peer: ConnectionPeer,
 }
 
 impl BodyOwner for CallOwner {

@@ -8,12 +8,16 @@ use std::{
 };
 
 use http::{HeaderMap, Response};
-use http_body::{Body as _, Frame};
+use http_body::Frame;
 use tokio::time::{Sleep, sleep_until};
 use tonic::{Code, Status, body::Body, codegen::Bytes};
 use transport::{Credential, Ended, Peer};
 
-use crate::{capacity::UnderWay, error::Refusal, shared::Shared};
+use crate::{
+    capacity::UnderWay,
+    error::{Refusal, code_names},
+    shared::Shared,
+};
 
 /// The methods that have their own series, with their shapes. All other methods share one series.
 const METHODS: [(&str, &str, &str); 15] = [
@@ -166,84 +170,56 @@ impl Drop for InstrumentedCall {
         handling.observe(self.started.elapsed().as_secs_f64());
         drop(handling);
         let [kind, service, method] = labels(self.method);
-        let labels = [kind, service, method, ("grpc_code", code_name(self.code))];
+        let labels = [
+            kind,
+            service,
+            method,
+            ("grpc_code", code_names(self.code).0),
+        ];
         metrics.grpc_handled.get_or_create(&labels).inc();
     }
 }
 
 // === impl WatchedBody ===
 
-impl WatchedBody {
-    fn poll_body(&mut self, cx: &mut Context<'_>) -> Polled {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
-        }
-    }
-
-    /// Ends the response and drops its body. The drop tells a session that its stream has ended.
-    fn end(&mut self, refusal: Refusal) -> Polled {
-        self.body = None;
-        Poll::Ready(Some(Ok(self.call.end(refusal))))
-    }
-}
-
 impl http_body::Body for WatchedBody {
     type Data = Bytes;
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        if self.body.is_none() {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else {
             return Poll::Ready(None);
-        }
-        if self.under_way.poll_taken(cx).is_ready() {
-            let refusal = self.call.shared.calls_refusal();
-            return self.end(refusal);
-        }
-        // Polled first, so that a stream that always has frames ends too.
-        if let Some(deadline) = &mut self.deadline
-            && deadline.as_mut().poll(cx).is_ready()
+        };
+        let mut deadline = this.deadline.as_mut();
+        // Polled before the body, so that a stream that always has frames ends too.
+        let refusal = if this.under_way.poll_taken(cx).is_ready() {
+            this.call.shared.calls_refusal()
+        } else if deadline
+            .as_mut()
+            .is_some_and(|it| it.as_mut().poll(cx).is_ready())
         {
-            return self.end(Refusal::DeadlineExceeded);
-        }
-        let polled = self.poll_body(cx);
-        if polled.is_pending()
-            && let Some(ended) = &mut self.ended
-            && let Poll::Ready(ended) = ended.as_mut().poll(cx)
-        {
-            return self.end(Refusal::CertificateEnded(ended));
-        }
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
-        {
-            self.call.code = status.code();
-        }
-        polled
+            Refusal::DeadlineExceeded
+        } else {
+            let polled = Pin::new(body).poll_frame(cx);
+            let ended = this.ended.as_mut().filter(|_| polled.is_pending());
+            if let Some(Poll::Ready(ended)) = ended.map(|it| it.as_mut().poll(cx)) {
+                Refusal::CertificateEnded(ended)
+            } else {
+                if let Poll::Ready(Some(Ok(frame))) = &polled
+                    && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
+                {
+                    this.call.code = status.code();
+                }
+                return polled;
+            }
+        };
+        // The drop of the body tells a session that its stream has ended.
+        this.body = None;
+        Poll::Ready(Some(Ok(this.call.end(refusal))))
     }
 
     fn is_end_stream(&self) -> bool {
         self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-}
-
-const fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }

@@ -5,7 +5,6 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Status, body::Body};
-use tower::Service;
 
 use super::call_owner::CallOwner;
 use crate::{
@@ -16,37 +15,31 @@ use crate::{
 
 type RequestBody = Received<Body, CallOwner>;
 
-/// The answer of `service`, or a refusal at `until`.
-pub(super) async fn answer<S>(
+/// The answer of `call`, or a refusal at `until`.
+pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     shared: &Shared,
-    service: S,
+    call: impl FnOnce(Request<Body>) -> F,
     request: Request<RequestBody>,
     until: Instant,
     under_way: &mut UnderWay,
-) -> Result<Response<Body>, S::Error>
-where
-    S: Service<Request<Body>, Response = Response<Body>>,
-{
+) -> Result<Response<Body>, E> {
     if until <= Instant::now() {
         return Ok(refuse(Refusal::DeadlineExceeded));
     }
     tokio::select! {
         biased;
-        answered = serve(shared, service, request, until) => answered,
+        answered = serve(shared, call, request, until) => answered,
         () = under_way.wait_taken() => Ok(refuse(shared.calls_refusal())),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
     }
 }
 
-async fn serve<S>(
+async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
     shared: &Shared,
-    mut service: S,
+    call: impl FnOnce(Request<Body>) -> F,
     request: Request<RequestBody>,
     until: Instant,
-) -> Result<Response<Body>, S::Error>
-where
-    S: Service<Request<Body>, Response = Response<Body>>,
-{
+) -> Result<Response<Body>, E> {
     let (mut head, body) = request.into_parts();
     let max = shared.config.limits.frame_bytes_max;
     let (bytes, mut held) = match body.whole(max).await {
@@ -61,7 +54,7 @@ where
     let body = Body::new(Full::new(bytes));
     tokio::select! {
         biased;
-        answered = service.call(Request::from_parts(head, body)) => answered,
+        answered = call(Request::from_parts(head, body)) => answered,
         () = taken => Ok(refuse(shared.received_refusal())),
     }
 }

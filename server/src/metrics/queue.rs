@@ -1,40 +1,21 @@
-//! The metrics of the work queue, summed over sessions, under upstream's names. The metrics of unfinished syncs are updated when the
-//! page is read.
+//! The metrics of unfinished syncs, summed over sessions, under upstream's names. They are updated when the page is read.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
-    metrics::{
-        MetricType,
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
+    metrics::{MetricType, gauge::ConstGauge},
 };
 use server_core::Unfinished;
 use tokio::time::Instant;
 
-/// Upstream's value of the label `name` of the work queue.
-pub(super) const NAME: [(&str, &str); 1] = [("name", "replicaset")];
-
-type FloatGauge = Gauge<f64, AtomicU64>;
-
-/// The series that all sessions add to.
-#[derive(Clone, Debug)]
-pub(crate) struct QueueMetrics {
-    pub(crate) depth: Gauge,
-    pub(crate) adds: Counter,
-    pub(crate) retries: Counter,
-    pub(crate) wait: Histogram,
-    pub(crate) work: Histogram,
-}
+use super::seconds;
 
 /// The unfinished syncs of all sessions. Clones share the map.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +29,9 @@ struct Seen {
     at: Instant,
 }
 
-/// The buckets are upstream's.
-pub(super) fn histogram() -> Histogram {
-    Histogram::new(exponential_buckets(1e-8, 10.0, 10))
+/// Upstream's label of a work queue.
+pub(super) fn label() -> (Cow<'static, str>, Cow<'static, str>) {
+    ("name".into(), "replicaset".into())
 }
 
 // === impl UnfinishedWork ===
@@ -100,21 +81,11 @@ impl Collector for UnfinishedWork {
                 longest,
             ),
         ] {
-            let gauges = Family::<_, FloatGauge>::default();
-            gauges.get_or_create(&NAME).set(value);
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            gauges.encode(metric)?;
+            ConstGauge::new(value).encode(metric)?;
         }
         Ok(())
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "an age in seconds needs no nanosecond"
-)]
-const fn seconds(span: server_core::Span) -> f64 {
-    span.0 as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Registrations end with their sessions, and signals reach them.
 
 use super::*;
-use crate::{capacity::EndSignal, session::identity};
+use crate::{capacity::EndSignal, session::tests::identity};
 
 fn register(registry: &Arc<LiveSessions>, epoch: i64) -> (Registration, SessionHandle) {
     let (handle, _) = SessionHandle::new(EndSignal::default());

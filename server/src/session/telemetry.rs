@@ -6,13 +6,13 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{Kind, Span, Unfinished};
+use server_core::{ControllerReport, Kind, Unfinished};
 use server_session::{Fault, Session, SessionIdentity, SessionReport};
 use tokio::time::Instant;
 
 use super::{gauges::Gauges, traces::Spans};
 use crate::{
-    metrics::{Metrics, QueueMetrics},
+    metrics::{Metrics, seconds},
     recorder::RecordedSession,
     shared::Shared,
     watchers::Watchers,
@@ -30,7 +30,6 @@ pub(crate) struct Telemetry {
     metrics: Metrics,
     watchers: Arc<Watchers>,
     gauges: Gauges,
-    queue: QueueMetrics,
     /// The time of the last measurement of unfinished syncs.
     looked: Option<Instant>,
 }
@@ -43,7 +42,6 @@ impl Telemetry {
         Self {
             identity: Arc::clone(identity),
             gauges: Gauges::new(identity, metrics.clone()),
-            queue: metrics.queue(),
             looked: None,
             watchers: Arc::clone(&shared.watchers),
             metrics,
@@ -87,7 +85,9 @@ impl Telemetry {
         }
         // The batches of a frame are decided together and share its time.
         for _ in 0..decided {
-            self.queue.work.observe((took / decided).as_secs_f64());
+            self.metrics
+                .queue_work
+                .observe((took / decided).as_secs_f64());
         }
     }
 
@@ -176,30 +176,21 @@ impl Telemetry {
             name,
             uid,
         } = object;
-        let kind = kind.as_str_name();
-        let fault = text;
-        if is_quarantined {
-            tracing::warn!(kind, namespace, name, uid, fault, others, "quarantined");
+        let (kind, fault) = (kind.as_str_name(), text);
+        let message = if is_quarantined {
+            "quarantined"
         } else {
-            tracing::warn!(
-                kind,
-                namespace,
-                name,
-                uid,
-                fault,
-                others,
-                "object not accepted"
-            );
-        }
+            "object not accepted"
+        };
+        tracing::warn!(kind, namespace, name, uid, fault, others, "{message}");
     }
 
-    fn controller(&self, report: server_core::ControllerReport) {
-        use server_core::ControllerReport;
+    fn controller(&self, report: ControllerReport) {
         match report {
             ControllerReport::Synced {
                 key, error, waited, ..
             } => {
-                self.queue.wait.observe(seconds(waited));
+                self.metrics.queue_wait.observe(seconds(waited));
                 match error {
                     Some(error) => {
                         tracing::debug!(replica_set = %key, error, "sync is tried again");
@@ -250,14 +241,6 @@ impl Drop for Telemetry {
             .unfinished
             .set(&self.identity.session_id, 0, nothing);
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a wait in seconds needs no nanosecond"
-)]
-const fn seconds(span: Span) -> f64 {
-    span.0 as f64 / 1e9
 }
 
 const fn kind_label(kind: Kind) -> &'static str {

@@ -8,6 +8,19 @@ use tonic::{Code, Status};
 use super::*;
 use crate::{access::Access, args::Config, metrics::Metrics};
 
+pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::SessionIdentity {
+    server_session::SessionIdentity {
+        session_id: crate::shared::random_session_id(),
+        cluster_uid: cluster_uid.to_owned(),
+        cluster_name: format!("name of {cluster_uid}"),
+        shard: String::new(),
+        agent_instance: "agent-0".to_owned(),
+        epoch,
+        mode: v1::Mode::Enforce,
+        started: server_core::Timestamp::default(),
+    }
+}
+
 fn shared() -> Arc<Shared> {
     let metrics = Metrics::register(&mut Registry::default());
     let config = Config::default();

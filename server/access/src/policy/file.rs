@@ -37,15 +37,14 @@ struct RawGrant {
     shards: Option<Texts>,
 }
 
-pub(super) fn read(text: &str) -> Result<Vec<Grant>, PolicyError> {
-    let at = |offset: usize, message: String| PolicyError {
-        line: 1 + text
-            .bytes()
-            .take(offset)
-            .filter(|byte| *byte == b'\n')
-            .count(),
-        message,
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Grant>, PolicyError> {
+    let at = |offset: usize, message: String| {
+        let before = bytes.iter().take(offset);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        PolicyError { line, message }
     };
+    let text = str::from_utf8(bytes);
+    let text = text.map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         at(offset, error.message().replace('\n', "; "))
