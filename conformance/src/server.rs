@@ -4,18 +4,13 @@ mod batches;
 mod case;
 mod ending;
 mod faults;
-mod found;
 mod later;
 mod link;
 mod lists;
 mod objects;
-mod older;
 mod opening;
-mod options;
-mod outcomes;
 mod stop;
-mod succession;
-mod unread;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -26,23 +21,17 @@ use crate::score::{Row, Rule, Score, Verdict};
 use case::Case;
 use link::Server;
 
-pub use unread::narrow;
+pub use ending::narrow;
 
 /// The number of cases that run at the same time. Together, they open fewer streams than common servers allow on a connection.
 const AT_ONCE: usize = 32;
 
 /// All cases except those for a stopped server. The slowest cases come first.
-const CASES: [&[Case]; 12] = [
-    unread::CASES,
+const CASES: [&[Case]; 6] = [
     ending::CASES,
     opening::CASES,
-    options::CASES,
-    succession::CASES,
     lists::CASES,
-    older::CASES,
-    found::CASES,
     batches::CASES,
-    outcomes::CASES,
     faults::CASES,
     later::CASES,
 ];

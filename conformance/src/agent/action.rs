@@ -1,28 +1,35 @@
 //! The actions that an agent is sent, and the expected outcomes.
 
 use decree::v1::{
-    Batch, Claim, Create, Delete, Guard, NotStartedCause, ObjectRef, Pod, ReplicaSet,
-    ReplicaSetStatus, Victim, WriteStatus, batch::Action, done, outcome::Outcome,
+    Batch, Claim, Create, Delete, Guard, NotStartedCause, ObjectRef, OwnerReference, Pod,
+    ReplicaSet, ReplicaSetStatus, Victim, WriteStatus, batch::Action, done::Object,
+    outcome::Outcome,
 };
 
 use super::notes::Verdict;
+
+/// The object of the only outcome, if the operation was done.
+fn object(outcomes: &[Outcome]) -> Option<&Object> {
+    match outcomes {
+        [Outcome::Done(done)] => done.object.as_ref(),
+        _ => None,
+    }
+}
 
 pub(super) fn made_pod<'a>(
     outcomes: &'a [Outcome],
     name: &str,
     set: &ReplicaSet,
 ) -> Result<&'a Pod, String> {
-    if let [Outcome::Done(done)] = outcomes
-        && let Some(done::Object::Pod(pod)) = &done.object
-        && pod.name == name
-        && pod
-            .controller
-            .as_ref()
-            .is_some_and(|owner| owner.uid == set.uid)
-    {
-        return Ok(pod);
+    let is_owner = |owner: &OwnerReference| owner.uid == set.uid;
+    match object(outcomes) {
+        Some(Object::Pod(pod))
+            if pod.name == name && pod.controller.as_ref().is_some_and(is_owner) =>
+        {
+            Ok(pod)
+        }
+        _ => Err(format!("{outcomes:?} in place of {name}")),
     }
-    Err(format!("{outcomes:?} in place of {name}"))
 }
 
 pub(super) fn again_pod(
@@ -35,10 +42,8 @@ pub(super) fn again_pod(
     if again.uid == made.uid {
         return Ok(());
     }
-    Err(format!(
-        "{name} was made twice, as {} and {}",
-        made.uid, again.uid
-    ))
+    let (first, second) = (&made.uid, &again.uid);
+    Err(format!("{name} was made twice, as {first} and {second}"))
 }
 
 pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
@@ -50,10 +55,8 @@ pub(super) fn not_started(outcomes: &[Outcome]) -> Verdict {
 }
 
 pub(super) fn not_done(outcomes: &[Outcome]) -> Verdict {
-    let mut done = outcomes
-        .iter()
-        .filter(|one| matches!(one, Outcome::Done(_)));
-    done.next().map_or(Ok(()), |done| Err(format!("{done:?}")))
+    let done = outcomes.iter().find(|one| matches!(one, Outcome::Done(_)));
+    done.map_or(Ok(()), |done| Err(format!("{done:?}")))
 }
 
 pub(super) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
@@ -67,13 +70,10 @@ pub(super) fn batch(set: &ReplicaSet, guard: Guard, action: Action) -> Batch {
 }
 
 pub(super) fn create(names: &[String]) -> Action {
-    let generate_name = names
-        .first()
-        .map_or("", |name| &name[..name.len() - 5])
-        .to_owned();
+    let base = names.first().map_or("", |name| &name[..name.len() - 5]);
     Action::Create(Create {
         names: names.to_vec(),
-        generate_name,
+        generate_name: base.to_owned(),
         slow_start_initial: 1,
     })
 }
@@ -118,21 +118,15 @@ pub(super) fn adopt_absent(set: &ReplicaSet, pods: usize) -> Action {
 
 /// Whether the outcome of a deletion shows that the pod is deleted or terminating.
 pub(super) fn shows_gone(outcomes: &[Outcome], victim: &Pod) -> bool {
-    let [Outcome::Done(done)] = outcomes else {
-        return false;
-    };
-    match &done.object {
-        Some(done::Object::Gone(gone)) => *gone,
-        Some(done::Object::Pod(pod)) => pod.uid == victim.uid && pod.deleted.is_some(),
-        Some(done::Object::ReplicaSet(_)) | None => false,
+    match object(outcomes) {
+        Some(Object::Gone(gone)) => *gone,
+        Some(Object::Pod(pod)) => pod.uid == victim.uid && pod.deleted.is_some(),
+        Some(Object::ReplicaSet(_)) | None => false,
     }
 }
 
 pub(super) fn shows_replicas(outcomes: &[Outcome], replicas: i32) -> bool {
-    let [Outcome::Done(done)] = outcomes else {
-        return false;
-    };
-    let Some(done::Object::ReplicaSet(set)) = &done.object else {
+    let Some(Object::ReplicaSet(set)) = object(outcomes) else {
         return false;
     };
     let status = set.status.as_ref();

@@ -9,7 +9,7 @@ use super::{
     listener::Listener,
     notes::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, Misnumber, PATIENCE},
+    peer::{ConnectedAgent, INTERVAL, PATIENCE, Say},
     subject::Running,
 };
 
@@ -37,14 +37,14 @@ async fn stays_away(listener: &mut Listener, since: Instant) -> Result<Verdict, 
     Ok(is_right.then_some(()).ok_or_else(why))
 }
 
-/// Sends a misnumbered frame, and cuts the stream if the agent does not end it.
+/// Sends a frame whose number is wrong by this much, and cuts the stream if the agent does not end it.
 pub(super) async fn misnumber(
     mut peer: ConnectedAgent,
     rule: &'static str,
-    how: Misnumber,
+    by: i64,
     notes: &mut Notes,
 ) {
-    peer.misnumber(how).await;
+    peer.say(Say::Misnumbered(by)).await;
     let closed = timeout(4 * INTERVAL, peer.closed()).await;
     notes.add(rule, closed.map_err(|_| still_open()));
     sum_up(&peer, notes);
@@ -96,20 +96,21 @@ pub(super) async fn drain(
 ) -> Result<ConnectedAgent, String> {
     let set = peer.only_set()?;
     let batch = peer.start(batch(&set, peer.guard(), create(names))).await;
-    let reconnect_after = DELAY.try_into().ok();
     let drained = Instant::now();
-    peer.send(Answer::Drain(Drain {
+    let drain = Drain {
         deadline: None,
-        reconnect_after,
-    }))
-    .await;
+        reconnect_after: DELAY.try_into().ok(),
+    };
+    peer.send(Answer::Drain(drain)).await;
     let outcomes = peer.outcomes_of(batch, names.len()).await;
     notes.add(DRAIN, outcomes.map(drop));
     let closed = closes(&mut peer).await;
     // An agent whose stream must be cut cannot reconnect earlier.
-    let since = closed
-        .as_ref()
-        .map_or_else(|_| Instant::now(), |()| drained);
+    let since = if closed.is_ok() {
+        drained
+    } else {
+        Instant::now()
+    };
     notes.add(DRAIN, closed);
     sum_up(&peer, notes);
     peer.cut().await;
@@ -141,10 +142,9 @@ pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, not
 
 /// Sends nothing until the agent leaves.
 pub(super) async fn silence(peer: &mut ConnectedAgent, notes: &mut Notes) {
-    peer.fall_silent(Duration::from_secs(3600)).await;
-    let left = timeout(8 * INTERVAL, peer.closed()).await;
-    notes.add(
-        SILENCE,
-        left.map_err(|_| "it is still there after eight intervals".to_owned()),
-    );
+    let silence = Duration::from_secs(3600);
+    peer.say(Say::Silence(silence)).await;
+    let left = timeout(8 * INTERVAL, peer.closed()).await.is_ok();
+    let why = || "it is still there after eight intervals".to_owned();
+    notes.hold(SILENCE, left, why);
 }

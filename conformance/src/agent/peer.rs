@@ -24,23 +24,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 const CLOSED: &str = "the agent closed its stream";
 
 /// A command to the sender of frames.
-enum Say {
+pub(super) enum Say {
     /// A frame. `None` is a frame of an unknown type.
     Frame(Option<Answer>),
-    /// A heartbeat with a wrong number.
-    Misnumbered(Misnumber),
+    /// A heartbeat whose number is wrong by this much. Another frame must have been sent before.
+    Misnumbered(i64),
     /// No heartbeats for this long, unless another frame is sent.
     Silence(Duration),
+    /// The end of the stream.
     End(Box<Status>),
-}
-
-/// The error in the number of a frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Misnumber {
-    /// The number leaves a gap.
-    Skip,
-    /// The number repeats the previous one.
-    Repeat,
 }
 
 /// A session with the agent.
@@ -71,7 +63,7 @@ async fn pump(
     mut queue: mpsc::Receiver<Say>,
     answers: mpsc::Sender<Result<ReconcileResponse, Status>>,
 ) {
-    let (mut sequence, mut wait) = (0, INTERVAL / 2);
+    let (mut sequence, mut wait) = (0_u64, INTERVAL / 2);
     loop {
         let frame = match timeout(wait, queue.recv()).await {
             Ok(Some(Say::Frame(frame))) => frame,
@@ -79,11 +71,8 @@ async fn pump(
                 wait = silence;
                 continue;
             }
-            Ok(Some(Say::Misnumbered(how))) => {
-                sequence = match how {
-                    Misnumber::Skip => sequence + 1,
-                    Misnumber::Repeat => sequence - 1,
-                };
+            Ok(Some(Say::Misnumbered(by))) => {
+                sequence = sequence.saturating_add_signed(by);
                 Some(Answer::Heartbeat(Heartbeat::default()))
             }
             Ok(Some(Say::End(status))) => {
@@ -95,11 +84,8 @@ async fn pump(
         };
         sequence += 1;
         wait = INTERVAL / 2;
-        if answers
-            .send(Ok(ReconcileResponse { sequence, frame }))
-            .await
-            .is_err()
-        {
+        let answer = ReconcileResponse { sequence, frame };
+        if answers.send(Ok(answer)).await.is_err() {
             return;
         }
     }
@@ -155,23 +141,13 @@ impl ConnectedAgent {
         self.read_until(|peer| peer.lists.len() == 2).await
     }
 
-    pub(super) async fn send(&self, answer: Answer) {
+    pub(super) async fn say(&self, say: Say) {
         // The reads notice an agent that is gone.
-        let _ = self.say.send(Say::Frame(Some(answer))).await;
+        let _ = self.say.send(say).await;
     }
 
-    pub(super) async fn send_unknown(&self) {
-        let _ = self.say.send(Say::Frame(None)).await;
-    }
-
-    /// Sends no heartbeats for this long, unless another frame is sent.
-    pub(super) async fn fall_silent(&self, silence: Duration) {
-        let _ = self.say.send(Say::Silence(silence)).await;
-    }
-
-    /// Sends a heartbeat with a wrong number. Another frame must have been sent before.
-    pub(super) async fn misnumber(&self, how: Misnumber) {
-        let _ = self.say.send(Say::Misnumbered(how)).await;
+    pub(super) async fn send(&self, answer: Answer) {
+        self.say(Say::Frame(Some(answer))).await;
     }
 
     pub(super) async fn cut(self) {
@@ -180,15 +156,15 @@ impl ConnectedAgent {
 
     /// Ends the stream, and leaves the agent's frames unread.
     pub(super) async fn end(&self, status: Status) {
-        let _ = self.say.send(Say::End(Box::new(status))).await;
+        self.say(Say::End(Box::new(status))).await;
     }
 
     /// Refuses the session, with a reconnect delay.
     pub(super) async fn refuse(self, delay: Duration) {
         let mut details = ErrorDetails::with_retry_info(Some(delay));
         details.set_error_info("SERVER_DRAINING", "decree.dev", []);
-        let status =
-            Status::with_error_details(Code::Unavailable, "the server is shutting down", details);
+        let why = "the server is shutting down";
+        let status = Status::with_error_details(Code::Unavailable, why, details);
         self.end(status).await;
     }
 
@@ -201,8 +177,8 @@ impl ConnectedAgent {
         ];
         let facts = facts.map(|(fact, value)| (fact.to_owned(), value.to_owned()));
         let details = ErrorDetails::with_error_info("SESSION_SUPERSEDED", "decree.dev", facts);
-        let status =
-            Status::with_error_details(Code::Aborted, "a newer session took over", details);
+        let why = "a newer session took over";
+        let status = Status::with_error_details(Code::Aborted, why, details);
         self.end(status).await;
     }
 
@@ -231,8 +207,8 @@ impl ConnectedAgent {
             cause: "conformance".to_owned(),
         };
         self.send(Answer::Resync(resync)).await;
-        self.read_until(|peer| peer.lists.get(&kind.into()).copied() > before)
-            .await
+        let is_newer = |peer: &Self| peer.lists.get(&kind.into()).copied() > before;
+        self.read_until(is_newer).await
     }
 
     /// Sends a batch with the next number, and returns the outcomes of its `operations`.
@@ -263,11 +239,10 @@ impl ConnectedAgent {
     ) -> Result<Vec<outcome::Outcome>, String> {
         let operations = u32::try_from(operations).unwrap_or(u32::MAX);
         let has = |peer: &Self, at| peer.outcomes.contains_key(&(id, at));
-        self.read_until(|peer| (0..operations).all(|at| has(peer, at)))
-            .await?;
-        let outcomes =
-            (0..operations).filter_map(|at| self.outcomes.get(&(id, at))?.outcome.clone());
-        Ok(outcomes.collect())
+        let is_there = |peer: &Self| (0..operations).all(|at| has(peer, at));
+        self.read_until(is_there).await?;
+        let outcome = |at| self.outcomes.get(&(id, at))?.outcome.clone();
+        Ok((0..operations).filter_map(outcome).collect())
     }
 
     pub(super) async fn heartbeat(&mut self) -> Result<(), String> {
@@ -451,15 +426,10 @@ impl ConnectedAgent {
         {
             self.pods.insert(pod.uid.clone(), pod.clone());
         }
-        if self
-            .outcomes
-            .insert((one.batch_id, one.operation), one.clone())
-            .is_some()
-        {
-            let why = format!(
-                "operation {} of batch {} has two outcomes",
-                one.operation, one.batch_id
-            );
+        let (batch, operation) = (one.batch_id, one.operation);
+        let earlier = self.outcomes.insert((batch, operation), one.clone());
+        if earlier.is_some() {
+            let why = format!("operation {operation} of batch {batch} has two outcomes");
             self.note_fault(ONE_EACH, why);
         }
     }
@@ -468,10 +438,10 @@ impl ConnectedAgent {
         let mut sets = self.replica_sets.values();
         match (sets.next(), sets.next()) {
             (Some(set), None) => Ok(set.clone()),
-            _ => Err(format!(
-                "the agent has {} ReplicaSets in place of one",
-                self.replica_sets.len()
-            )),
+            _ => {
+                let found = self.replica_sets.len();
+                Err(format!("the agent has {found} ReplicaSets in place of one"))
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
         TRACE, UID, UNKNOWN, Verdict,
     },
     opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, Misnumber},
+    peer::{ConnectedAgent, INTERVAL, Say},
     subject::Subject,
 };
 
@@ -51,9 +51,9 @@ pub(super) async fn play(
     lists(&mut peer, &names, notes).await?;
     pause(&mut peer, notes).await?;
     traces(&mut peer, notes).await?;
-    misnumber(peer, GAP, Misnumber::Skip, notes).await;
+    misnumber(peer, GAP, 1, notes).await;
     let peer = opened(&mut listener, notes).await?;
-    misnumber(peer, DUPLICATE, Misnumber::Repeat, notes).await;
+    misnumber(peer, DUPLICATE, -1, notes).await;
 
     let peer = opened(&mut listener, notes).await?;
     let peer = unread(peer, &mut listener, notes).await?;
@@ -89,21 +89,16 @@ async fn first_session(
 ) -> Result<Vec<String>, String> {
     let set = peer.only_set()?;
     if set.replicas != i32::try_from(WANTED).ok() || !peer.pods.is_empty() {
+        let (wants, has) = (set.replicas, peer.pods.len());
         return Err(format!(
-            "its ReplicaSet wants {:?} of {WANTED} and has {} pods",
-            set.replicas,
-            peer.pods.len()
+            "its ReplicaSet wants {wants:?} of {WANTED} and has {has} pods"
         ));
     }
     let beat = timeout(3 * INTERVAL, peer.heartbeat()).await;
-    notes.add(
-        HEARTBEAT,
-        beat.unwrap_or_else(|_| Err("none in three intervals".to_owned())),
-    );
-    peer.send_unknown().await;
-    let names: Vec<_> = LETTERS
-        .map(|letters| format!("{}-{letters}", set.name))
-        .into();
+    let none = || "none in three intervals".to_owned();
+    notes.add(HEARTBEAT, beat.unwrap_or_else(|_| Err(none())));
+    peer.say(Say::Frame(None)).await;
+    let names = Vec::from(LETTERS.map(|letters| format!("{}-{letters}", set.name)));
     refused(peer, &set, &names[..1], notes).await;
     let guard = peer.guard();
     let one = batch(&set, guard.clone(), create(&names[..1]));
@@ -123,27 +118,25 @@ async fn refused(peer: &mut ConnectedAgent, set: &ReplicaSet, names: &[String], 
         session_id: "another session".to_owned(),
         ..guard.clone()
     };
-    let foreign = peer.execute(batch(set, session, create(names)), 1).await;
-    notes.add(UNKNOWN, foreign.as_ref().map(drop).map_err(Clone::clone));
-    notes.add(EPOCH, foreign.and_then(|outcomes| not_started(&outcomes)));
     let epoch = Guard {
         epoch: guard.epoch + 1,
         ..guard.clone()
     };
-    let foreign = peer.execute(batch(set, epoch, create(names)), 1).await;
-    notes.add(
-        OTHER_EPOCH,
-        foreign.and_then(|outcomes| not_started(&outcomes)),
-    );
     let other = ReplicaSet {
         uid: "another-uid".to_owned(),
         ..set.clone()
     };
-    let foreign = peer.execute(batch(&other, guard, create(names)), 1).await;
-    notes.add(
-        REFERENCE,
-        foreign.and_then(|outcomes| not_started(&outcomes)),
-    );
+    for (rule, set, guard) in [
+        (EPOCH, set, session),
+        (OTHER_EPOCH, set, epoch),
+        (REFERENCE, &other, guard),
+    ] {
+        let foreign = peer.execute(batch(set, guard, create(names)), 1).await;
+        if rule == EPOCH {
+            notes.add(UNKNOWN, foreign.as_ref().map(drop).map_err(Clone::clone));
+        }
+        notes.add(rule, foreign.and_then(|outcomes| not_started(&outcomes)));
+    }
 }
 
 /// Requests the adoption of a pod that does not exist.
@@ -202,9 +195,8 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
     };
     let wrong = batch(&set, peer.guard(), delete(&other));
     let outcomes = peer.execute(wrong, 1).await?;
-    notes.hold(UID, !matches!(outcomes[..], [Outcome::Done(_)]), || {
-        format!("{outcomes:?}")
-    });
+    let is_done = matches!(outcomes[..], [Outcome::Done(_)]);
+    notes.hold(UID, !is_done, || format!("{outcomes:?}"));
     for kind in [Kind::ReplicaSet, Kind::Pod] {
         // An agent that does not answer a Resync is not asked again, because each request would wait for the timeout.
         if !notes.is_broken(RESYNC) {
@@ -221,7 +213,7 @@ async fn lists(peer: &mut ConnectedAgent, names: &[String], notes: &mut Notes) -
 async fn pause(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let set = peer.only_set()?;
     let pause = 5 * INTERVAL / 2;
-    peer.fall_silent(pause).await;
+    peer.say(Say::Silence(pause)).await;
     let left = timeout(pause, peer.closed()).await.is_ok();
     notes.hold(PAUSE, !left, || "the agent has left".to_owned());
     let write = batch(&set, peer.guard(), status(&set, 3));
@@ -263,13 +255,11 @@ async fn surplus(peer: &mut ConnectedAgent, notes: &mut Notes) -> Verdict {
     let victim = victim.ok_or("there is no pod to delete")?;
     let take = batch(&set, guard.clone(), delete(&victim));
     let outcomes = peer.execute(take, 1).await?;
-    notes.hold(DELETE, shows_gone(&outcomes, &victim), || {
-        format!("{outcomes:?}")
-    });
+    let is_gone = shows_gone(&outcomes, &victim);
+    notes.hold(DELETE, is_gone, || format!("{outcomes:?}"));
     let write = batch(&set, guard, status(&set, 2));
     let outcomes = peer.execute(write, 1).await?;
-    notes.hold(STATUS, shows_replicas(&outcomes, 2), || {
-        format!("{outcomes:?}")
-    });
+    let is_written = shows_replicas(&outcomes, 2);
+    notes.hold(STATUS, is_written, || format!("{outcomes:?}"));
     Ok(())
 }

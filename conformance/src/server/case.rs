@@ -2,10 +2,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use super::link::Server;
-
-/// The error is the observation that breaks the rule.
-pub(super) type Verdict = Result<(), String>;
+use super::{link::Server, verdict::Verdict};
 
 /// A rule, and the function that verifies it.
 pub(super) struct Case {

@@ -1,26 +1,16 @@
 //! Faults of the network and of the cluster: cuts, pauses, reordering, operations that fail.
 
-use std::time::Duration;
-
-use decree::v1::{
-    Batch, Done, FailureClass, Kind, Pod, ReconcileResponse, batch::Action, outcome,
-    reconcile_response::Frame as Answer,
-};
+use decree::v1::{Batch, FailureClass, Pod, batch::Action, reconcile_response::Frame as Answer};
 use tokio::time::timeout;
-use tokio_stream::StreamExt as _;
-use tonic::{Request, client::Grpc, codegen::http::uri::PathAndQuery};
-use tonic_prost::ProstCodec;
 
 use super::{
-    case::{Verdict, cases},
-    link::{Server, done, failed, holds, wrong},
-    objects::{gone, pod, replica_set, settled},
+    case::cases,
+    link::Server,
+    objects::{at, bare, done, gone, pod, replica_set, settled, web},
+    verdict::{Verdict, holds, wrong},
 };
 
 cases! {
-    "frames" {
-        "fields of a later version are ignored" => later_fields,
-    }
     "batches-and-outcomes" {
         "a batch names the newest version of the pods that was received" => version,
         "outcomes of a batch may come in any order" => reordered,
@@ -35,99 +25,32 @@ cases! {
     }
 }
 
-/// A frame with a Hello of a later version.
-#[derive(Clone, PartialEq, prost::Message)]
-struct LaterFrame {
-    #[prost(uint64, tag = "1")]
-    sequence: u64,
-    #[prost(message, optional, tag = "2")]
-    hello: Option<LaterHello>,
-    #[prost(string, tag = "1000")]
-    later: String,
-}
-
-/// A Hello with the required fields, and an unknown one.
-#[derive(Clone, PartialEq, prost::Message)]
-struct LaterHello {
-    #[prost(int32, tag = "1")]
-    protocol_min: i32,
-    #[prost(int32, tag = "2")]
-    protocol_max: i32,
-    #[prost(string, tag = "4")]
-    agent_instance: String,
-    #[prost(string, tag = "5")]
-    cluster_uid: String,
-    #[prost(string, tag = "1000")]
-    later: String,
-}
-
-async fn later_fields(server: Server) -> Verdict {
-    let hello = server.hello();
-    let frame = LaterFrame {
-        sequence: 1,
-        hello: Some(LaterHello {
-            protocol_min: hello.protocol_min,
-            protocol_max: hello.protocol_max,
-            agent_instance: hello.agent_instance,
-            cluster_uid: hello.cluster_uid,
-            later: "unknown".to_owned(),
-        }),
-        later: "unknown".to_owned(),
-    };
-    let mut client = Grpc::new(server.channel.clone());
-    let ready = client.ready().await;
-    ready.map_err(|error| wrong("a connection", &error))?;
-    let frames = tokio_stream::once(frame).chain(tokio_stream::pending());
-    let path = PathAndQuery::from_static("/decree.v1.DecisionService/Reconcile");
-    let codec = ProstCodec::<LaterFrame, ReconcileResponse>::default();
-    let answers = client.streaming(Request::new(frames), path, codec).await;
-    let mut answers = answers
-        .map_err(|status| wrong("a stream", &status))?
-        .into_inner();
-    let answer = answers.message().await;
-    let answer = answer.map_err(|status| wrong("a Welcome", &status))?;
-    let answer = answer.and_then(|answer| answer.frame);
-    holds(
-        matches!(answer, Some(Answer::Welcome(_))),
-        "a Welcome",
-        &answer,
-    )
-}
-
 async fn version(server: Server) -> Verdict {
-    let mut link = server
-        .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
-        .await?;
+    let mut link = server.open_with(settled(1), [pod("a")]).await?;
     link.event(gone("a", "170")).await;
     let (batch, _) = link.creates().await?;
     holds(batch.pods_version == "170", "version 170", &batch)
 }
 
 async fn reordered(server: Server) -> Verdict {
-    let mut link = server.open_set(replica_set("web", 2)).await?;
-    let (batch, names) = link.creates().await?;
+    let (mut link, batch, names) = server.creates(web(2)).await?;
     let [first, second] = &names[..] else {
         return Err(wrong("two names", &names));
     };
-    link.report(batch.id, 1, done(at("150", pod(second, "web"))))
-        .await;
+    let second = done(at("150", pod(second)));
+    link.report(batch.id, 1, second).await;
     link.expect_nothing().await?;
-    link.report(batch.id, 0, done(at("151", pod(first, "web"))))
-        .await;
-    match link.batch().await?.action {
-        Some(Action::WriteStatus(_)) => Ok(()),
-        other => Err(wrong("a status", &other)),
-    }
+    let first = done(at("151", pod(first)));
+    link.report(batch.id, 0, first).await;
+    link.status_write().await.map(drop)
 }
 
 /// Requests more operations than may be in flight, by ReplicaSets that each want one pod.
 async fn bounded(server: Server) -> Verdict {
-    let (mut link, welcome) = server.open_as(server.hello()).await?;
-    let limits = welcome.limits.unwrap_or_default();
-    let limit = usize::try_from(limits.max_operations_in_flight).unwrap_or(0);
-    let burst = 500;
+    let mut link = server.open().await?;
+    let (limit, burst) = (link.in_flight_max(), 500);
     let sets = (0..=limit / burst).map(|number| replica_set(&format!("web-{number}"), 500));
-    link.list(sets.collect(), Vec::new()).await;
+    link.list(sets, []).await;
     let mut in_flight = 0;
     // A server that has other frames sends no heartbeat.
     loop {
@@ -139,11 +62,8 @@ async fn bounded(server: Server) -> Verdict {
             other => return Err(wrong("batches", &other)),
         }
     }
-    holds(
-        (1..=limit).contains(&in_flight),
-        &format!("at most {limit}"),
-        &in_flight,
-    )
+    let is_right = (1..=limit).contains(&in_flight);
+    holds(is_right, &format!("at most {limit}"), &in_flight)
 }
 
 fn creates_of(batch: &Batch) -> usize {
@@ -154,71 +74,57 @@ fn creates_of(batch: &Batch) -> usize {
 }
 
 async fn one_resync(server: Server) -> Verdict {
-    let sets = vec![replica_set("api", 1), replica_set("web", 1)];
-    let mut link = server.open_with(sets, Vec::new()).await?;
-    let batches = link.batches(2).await?;
-    for batch in batches.keys() {
-        let bare = Done {
-            resource_version: "150".to_owned(),
-            ..Done::default()
-        };
-        link.report(*batch, 0, outcome::Outcome::Done(bare)).await;
+    let mut link = server.open().await?;
+    link.list([replica_set("api", 1), web(1)], []).await;
+    for batch in link.batches(2).await?.into_keys() {
+        link.report(batch, 0, bare()).await;
     }
-    link.expect_resync(Kind::Pod).await?;
+    link.expect_resync().await?;
     link.expect_nothing().await
 }
 
 async fn taken(server: Server) -> Verdict {
-    let mut link = server.open_set(replica_set("web", 1)).await?;
-    let (batch, names) = link.creates().await?;
-    link.report(batch.id, 0, failed(FailureClass::NameTaken))
-        .await;
-    let (_, others) = link.creates_after_statuses(&replica_set("web", 1)).await?;
+    let (mut link, batch, names) = server.creates(web(1)).await?;
+    link.failed(batch.id, FailureClass::NameTaken).await;
+    let others = link.creates_after_statuses().await?;
     holds(others != names, "another name", &others)
 }
 
 async fn adoption(server: Server) -> Verdict {
     let orphan = Pod {
         controller: None,
-        ..pod("orphan", "web")
+        ..pod("orphan")
     };
-    let mut link = server
-        .open_with(vec![replica_set("web", 1)], vec![orphan])
-        .await?;
+    let mut link = server.open_with(web(1), [orphan]).await?;
     for _ in 0..2 {
         let batch = link.batch().await?;
         let Some(Action::Claim(claim)) = &batch.action else {
             return Err(wrong("an adoption", &batch.action));
         };
         holds(claim.adopts.len() == 1, "one adoption", claim)?;
-        link.report(batch.id, 0, failed(FailureClass::Precondition))
-            .await;
+        link.failed(batch.id, FailureClass::Precondition).await;
     }
     Ok(())
 }
 
 /// Cuts the stream in a batch with two creates. Both have taken effect, but only one is reported.
 async fn cut(server: Server) -> Verdict {
-    let sets = || vec![replica_set("web", 3)];
-    let mut link = server.open_with(sets(), Vec::new()).await?;
-    let (batch, names) = link.creates().await?;
-    let made: Vec<_> = names.iter().take(2).map(|name| pod(name, "web")).collect();
-    let first = made.first().cloned().unwrap_or_default();
-    link.report(batch.id, 0, done(at("150", first))).await;
+    let (mut link, batch, names) = server.creates(web(3)).await?;
+    let made: Vec<_> = names.iter().take(2).map(|name| pod(name)).collect();
+    link.created(&batch, &names[..1], 150).await;
     drop(link);
-    let listed = made.into_iter().map(|pod| at("160", pod)).collect();
     let mut link = server.open().await?;
-    link.list_sets(sets()).await;
-    link.list_pods_at(listed, "170").await;
+    link.list_sets([web(3)], "100").await;
+    let listed = made.into_iter().map(|pod| at("160", pod));
+    link.list_pods(listed, "170").await;
     let (_, others) = link.creates().await?;
     let is_new = others.len() == 1 && !names[..2].contains(&others[0]);
     holds(is_new, "one create under a name that no pod has", &others)
 }
 
 async fn pause(server: Server) -> Verdict {
-    let (mut link, welcome) = server.open_as(server.hello()).await?;
-    let interval = welcome.heartbeat_interval.unwrap_or_default();
-    let interval = Duration::try_from(interval).unwrap_or_default();
+    let mut link = server.open().await?;
+    let pause = 5 * link.interval() / 2;
     let ended = async {
         loop {
             if let Err(status) = link.any().await? {
@@ -227,16 +133,8 @@ async fn pause(server: Server) -> Verdict {
         }
     };
     // Two and a half intervals are less than four, even on a busy machine.
-    if let Ok(ended) = timeout(5 * interval / 2, ended).await {
+    if let Ok(ended) = timeout(pause, ended).await {
         return ended;
     }
-    link.list(vec![replica_set("web", 1)], Vec::new()).await;
-    link.creates().await.map(drop)
-}
-
-fn at(version: &str, pod: Pod) -> Pod {
-    Pod {
-        resource_version: version.to_owned(),
-        ..pod
-    }
+    link.expect_served().await
 }

@@ -1,14 +1,21 @@
 //! Traces, and values of later versions.
 
-use decree::v1::{Failed, NotStarted, Pod, outcome::Outcome};
+use decree::v1::{Pod, ReconcileResponse, outcome::Outcome, reconcile_response::Frame as Answer};
+use tokio_stream::StreamExt as _;
+use tonic::{Request, client::Grpc, codegen::http::uri::PathAndQuery};
+use tonic_prost::ProstCodec;
 
 use super::{
-    case::{Verdict, cases},
-    link::{Server, holds},
-    objects::{gone, pod, replica_set, settled},
+    case::cases,
+    link::Server,
+    objects::{failed, gone, not_started, pod, settled, web},
+    verdict::{Verdict, holds, wrong},
 };
 
 cases! {
+    "frames" {
+        "fields of a later version are ignored" => later_fields,
+    }
     "traces" {
         "a batch carries the trace of the change that led to it, or none" => trace,
         "a trace that is not valid is ignored" => invalid_trace,
@@ -24,6 +31,62 @@ cases! {
 const UNKNOWN: i32 = 77;
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
+/// A frame with a Hello of a later version.
+#[derive(Clone, PartialEq, prost::Message)]
+struct LaterFrame {
+    #[prost(uint64, tag = "1")]
+    sequence: u64,
+    #[prost(message, optional, tag = "2")]
+    hello: Option<LaterHello>,
+    #[prost(string, tag = "1000")]
+    later: String,
+}
+
+/// A Hello with the required fields, and an unknown one.
+#[derive(Clone, PartialEq, prost::Message)]
+struct LaterHello {
+    #[prost(int32, tag = "1")]
+    protocol_min: i32,
+    #[prost(int32, tag = "2")]
+    protocol_max: i32,
+    #[prost(string, tag = "4")]
+    agent_instance: String,
+    #[prost(string, tag = "5")]
+    cluster_uid: String,
+    #[prost(string, tag = "1000")]
+    later: String,
+}
+
+async fn later_fields(server: Server) -> Verdict {
+    let hello = server.hello();
+    let frame = LaterFrame {
+        sequence: 1,
+        hello: Some(LaterHello {
+            protocol_min: hello.protocol_min,
+            protocol_max: hello.protocol_max,
+            agent_instance: hello.agent_instance,
+            cluster_uid: hello.cluster_uid,
+            later: "unknown".to_owned(),
+        }),
+        later: "unknown".to_owned(),
+    };
+    let mut client = Grpc::new(server.channel.clone());
+    let ready = client.ready().await;
+    ready.map_err(|error| wrong("a connection", &error))?;
+    let frames = tokio_stream::once(frame).chain(tokio_stream::pending());
+    let path = PathAndQuery::from_static("/decree.v1.DecisionService/Reconcile");
+    let codec = ProstCodec::<LaterFrame, ReconcileResponse>::default();
+    let answers = client.streaming(Request::new(frames), path, codec).await;
+    let mut answers = answers
+        .map_err(|status| wrong("a stream", &status))?
+        .into_inner();
+    let answer = answers.message().await;
+    let answer = answer.map_err(|status| wrong("a Welcome", &status))?;
+    let answer = answer.and_then(|answer| answer.frame);
+    let is_right = matches!(answer, Some(Answer::Welcome(_)));
+    holds(is_right, "a Welcome", &answer)
+}
+
 async fn trace(server: Server) -> Verdict {
     let traceparent = format!("00-{TRACE_ID}-00f067aa0ba902b7-01");
     let found = trace_after(&server, &traceparent).await?;
@@ -38,47 +101,33 @@ async fn invalid_trace(server: Server) -> Verdict {
 
 /// The trace of the batch that an event with this trace causes.
 async fn trace_after(server: &Server, traceparent: &str) -> Result<String, String> {
-    let mut link = server
-        .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
-        .await?;
+    let mut link = server.open_with(settled(1), [pod("a")]).await?;
     link.traced_event(gone("a", "110"), traceparent).await;
     let (batch, _) = link.creates().await?;
     Ok(batch.traceparent)
 }
 
 async fn failure_class(server: Server) -> Verdict {
-    let failed = Failed {
-        class: UNKNOWN,
-        ..Failed::default()
-    };
-    let (names, again) = after(&server, Outcome::Failed(failed)).await?;
+    let (names, again) = after(&server, failed(UNKNOWN)).await?;
     holds(again == names, "the same name", &again)
 }
 
 async fn cause(server: Server) -> Verdict {
-    let not_started = NotStarted {
-        cause: UNKNOWN,
-        ..NotStarted::default()
-    };
-    after(&server, Outcome::NotStarted(not_started))
-        .await
-        .map(drop)
+    after(&server, not_started(UNKNOWN)).await.map(drop)
 }
 
 /// Reports this outcome of a create. Returns the names of the create and of the next one.
 async fn after(server: &Server, outcome: Outcome) -> Result<(Vec<String>, Vec<String>), String> {
-    let mut link = server.open_set(replica_set("web", 1)).await?;
-    let (batch, names) = link.creates().await?;
+    let (mut link, batch, names) = server.creates(web(1)).await?;
     link.report(batch.id, 0, outcome).await;
-    let (_, again) = link.creates_after_statuses(&replica_set("web", 1)).await?;
-    Ok((names, again))
+    Ok((names, link.creates_after_statuses().await?))
 }
 
 async fn phase(server: Server) -> Verdict {
     let pod = Pod {
         phase: UNKNOWN,
-        ..pod("a", "web")
+        ..pod("a")
     };
-    let mut link = server.open_with(vec![settled("web", 1)], vec![pod]).await?;
+    let mut link = server.open_with(settled(1), [pod]).await?;
     link.expect_nothing().await
 }

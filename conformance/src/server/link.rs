@@ -2,22 +2,22 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Debug,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use super::{
+    objects::{at, done, failed, pod, pod_of, web},
+    verdict::{Verdict, expect_reason, wrong},
+};
 use decree::v1::{
-    Batch, Done, Failed, FailureClass, Hello, Kind, NotStarted, NotStartedCause, Outcome, Outcomes,
-    Pod, ReconcileRequest, ReplicaSet, SnapshotBegin, SnapshotEnd, SnapshotObjects, Welcome,
-    WriteStatus, batch::Action, decision_service_client::DecisionServiceClient, done, event,
-    outcome, reconcile_request::Frame, reconcile_response::Frame as Answer,
+    Batch, Done, Hello, Kind, Outcome, Outcomes, Pod, ReconcileRequest, ReplicaSet, SnapshotBegin,
+    SnapshotEnd, SnapshotObjects, Welcome, WriteStatus, batch::Action,
+    decision_service_client::DecisionServiceClient, done, event, outcome, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
 };
 use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Status, Streaming, transport::Channel};
-use tonic_types::StatusExt as _;
-
-use super::objects;
 
 /// The maximum time that the kit waits for a server, except for the end of a silent session.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,10 +31,14 @@ pub(super) struct Server {
 
 /// A session. Frames are numbered automatically, except for explicit numbers.
 pub(super) struct Link {
+    /// The server's first frame, once it has arrived.
+    pub(super) welcome: Welcome,
     frames: Option<mpsc::Sender<ReconcileRequest>>,
     answers: Streaming<decree::v1::ReconcileResponse>,
     sent: u64,
     received: u64,
+    /// The last ReplicaSet of the last list, which is the one that status writes are about.
+    set: ReplicaSet,
 }
 
 /// A frame of the server, or the end of the stream.
@@ -54,11 +58,17 @@ impl Server {
 
     /// A Hello that a server accepts.
     pub(super) fn hello(&self) -> Hello {
+        self.hello_at(0)
+    }
+
+    /// A Hello of this epoch.
+    pub(super) fn hello_at(&self, epoch: i64) -> Hello {
         Hello {
             protocol_min: 1,
             protocol_max: 1,
             agent_instance: "conformance".to_owned(),
             cluster_uid: self.cluster.clone(),
+            epoch,
             ..Hello::default()
         }
     }
@@ -78,12 +88,14 @@ impl Server {
         }
         let answers = client.reconcile(request).await;
         Ok(Link {
+            welcome: Welcome::default(),
             frames: Some(frames),
             answers: answers
                 .map_err(|status| wrong("a stream", &status))?
                 .into_inner(),
             sent: 0,
             received: 0,
+            set: ReplicaSet::default(),
         })
     }
 
@@ -99,38 +111,49 @@ impl Server {
         Ok(first.and_then(|answer| answer.frame))
     }
 
-    pub(super) async fn open_as(&self, hello: Hello) -> Result<(Link, Welcome), String> {
+    pub(super) async fn open(&self) -> Result<Link, String> {
+        self.open_as(self.hello()).await
+    }
+
+    pub(super) async fn open_as(&self, hello: Hello) -> Result<Link, String> {
         let mut link = self.connect().await?;
         link.send(Frame::Hello(hello)).await;
-        let welcome = link.expect_welcome().await?;
-        Ok((link, welcome))
-    }
-
-    pub(super) async fn open(&self) -> Result<Link, String> {
-        self.open_as(self.hello()).await.map(|(link, _)| link)
-    }
-
-    pub(super) async fn open_shard(&self, name: &str) -> Result<(Link, Welcome), String> {
-        self.open_as(Hello {
-            shard: name.to_owned(),
-            ..self.hello()
-        })
-        .await
-    }
-
-    pub(super) async fn open_with(
-        &self,
-        sets: Vec<ReplicaSet>,
-        pods: Vec<Pod>,
-    ) -> Result<Link, String> {
-        let mut link = self.open().await?;
-        link.list(sets, pods).await;
+        link.expect_welcome().await?;
         Ok(link)
     }
 
-    /// Opens a session with this ReplicaSet and no pods.
-    pub(super) async fn open_set(&self, set: ReplicaSet) -> Result<Link, String> {
-        self.open_with(vec![set], Vec::new()).await
+    pub(super) async fn open_shard(&self, name: &str) -> Result<Link, String> {
+        let mut hello = self.hello();
+        hello.shard = name.to_owned();
+        self.open_as(hello).await
+    }
+
+    /// Opens a session with one ReplicaSet and these pods.
+    pub(super) async fn open_with(
+        &self,
+        set: ReplicaSet,
+        pods: impl IntoIterator<Item = Pod>,
+    ) -> Result<Link, String> {
+        let mut link = self.open().await?;
+        link.list([set], pods).await;
+        Ok(link)
+    }
+
+    /// Opens a session with a ReplicaSet without pods, and expects its creates.
+    pub(super) async fn creates(
+        &self,
+        set: ReplicaSet,
+    ) -> Result<(Link, Batch, Vec<String>), String> {
+        let mut link = self.open_with(set, []).await?;
+        let (batch, names) = link.creates().await?;
+        Ok((link, batch, names))
+    }
+
+    /// Sends this Hello, and expects that it is refused for this reason.
+    pub(super) async fn refuses(&self, hello: Hello, reason: &str) -> Result<Status, String> {
+        let mut link = self.connect().await?;
+        link.send(Frame::Hello(hello)).await;
+        link.ends(reason, &[]).await
     }
 }
 
@@ -187,23 +210,18 @@ impl Link {
         Ok(Ok(frame))
     }
 
-    pub(super) async fn expect_end(&mut self, code: Code, reason: &str) -> Result<Status, String> {
+    /// Expects that the session ends for this reason, with these facts. Ignores the frames before the end.
+    pub(super) async fn ends(
+        &mut self,
+        reason: &str,
+        facts: &[(&str, &str)],
+    ) -> Result<Status, String> {
         loop {
             if let Err(status) = self.next().await? {
-                let info = status.get_details_error_info();
-                let is_right = status.code() == code
-                    && info
-                        .as_ref()
-                        .is_some_and(|info| info.reason == reason && info.domain == "decree.dev");
-                let found = wrong(&format!("{code:?} {reason}"), &(status.code(), info));
-                return is_right.then_some(status).ok_or(found);
+                expect_reason(&status, reason, facts)?;
+                return Ok(status);
             }
         }
-    }
-
-    /// Expects that the session ends with this code and reason, whatever the other details.
-    pub(super) async fn ends_with(&mut self, code: Code, reason: &str) -> Result<(), String> {
-        self.expect_end(code, reason).await.map(drop)
     }
 
     /// Expects a frame with one batch.
@@ -230,14 +248,28 @@ impl Link {
         Ok(batches)
     }
 
-    pub(super) async fn expect_welcome(&mut self) -> Result<Welcome, String> {
+    pub(super) async fn expect_welcome(&mut self) -> Verdict {
         match self.next().await? {
-            Ok(Answer::Welcome(welcome)) => Ok(welcome),
-            other => Err(wrong("a Welcome", &other)),
+            Ok(Answer::Welcome(welcome)) => self.welcome = welcome,
+            other => return Err(wrong("a Welcome", &other)),
         }
+        Ok(())
     }
 
-    pub(super) async fn expect_ok(&mut self) -> Result<(), String> {
+    /// The heartbeat interval of the Welcome.
+    pub(super) fn interval(&self) -> Duration {
+        let given = self.welcome.heartbeat_interval;
+        let given = given.and_then(|given| Duration::try_from(given).ok());
+        given.unwrap_or(Duration::from_secs(5))
+    }
+
+    /// The number of operations that may be in flight, by the Welcome.
+    pub(super) fn in_flight_max(&self) -> usize {
+        let limits = self.welcome.limits.unwrap_or_default();
+        usize::try_from(limits.max_operations_in_flight).unwrap_or(0)
+    }
+
+    pub(super) async fn expect_ok(&mut self) -> Verdict {
         match self.next().await? {
             Err(status) if status.code() == Code::Ok => Ok(()),
             other => Err(wrong("the end with OK", &other)),
@@ -249,27 +281,36 @@ impl Link {
         names_of(self.batch().await?)
     }
 
-    /// Expects a batch of creates, possibly after status writes.
-    pub(super) async fn creates_after_statuses(
-        &mut self,
-        set: &ReplicaSet,
-    ) -> Result<(Batch, Vec<String>), String> {
+    /// Lists a ReplicaSet without pods, and expects a create.
+    pub(super) async fn expect_served(&mut self) -> Verdict {
+        self.list([web(1)], []).await;
+        self.creates().await.map(drop)
+    }
+
+    /// Expects a batch of creates, possibly after status writes, and returns the names.
+    pub(super) async fn creates_after_statuses(&mut self) -> Result<Vec<String>, String> {
         loop {
             let batch = self.batch().await?;
             let Some(Action::WriteStatus(write)) = batch.action else {
-                return names_of(batch);
+                return names_of(batch).map(|(_, names)| names);
             };
-            self.wrote(batch.id, write, set).await;
+            self.wrote(batch.id, write).await;
+        }
+    }
+
+    /// Expects a status write, and returns the number of its batch.
+    pub(super) async fn status_write(&mut self) -> Result<(u64, WriteStatus), String> {
+        let batch = self.batch().await?;
+        match batch.action {
+            Some(Action::WriteStatus(write)) => Ok((batch.id, write)),
+            other => Err(wrong("a status", &other)),
         }
     }
 
     /// Expects status writes until one has the desired number of pods, all ready and available. Earlier ones may predate the creates.
-    pub(super) async fn settles(&mut self, set: &ReplicaSet) -> Result<(), String> {
+    pub(super) async fn settles(&mut self) -> Verdict {
         loop {
-            let batch = self.batch().await?;
-            let Some(Action::WriteStatus(write)) = batch.action else {
-                return Err(wrong("a status of every pod", &batch.action));
-            };
+            let (batch, write) = self.status_write().await?;
             let counts = write.status.as_ref().map(|status| {
                 [
                     status.replicas,
@@ -277,35 +318,31 @@ impl Link {
                     status.available_replicas,
                 ]
             });
-            self.wrote(batch.id, write, set).await;
-            if counts == set.replicas.map(|wanted| [wanted; 3]) {
+            self.wrote(batch, write).await;
+            if counts == self.set.replicas.map(|wanted| [wanted; 3]) {
                 return Ok(());
             }
         }
     }
 
-    /// Expects a Resync for a list.
-    pub(super) async fn expect_resync(&mut self, kind: Kind) -> Result<(), String> {
+    /// Expects a Resync for a list of pods.
+    pub(super) async fn expect_resync(&mut self) -> Verdict {
         match self.next().await? {
-            Ok(Answer::Resync(resync)) if resync.kind() == kind => Ok(()),
+            Ok(Answer::Resync(resync)) if resync.kind() == Kind::Pod => Ok(()),
             other => Err(wrong("a Resync", &other)),
         }
     }
 
     /// Reports a status write, with a new version unless the ReplicaSet has none.
-    pub(super) async fn wrote(&mut self, batch: u64, write: WriteStatus, set: &ReplicaSet) {
-        let mut resource_version = set.resource_version.clone();
-        if !resource_version.is_empty() {
-            resource_version = format!("3{batch:03}");
+    pub(super) async fn wrote(&mut self, batch: u64, write: WriteStatus) {
+        let mut written = self.set.clone();
+        written.status = write.status;
+        if !written.resource_version.is_empty() {
+            written.resource_version = format!("3{batch:03}");
         }
-        let written = ReplicaSet {
-            resource_version: resource_version.clone(),
-            status: write.status,
-            ..set.clone()
-        };
         let done = Done {
             uid: written.uid.clone(),
-            resource_version,
+            resource_version: written.resource_version.clone(),
             object: Some(done::Object::ReplicaSet(written)),
             ..Done::default()
         };
@@ -313,16 +350,16 @@ impl Link {
     }
 
     /// Expects no frame other than the Rejection of an invalid pod.
-    pub(super) async fn expect_nothing(&mut self) -> Result<(), String> {
-        let bad = Pod {
-            name: "Bad Name".to_owned(),
-            ..objects::pod("bad", "none")
-        };
-        self.event(event::Event::PodApplied(bad)).await;
+    pub(super) async fn expect_nothing(&mut self) -> Verdict {
+        self.applied(pod_of("none", "Bad Name")).await;
         match self.next().await? {
             Ok(Answer::Rejection(_)) => Ok(()),
             other => Err(wrong("nothing but a Rejection", &other)),
         }
+    }
+
+    pub(super) async fn applied(&mut self, pod: Pod) {
+        self.event(event::Event::PodApplied(pod)).await;
     }
 
     pub(super) async fn event(&mut self, event: event::Event) {
@@ -330,19 +367,17 @@ impl Link {
     }
 
     pub(super) async fn traced_event(&mut self, event: event::Event, traceparent: &str) {
-        let event = decree::v1::Event {
+        let events = vec![decree::v1::Event {
             event: Some(event),
             traceparent: traceparent.to_owned(),
-        };
-        self.send(Frame::Events(decree::v1::Events {
-            events: vec![event],
-        }))
-        .await;
+        }];
+        let events = decree::v1::Events { events };
+        self.send(Frame::Events(events)).await;
     }
 
     pub(super) async fn begin(&mut self, kind: Kind) {
-        self.send(Frame::SnapshotBegin(SnapshotBegin { kind: kind.into() }))
-            .await;
+        let begin = SnapshotBegin { kind: kind.into() };
+        self.send(Frame::SnapshotBegin(begin)).await;
     }
 
     pub(super) async fn end(&mut self, kind: Kind, count: usize, version: &str) {
@@ -354,36 +389,41 @@ impl Link {
         self.send(Frame::SnapshotEnd(end)).await;
     }
 
-    pub(super) async fn pods(&mut self, pods: Vec<Pod>) {
+    /// Sends pods of a list.
+    pub(super) async fn pods(&mut self, pods: impl IntoIterator<Item = Pod>) {
         let objects = SnapshotObjects {
-            pods,
+            pods: pods.into_iter().collect(),
             ..SnapshotObjects::default()
         };
         self.send(Frame::SnapshotObjects(objects)).await;
     }
 
-    pub(super) async fn list(&mut self, sets: Vec<ReplicaSet>, pods: Vec<Pod>) {
-        self.list_sets(sets).await;
-        self.list_pods(pods).await;
+    /// Sends both lists.
+    pub(super) async fn list(
+        &mut self,
+        sets: impl IntoIterator<Item = ReplicaSet>,
+        pods: impl IntoIterator<Item = Pod>,
+    ) {
+        self.list_sets(sets, "100").await;
+        self.list_pods(pods, "100").await;
     }
 
-    pub(super) async fn list_pods(&mut self, pods: Vec<Pod>) {
-        self.list_pods_at(pods, "100").await;
-    }
-
-    pub(super) async fn list_pods_at(&mut self, pods: Vec<Pod>, version: &str) {
+    pub(super) async fn list_pods(&mut self, pods: impl IntoIterator<Item = Pod>, version: &str) {
+        let pods = Vec::from_iter(pods);
         let count = pods.len();
         self.begin(Kind::Pod).await;
         self.pods(pods).await;
         self.end(Kind::Pod, count, version).await;
     }
 
-    pub(super) async fn list_sets(&mut self, replica_sets: Vec<ReplicaSet>) {
-        self.list_sets_at(replica_sets, "100").await;
-    }
-
-    pub(super) async fn list_sets_at(&mut self, replica_sets: Vec<ReplicaSet>, version: &str) {
+    pub(super) async fn list_sets(
+        &mut self,
+        sets: impl IntoIterator<Item = ReplicaSet>,
+        version: &str,
+    ) {
+        let replica_sets = Vec::from_iter(sets);
         let count = replica_sets.len();
+        self.set = replica_sets.last().cloned().unwrap_or_default();
         self.begin(Kind::ReplicaSet).await;
         let objects = SnapshotObjects {
             replica_sets,
@@ -394,24 +434,25 @@ impl Link {
     }
 
     pub(super) async fn report(&mut self, batch: u64, operation: usize, outcome: outcome::Outcome) {
-        let outcome = Outcome {
+        let outcomes = vec![Outcome {
             batch_id: batch,
             operation: u32::try_from(operation).unwrap_or(u32::MAX),
             outcome: Some(outcome),
             ..Outcome::default()
-        };
-        self.send(Frame::Outcomes(Outcomes {
-            outcomes: vec![outcome],
-        }))
-        .await;
+        }];
+        self.send(Frame::Outcomes(Outcomes { outcomes })).await;
+    }
+
+    /// Reports that the only operation of a batch failed.
+    pub(super) async fn failed(&mut self, batch: u64, class: impl Into<i32>) {
+        self.report(batch, 0, failed(class)).await;
     }
 
     /// Reports the creation of each name, with versions from `version` on.
     pub(super) async fn created(&mut self, batch: &Batch, names: &[String], version: u64) {
-        for ((at, name), version) in names.iter().enumerate().zip(version..) {
-            let mut pod = objects::pod(name, "web");
-            pod.resource_version = version.to_string();
-            self.report(batch.id, at, done(pod)).await;
+        for ((operation, name), version) in names.iter().enumerate().zip(version..) {
+            let made = done(at(&version.to_string(), pod(name)));
+            self.report(batch.id, operation, made).await;
         }
     }
 }
@@ -424,56 +465,4 @@ fn names_of(batch: Batch) -> Result<(Batch, Vec<String>), String> {
         }
         other => Err(wrong("a create", other)),
     }
-}
-
-/// The outcome of a write with the resulting pod.
-pub(super) fn done(pod: Pod) -> outcome::Outcome {
-    outcome::Outcome::Done(Done {
-        uid: pod.uid.clone(),
-        resource_version: pod.resource_version.clone(),
-        object: Some(done::Object::Pod(pod)),
-        ..Done::default()
-    })
-}
-
-pub(super) fn failed(class: FailureClass) -> outcome::Outcome {
-    outcome::Outcome::Failed(Failed {
-        class: class.into(),
-        ..Failed::default()
-    })
-}
-
-pub(super) fn guarded() -> outcome::Outcome {
-    outcome::Outcome::NotStarted(NotStarted {
-        cause: NotStartedCause::Guard.into(),
-        ..NotStarted::default()
-    })
-}
-
-/// The verdict for a condition. The error names the expected and the found value.
-pub(super) fn holds(is_right: bool, expected: &str, found: &impl Debug) -> Result<(), String> {
-    is_right.then_some(()).ok_or_else(|| wrong(expected, found))
-}
-
-/// Expects these facts in the metadata of a status.
-pub(super) fn expect_facts(status: &Status, facts: &[(&str, &str)]) -> Result<(), String> {
-    let info = status.get_details_error_info();
-    let stated = info.map(|info| info.metadata).unwrap_or_default();
-    let states = |(key, value): &(&str, &str)| stated.get(*key).is_some_and(|it| it == value);
-    holds(facts.iter().all(states), &format!("{facts:?}"), &stated)
-}
-
-pub(super) fn interval_of(welcome: &Welcome) -> Duration {
-    let given = welcome.heartbeat_interval;
-    let given = given.and_then(|given| Duration::try_from(given).ok());
-    given.unwrap_or(Duration::from_secs(5))
-}
-
-pub(super) fn wrong(expected: &str, found: &impl Debug) -> String {
-    let mut found = format!("{found:?}");
-    if let Some((at, _)) = found.char_indices().nth(200) {
-        found.truncate(at);
-        found.push('…');
-    }
-    format!("{found} in place of {expected}")
 }

@@ -1,13 +1,13 @@
 //! Lists and changes: the input of a server's decisions.
 
-use decree::v1::{Kind, Pod, ReplicaSet, SnapshotObjects, event::Event, reconcile_request::Frame};
+use decree::v1::{Kind, Pod, ReplicaSet, event::Event, reconcile_response::Frame as Answer};
 use prost_types::Timestamp;
-use tonic::Code;
 
 use super::{
-    case::{Verdict, cases},
-    link::{Server, done, expect_facts, holds},
-    objects::{gone, pod, replica_set, settled},
+    case::cases,
+    link::{Link, Server},
+    objects::{at, done, gone, pod, pod_of, scaled, settled, web, web_gone},
+    verdict::{Verdict, holds, wrong},
 };
 
 cases! {
@@ -26,12 +26,21 @@ cases! {
         "changes that come as one lead where they lead one by one" => merged,
         "a change that comes twice, or late, changes nothing" => reordered,
         "without versions the last state counts" => unversioned,
+        "a list older than events brings no pod back that is gone" => no_pod_back,
+        "a list older than events brings no ReplicaSet back that is gone" => no_set_back,
+        "changes that come again after an older list change nothing" => repeated,
+        "a list older than the last one of its kind ends the session" => went_back,
+        "a created pod that later changes have passed waits for a list" => passed,
+        "a created pod whose deletion came first is replaced without a list" => came_and_went,
+    }
+    "batches-and-outcomes" {
+        "no list is asked for while one is open" => no_request,
     }
 }
 
 async fn partial_view(server: Server) -> Verdict {
     let mut link = server.open().await?;
-    link.list_sets(vec![replica_set("web", 2)]).await;
+    link.list_sets([web(2)], "100").await;
     link.begin(Kind::Pod).await;
     link.expect_nothing().await?;
     link.end(Kind::Pod, 0, "100").await;
@@ -39,14 +48,9 @@ async fn partial_view(server: Server) -> Verdict {
 }
 
 async fn later_list(server: Server) -> Verdict {
-    let mut link = server.open().await?;
-    link.list(vec![settled("web", 0)], Vec::new()).await;
+    let mut link = server.open_with(settled(0), []).await?;
     link.begin(Kind::Pod).await;
-    link.event(Event::ReplicaSetApplied(changed(
-        replica_set("web", 1),
-        "110",
-    )))
-    .await;
+    link.event(Event::ReplicaSetApplied(scaled(1))).await;
     link.expect_nothing().await?;
     link.end(Kind::Pod, 0, "120").await;
     link.creates().await.map(drop)
@@ -55,157 +59,212 @@ async fn later_list(server: Server) -> Verdict {
 async fn objects_without_list(server: Server) -> Verdict {
     let mut link = server.open().await?;
     link.begin(Kind::ReplicaSet).await;
-    let pods = vec![pod("a", "web")];
-    link.send(Frame::SnapshotObjects(SnapshotObjects {
-        pods,
-        ..SnapshotObjects::default()
-    }))
-    .await;
-    link.ends_with(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
-        .await
+    link.pods([pod("a")]).await;
+    link.ends("SNAPSHOT_NOT_OPEN", &[]).await.map(drop)
 }
 
 async fn end_without_begin(server: Server) -> Verdict {
     let mut link = server.open().await?;
     link.end(Kind::Pod, 0, "100").await;
-    link.ends_with(Code::FailedPrecondition, "SNAPSHOT_NOT_OPEN")
-        .await
+    link.ends("SNAPSHOT_NOT_OPEN", &[]).await.map(drop)
 }
 
 async fn wrong_count(server: Server) -> Verdict {
     let mut link = server.open().await?;
     link.begin(Kind::Pod).await;
-    link.pods(vec![pod("a", "web")]).await;
+    link.pods([pod("a")]).await;
     link.end(Kind::Pod, 2, "100").await;
-    let status = link
-        .expect_end(Code::FailedPrecondition, "SNAPSHOT_COUNT_MISMATCH")
-        .await?;
-    expect_facts(&status, &[("count", "2"), ("arrived", "1")])
+    let facts = [("count", "2"), ("arrived", "1")];
+    let end = link.ends("SNAPSHOT_COUNT_MISMATCH", &facts).await;
+    end.map(drop)
 }
 
 async fn begin_again(server: Server) -> Verdict {
     let mut link = server.open().await?;
-    link.list_sets(vec![replica_set("web", 2)]).await;
+    link.list_sets([web(2)], "100").await;
     link.begin(Kind::Pod).await;
-    link.pods(vec![pod("a", "web")]).await;
-    link.list_pods(vec![pod("b", "web")]).await;
+    link.pods([pod("a")]).await;
+    link.list_pods([pod("b")], "100").await;
     let (_, names) = link.creates().await?;
     holds(names.len() == 1, "one create", &names)
 }
 
 async fn early_event(server: Server) -> Verdict {
     let mut link = server.open().await?;
-    link.event(Event::PodApplied(pod("a", "web"))).await;
-    link.ends_with(Code::FailedPrecondition, "EVENT_BEFORE_SNAPSHOT")
-        .await
+    link.applied(pod("a")).await;
+    link.ends("EVENT_BEFORE_SNAPSHOT", &[]).await.map(drop)
 }
 
 async fn event_inside(server: Server) -> Verdict {
     let mut link = server.open().await?;
-    link.list_sets(vec![replica_set("web", 3)]).await;
+    link.list_sets([web(3)], "100").await;
     link.begin(Kind::Pod).await;
-    link.event(Event::PodApplied(versioned(pod("a", "web"), "101")))
-        .await;
-    link.pods(vec![pod("b", "web")]).await;
+    link.applied(at("101", pod("a"))).await;
+    link.pods([pod("b")]).await;
     link.end(Kind::Pod, 1, "100").await;
     let (_, names) = link.creates().await?;
     holds(names.len() == 1, "one create", &names)
 }
 
 async fn absent_object(server: Server) -> Verdict {
-    let mut link = server
-        .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
-        .await?;
-    link.list_pods_at(Vec::new(), "200").await;
+    let mut link = server.open_with(settled(1), [pod("a")]).await?;
+    link.list_pods([], "200").await;
     link.creates().await.map(drop)
 }
 
 async fn newer_pod(server: Server) -> Verdict {
-    let mut link = server.open_set(settled("web", 1)).await?;
-    let (batch, names) = link.creates().await?;
+    let (mut link, batch, names) = server.creates(settled(1)).await?;
     link.created(&batch, &names, 150).await;
-    link.settles(&settled("web", 1)).await?;
+    link.settles().await?;
     link.begin(Kind::Pod).await;
-    link.event(Event::PodApplied(versioned(pod("other", "none"), "210")))
-        .await;
-    link.pods(vec![versioned(pod(&names[0], "web"), "150")])
-        .await;
+    link.applied(at("210", pod_of("none", "other"))).await;
+    link.pods([at("150", pod(&names[0]))]).await;
     link.end(Kind::Pod, 1, "200").await;
     link.expect_nothing().await
 }
 
 async fn old_list(server: Server) -> Verdict {
-    let mut link = server.open_set(settled("web", 1)).await?;
-    let (batch, names) = link.creates().await?;
+    let (mut link, batch, names) = server.creates(settled(1)).await?;
     link.created(&batch, &names, 150).await;
-    link.settles(&settled("web", 1)).await?;
-    link.list_pods_at(Vec::new(), "140").await;
-    link.expect_resync(Kind::Pod).await
+    link.settles().await?;
+    link.list_pods([], "140").await;
+    link.expect_resync().await
 }
 
 /// A pod that loses its owner and is then deleted, as one change. Upstream's handler would miss the loss.
 async fn merged(server: Server) -> Verdict {
-    let mut link = server
-        .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
-        .await?;
+    let mut link = server.open_with(settled(1), [pod("a")]).await?;
     let merged = Pod {
         controller: None,
         deleted: Some(Timestamp {
             seconds: 1_700_000_100,
             nanos: 0,
         }),
-        ..versioned(pod("a", "web"), "130")
+        ..at("130", pod("a"))
     };
-    link.event(Event::PodApplied(merged)).await;
+    link.applied(merged).await;
     link.creates().await.map(drop)
 }
 
 async fn reordered(server: Server) -> Verdict {
-    let mut link = server
-        .open_with(vec![settled("web", 1)], vec![pod("a", "web")])
-        .await?;
-    link.event(Event::PodApplied(versioned(pod("a", "web"), "120")))
-        .await;
-    link.event(Event::PodApplied(versioned(pod("a", "web"), "120")))
-        .await;
+    let mut link = server.open_with(settled(1), [pod("a")]).await?;
+    for _ in 0..2 {
+        link.applied(at("120", pod("a"))).await;
+    }
     let late = Pod {
         controller: None,
         labels: [].into(),
-        ..versioned(pod("a", "web"), "110")
+        ..at("110", pod("a"))
     };
-    link.event(Event::PodApplied(late)).await;
+    link.applied(late).await;
     link.expect_nothing().await
 }
 
 async fn unversioned(server: Server) -> Verdict {
-    let unversioned = |pod: Pod| versioned(pod, "");
     let set = ReplicaSet {
         resource_version: String::new(),
-        ..settled("web", 1)
+        ..settled(1)
     };
     let mut link = server.open().await?;
-    link.list_sets(vec![set.clone()]).await;
-    link.list_pods_at(vec![unversioned(pod("a", "web"))], "")
-        .await;
+    link.list_sets([set], "100").await;
+    link.list_pods([at("", pod("a"))], "").await;
     link.event(gone("a", "")).await;
     let (batch, names) = link.creates().await?;
-    link.report(batch.id, 0, done(unversioned(pod(&names[0], "web"))))
-        .await;
-    link.settles(&set).await?;
+    let made = done(at("", pod(&names[0])));
+    link.report(batch.id, 0, made).await;
+    link.settles().await?;
     link.expect_nothing().await
 }
 
-fn changed(set: ReplicaSet, version: &str) -> ReplicaSet {
-    ReplicaSet {
-        resource_version: version.to_owned(),
-        generation: 2,
-        ..set
-    }
+/// Opens a session whose ReplicaSet has two pods and loses the first. Has the replacement created after an older list.
+async fn after_older_list(server: &Server) -> Result<(Link, String), String> {
+    let pods = || [at("90", pod("a")), at("91", pod("b"))];
+    let mut link = server.open_with(settled(2), pods()).await?;
+    link.event(gone("a", "160")).await;
+    let (batch, names) = link.creates().await?;
+    link.list_pods(pods(), "140").await;
+    link.created(&batch, &names, 170).await;
+    link.settles().await?;
+    Ok((link, names[0].clone()))
 }
 
-fn versioned(pod: Pod, version: &str) -> Pod {
-    Pod {
-        resource_version: version.to_owned(),
-        ..pod
+async fn no_pod_back(server: Server) -> Verdict {
+    let (mut link, _) = after_older_list(&server).await?;
+    link.expect_nothing().await
+}
+
+async fn no_set_back(server: Server) -> Verdict {
+    let mut link = server.open_with(settled(0), []).await?;
+    link.event(web_gone("160")).await;
+    let wants_more = ReplicaSet {
+        replicas: Some(1),
+        ..settled(0)
+    };
+    link.list_sets([wants_more], "140").await;
+    link.expect_nothing().await
+}
+
+async fn repeated(server: Server) -> Verdict {
+    let (mut link, made) = after_older_list(&server).await?;
+    for event in [
+        Event::PodApplied(at("145", pod("a"))),
+        gone("a", "160"),
+        Event::PodApplied(at("170", pod(&made))),
+    ] {
+        link.event(event).await;
+        link.expect_nothing().await?;
     }
+    Ok(())
+}
+
+async fn went_back(server: Server) -> Verdict {
+    let mut link = server.open_with(settled(0), []).await?;
+    link.list_pods([], "99").await;
+    let facts = [("last", "100"), ("got", "99")];
+    link.ends("VERSIONS_WENT_BACK", &facts).await.map(drop)
+}
+
+async fn passed(server: Server) -> Verdict {
+    let (mut link, batch, names) = server.creates(settled(1)).await?;
+    let other = at("160", pod_of("none", "other"));
+    link.applied(other.clone()).await;
+    link.created(&batch, &names, 150).await;
+    link.expect_resync().await?;
+    link.expect_nothing().await?;
+    let made = at("150", pod(&names[0]));
+    link.list_pods([made, other], "170").await;
+    link.settles().await?;
+    link.expect_nothing().await
+}
+
+async fn came_and_went(server: Server) -> Verdict {
+    let (mut link, batch, names) = server.creates(settled(1)).await?;
+    link.event(gone(&names[0], "155")).await;
+    link.applied(at("160", pod_of("none", "other"))).await;
+    link.created(&batch, &names, 150).await;
+    let others = link.creates_after_statuses().await?;
+    holds(others != names, "another name", &others)
+}
+
+/// A list begins within an older list that the server cannot use.
+async fn no_request(server: Server) -> Verdict {
+    let (mut link, batch, names) = server.creates(settled(1)).await?;
+    link.begin(Kind::Pod).await;
+    link.created(&batch, &names, 150).await;
+    link.end(Kind::Pod, 0, "140").await;
+    link.begin(Kind::Pod).await;
+    link.applied(pod_of("none", "Bad Name")).await;
+    // The server requested the list before the second list began, or not at all.
+    let mut next = link.next().await?;
+    if matches!(next, Ok(Answer::Resync(_))) {
+        next = link.next().await?;
+    }
+    if !matches!(next, Ok(Answer::Rejection(_))) {
+        return Err(wrong("a Rejection", &next));
+    }
+    link.expect_nothing().await?;
+    link.pods([at("150", pod(&names[0]))]).await;
+    link.end(Kind::Pod, 1, "170").await;
+    link.settles().await?;
+    link.expect_nothing().await
 }

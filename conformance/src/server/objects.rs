@@ -1,12 +1,26 @@
-//! The objects of the cases.
+//! The objects of the cases, and the outcomes of operations.
 
 use std::collections::HashMap;
 
 use decree::v1::{
-    Kind, LabelSelector, ObjectRef, OwnerReference, Pod, PodPhase, ReadyCondition, ReplicaSet,
-    ReplicaSetStatus, event,
+    Done, Failed, Kind, LabelSelector, NotStarted, ObjectRef, OwnerReference, Pod, PodPhase,
+    ReadyCondition, ReplicaSet, ReplicaSetStatus, done, event, outcome,
 };
 use prost_types::Timestamp;
+
+/// The ReplicaSet of most cases.
+pub(super) fn web(replicas: i32) -> ReplicaSet {
+    replica_set("web", replicas)
+}
+
+/// [`web`] after a change of its replicas.
+pub(super) fn scaled(replicas: i32) -> ReplicaSet {
+    ReplicaSet {
+        resource_version: "110".to_owned(),
+        generation: 2,
+        ..web(replicas)
+    }
+}
 
 pub(super) fn replica_set(name: &str, replicas: i32) -> ReplicaSet {
     ReplicaSet {
@@ -25,8 +39,8 @@ pub(super) fn replica_set(name: &str, replicas: i32) -> ReplicaSet {
     }
 }
 
-/// A ReplicaSet that needs no status write with its desired pods.
-pub(super) fn settled(name: &str, replicas: i32) -> ReplicaSet {
+/// [`web`] with a status that needs no write while it has its desired pods.
+pub(super) fn settled(replicas: i32) -> ReplicaSet {
     let status = ReplicaSetStatus {
         replicas,
         fully_labeled_replicas: replicas,
@@ -38,12 +52,25 @@ pub(super) fn settled(name: &str, replicas: i32) -> ReplicaSet {
     };
     ReplicaSet {
         status: Some(status),
-        ..replica_set(name, replicas)
+        ..web(replicas)
+    }
+}
+
+/// A ready pod of [`web`].
+pub(super) fn pod(name: &str) -> Pod {
+    pod_of("web", name)
+}
+
+/// A pod at this version.
+pub(super) fn at(version: &str, pod: Pod) -> Pod {
+    Pod {
+        resource_version: version.to_owned(),
+        ..pod
     }
 }
 
 /// A ready pod that a ReplicaSet controls.
-pub(super) fn pod(name: &str, owner: &str) -> Pod {
+pub(super) fn pod_of(owner: &str, name: &str) -> Pod {
     let seconds = 1_700_000_000;
     Pod {
         namespace: "default".to_owned(),
@@ -73,8 +100,9 @@ pub(super) fn gone(name: &str, version: &str) -> event::Event {
     deleted(Kind::Pod, name, version)
 }
 
-pub(super) fn gone_set(name: &str, version: &str) -> event::Event {
-    deleted(Kind::ReplicaSet, name, version)
+/// The deletion of [`web`].
+pub(super) fn web_gone(version: &str) -> event::Event {
+    deleted(Kind::ReplicaSet, "web", version)
 }
 
 fn deleted(kind: Kind, name: &str, version: &str) -> event::Event {
@@ -91,4 +119,36 @@ fn deleted(kind: Kind, name: &str, version: &str) -> event::Event {
 
 fn labels(app: &str) -> HashMap<String, String> {
     HashMap::from([("app".to_owned(), app.to_owned())])
+}
+
+/// The outcome of a write with the resulting pod.
+pub(super) fn done(pod: Pod) -> outcome::Outcome {
+    outcome::Outcome::Done(Done {
+        uid: pod.uid.clone(),
+        resource_version: pod.resource_version.clone(),
+        object: Some(done::Object::Pod(pod)),
+        ..Done::default()
+    })
+}
+
+/// The outcome of a write at version 150, without its object.
+pub(super) fn bare() -> outcome::Outcome {
+    outcome::Outcome::Done(Done {
+        resource_version: "150".to_owned(),
+        ..Done::default()
+    })
+}
+
+pub(super) fn failed(class: impl Into<i32>) -> outcome::Outcome {
+    outcome::Outcome::Failed(Failed {
+        class: class.into(),
+        ..Failed::default()
+    })
+}
+
+pub(super) fn not_started(cause: impl Into<i32>) -> outcome::Outcome {
+    outcome::Outcome::NotStarted(NotStarted {
+        cause: cause.into(),
+        ..NotStarted::default()
+    })
 }

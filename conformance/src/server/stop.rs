@@ -6,16 +6,16 @@ use std::{
 };
 
 use decree::v1::{
-    Drain, Heartbeat, event::Event, reconcile_request::Frame, reconcile_response::Frame as Answer,
+    Batch, Drain, Heartbeat, event::Event, reconcile_request::Frame,
+    reconcile_response::Frame as Answer,
 };
 use tokio::time::timeout;
-use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::{
-    case::Verdict,
-    link::{Link, Server, holds, interval_of, wrong},
-    objects::replica_set,
+    link::{Link, Server},
+    objects::{scaled, web},
+    verdict::{Verdict, expect_reason, holds, wrong},
 };
 
 const SECTION: &str = "heartbeats-and-the-end-of-a-session";
@@ -54,12 +54,10 @@ pub(super) async fn verify(server: Server, command: String) -> Vec<(&'static str
 }
 
 async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdict); 5], String> {
-    let (mut idle, welcome) = server.open_shard("idle").await?;
-    idle.list(Vec::new(), Vec::new()).await;
-    let (busy, _) = server.open_shard("busy").await?;
-    let (busy, batch, names) = at_work(busy).await?;
-    let (stuck, _) = server.open_shard("stuck").await?;
-    let (stuck, ..) = at_work(stuck).await?;
+    let mut idle = server.open_shard("idle").await?;
+    idle.list([], []).await;
+    let (busy, batch, names) = at_work(server, "busy").await?;
+    let (stuck, ..) = at_work(server, "stuck").await?;
     run(command).await?;
     let (mut idle, mut busy) = (Witness::new(idle).await, Witness::new(busy).await);
     let mut stuck = Witness::new(stuck).await;
@@ -71,12 +69,13 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
     let refused = refused(server).await;
     let last = async {
         // Without the Drain, this change would cause further creates.
-        busy.scale(3).await;
+        let change = Event::ReplicaSetApplied(scaled(3));
+        busy.link.event(change).await;
         busy.link.created(&batch, &names, 150).await;
         busy.ends_early().await
     };
     let last = last.await;
-    let deadline = stuck.ends_in_time(interval_of(&welcome)).await;
+    let deadline = stuck.ends_in_time().await;
     Ok([
         (DRAIN, drained),
         (IDLE, idle),
@@ -86,9 +85,10 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
     ])
 }
 
-/// Makes a session with an unfinished create.
-async fn at_work(mut link: Link) -> Result<(Link, decree::v1::Batch, Vec<String>), String> {
-    link.list(vec![replica_set("web", 1)], Vec::new()).await;
+/// Opens a session with an unfinished create.
+async fn at_work(server: &Server, shard: &str) -> Result<(Link, Batch, Vec<String>), String> {
+    let mut link = server.open_shard(shard).await?;
+    link.list([web(1)], []).await;
     let (batch, names) = link.creates().await?;
     Ok((link, batch, names))
 }
@@ -109,7 +109,7 @@ async fn refused(server: &Server) -> Verdict {
     let Err(status) = server.first_answer().await else {
         return Err("a stream that was not refused".to_owned());
     };
-    is_drain(&status)?;
+    expect_reason(&status, "SERVER_DRAINING", &[])?;
     let delay = status.get_details_retry_info();
     let delay = delay.and_then(|info| info.retry_delay);
     holds(delay.is_some(), "a RetryInfo", &status)
@@ -127,20 +127,11 @@ impl Witness {
         Self { link, drained }
     }
 
-    async fn scale(&mut self, replicas: i32) {
-        let scaled = decree::v1::ReplicaSet {
-            resource_version: "110".to_owned(),
-            generation: 2,
-            ..replica_set("web", replicas)
-        };
-        self.link.event(Event::ReplicaSetApplied(scaled)).await;
-    }
-
     /// Expects that the session ends before the deadline, without another frame before the end.
     async fn ends_early(&mut self) -> Verdict {
         let deadline = self.drained.clone()?;
         match self.link.next().await? {
-            Err(status) => is_drain(&status)?,
+            Err(status) => expect_reason(&status, "SERVER_DRAINING", &[])?,
             Ok(frame) => return Err(wrong("the end", &frame)),
         }
         let left = deadline.duration_since(SystemTime::now());
@@ -148,14 +139,14 @@ impl Witness {
     }
 
     /// Expects that the session ends at the deadline, although the agent stays connected.
-    async fn ends_in_time(&mut self, interval: Duration) -> Verdict {
+    async fn ends_in_time(&mut self) -> Verdict {
         let left = self.drained.clone()?.duration_since(SystemTime::now());
         let closed = timeout(left.unwrap_or_default() + MARGIN, async {
             loop {
                 let beat = Frame::Heartbeat(Heartbeat::default());
                 self.link.send(beat).await;
-                match timeout(interval, self.link.next()).await {
-                    Ok(Ok(Err(status))) => return is_drain(&status),
+                match timeout(self.link.interval(), self.link.next()).await {
+                    Ok(Ok(Err(status))) => return expect_reason(&status, "SERVER_DRAINING", &[]),
                     Ok(Ok(Ok(frame))) => return Err(wrong("the end", &frame)),
                     Ok(Err(why)) => return Err(why),
                     Err(_) => {}
@@ -170,11 +161,4 @@ impl Witness {
 fn deadline(drain: &Drain) -> Result<SystemTime, String> {
     let deadline = drain.deadline.ok_or("a Drain without a deadline")?;
     SystemTime::try_from(deadline).map_err(|error| error.to_string())
-}
-
-fn is_drain(status: &Status) -> Verdict {
-    let info = status.get_details_error_info();
-    let is_drain = info.is_some_and(|info| info.reason == "SERVER_DRAINING");
-    let is_right = status.code() == Code::Unavailable && is_drain;
-    holds(is_right, "SERVER_DRAINING", status)
 }
