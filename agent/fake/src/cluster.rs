@@ -105,7 +105,12 @@ impl Cluster {
     /// Restores the store from a backup, which is an earlier clone of this cluster: objects, versions and the controllers' tasks. Time
     /// continues, and no UID is given twice. `open` determines what happens to the watches.
     pub fn put_back(&mut self, backup: &Self, open: OpenWatches) {
-        self.state.put_back(&backup.state, open);
+        let (state, backup) = (&mut self.state, &backup.state);
+        let reached = state.store.version();
+        state.store.clone_from(&backup.store);
+        state.nodes.clone_from(&backup.nodes);
+        state.timeline.put_back(&backup.timeline);
+        state.watches.put_back(&backup.watches, reached, open);
     }
 
     /// Reads an object.
@@ -124,9 +129,12 @@ impl Cluster {
     /// # Errors
     /// Only an error from a fault.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
-        self.state.apply_faults();
         self.call(Verb::List, kind, &ObjectKey::new("", ""), |cluster| {
-            Ok(cluster.state.list(kind))
+            let store = &cluster.state.store;
+            Ok(List {
+                items: store.all(kind).cloned().collect(),
+                version: store.version(),
+            })
         })
     }
 
@@ -205,9 +213,10 @@ impl Cluster {
         self.latency = late;
         let result = match harm {
             Some(Harm::Refuse(answer)) => Err(answer),
-            Some(Harm::LoseReply) => run(self)
-                .and(Err(ApiError::timeout()))
-                .map_err(|_| ApiError::timeout()),
+            Some(Harm::LoseReply) => {
+                let _ = run(self);
+                Err(ApiError::timeout())
+            }
             Some(Harm::Delay(_)) | None => run(self),
         };
         let done = if verb == Verb::Create { 201 } else { 200 };
@@ -225,7 +234,6 @@ impl Cluster {
     /// # Errors
     /// 410 if the version is compacted, 504 if it is in the future, unless watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
-        self.state.apply_faults();
         self.call(Verb::Watch, kind, &ObjectKey::new("", ""), |cluster| {
             let initial: VecDeque<_> = match from {
                 0 => cluster.state.store.all(kind).cloned().collect(),
@@ -238,9 +246,19 @@ impl Cluster {
 
     /// Returns the next output of a watch.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
-        self.state.apply_faults();
         let delivery = self.state.delivery();
         self.state.watches.poll(id, delivery)
+    }
+
+    /// Closes all open watches of a kind without an event; clients may watch again from the same version.
+    pub fn drop_watches(&mut self, kind: Kind) {
+        self.state.watches.close_all(kind);
+    }
+
+    /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, gets 410.
+    pub fn compact(&mut self, kind: Kind) {
+        let version = self.state.store.version();
+        self.state.watches.compact(kind, version);
     }
 
     /// Closes a watch.
@@ -272,9 +290,8 @@ impl Cluster {
     /// Returns an object without a call: no fault strikes, and the call is not counted.
     #[must_use]
     pub fn peek(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
-        self.state
-            .store
-            .find(kind, &ObjectKey::new(scope(kind, namespace), name))
+        let key = ObjectKey::new(scope(kind, namespace), name);
+        self.state.store.find(kind, &key)
     }
 
     /// Returns all objects of a kind without a call, sorted by namespace and name.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kind::Kind,
-    object::{self, Condition, Object, set_condition},
+    object::{self, Object, set_condition},
     quota,
     state::{NodeState, State},
     store::ObjectKey,
@@ -21,7 +21,6 @@ use crate::{
 
 /// Stores a new object, and schedules the tasks that follow.
 pub(crate) fn add(state: &mut State, kind: Kind, object: Value) -> Object {
-    state.apply_faults();
     let object = state.store.put(kind, object);
     publish(state, kind, EventKind::Added, &object);
     added(state, kind, &object);
@@ -33,7 +32,6 @@ pub(crate) fn change(state: &mut State, kind: Kind, old: &Object, new: Value) ->
     if **old == new {
         return old.clone();
     }
-    state.apply_faults();
     let object = state.store.put(kind, new);
     publish(state, kind, EventKind::Modified, &object);
     changed(state, kind, old, &object);
@@ -42,7 +40,6 @@ pub(crate) fn change(state: &mut State, kind: Kind, old: &Object, new: Value) ->
 
 /// Removes an object, and schedules the tasks that follow.
 pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
-    state.apply_faults();
     let Some(last) = state.store.remove(kind, &ObjectKey::of(object)) else {
         return object.clone();
     };
@@ -53,7 +50,6 @@ pub(crate) fn remove(state: &mut State, kind: Kind, object: &Object) -> Object {
 
 /// Removes an object with the last state `last`.
 pub(crate) fn remove_as(state: &mut State, kind: Kind, last: Value) -> Object {
-    state.apply_faults();
     let last = state.store.put(kind, last);
     remove(state, kind, &last)
 }
@@ -77,6 +73,11 @@ pub(crate) fn end_grace(state: &mut State, pod: &Object) -> Object {
     change(state, Kind::Pod, pod, ended)
 }
 
+pub(crate) fn node_is_ready(state: &mut State, name: &str) {
+    let message = "kubelet is posting ready status";
+    set_node_status(state, name, "True", "KubeletReady", message);
+}
+
 pub(crate) fn set_node_status(
     state: &mut State,
     name: &str,
@@ -84,18 +85,10 @@ pub(crate) fn set_node_status(
     reason: &str,
     message: &str,
 ) {
-    if let Some(node) = state
-        .store
-        .find(Kind::Node, &ObjectKey::new("", name))
-        .cloned()
-    {
+    let node = state.store.find(Kind::Node, &ObjectKey::new("", name));
+    if let Some(node) = node.cloned() {
         let mut new = Value::clone(&node);
-        let condition = Condition {
-            status,
-            reason,
-            message,
-        };
-        set_condition(&mut new, state.now(), "Ready", condition);
+        set_condition(&mut new, state.now(), "Ready", status, reason, message);
         change(state, Kind::Node, &node, new);
     }
 }
@@ -156,20 +149,14 @@ fn refresh_quotas(state: &mut State, kind: Kind, object: &Object) {
 
 fn node_added(state: &mut State, name: &str) {
     state.nodes.insert(name.to_owned(), NodeState::default());
-    set_node_status(
-        state,
-        name,
-        "True",
-        "KubeletReady",
-        "kubelet is posting ready status",
-    );
+    node_is_ready(state, name);
     wake::retry_unscheduled(state);
 }
 
 /// Removes the pods of a removed node, as the pod garbage collector does.
 fn node_removed(state: &mut State, name: &str) {
     state.nodes.remove(name);
-    for pod in state.pods_on(name) {
+    for pod in state.store.pods_on(name) {
         end_grace(state, &pod);
     }
 }

@@ -55,19 +55,12 @@ fn collect(state: &mut State, kind: Kind, key: &ObjectKey) {
 
 /// Deletes or frees the dependents of an owner that waits for them, and releases an owner without such dependents.
 fn propagate(state: &mut State, kind: Kind, key: &ObjectKey) {
-    let Some(owner) = state
-        .store
-        .find(kind, key)
-        .filter(|it| object::is_deleting(it))
-        .cloned()
-    else {
+    let owner = state.store.find(kind, key);
+    let Some(owner) = owner.filter(|it| object::waits_for_dependents(it)).cloned() else {
         return;
     };
     let uid = object::uid(&owner).to_owned();
     let orphans = object::has_finalizer(&owner, ORPHAN);
-    if !orphans && !object::has_finalizer(&owner, FOREGROUND) {
-        return;
-    }
     for (kind, key) in state.store.dependents(&uid) {
         let Some(dependent) = state.store.find(kind, &key).cloned() else {
             continue;
@@ -88,11 +81,8 @@ fn propagate(state: &mut State, kind: Kind, key: &ObjectKey) {
 
 fn disown(state: &mut State, kind: Kind, object: &Object, owners: &[String]) {
     let mut freed = Value::clone(object);
-    object::strip(&mut freed, "ownerReferences", |entry| {
-        entry["uid"]
-            .as_str()
-            .is_some_and(|uid| owners.iter().any(|it| it == uid))
-    });
+    let is_owner = |entry: &Value| owners.iter().any(|uid| entry["uid"] == **uid);
+    object::strip(&mut freed, "ownerReferences", is_owner);
     commit::change(state, kind, object, freed);
 }
 
@@ -107,12 +97,9 @@ fn is_blocked(state: &State, owner: &str) -> bool {
 
 fn has_other_owner(state: &State, object: &Value, than: &str) -> bool {
     let mut others = object::owners(object).filter(|owner| owner.uid != than);
-    others.any(|owner| {
-        let known = state.store.by_uid(owner.uid);
-        match known {
-            Some(it) => !object::is_deleting(it),
-            None => !is_modelled(owner.kind),
-        }
+    others.any(|owner| match state.store.by_uid(owner.uid) {
+        Some(it) => !object::is_deleting(it),
+        None => !is_modelled(owner.kind),
     })
 }
 
@@ -122,28 +109,22 @@ fn empty(state: &mut State, namespace: &str) {
     if !state.is_terminating(namespace) {
         return;
     }
-    for kind in [Kind::ReplicaSet, Kind::Pod, Kind::ResourceQuota] {
+    let kinds = [Kind::ReplicaSet, Kind::Pod, Kind::ResourceQuota];
+    for kind in kinds {
         let contents = state.store.in_namespace(kind, namespace);
-        let going: Vec<_> = contents
-            .filter(|it| !object::is_deleting(it))
-            .map(|it| ObjectKey::of(it))
-            .collect();
+        let going = contents.filter(|it| !object::is_deleting(it));
+        let going: Vec<_> = going.map(|it| ObjectKey::of(it)).collect();
         for key in going {
             delete::delete_quietly(state, kind, &key);
         }
     }
+    let is_left = |kind: &Kind| state.store.in_namespace(*kind, namespace).next().is_some();
+    if kinds.iter().any(is_left) {
+        return;
+    }
     let key = ObjectKey::new("", namespace);
-    let kinds = [Kind::ReplicaSet, Kind::Pod, Kind::ResourceQuota];
-    let is_empty = kinds
-        .iter()
-        .all(|kind| state.store.in_namespace(*kind, namespace).next().is_none());
-    if let Some(last) = state
-        .store
-        .find(Kind::Namespace, &key)
-        .filter(|_| is_empty)
-        .cloned()
-    {
-        let mut finalized = Value::clone(&last);
+    if let Some(last) = state.store.find(Kind::Namespace, &key) {
+        let mut finalized = Value::clone(last);
         object::fields(&mut finalized, "spec").insert("finalizers".to_owned(), json!([]));
         commit::remove_as(state, Kind::Namespace, finalized);
     }

@@ -92,11 +92,8 @@ pub(crate) fn restore(state: &mut State, object: Value) -> Result<Object, ApiErr
     find_place(state, kind, &mut object, 1)?;
     let node = object::node(&object).to_owned();
     if kind == Kind::Pod && !node.is_empty() && !state.nodes.contains_key(&node) {
-        create(
-            state,
-            Kind::Node,
-            json!({"kind": "Node", "metadata": {"name": node}}),
-        )?;
+        let new = json!({"kind": "Node", "metadata": {"name": node}});
+        create(state, Kind::Node, new)?;
     }
     Ok(commit::add(state, kind, object))
 }
@@ -117,10 +114,8 @@ fn check_namespace(state: &State, kind: Kind, object: &Value) -> Result<(), ApiE
         return Ok(());
     }
     let namespace = object::namespace(object);
-    let found = state
-        .store
-        .find(Kind::Namespace, &ObjectKey::new("", namespace));
-    match found {
+    let key = ObjectKey::new("", namespace);
+    match state.store.find(Kind::Namespace, &key) {
         None => Err(ApiError::not_found(Kind::Namespace, namespace)),
         Some(it) if object::is_deleting(it) => {
             let name = object::name(object);

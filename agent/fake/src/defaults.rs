@@ -10,7 +10,7 @@ use crate::{
 /// Fills in the absent fields of a new object of this kind.
 pub(crate) fn apply(kind: Kind, object: &mut Value) {
     match kind {
-        Kind::Pod => pod_spec(fields(object, "spec"), Use::Pod),
+        Kind::Pod => pod(fields(object, "spec")),
         Kind::ReplicaSet => replica_set(object),
         Kind::Namespace => namespace(object),
         Kind::ResourceQuota => fill(fields(object, "spec"), "hard", || json!({})),
@@ -42,19 +42,12 @@ pub(crate) fn encode_replica_set_status(status: &Value) -> Value {
     Value::Object(encoded)
 }
 
-/// The use of a pod spec: a pod gets more defaults than a template.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Template,
-    Pod,
-}
-
 fn replica_set(object: &mut Value) {
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let spec = fields(object, "spec");
     fill(spec, "replicas", || json!(1));
     if let Some(template) = spec.get_mut("template").filter(|it| it.is_object()) {
-        pod_spec(fields(template, "spec"), Use::Template);
+        pod_spec(fields(template, "spec"));
     }
     if labels.is_object() {
         fill(metadata(object), "labels", || labels);
@@ -74,7 +67,17 @@ fn namespace(object: &mut Value) {
     });
 }
 
-fn pod_spec(spec: &mut Map<String, Value>, used: Use) {
+/// A pod gets more defaults than a template.
+fn pod(spec: &mut Map<String, Value>) {
+    pod_spec(spec);
+    fill(spec, "serviceAccountName", || json!("default"));
+    fill(spec, "tolerations", tolerations);
+    fill(spec, "priority", || json!(0));
+    fill(spec, "enableServiceLinks", || json!(true));
+    fill(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
+}
+
+fn pod_spec(spec: &mut Map<String, Value>) {
     for list in ["initContainers", "containers"] {
         if let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) {
             let containers = containers.iter_mut().filter_map(Value::as_object_mut);
@@ -86,13 +89,6 @@ fn pod_spec(spec: &mut Map<String, Value>, used: Use) {
     fill(spec, "dnsPolicy", || json!("ClusterFirst"));
     fill(spec, "securityContext", || json!({}));
     fill(spec, "schedulerName", || json!("default-scheduler"));
-    if used == Use::Pod {
-        fill(spec, "serviceAccountName", || json!("default"));
-        fill(spec, "tolerations", tolerations);
-        fill(spec, "priority", || json!(0));
-        fill(spec, "enableServiceLinks", || json!(true));
-        fill(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
-    }
 }
 
 fn container(container: &mut Map<String, Value>) {
@@ -101,14 +97,10 @@ fn container(container: &mut Map<String, Value>) {
         json!("/dev/termination-log")
     });
     fill(container, "terminationMessagePolicy", || json!("File"));
-    let image = container
-        .get("image")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let tag = image
-        .rsplit('/')
-        .next()
-        .and_then(|last| last.split_once(':'));
+    let image = container.get("image").and_then(Value::as_str);
+    let image = image.unwrap_or_default();
+    let last = image.rsplit('/').next();
+    let tag = last.and_then(|last| last.split_once(':'));
     let floats = tag.is_none_or(|(_, tag)| tag == "latest") && !image.contains('@');
     let policy = if floats { "Always" } else { "IfNotPresent" };
     fill(container, "imagePullPolicy", || json!(policy));

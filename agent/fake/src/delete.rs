@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -58,11 +57,8 @@ pub(crate) fn delete(
     let object = state.found(kind, key)?;
     check_preconditions(kind, &object, options)?;
     if kind == Kind::Namespace && PROTECTED_NAMESPACES.contains(&key.name()) {
-        return Err(ApiError::forbidden(
-            kind,
-            key.name(),
-            "this namespace may not be deleted",
-        ));
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(kind, key.name(), why));
     }
     let seconds = match kind {
         Kind::Pod => defaults::grace_seconds(&object, options.grace_seconds),
@@ -72,18 +68,25 @@ pub(crate) fn delete(
     if object::is_deleting(&object) {
         return Ok(hasten(state, kind, &object, options.grace_seconds));
     }
-    let marked = marked(kind, &object, (state.now(), grace), options.propagation);
+    let mut marked = Value::clone(&object);
+    object::mark_deleting(&mut marked, state.now(), grace);
+    match options.propagation {
+        Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
+        Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
+        Some(Propagation::Background) | None => {}
+    }
+    if kind == Kind::Namespace {
+        marked["status"] = json!({"phase": "Terminating"});
+    }
     let must_wait =
         kind == Kind::Namespace || seconds > 0 || object::finalizers(&marked).next().is_some();
-    if !must_wait {
-        let object = commit::remove(state, kind, &object);
-        return Ok(Deletion { object, gone: true });
-    }
-    let object = commit::change(state, kind, &object, marked);
-    Ok(Deletion {
-        object,
-        gone: false,
-    })
+    let object = if must_wait {
+        commit::change(state, kind, &object, marked)
+    } else {
+        commit::remove(state, kind, &object)
+    };
+    let gone = !must_wait;
+    Ok(Deletion { object, gone })
 }
 
 /// Deletes an object for a controller of the cluster: ignores an object that is gone already.
@@ -104,49 +107,23 @@ fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<
     Deletion { object, gone }
 }
 
-/// The object with a deletion timestamp.
-fn marked(
-    kind: Kind,
-    object: &Value,
-    (now, grace): (Timestamp, Duration),
-    propagation: Option<Propagation>,
-) -> Value {
-    let mut marked = object.clone();
-    object::mark_deleting(&mut marked, now, grace);
-    match propagation {
-        Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),
-        Some(Propagation::Orphan) => object::add_finalizer(&mut marked, ORPHAN),
-        Some(Propagation::Background) | None => {}
-    }
-    if kind == Kind::Namespace {
-        marked["status"] = json!({"phase": "Terminating"});
-    }
-    marked
-}
-
 fn check_preconditions(
     kind: Kind,
     object: &Value,
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
-    let name = object::name(object);
-    let uid = object::uid(object);
-    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
-        let why = format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-        );
-        return Err(ApiError::conflict(kind, name, why));
-    }
-    let version = object::text(object, "resourceVersion");
-    if let Some(wanted) = options
-        .resource_version
-        .as_deref()
-        .filter(|wanted| *wanted != version)
-    {
-        let why = format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-        );
-        return Err(ApiError::conflict(kind, name, why));
+    let (uid, version) = (&options.uid, &options.resource_version);
+    for (what, precondition, field, cause) in [
+        ("UID", uid, "uid", "deleted and then recreated"),
+        ("ResourceVersion", version, "resourceVersion", "modified"),
+    ] {
+        let found = object::text(object, field);
+        if let Some(wanted) = precondition.as_deref().filter(|wanted| *wanted != found) {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {cause}"
+            );
+            return Err(ApiError::conflict(kind, object::name(object), why));
+        }
     }
     Ok(())
 }

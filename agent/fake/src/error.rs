@@ -63,13 +63,10 @@ impl ApiError {
     /// Returns 429 `TooManyRequests`, with the time to wait.
     #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
+        let message = "Too many requests, please try again later.";
         Self {
             retry_after_seconds: Some(retry_after_seconds),
-            ..Self::new(
-                429,
-                "TooManyRequests",
-                "Too many requests, please try again later.",
-            )
+            ..Self::new(429, "TooManyRequests", message)
         }
     }
 
@@ -129,10 +126,8 @@ impl ApiError {
     }
 
     pub(crate) fn method_not_allowed(verb: &str, kind: Kind) -> Self {
-        let message = format!(
-            "{verb} is not supported on resources of kind \"{}\"",
-            kind.resource()
-        );
+        let resource = kind.resource();
+        let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
         Self::new(405, "MethodNotAllowed", message)
     }
 

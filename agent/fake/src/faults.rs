@@ -1,4 +1,4 @@
-//! Faults that can be switched on: refusals, lost replies, latency, and watches that end.
+//! Faults that can be switched on: refusals, lost replies, and latency.
 
 use std::time::Duration;
 
@@ -18,11 +18,7 @@ pub struct Fault {
 
 /// The faults of a cluster; tests and the demo switch them on and off through [`crate::Cluster::faults_mut`].
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
-    rules: Vec<Fault>,
-    /// By [`Kind::index`].
-    pub(crate) watches: [WatchFaults; 5],
-}
+pub struct Faults(Vec<Fault>);
 
 /// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +26,6 @@ pub(crate) enum Harm {
     Refuse(ApiError),
     LoseReply,
     Delay(Duration),
-}
-
-/// The effects of faults on the watches of one kind.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WatchFaults {
-    pub(crate) drop_all: bool,
-    pub(crate) compact: bool,
 }
 
 // === impl Fault ===
@@ -139,22 +128,12 @@ impl Fault {
 impl Faults {
     /// Switches a fault on. If several faults strike one call, the earliest one counts; delays add up.
     pub fn add(&mut self, fault: Fault) {
-        self.rules.push(fault);
+        self.0.push(fault);
     }
 
     /// Switches all faults off.
     pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Closes all open watches of a kind without an event; clients may watch again from the same version.
-    pub fn drop_watches(&mut self, kind: Kind) {
-        self.watches[kind.index()].drop_all = true;
-    }
-
-    /// Forgets the changes of a kind so far: a watch that is behind, or begins behind, gets 410.
-    pub fn compact(&mut self, kind: Kind) {
-        self.watches[kind.index()].compact = true;
+        self.0.clear();
     }
 
     /// The effect of the faults on a call: the delay of the reply, and the harm.
@@ -166,7 +145,7 @@ impl Faults {
         namespace: &str,
     ) -> (Duration, Option<Harm>) {
         let (mut delay, mut harm) = (Duration::ZERO, None);
-        for rule in &mut self.rules {
+        for rule in &mut self.0 {
             if !rule.concerns(verb, kind, namespace) || !rule.strikes(random) {
                 continue;
             }

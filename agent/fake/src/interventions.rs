@@ -1,5 +1,7 @@
 //! Changes of pods and nodes by tests and the demo, beside the calls of the API.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -9,11 +11,12 @@ use crate::{
     error::ApiError,
     kind::Kind,
     kubelet::{self, Containers},
-    node,
     object::Object,
     patch,
+    state::{NodeState, State},
     store::ObjectKey,
-    validate,
+    timeline::{LossStage, Task},
+    validate, wake,
 };
 
 // === impl Cluster: pods ===
@@ -81,7 +84,33 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such node.
     pub fn fail_node(&mut self, name: &str) -> Result<(), ApiError> {
-        node::fail_node(&mut self.state, name)
+        let State {
+            nodes,
+            timeline,
+            config,
+            ..
+        } = &mut self.state;
+        let node = found(nodes, name)?;
+        if node.down {
+            return Ok(());
+        }
+        node.down = true;
+        node.outage += 1;
+        let outage = node.outage;
+        for (delay, stage) in [
+            (config.node_loss.unknown_after, LossStage::Unknown),
+            (config.node_loss.evict_after, LossStage::Evict),
+            (config.node_loss.remove_after, LossStage::Remove),
+        ] {
+            let node = name.to_owned();
+            let lose = Task::LoseNode {
+                node,
+                outage,
+                stage,
+            };
+            timeline.after(delay, lose);
+        }
+        Ok(())
     }
 
     /// Lets a node respond again: its pods run and become ready, and deleted pods stop.
@@ -89,6 +118,24 @@ impl Cluster {
     /// # Errors
     /// 404 if there is no such node.
     pub fn recover_node(&mut self, name: &str) -> Result<(), ApiError> {
-        node::recover_node(&mut self.state, name)
+        let state = &mut self.state;
+        let node = found(&mut state.nodes, name)?;
+        node.down = false;
+        node.noticed = false;
+        node.outage += 1;
+        commit::node_is_ready(state, name);
+        for pod in state.store.pods_on(name) {
+            kubelet::revive(state, &pod);
+        }
+        wake::retry_unscheduled(state);
+        Ok(())
     }
+}
+
+fn found<'a>(
+    nodes: &'a mut BTreeMap<String, NodeState>,
+    name: &str,
+) -> Result<&'a mut NodeState, ApiError> {
+    let node = nodes.get_mut(name);
+    node.ok_or_else(|| ApiError::not_found(Kind::Node, name))
 }

@@ -1,11 +1,13 @@
 //! The scheduler and the kubelets: they move pods from Pending to Running to Ready, and stop them.
 
-use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::{
     commit,
     kind::Kind,
-    object::{self, Condition, Object, set_condition},
+    object::{self, Object, set_condition},
     state::State,
     timeline::PodRef,
     wake,
@@ -42,32 +44,22 @@ pub(crate) fn bind(state: &mut State, pod: &PodRef) {
         return;
     };
     let mut bound = Value::clone(&pod);
+    let (kind, now) = ("PodScheduled", state.now());
     if let Some(node) = choose_node(state) {
         object::fields(&mut bound, "spec").insert("nodeName".to_owned(), node.into());
-        let condition = Condition {
-            status: "True",
-            ..Condition::default()
-        };
-        set_condition(&mut bound, state.now(), "PodScheduled", condition);
+        set_condition(&mut bound, now, kind, "True", "", "");
     } else {
         let message = format!("0/{} nodes are available.", state.nodes.len());
-        let condition = Condition {
-            status: "False",
-            reason: "Unschedulable",
-            message: &message,
-        };
-        set_condition(&mut bound, state.now(), "PodScheduled", condition);
+        set_condition(&mut bound, now, kind, "False", "Unschedulable", &message);
     }
     commit::change(state, Kind::Pod, &pod, bound);
 }
 
 pub(crate) fn start(state: &mut State, pod: &PodRef) {
     if let Some(pod) = live(state, pod, "Pending").filter(|pod| is_up(state, object::node(pod))) {
-        let at_once = state.config.kubelet.ready_after.is_zero();
-        let found = if at_once {
-            Containers::Ready
-        } else {
-            Containers::Started
+        let found = match state.config.kubelet.ready_after {
+            Duration::ZERO => Containers::Ready,
+            _ => Containers::Started,
         };
         let started = observe(state, &pod, found);
         commit::change(state, Kind::Pod, &pod, started);
@@ -131,45 +123,22 @@ pub(crate) fn observe(state: &State, pod: &Object, found: Containers) -> Value {
         Containers::Stopped { exit_code: 0 } => ("Succeeded", "False", "PodCompleted"),
         Containers::Stopped { .. } => ("Failed", "False", "PodFailed"),
     };
-    let yes = Condition {
-        status: "True",
-        ..Condition::default()
-    };
-    set_condition(&mut new, now, "Initialized", yes);
+    set_condition(&mut new, now, "Initialized", "True", "", "");
     for kind in ["Ready", "ContainersReady"] {
-        set_condition(
-            &mut new,
-            now,
-            kind,
-            Condition {
-                status: ready,
-                reason,
-                message: "",
-            },
-        );
+        set_condition(&mut new, now, kind, ready, reason, "");
     }
-    let containers = statuses(
-        pod,
-        "containers",
-        "containerStatuses",
-        found,
-        &object::time(now),
-    );
-    let sidecars = statuses(
-        pod,
-        "initContainers",
-        "initContainerStatuses",
-        found,
-        &object::time(now),
-    );
+    let now = object::time(now);
     let status = object::fields(&mut new, "status");
     status.insert("phase".to_owned(), phase.into());
-    status
-        .entry("startTime")
-        .or_insert_with(|| object::time(now));
-    status.insert("containerStatuses".to_owned(), containers.into());
-    if !sidecars.is_empty() {
-        status.insert("initContainerStatuses".to_owned(), sidecars.into());
+    status.entry("startTime").or_insert_with(|| now.clone());
+    for (list, known) in [
+        ("containers", "containerStatuses"),
+        ("initContainers", "initContainerStatuses"),
+    ] {
+        let statuses = statuses(pod, list, known, found, &now);
+        if list == "containers" || !statuses.is_empty() {
+            status.insert(known.to_owned(), statuses.into());
+        }
     }
     new
 }
@@ -182,16 +151,8 @@ fn statuses(pod: &Value, list: &str, known: &str, found: Containers, now: &Value
         let mut known = known.into_iter().flatten();
         let old = known.find(|it| it["name"] == container["name"]);
         let runs_once = list == "initContainers" && container["restartPolicy"] != "Always";
-        container_status(
-            container,
-            old,
-            if runs_once {
-                Containers::Stopped { exit_code: 0 }
-            } else {
-                found
-            },
-            now,
-        )
+        let ended = Containers::Stopped { exit_code: 0 };
+        container_status(container, old, if runs_once { ended } else { found }, now)
     };
     containers.into_iter().flatten().map(status).collect()
 }
@@ -204,18 +165,14 @@ fn container_status(
 ) -> Value {
     let since = old.map_or(now, |old| &old["state"]["running"]["startedAt"]);
     let since = if since.is_null() { now } else { since };
-    let mut state = Map::new();
-    match found {
-        Containers::Started | Containers::Ready => {
-            state.insert("running".to_owned(), json!({"startedAt": since}));
-        }
+    let (state, runs) = match found {
+        Containers::Started | Containers::Ready => (json!({"running": {"startedAt": since}}), true),
         Containers::Stopped { exit_code } => {
             let reason = if exit_code == 0 { "Completed" } else { "Error" };
             let end = json!({"exitCode": exit_code, "reason": reason, "startedAt": since, "finishedAt": now});
-            state.insert("terminated".to_owned(), end);
+            (json!({"terminated": end}), false)
         }
-    }
-    let runs = found == Containers::Started || found == Containers::Ready;
+    };
     json!({
         "name": container["name"],
         "image": container["image"],

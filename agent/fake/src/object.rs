@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::{Timestamp, Unit};
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
@@ -142,19 +142,15 @@ pub(crate) fn strip(object: &mut Value, list: &str, goes: impl Fn(&Value) -> boo
 }
 
 pub(crate) fn bump_generation(object: &mut Value) {
-    let generation = object["metadata"]["generation"].as_i64();
-    if let Some(generation) = generation {
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
         object["metadata"]["generation"] = generation.saturating_add(1).into();
     }
 }
 
 /// A time in the API's format, to the second.
 pub(crate) fn time(time: Timestamp) -> Value {
-    let whole = time.round(
-        jiff::TimestampRound::new()
-            .smallest(Unit::Second)
-            .mode(jiff::RoundMode::Floor),
-    );
+    let round = TimestampRound::new().smallest(Unit::Second);
+    let whole = time.round(round.mode(RoundMode::Floor));
     whole.unwrap_or(time).to_string().into()
 }
 
@@ -163,7 +159,9 @@ pub(crate) fn set_condition(
     object: &mut Value,
     now: Timestamp,
     kind: &str,
-    condition: Condition<'_>,
+    status: &str,
+    reason: &str,
+    message: &str,
 ) {
     let conditions = fields(object, "status")
         .entry("conditions")
@@ -171,11 +169,6 @@ pub(crate) fn set_condition(
     let Some(list) = conditions.as_array_mut() else {
         return;
     };
-    let Condition {
-        status,
-        reason,
-        message,
-    } = condition;
     let known = list.iter().position(|it| it["type"] == kind);
     let since = known
         .map(|at| &list[at])
@@ -193,11 +186,4 @@ pub(crate) fn set_condition(
         Some(at) => list[at] = entry,
         None => list.push(entry),
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Condition<'a> {
-    pub(crate) status: &'a str,
-    pub(crate) reason: &'a str,
-    pub(crate) message: &'a str,
 }

@@ -46,11 +46,8 @@ fn merge_field(fields: &mut Map<String, Value>, field: &str, change: &Value) {
             fields.shift_remove(field);
         }
         Value::Array(entries) => {
-            merge_list(
-                fields.entry(field).or_insert(Value::Null),
-                strategy(field),
-                entries,
-            );
+            let list = fields.entry(field).or_insert(Value::Null);
+            merge_list(list, strategy(field), entries);
             if fields[field].as_array().is_some_and(Vec::is_empty) {
                 fields.shift_remove(field);
             }
@@ -84,9 +81,11 @@ fn merge_list(target: &mut Value, strategy: Strategy, entries: &[Value]) {
         return;
     };
     match strategy {
-        Strategy::MergeBy(key) => entries
-            .iter()
-            .for_each(|entry| merge_entry(list, key, entry)),
+        Strategy::MergeBy(key) => {
+            for entry in entries {
+                merge_entry(list, key, entry);
+            }
+        }
         Strategy::Union => {
             for entry in entries {
                 if !list.contains(entry) {
@@ -104,8 +103,8 @@ fn merge_entry(list: &mut Vec<Value>, key: &str, entry: &Value) {
         (Some("delete"), Some(at)) => {
             list.remove(at);
         }
-        (Some("delete" | "replace"), None) if entry.get(key).is_none() => {}
         (Some("delete"), None) => {}
+        (Some("replace"), None) if entry.get(key).is_none() => {}
         (_, Some(at)) => merge(&mut list[at], entry),
         (_, None) => {
             let mut fresh = Value::Null;
@@ -132,61 +131,56 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn merged(mut target: Value, patch: &Value) -> Value {
-        merge(&mut target, patch);
-        target
-    }
-
     #[test]
-    fn adoption_keeps_other_owners() {
-        let pod = json!({"metadata": {"ownerReferences": [{"uid": "other", "kind": "Thing"}]}});
-        let patch = json!({"metadata": {"ownerReferences": [{"uid": "rs", "controller": true}]}});
-        let owners = &merged(pod, &patch)["metadata"]["ownerReferences"];
-        assert_eq!(owners[0]["uid"], "other");
-        assert_eq!(owners[1], json!({"uid": "rs", "controller": true}));
-    }
-
-    #[test]
-    fn adoption_upgrades_a_plain_reference_in_place() {
-        let pod = json!({"ownerReferences": [{"uid": "rs", "name": "web"}, {"uid": "b"}]});
-        let patch = json!({"ownerReferences": [{"uid": "rs", "controller": true}]});
-        let owners = &merged(pod, &patch)["ownerReferences"];
-        assert_eq!(
-            owners[0],
-            json!({"uid": "rs", "name": "web", "controller": true})
-        );
-        assert_eq!(owners.as_array().map(Vec::len), Some(2));
-    }
-
-    #[test]
-    fn release_removes_one_owner_and_then_the_list() {
-        let release = json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]});
-        let two = json!({"ownerReferences": [{"uid": "rs"}, {"uid": "b"}]});
-        assert_eq!(
-            merged(two, &release),
-            json!({"ownerReferences": [{"uid": "b"}]})
-        );
-        let one = json!({"ownerReferences": [{"uid": "rs"}]});
-        assert_eq!(merged(one, &release), json!({}));
-        assert_eq!(merged(json!({}), &release), json!({}));
-    }
-
-    #[test]
-    fn null_removes_and_plain_lists_are_replaced() {
-        let object = json!({"labels": {"a": "1", "b": "2"}, "args": ["x", "y"]});
-        let patch = json!({"labels": {"a": null, "c": "3"}, "args": ["z"]});
-        assert_eq!(
-            merged(object, &patch),
-            json!({"labels": {"b": "2", "c": "3"}, "args": ["z"]})
-        );
-    }
-
-    #[test]
-    fn finalizers_are_added_once_and_removed_by_directive() {
-        let object = json!({"finalizers": ["a"]});
-        let added = merged(object, &json!({"finalizers": ["a", "b"]}));
-        assert_eq!(added, json!({"finalizers": ["a", "b"]}));
-        let removal = json!({"$deleteFromPrimitiveList/finalizers": ["a", "b"]});
-        assert_eq!(merged(added, &removal), json!({}));
+    fn lists_are_merged_by_their_keys_and_fields_by_their_names() {
+        for (target, patch, expected) in [
+            // An adoption keeps other owners, and completes a plain reference in place.
+            (
+                json!({"ownerReferences": [{"uid": "other", "kind": "Thing"}]}),
+                json!({"ownerReferences": [{"uid": "rs", "controller": true}]}),
+                json!({"ownerReferences": [{"uid": "other", "kind": "Thing"}, {"uid": "rs", "controller": true}]}),
+            ),
+            (
+                json!({"ownerReferences": [{"uid": "rs", "name": "web"}, {"uid": "b"}]}),
+                json!({"ownerReferences": [{"uid": "rs", "controller": true}]}),
+                json!({"ownerReferences": [{"uid": "rs", "name": "web", "controller": true}, {"uid": "b"}]}),
+            ),
+            // A release removes one owner, and then the list.
+            (
+                json!({"ownerReferences": [{"uid": "rs"}, {"uid": "b"}]}),
+                json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]}),
+                json!({"ownerReferences": [{"uid": "b"}]}),
+            ),
+            (
+                json!({"ownerReferences": [{"uid": "rs"}]}),
+                json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]}),
+                json!({}),
+            ),
+            (
+                json!({}),
+                json!({"ownerReferences": [{"$patch": "delete", "uid": "rs"}]}),
+                json!({}),
+            ),
+            (
+                json!({"labels": {"a": "1", "b": "2"}, "args": ["x", "y"]}),
+                json!({"labels": {"a": null, "c": "3"}, "args": ["z"]}),
+                json!({"labels": {"b": "2", "c": "3"}, "args": ["z"]}),
+            ),
+            // Finalizers are added once, and removed by a directive.
+            (
+                json!({"finalizers": ["a"]}),
+                json!({"finalizers": ["a", "b"]}),
+                json!({"finalizers": ["a", "b"]}),
+            ),
+            (
+                json!({"finalizers": ["a", "b"]}),
+                json!({"$deleteFromPrimitiveList/finalizers": ["a", "b"]}),
+                json!({}),
+            ),
+        ] {
+            let mut merged = target;
+            merge(&mut merged, &patch);
+            assert_eq!(merged, expected, "{patch}");
+        }
     }
 }

@@ -47,12 +47,11 @@ pub(crate) fn refreshed(store: &Store, namespace: &str) -> Vec<(Object, Value)> 
     let quotas = store.in_namespace(Kind::ResourceQuota, namespace);
     let refreshed = quotas.map(|quota| {
         let counted = COUNTED.into_iter().filter(|it| hard(quota, it).is_some());
-        let used: Map<_, _> = counted
-            .map(|counted| {
-                let used = used(store, namespace, counted).to_string();
-                (counted.to_owned(), used.into())
-            })
-            .collect();
+        let used = counted.map(|counted| {
+            let used = used(store, namespace, counted).to_string();
+            (counted.to_owned(), used.into())
+        });
+        let used: Map<_, _> = used.collect();
         let mut new = Value::clone(quota);
         new["status"] = json!({"hard": quota["spec"]["hard"], "used": used});
         (quota.clone(), new)

@@ -8,14 +8,12 @@ use crate::names::{is_label_key, is_label_value};
 pub(crate) fn matches(selector: &Value, labels: &Value) -> bool {
     let exact = selector["matchLabels"].as_object();
     let expressions = selector["matchExpressions"].as_array();
-    exact
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.get(key) == Some(value))
-        && expressions
-            .into_iter()
-            .flatten()
-            .all(|it| holds(it, labels))
+    let (mut exact, mut expressions) = (
+        exact.into_iter().flatten(),
+        expressions.into_iter().flatten(),
+    );
+    exact.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|it| holds(it, labels))
 }
 
 /// True if the selector has no requirement at all.
@@ -33,13 +31,11 @@ pub(crate) fn first_fault(selector: &Value) -> Option<(String, String)> {
             return Some((".matchLabels".to_owned(), fault));
         }
     }
-    let expressions = selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    expressions.enumerate().find_map(|(index, it)| {
-        expression_fault(it)
-            .map(|(field, fault)| (format!(".matchExpressions[{index}]{field}"), fault))
+    let expressions = selector["matchExpressions"].as_array();
+    let mut expressions = expressions.into_iter().flatten().enumerate();
+    expressions.find_map(|(index, it)| {
+        let (field, fault) = expression_fault(it)?;
+        Some((format!(".matchExpressions[{index}]{field}"), fault))
     })
 }
 
@@ -56,34 +52,26 @@ pub(crate) fn label_fault(key: &str, value: &Value) -> Option<String> {
 fn expression_fault(expression: &Value) -> Option<(&'static str, String)> {
     let key = expression["key"].as_str().unwrap_or_default();
     let values = expression["values"].as_array();
-    let count = values.map_or(0, Vec::len);
-    match expression["operator"].as_str().unwrap_or_default() {
-        "In" | "NotIn" if count == 0 => {
-            return Some((
-                ".values",
-                "Required value: must be specified when `operator` is 'In' or 'NotIn'".to_owned(),
-            ));
+    let operator = expression["operator"].as_str().unwrap_or_default();
+    let none = Value::from("");
+    let fault = match (operator, values.map_or(0, Vec::len)) {
+        ("In" | "NotIn", 0) => {
+            "Required value: must be specified when `operator` is 'In' or 'NotIn'"
         }
-        "Exists" | "DoesNotExist" if count > 0 => {
-            return Some((
-                ".values",
-                "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                    .to_owned(),
-            ));
+        ("Exists" | "DoesNotExist", 1..) => {
+            "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => {
-            return Some((
-                ".operator",
-                format!("Invalid value: \"{other}\": not a valid selector operator"),
-            ));
+        ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {
+            let mut values = values.into_iter().flatten().chain([&none]);
+            let fault = values.find_map(|value| label_fault(key, value));
+            return fault.map(|fault| (".key", fault));
         }
-    }
-    let values = values.into_iter().flatten();
-    let fault = values
-        .chain([&Value::from("")])
-        .find_map(|value| label_fault(key, value));
-    fault.map(|fault| (".key", fault))
+        (other, _) => {
+            let fault = format!("Invalid value: \"{other}\": not a valid selector operator");
+            return Some((".operator", fault));
+        }
+    };
+    Some((".values", fault.to_owned()))
 }
 
 fn holds(expression: &Value, labels: &Value) -> bool {
@@ -116,40 +104,46 @@ mod tests {
                 {"key": "canary", "operator": "DoesNotExist"},
             ],
         });
-        assert!(matches(
-            &selector,
-            &json!({"app": "web", "tier": "b", "x": ""})
-        ));
-        assert!(!matches(&selector, &json!({"app": "web", "tier": "c"})));
-        assert!(!matches(
-            &selector,
-            &json!({"app": "web", "tier": "a", "canary": ""})
-        ));
-        assert!(!matches(&selector, &Value::Null));
-    }
-
-    #[test]
-    fn not_in_holds_where_the_key_is_absent() {
         let not_in =
             json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]});
-        assert!(matches(&not_in, &json!({})) && matches(&not_in, &json!({"a": "y"})));
-        assert!(!matches(&not_in, &json!({"a": "x"})));
+        for (selector, labels, matched) in [
+            (&selector, json!({"app": "web", "tier": "b", "x": ""}), true),
+            (&selector, json!({"app": "web", "tier": "c"}), false),
+            (
+                &selector,
+                json!({"app": "web", "tier": "a", "canary": ""}),
+                false,
+            ),
+            (&selector, Value::Null, false),
+            (&not_in, json!({}), true),
+            (&not_in, json!({"a": "y"}), true),
+            (&not_in, json!({"a": "x"}), false),
+        ] {
+            assert_eq!(matches(selector, &labels), matched, "{selector} {labels}");
+        }
     }
 
     #[test]
     fn faults_name_their_field() {
-        let fault = |selector| first_fault(&selector).map(|(field, _)| field);
         let expression = |it: Value| json!({"matchExpressions": [it]});
-        assert_eq!(fault(json!({"matchLabels": {"a": "b"}})), None);
-        assert_eq!(
-            fault(json!({"matchLabels": {"a b": ""}})).as_deref(),
-            Some(".matchLabels")
-        );
-        let operator = fault(expression(json!({"key": "a", "operator": "Near"})));
-        assert_eq!(operator.as_deref(), Some(".matchExpressions[0].operator"));
-        let values = fault(expression(json!({"key": "a", "operator": "In"})));
-        assert_eq!(values.as_deref(), Some(".matchExpressions[0].values"));
-        let key = fault(expression(json!({"key": "-", "operator": "Exists"})));
-        assert_eq!(key.as_deref(), Some(".matchExpressions[0].key"));
+        for (selector, field) in [
+            (json!({"matchLabels": {"a": "b"}}), None),
+            (json!({"matchLabels": {"a b": ""}}), Some(".matchLabels")),
+            (
+                expression(json!({"key": "a", "operator": "Near"})),
+                Some(".matchExpressions[0].operator"),
+            ),
+            (
+                expression(json!({"key": "a", "operator": "In"})),
+                Some(".matchExpressions[0].values"),
+            ),
+            (
+                expression(json!({"key": "-", "operator": "Exists"})),
+                Some(".matchExpressions[0].key"),
+            ),
+        ] {
+            let fault = first_fault(&selector).map(|(field, _)| field);
+            assert_eq!(fault.as_deref(), field);
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     random::Random,
     store::{ObjectKey, Store},
     timeline::Timeline,
-    watch::{Delivery, OpenWatches, Watches},
+    watch::{Delivery, Watches},
 };
 
 /// The state of a cluster. Owned by one [`Cluster`](crate::Cluster).
@@ -77,15 +77,6 @@ impl State {
         self.timeline.now()
     }
 
-    /// Restores the objects, their versions and the tasks. Time and randomness continue.
-    pub(crate) fn put_back(&mut self, backup: &Self, open: OpenWatches) {
-        let reached = self.store.version();
-        self.store.clone_from(&backup.store);
-        self.nodes.clone_from(&backup.nodes);
-        self.timeline.put_back(&backup.timeline);
-        self.watches.put_back(&backup.watches, reached, open);
-    }
-
     pub(crate) fn found(&self, kind: Kind, key: &ObjectKey) -> Result<Object, ApiError> {
         let object = self.store.find(kind, key).cloned();
         object.ok_or_else(|| ApiError::not_found(kind, key.name()))
@@ -95,26 +86,10 @@ impl State {
         self.found(Kind::Pod, &ObjectKey::new(namespace, name))
     }
 
-    pub(crate) fn pods_on(&self, node: &str) -> Vec<Object> {
-        let places = self.store.pods_on(node);
-        let pods = places
-            .iter()
-            .filter_map(|key| self.store.find(Kind::Pod, key));
-        pods.cloned().collect()
-    }
-
     pub(crate) fn is_terminating(&self, namespace: &str) -> bool {
-        let namespace = self
-            .store
-            .find(Kind::Namespace, &ObjectKey::new("", namespace));
+        let key = ObjectKey::new("", namespace);
+        let namespace = self.store.find(Kind::Namespace, &key);
         namespace.is_some_and(|it| object::is_deleting(it))
-    }
-
-    pub(crate) fn list(&self, kind: Kind) -> List {
-        List {
-            items: self.store.all(kind).cloned().collect(),
-            version: self.store.version(),
-        }
     }
 
     pub(crate) fn delivery(&self) -> Delivery {
@@ -122,19 +97,6 @@ impl State {
             now: self.now(),
             version: self.store.version(),
             bookmark_every: self.config.bookmark_every,
-        }
-    }
-
-    /// Carries out the requests to the faults since the last call. Runs before every change, so that the order holds.
-    pub(crate) fn apply_faults(&mut self) {
-        for kind in Kind::ALL {
-            let faults = &mut self.faults.watches[kind.index()];
-            if std::mem::take(&mut faults.drop_all) {
-                self.watches.close_all(kind);
-            }
-            if std::mem::take(&mut faults.compact) {
-                self.watches.compact(kind, self.store.version());
-            }
         }
     }
 }

@@ -36,9 +36,8 @@ impl ObjectKey {
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        self.0
-            .split_once('\0')
-            .map_or("", |(namespace, _)| namespace)
+        let parts = self.0.split_once('\0');
+        parts.map_or("", |(namespace, _)| namespace)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -66,13 +65,10 @@ impl Store {
         kind: Kind,
         namespace: &str,
     ) -> impl Iterator<Item = &Object> {
-        let (from, to) = (
-            ObjectKey::new(namespace, ""),
-            ObjectKey(format!("{namespace}\u{1}")),
-        );
-        self.shelves[kind.index()]
-            .range(from..to)
-            .map(|(_, object)| object)
+        let from = ObjectKey::new(namespace, "");
+        let to = ObjectKey(format!("{namespace}\u{1}"));
+        let objects = self.shelves[kind.index()].range(from..to);
+        objects.map(|(_, object)| object)
     }
 
     pub(crate) fn by_uid(&self, uid: &str) -> Option<&Object> {
@@ -86,13 +82,10 @@ impl Store {
         dependents.cloned().collect()
     }
 
-    pub(crate) fn pods_on(&self, node: &str) -> Vec<ObjectKey> {
-        self.by_node
-            .get(node)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<Object> {
+        let keys = self.by_node.get(node).into_iter().flatten();
+        let pods = keys.filter_map(|key| self.find(Kind::Pod, key));
+        pods.cloned().collect()
     }
 
     pub(crate) fn count_on(&self, node: &str) -> usize {

@@ -10,6 +10,7 @@ use crate::{
     selector::{self, label_fault},
 };
 
+const IMMUTABLE: &str = "field is immutable";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// The errors of one object.
@@ -53,33 +54,26 @@ pub(crate) fn shape(kind: Kind, object: &Value) -> Result<(), ApiError> {
 pub(crate) fn replica_set_status(object: &Value) -> Result<(), ApiError> {
     let mut faults = Faults::default();
     let count = |field: &str| object["status"][field].as_i64().unwrap_or(0);
-    let counts = [
+    for field in [
         "replicas",
         "fullyLabeledReplicas",
         "readyReplicas",
         "availableReplicas",
         "terminatingReplicas",
         "observedGeneration",
-    ];
-    for field in counts {
+    ] {
         faults.not_negative(&format!("status.{field}"), &object["status"][field]);
     }
-    for field in ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] {
-        if count(field) > count("replicas") {
-            let path = format!("status.{field}");
-            faults.invalid(
-                &path,
-                count(field),
-                "cannot be greater than status.replicas",
-            );
+    for (field, bound, name) in [
+        ("fullyLabeledReplicas", "replicas", "status.replicas"),
+        ("readyReplicas", "replicas", "status.replicas"),
+        ("availableReplicas", "replicas", "status.replicas"),
+        ("availableReplicas", "readyReplicas", "readyReplicas"),
+    ] {
+        if count(field) > count(bound) {
+            let why = format!("cannot be greater than {name}");
+            faults.invalid(&format!("status.{field}"), count(field), &why);
         }
-    }
-    if count("availableReplicas") > count("readyReplicas") {
-        let (path, why) = (
-            "status.availableReplicas",
-            "cannot be greater than readyReplicas",
-        );
-        faults.invalid(path, count("availableReplicas"), why);
     }
     faults.into_result(Kind::ReplicaSet, object)
 }
@@ -103,8 +97,9 @@ impl Faults {
     }
 
     fn invalid(&mut self, path: &str, value: impl Into<Value>, why: &str) {
+        let value = value.into();
         self.0
-            .push(format!("{path}: Invalid value: {}: {why}", value.into()));
+            .push(format!("{path}: Invalid value: {value}: {why}"));
     }
 
     fn forbidden(&mut self, path: &str, why: &str) {
@@ -113,17 +108,11 @@ impl Faults {
 
     fn not_negative(&mut self, path: &str, value: &Value) {
         // Only the generation is a 64-bit number.
-        let is_wide = path.ends_with("Generation");
-        let max = if is_wide {
-            i64::MAX
-        } else {
-            i64::from(i32::MAX)
-        };
+        let bits = if path.ends_with("Generation") { 64 } else { 32 };
         let whole = value.as_i64();
-        if value.is_null() || whole.is_some_and(|it| (0..=max).contains(&it)) {
+        if value.is_null() || whole.is_some_and(|it| it >= 0 && it >> (bits - 1) == 0) {
             return;
         }
-        let bits = if is_wide { 64 } else { 32 };
         let number = format!("must be a whole number of {bits} bits, without quotes");
         let why = match whole {
             Some(..0) => "must be greater than or equal to 0",
@@ -143,17 +132,11 @@ impl Faults {
             self.invalid("metadata.name", name, why);
         }
         self.labels("metadata.labels", &object["metadata"]["labels"]);
-        for (key, value) in object["metadata"]["annotations"]
-            .as_object()
-            .into_iter()
-            .flatten()
-        {
+        let annotations = object["metadata"]["annotations"].as_object();
+        for (key, value) in annotations.into_iter().flatten() {
             if !is_label_key(&key.to_lowercase()) || !value.is_string() {
-                self.invalid(
-                    "metadata.annotations",
-                    key.as_str(),
-                    "not a valid annotation",
-                );
+                let why = "not a valid annotation";
+                self.invalid("metadata.annotations", key.as_str(), why);
             }
         }
         self.owners(object);
@@ -206,11 +189,7 @@ impl Faults {
         ] {
             let (value, was) = (&object["metadata"][field], &old["metadata"][field]);
             if value != was {
-                self.invalid(
-                    &format!("metadata.{field}"),
-                    value.clone(),
-                    "field is immutable",
-                );
+                self.invalid(&format!("metadata.{field}"), value.clone(), IMMUTABLE);
             }
         }
         let fresh = object::finalizers(object).find(|it| !object::has_finalizer(old, it));
@@ -250,10 +229,8 @@ impl Faults {
                 self.required(&format!("{path}.containers[{index}].name"));
             }
         }
-        self.not_negative(
-            &format!("{path}.terminationGracePeriodSeconds"),
-            &spec["terminationGracePeriodSeconds"],
-        );
+        let grace = "terminationGracePeriodSeconds";
+        self.not_negative(&format!("{path}.{grace}"), &spec[grace]);
     }
 
     fn replica_set(&mut self, set: &Value, old: Option<&Value>) {
@@ -270,11 +247,7 @@ impl Faults {
         }
         self.template(spec);
         if old.is_some_and(|old| old["spec"]["selector"] != spec["selector"]) {
-            self.invalid(
-                "spec.selector",
-                spec["selector"].clone(),
-                "field is immutable",
-            );
+            self.invalid("spec.selector", spec["selector"].clone(), IMMUTABLE);
         }
     }
 

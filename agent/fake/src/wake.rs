@@ -30,103 +30,80 @@ pub(crate) fn schedule_next_step(state: &mut State, pod: &Object) {
 
 /// Lets the scheduler examine the pods without a node again.
 pub(crate) fn retry_unscheduled(state: &mut State) {
-    for key in state.store.pods_on("") {
-        if let Some(pod) = state.store.find(Kind::Pod, &key).cloned() {
-            let waits = pod["status"]["conditions"].is_array();
-            if waits && object::phase(&pod) == "Pending" {
-                schedule_next_step(state, &pod);
-            }
+    for pod in state.store.pods_on("") {
+        let waits = pod["status"]["conditions"].is_array();
+        if waits && object::phase(&pod) == "Pending" {
+            schedule_next_step(state, &pod);
         }
     }
 }
 
 fn grace(state: &State, pod: &Value) -> Duration {
     let own = pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
-    let own = Duration::from_secs(own.unwrap_or(0));
-    if state.config.kubelet.grace == Duration::MAX {
-        Duration::MAX
-    } else {
-        own.min(state.config.kubelet.grace)
+    match state.config.kubelet.grace {
+        Duration::MAX => Duration::MAX,
+        grace => grace.min(Duration::from_secs(own.unwrap_or(0))),
     }
 }
 
 fn jittered(state: &mut State, delay: Duration) -> Duration {
     let jitter = u64::try_from(state.config.kubelet.jitter.as_nanos()).unwrap_or(u64::MAX);
-    let extra = if jitter == 0 {
-        0
-    } else {
-        state.chance.below(jitter)
-    };
-    delay.saturating_add(Duration::from_nanos(extra))
+    if jitter == 0 {
+        return delay;
+    }
+    delay.saturating_add(Duration::from_nanos(state.chance.below(jitter)))
 }
 
 // === the garbage collector and the namespace controller ===
 
+fn collect_later(state: &mut State, task: Task) {
+    let delay = state.config.collect_after;
+    state.timeline.after(delay, task);
+}
+
+fn empty_later(state: &mut State, namespace: &str) {
+    let delay = state.config.empty_namespace_after;
+    state
+        .timeline
+        .after(delay, Task::Empty(namespace.to_owned()));
+}
+
 pub(crate) fn deletion_requested(state: &mut State, kind: Kind, object: &Object) {
     if kind == Kind::Namespace {
-        let name = object::name(object).to_owned();
-        state
-            .timeline
-            .after(state.config.empty_namespace_after, Task::Empty(name));
+        empty_later(state, object::name(object));
     }
     if object::waits_for_dependents(object) {
-        state.timeline.after(
-            state.config.collect_after,
-            Task::Propagate(kind, ObjectKey::of(object)),
-        );
+        collect_later(state, Task::Propagate(kind, ObjectKey::of(object)));
     }
 }
 
 /// Schedules the examination of an object with new owners: an owner may be gone, or under deletion.
 pub(crate) fn owners_changed(state: &mut State, kind: Kind, object: &Object) {
-    let (mut dangling, mut going) = (false, Vec::new());
-    for owner in object::owners(object) {
-        match state.store.by_uid(owner.uid) {
-            None => dangling |= is_modelled(owner.kind),
-            Some(it) if object::waits_for_dependents(it) => going.push(ObjectKey::of(it)),
-            Some(_) => {}
-        }
+    let is_gone = |uid: &str, kind: &str| is_modelled(kind) && state.store.by_uid(uid).is_none();
+    if object::owners(object).any(|owner| is_gone(owner.uid, owner.kind)) {
+        collect_later(state, Task::Collect(kind, ObjectKey::of(object)));
     }
-    if dangling {
-        state.timeline.after(
-            state.config.collect_after,
-            Task::Collect(kind, ObjectKey::of(object)),
-        );
-    }
-    for key in going {
-        state.timeline.after(
-            state.config.collect_after,
-            Task::Propagate(Kind::ReplicaSet, key),
-        );
-    }
+    freed(state, object);
 }
 
-/// Schedules the examination of an object's former owners: they may wait for the object.
+/// Schedules the examination of an object's owners, which may wait for the object.
 pub(crate) fn freed(state: &mut State, object: &Object) {
     let owners = object::owners(object).filter_map(|owner| state.store.by_uid(owner.uid));
     let going = owners.filter(|owner| object::waits_for_dependents(owner));
     let going: Vec<_> = going.map(|owner| ObjectKey::of(owner)).collect();
     for key in going {
-        state.timeline.after(
-            state.config.collect_after,
-            Task::Propagate(Kind::ReplicaSet, key),
-        );
+        collect_later(state, Task::Propagate(Kind::ReplicaSet, key));
     }
 }
 
 /// Schedules the tasks after a removal: for the dependents, and for a namespace that may now be empty.
 pub(crate) fn left_behind(state: &mut State, last: &Object) {
     for (kind, key) in state.store.dependents(object::uid(last)) {
-        state
-            .timeline
-            .after(state.config.collect_after, Task::Collect(kind, key));
+        collect_later(state, Task::Collect(kind, key));
     }
     let namespace = object::namespace(last);
     if state.is_terminating(namespace) {
-        state.timeline.after(
-            state.config.empty_namespace_after,
-            Task::Empty(namespace.to_owned()),
-        );
+        empty_later(state, namespace);
     }
 }
 

@@ -128,10 +128,8 @@ impl Log {
     }
 
     fn position_after(&self, version: u64) -> u64 {
-        let known = self
-            .entries
-            .partition_point(|entry| entry.version <= version);
-        self.first + known as u64
+        let is_known = |entry: &Entry| entry.version <= version;
+        self.first + self.entries.partition_point(is_known) as u64
     }
 
     /// The position of the next change.

@@ -284,7 +284,7 @@ async fn dropped_watch_is_opened_again_where_it_was() {
     let mut double = Double::start().await;
     let (running, mut session, _) = session(&mut double).await;
     running.cluster.with(|model| {
-        model.faults_mut().drop_watches(Kind::ReplicaSet);
+        model.drop_watches(Kind::ReplicaSet);
         model.scale("default", "web", 5).expect("it can be scaled");
     });
     let frame = session.receive().await;

@@ -76,8 +76,8 @@ impl World {
             Fault::RemoveIllSet => self.remove_ill_set(),
             Fault::DropWatches => {
                 for kind in [Kind::Pod, Kind::ReplicaSet] {
-                    self.cluster.faults_mut().drop_watches(kind);
-                    self.cluster.faults_mut().compact(kind);
+                    self.cluster.drop_watches(kind);
+                    self.cluster.compact(kind);
                 }
             }
         }
@@ -210,9 +210,9 @@ impl World {
     fn drop_watches(&mut self) {
         let kind = *self.rng.pick(&[Kind::Pod, Kind::ReplicaSet]);
         self.trace.note(self.now(), &"watches break");
-        self.cluster.faults_mut().drop_watches(kind);
+        self.cluster.drop_watches(kind);
         if self.rng.chance(500) {
-            self.cluster.faults_mut().compact(kind);
+            self.cluster.compact(kind);
         }
     }
 }

@@ -73,7 +73,7 @@ impl World {
     pub(super) fn restart_behind(&mut self) {
         self.past.lost = None;
         for kind in [Kind::Pod, Kind::ReplicaSet] {
-            self.cluster.faults_mut().drop_watches(kind);
+            self.cluster.drop_watches(kind);
         }
     }
 

@@ -61,7 +61,7 @@ fn dropped_watch_goes_on_from_where_it_was() {
     let mut cluster = cluster();
     let watch = watch_pods(&mut cluster);
     let from = cluster.version();
-    cluster.faults_mut().drop_watches(Kind::Pod);
+    cluster.drop_watches(Kind::Pod);
     cluster.created(pod("a"));
     assert_eq!(cluster.poll_watch(watch), WatchPoll::Closed);
     let again = cluster
@@ -76,7 +76,7 @@ fn dropping_pods_leaves_replica_sets_watched() {
     let sets = cluster
         .watch(Kind::ReplicaSet, 0)
         .expect("0 is always good");
-    cluster.faults_mut().drop_watches(Kind::Pod);
+    cluster.drop_watches(Kind::Pod);
     cluster.created(replica_set("web", 1));
     assert_eq!(delivered(&mut cluster, sets).len(), 1);
 }
@@ -87,7 +87,7 @@ fn compacted_version_is_gone_for_new_and_for_slow_watches() {
     let from = cluster.version();
     let slow = watch_pods(&mut cluster);
     cluster.created(pod("a"));
-    cluster.faults_mut().compact(Kind::Pod);
+    cluster.compact(Kind::Pod);
     cluster.created(pod("b"));
     assert_eq!(refusal(cluster.watch(Kind::Pod, from)).0, 410);
     let WatchPoll::Event(event) = cluster.poll_watch(slow) else {

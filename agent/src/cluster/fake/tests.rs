@@ -133,7 +133,7 @@ async fn slow_reader_loses_nothing() {
 async fn watch_that_is_dropped_ends() {
     let cluster = start(ClusterConfig::default());
     let mut events = watch_pods(&cluster).await;
-    cluster.with(|model| model.faults_mut().drop_watches(agent_fake::Kind::Pod));
+    cluster.with(|model| model.drop_watches(agent_fake::Kind::Pod));
     create(&cluster, "a").await;
     while events.next().await.is_some() {}
 }
@@ -143,7 +143,7 @@ async fn watch_from_a_version_that_is_too_old_is_refused() {
     let cluster = start(ClusterConfig::default());
     let list = list(&cluster).await;
     create(&cluster, "a").await;
-    cluster.with(|model| model.faults_mut().compact(agent_fake::Kind::Pod));
+    cluster.with(|model| model.compact(agent_fake::Kind::Pod));
     create(&cluster, "b").await;
     let refused = cluster
         .watch(Kind::Pod, list.resource_version)
