@@ -84,7 +84,7 @@ async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>>
 /// Makes the connector to the server, and warns if others can listen on the connection.
 fn connector(args: &AgentArgs, registry: &mut Registry) -> Result<Connector, SetupError> {
     let metrics = transport::Metrics::default();
-    metrics.register(registry);
+    metrics.register_tls(registry);
     let connector = Connector::new(args.server.clone(), &args.tls, metrics)?;
     if connector.is_exposed() {
         let server = connector.endpoint();

@@ -293,7 +293,7 @@ fn agent_tracer(
     settings: &Settings,
     registry: &mut Registry,
 ) -> Result<(Tracer, Exporter), Failure> {
-    transport::Metrics::default().register(registry);
+    transport::Metrics::default().register_tls(registry);
     let version = env!("CARGO_PKG_VERSION");
     let started = Tracer::start(&settings.otlp, "decree-agent", version, registry);
     started.map_err(|error| Failure::new(Exit::Usage, chain(&error)))

@@ -163,7 +163,7 @@ impl Metrics {
         let metrics = Self::register_all(registry);
         let of_queue = registry.sub_registry_with_label(queue::label());
         of_queue.register_collector(Box::new(metrics.unfinished.clone()));
-        metrics.tls.register(registry);
+        metrics.tls.register_tls(registry);
         // The series with upstream's name begin at 0, as upstream's do.
         for kind in [Kind::Pod, Kind::ReplicaSet] {
             drop(metrics.stale_sync_skips(kind));

@@ -68,9 +68,8 @@ impl Acceptor {
                 return Err(SetupError::NotTcp(endpoint.to_string()));
             }
             let auth: ClientAuth = *tls_client_auth;
-            let tls = reload::load(files, &metrics, move |contents, args| {
-                ServerTls::build(contents, args, auth)
-            })?;
+            let build = move |parsed| ServerTls::build(parsed, auth);
+            let tls = reload::load(files, &metrics, build)?;
             return Ok(Self {
                 tls: Some(tls),
                 handshake_max,
@@ -108,80 +107,63 @@ impl Acceptor {
     /// If the handshake fails or takes too long. The failure is counted.
     pub async fn accept(&self, socket: Socket) -> Result<(ByteStream, Peer), HandshakeError> {
         let at = socket.address();
-        match (socket, &self.tls) {
-            (Socket::Unix(stream), _) => {
-                let credential = match stream.peer_cred() {
-                    Ok(found) => Credential::UnixPeer {
-                        uid: found.uid(),
-                        gid: found.gid(),
-                        pid: found.pid(),
-                    },
-                    Err(_) => Credential::None,
-                };
-                Ok((ByteStream::Unix(stream), Peer::new(at, credential)))
-            }
-            (Socket::InProcess(stream), _) => Ok((
-                ByteStream::InProcess(stream),
-                Peer::new(at, Credential::None),
-            )),
-            (Socket::Tcp(stream, _), None) => {
-                Ok((ByteStream::Tcp(stream), Peer::new(at, Credential::None)))
-            }
-            (Socket::Tcp(stream, _), Some(tls)) => {
-                let accepted = timeout(self.handshake_max, handshake(stream, tls.clone())).await;
-                let accepted =
-                    accepted.unwrap_or(Err(HandshakeError::Deadline(self.handshake_max)));
-                match accepted {
-                    Ok((stream, proved)) => Ok((stream, proved.into_peer(at))),
-                    Err(error) => {
-                        self.metrics.handshake_failed(error.reason());
-                        tracing::debug!(peer = %at, %error, "handshake failed");
-                        Err(error)
-                    }
+        let (stream, credential) = match socket {
+            Socket::Tcp(stream, _) => {
+                if let Some(tls) = &self.tls {
+                    return self.secure(stream, at, tls.clone()).await;
                 }
+                (ByteStream::Tcp(stream), Credential::None)
             }
-        }
+            Socket::Unix(stream) => {
+                let found = stream.peer_cred();
+                let credential = found.map_or(Credential::None, |found| Credential::UnixPeer {
+                    uid: found.uid(),
+                    gid: found.gid(),
+                    pid: found.pid(),
+                });
+                (ByteStream::Unix(stream), credential)
+            }
+            Socket::InProcess(stream) => (ByteStream::InProcess(stream), Credential::None),
+        };
+        Ok((stream, Peer::new(at, credential)))
     }
-}
 
-/// The result of a handshake.
-struct Proved {
-    certificate: Option<Arc<Certificate>>,
-    /// The settings that verified the certificate, and later ones.
-    tls: watch::Receiver<Arc<ServerTls>>,
+    async fn secure(
+        &self,
+        stream: TcpStream,
+        at: PeerAddress,
+        tls: watch::Receiver<Arc<ServerTls>>,
+    ) -> Result<(ByteStream, Peer), HandshakeError> {
+        let accepted = timeout(self.handshake_max, handshake(stream, at, tls)).await;
+        let accepted = accepted.unwrap_or(Err(HandshakeError::Deadline(self.handshake_max)));
+        if let Err(error) = &accepted {
+            self.metrics.handshake_failed(error.reason());
+            tracing::debug!(peer = %at, %error, "handshake failed");
+        }
+        accepted
+    }
 }
 
 async fn handshake(
     stream: TcpStream,
+    at: PeerAddress,
     mut tls: watch::Receiver<Arc<ServerTls>>,
-) -> Result<(ByteStream, Proved), HandshakeError> {
+) -> Result<(ByteStream, Peer), HandshakeError> {
     let config = Arc::clone(&tls.borrow_and_update().config);
     let stream = TlsAcceptor::from(config).accept(stream).await?;
-    let chain = stream.get_ref().1.peer_certificates();
-    let certificate = match chain {
-        None | Some([]) => None,
+    let peer = match stream.get_ref().1.peer_certificates() {
+        None | Some([]) => Peer::new(at, Credential::None),
         Some(chain) => {
-            let read = Certificate::read(chain);
             let unreadable = TlsError::InvalidCertificate(CertificateError::BadEncoding);
-            Some(Arc::new(read.ok_or(HandshakeError::Tls(unreadable))?))
+            let certificate = Certificate::read(chain);
+            let certificate = Arc::new(certificate.ok_or(HandshakeError::Tls(unreadable))?);
+            let (sender, standing) = watch::channel(None);
+            tokio::spawn(supervise(Arc::clone(&certificate), tls, sender));
+            Peer::with_certificate(at, certificate, standing)
         }
     };
     let stream = ByteStream::Tls(Box::new(TlsStream::Server(stream)));
-    Ok((stream, Proved { certificate, tls }))
-}
-
-// === impl Proved ===
-
-impl Proved {
-    fn into_peer(self, address: PeerAddress) -> Peer {
-        let Self { certificate, tls } = self;
-        let Some(certificate) = certificate else {
-            return Peer::new(address, Credential::None);
-        };
-        let (sender, standing) = watch::channel(None);
-        tokio::spawn(supervise(Arc::clone(&certificate), tls, sender));
-        Peer::with_certificate(address, certificate, standing)
-    }
+    Ok((stream, peer))
 }
 
 /// Checks a certificate again when it expires and when the files change, until all receivers are gone.
@@ -215,7 +197,12 @@ fn until(time: Timestamp) -> Duration {
 /// The reason why a certificate is not valid any more.
 ///
 /// An outdated revocation list ends no connection. It keeps new peers out, and connected peers have been checked by it before.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "any other error means that the certificate is not trusted"
+)]
 fn check(certificate: &Certificate, verifier: Option<&dyn ClientCertVerifier>) -> Option<Ended> {
+    use CertificateError as Is;
     if certificate.not_after < Timestamp::now() {
         return Some(Ended::Expired);
     }
@@ -223,23 +210,14 @@ fn check(certificate: &Certificate, verifier: Option<&dyn ClientCertVerifier>) -
     let error = verifier?
         .verify_client_cert(own, rest, UnixTime::now())
         .err()?;
-    let TlsError::InvalidCertificate(error) = error else {
-        return Some(Ended::Untrusted);
-    };
-    if matches!(error, CertificateError::Revoked) {
-        Some(Ended::Revoked)
-    } else if matches!(
-        error,
-        CertificateError::ExpiredRevocationList
-            | CertificateError::ExpiredRevocationListContext { .. }
-    ) {
-        None
-    } else if matches!(
-        error,
-        CertificateError::Expired | CertificateError::ExpiredContext { .. }
-    ) {
-        Some(Ended::Expired)
-    } else {
-        Some(Ended::Untrusted)
+    match error {
+        TlsError::InvalidCertificate(Is::Expired | Is::ExpiredContext { .. }) => {
+            Some(Ended::Expired)
+        }
+        TlsError::InvalidCertificate(Is::Revoked) => Some(Ended::Revoked),
+        TlsError::InvalidCertificate(
+            Is::ExpiredRevocationList | Is::ExpiredRevocationListContext { .. },
+        ) => None,
+        _ => Some(Ended::Untrusted),
     }
 }

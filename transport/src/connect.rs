@@ -10,6 +10,7 @@ use std::{
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use thiserror::Error;
 use tokio::{
@@ -22,7 +23,7 @@ use tower::Service;
 
 use crate::{
     args::ClientArgs,
-    credentials::ClientTls,
+    credentials::client_config,
     endpoint::{Endpoint, HostPort, ListenEndpoint},
     failure::{HandshakeError, SetupError},
     metrics::Metrics,
@@ -47,7 +48,7 @@ pub struct Connector {
 
 #[derive(Clone, Debug)]
 struct Tls {
-    settings: watch::Receiver<Arc<ClientTls>>,
+    settings: watch::Receiver<Arc<ClientConfig>>,
     name: ServerName<'static>,
 }
 
@@ -134,11 +135,8 @@ impl Connector {
         if let Some(ends) = &self.in_process {
             let (own, other) = duplex(IN_PROCESS_BYTES);
             let gone = |_| ConnectError::Unreachable(io::ErrorKind::ConnectionRefused.into());
-            return ends
-                .send(other)
-                .await
-                .map(|()| ByteStream::InProcess(own))
-                .map_err(gone);
+            ends.send(other).await.map_err(gone)?;
+            return Ok(ByteStream::InProcess(own));
         }
         let reached = match &self.endpoint {
             Endpoint::Http(at) | Endpoint::Https(at) => tcp(at).await.map(ByteStream::Tcp),
@@ -195,15 +193,14 @@ impl Tls {
         let wrong = |_| SetupError::ServerName(name.clone());
         Ok(Self {
             name: ServerName::try_from(name.clone()).map_err(wrong)?,
-            settings: reload::load(files, metrics, ClientTls::build)?,
+            settings: reload::load(files, metrics, client_config)?,
         })
     }
 
     async fn connect(self, stream: TcpStream) -> Result<ByteStream, HandshakeError> {
-        let config = Arc::clone(&self.settings.borrow().config);
-        let stream = TlsConnector::from(config)
-            .connect(self.name, stream)
-            .await?;
+        let config = Arc::clone(&self.settings.borrow());
+        let connecting = TlsConnector::from(config).connect(self.name, stream);
+        let stream = connecting.await?;
         Ok(ByteStream::Tls(Box::new(TlsStream::Client(stream))))
     }
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
+    ClientConfig, ServerConfig,
     client::{Resumption, WebPkiServerVerifier},
     crypto::{CryptoProvider, ring},
     server::{
@@ -13,14 +12,8 @@ use rustls::{
     },
     version::TLS13,
 };
-use rustls_pki_types::CertificateRevocationListDer;
 
-use crate::{
-    args::{ClientAuth, TlsArgs},
-    certificate,
-    failure::LoadError,
-    files::{Contents, Parsed, outdated},
-};
+use crate::{args::ClientAuth, failure::LoadError, files::Parsed};
 
 /// HTTP/2, the only supported protocol.
 const ALPN: &[u8] = b"h2";
@@ -31,25 +24,7 @@ pub(crate) struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
     /// `None` if clients are not asked for certificates.
     pub(crate) verifier: Option<Arc<dyn ClientCertVerifier>>,
-    pub(crate) expiries: Expiries,
 }
-
-/// The TLS settings of a client.
-#[derive(Debug)]
-pub(crate) struct ClientTls {
-    pub(crate) config: Arc<ClientConfig>,
-    pub(crate) expiries: Expiries,
-}
-
-/// The expiries of the files' contents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expiries {
-    pub(crate) cert: Option<Timestamp>,
-    pub(crate) ca: Option<Timestamp>,
-    pub(crate) crl: Option<Timestamp>,
-}
-
-type RevocationLists = Option<Vec<CertificateRevocationListDer<'static>>>;
 
 /// The only provider of TLS, passed explicitly, so that nothing depends on which library installs its default first.
 fn provider() -> Arc<CryptoProvider> {
@@ -63,17 +38,18 @@ fn unusable(error: VerifierBuilderError) -> LoadError {
 // === impl ServerTls ===
 
 impl ServerTls {
-    pub(crate) fn build(
-        contents: &Contents,
-        args: &TlsArgs,
-        client_auth: ClientAuth,
-    ) -> Result<Self, LoadError> {
-        let parsed = contents.parse(args)?;
-        let (roots, expiries) = (parsed.roots(args)?, Expiries::of(&parsed));
-        let verifier = match roots {
-            Some(roots) => Some(client_verifier(roots, parsed.crls, client_auth)?),
-            None => None,
-        };
+    pub(crate) fn build(parsed: Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
+        let mut verifier = None;
+        if let Some(roots) = parsed.roots {
+            let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
+            if let Some(lists) = parsed.crls {
+                builder = builder.with_crls(lists).enforce_revocation_expiration();
+            }
+            if client_auth == ClientAuth::Optional {
+                builder = builder.allow_unauthenticated();
+            }
+            verifier = Some(builder.build().map_err(unusable)?);
+        }
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(LoadError::Pair)?;
@@ -94,69 +70,30 @@ impl ServerTls {
         Ok(Self {
             config: Arc::new(config),
             verifier,
-            expiries,
         })
     }
 }
 
-fn client_verifier(
-    roots: Arc<RootCertStore>,
-    lists: RevocationLists,
-    client_auth: ClientAuth,
-) -> Result<Arc<dyn ClientCertVerifier>, LoadError> {
-    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
-    if let Some(lists) = lists {
-        builder = builder.with_crls(lists).enforce_revocation_expiration();
+/// The TLS settings of a client.
+pub(crate) fn client_config(parsed: Parsed) -> Result<ClientConfig, LoadError> {
+    let roots = parsed
+        .roots
+        .ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
+    let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
+    if let Some(lists) = parsed.crls {
+        verifier = verifier.with_crls(lists).enforce_revocation_expiration();
     }
-    if client_auth == ClientAuth::Optional {
-        builder = builder.allow_unauthenticated();
-    }
-    builder.build().map_err(unusable)
-}
-
-// === impl ClientTls ===
-
-impl ClientTls {
-    pub(crate) fn build(contents: &Contents, args: &TlsArgs) -> Result<Self, LoadError> {
-        let parsed = contents.parse(args)?;
-        let expiries = Expiries::of(&parsed);
-        let roots = parsed
-            .roots(args)?
-            .ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
-        let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
-        if let Some(lists) = parsed.crls {
-            verifier = verifier.with_crls(lists).enforce_revocation_expiration();
-        }
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&TLS13])
-            .map_err(LoadError::Pair)?
-            .with_webpki_verifier(verifier.build().map_err(unusable)?);
-        let mut config = match parsed.pair {
-            Some((chain, key)) => builder
-                .with_client_auth_cert(chain, key)
-                .map_err(LoadError::Pair)?,
-            None => builder.with_no_client_auth(),
-        };
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        config.resumption = Resumption::disabled();
-        Ok(Self {
-            config: Arc::new(config),
-            expiries,
-        })
-    }
-}
-
-// === impl Expiries ===
-
-impl Expiries {
-    fn of(parsed: &Parsed) -> Self {
-        let Parsed { pair, cas, crls } = parsed;
-        Self {
-            cert: pair
-                .as_ref()
-                .and_then(|(chain, _)| certificate::not_after(chain)),
-            ca: cas.as_deref().and_then(certificate::not_after),
-            crl: crls.as_deref().and_then(outdated),
-        }
-    }
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(LoadError::Pair)?
+        .with_webpki_verifier(verifier.build().map_err(unusable)?);
+    let mut config = match parsed.pair {
+        Some((chain, key)) => builder
+            .with_client_auth_cert(chain, key)
+            .map_err(LoadError::Pair)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(config)
 }

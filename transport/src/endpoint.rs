@@ -66,7 +66,10 @@ impl Endpoint {
     pub fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,
-            Self::Http(authority) | Self::Https(authority) => authority.is_loopback(),
+            Self::Http(HostPort { host, .. }) | Self::Https(HostPort { host, .. }) => {
+                let address: Option<IpAddr> = host.parse().ok();
+                address.map_or(host == "localhost", |address| address.is_loopback())
+            }
         }
     }
 
@@ -123,19 +126,13 @@ impl fmt::Display for Endpoint {
 
 // === impl HostPort ===
 
-impl HostPort {
-    fn is_loopback(&self) -> bool {
-        let address: Option<IpAddr> = self.host.parse().ok();
-        address.map_or(self.host == "localhost", |address| address.is_loopback())
-    }
-}
-
 impl fmt::Display for HostPort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(formatter, "[{}]:{}", self.host, self.port)
+        let Self { host, port } = self;
+        if host.contains(':') {
+            write!(formatter, "[{host}]:{port}")
         } else {
-            write!(formatter, "{}:{}", self.host, self.port)
+            write!(formatter, "{host}:{port}")
         }
     }
 }
@@ -175,9 +172,8 @@ impl FromStr for ListenEndpoint {
         if let Some(path) = text.strip_prefix(UNIX) {
             return socket_path(path).map(Self::Unix);
         }
-        text.parse()
-            .map(Self::Tcp)
-            .map_err(|_| EndpointError::Address)
+        let address = text.parse().map_err(|_| EndpointError::Address)?;
+        Ok(Self::Tcp(address))
     }
 }
 

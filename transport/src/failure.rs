@@ -105,10 +105,8 @@ impl HandshakeError {
 
 impl From<io::Error> for HandshakeError {
     fn from(error: io::Error) -> Self {
-        let inner = error
-            .get_ref()
-            .and_then(|inner| inner.downcast_ref::<TlsError>());
-        match inner {
+        let inner = error.get_ref();
+        match inner.and_then(|inner| inner.downcast_ref::<TlsError>()) {
             Some(tls) => Self::Tls(tls.clone()),
             None => Self::Closed(error),
         }
@@ -159,29 +157,27 @@ fn described(error: &TlsError) -> String {
     if let TlsError::AlertReceived(alert) = error {
         return refused(*alert);
     }
-    match reason(error) {
-        "no_certificate" => "the client has no certificate".to_owned(),
-        "not_tls" => "the other side does not speak TLS".to_owned(),
+    let why = match reason(error) {
+        "no_certificate" => "the client has no certificate",
+        "not_tls" => "the other side does not speak TLS",
         "expired" => match expiry(error) {
-            Some(expiry) => format!("the certificate of the other side expired at {expiry}"),
-            None => "the certificate of the other side has expired".to_owned(),
+            Some(expiry) => {
+                return format!("the certificate of the other side expired at {expiry}");
+            }
+            None => "the certificate of the other side has expired",
         },
-        "not_yet_valid" => {
-            "the certificate of the other side is not valid yet; compare the clocks".to_owned()
-        }
-        "revoked" => "the certificate of the other side was revoked".to_owned(),
-        "unknown_issuer" => {
-            "no CA of --tls-ca has issued the certificate of the other side".to_owned()
-        }
+        "not_yet_valid" => "the certificate of the other side is not valid yet; compare the clocks",
+        "revoked" => "the certificate of the other side was revoked",
+        "unknown_issuer" => "no CA of --tls-ca has issued the certificate of the other side",
         "revocation_unknown" => {
             "--tls-crl has no current list of the CA that issued the certificate of the other side"
-                .to_owned()
         }
         "wrong_purpose" => {
-            "the certificate of the other side is not for this use (extended key usage)".to_owned()
+            "the certificate of the other side is not for this use (extended key usage)"
         }
-        _ => error.to_string(),
-    }
+        _ => return error.to_string(),
+    };
+    why.to_owned()
 }
 
 fn expiry(error: &TlsError) -> Option<jiff::Timestamp> {

@@ -107,23 +107,19 @@ impl Listener {
     /// # Errors
     /// If the address is not available, or the path is in use by a running server, or is not a socket.
     pub async fn bind(endpoint: &ListenEndpoint) -> Result<Self, BindError> {
-        let kind = match endpoint {
+        match endpoint {
             ListenEndpoint::Tcp(address) => {
-                ListenerKind::Tcp(runtime::listen("grpc", "--listen", *address).await?)
+                let listener = runtime::listen("grpc", "--listen", *address).await?;
+                let address = listener.local_addr().unwrap_or(*address);
+                Ok(Self::of_tcp(listener, address))
             }
             ListenEndpoint::Unix(path) => {
                 let (listener, file) = bind_unix(path).await?;
                 tracing::info!(listener = "grpc", address = %endpoint, "listening");
-                ListenerKind::Unix(listener, file)
+                let kind = ListenerKind::Unix(listener, file);
+                Ok(Self::new(kind, endpoint.clone()))
             }
-        };
-        let endpoint = match &kind {
-            ListenerKind::Tcp(listener) => listener
-                .local_addr()
-                .map_or_else(|_| endpoint.clone(), Into::into),
-            ListenerKind::Unix(..) => endpoint.clone(),
-        };
-        Ok(Self::new(kind, endpoint))
+        }
     }
 
     /// Wraps an open TCP socket.
@@ -178,10 +174,7 @@ impl ListenerKind {
                 let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream, address))
             }
-            Self::Unix(listener, _) => listener
-                .accept()
-                .await
-                .map(|(stream, _)| Socket::Unix(stream)),
+            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept().await?.0)),
         }
     }
 }
@@ -193,11 +186,8 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), BindError>
         path: path.to_owned(),
         source,
     };
-    match fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(BindError::NoSocket(path.to_owned()));
-        }
-        Ok(_) | Err(_) => {}
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+        return Err(BindError::NoSocket(path.to_owned()));
     }
     let lock = open_lock(path).map_err(failed)?;
     match lock.try_lock() {
@@ -264,26 +254,26 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(folder: &tempfile::TempDir) -> ListenEndpoint {
-        ListenEndpoint::Unix(folder.path().join("server.sock"))
+    async fn bind(folder: &tempfile::TempDir) -> Result<Listener, BindError> {
+        let path = folder.path().join("server.sock");
+        Listener::bind(&ListenEndpoint::Unix(path)).await
     }
 
     #[tokio::test]
     async fn socket_of_an_ended_process_is_replaced_and_that_of_a_live_one_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
-        let endpoint = endpoint(&folder);
         let path = folder.path().join("server.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).expect("it can be bound"));
         assert!(path.exists(), "the file stays behind");
-        let first = Listener::bind(&endpoint).await.expect("the file is stale");
-        let second = Listener::bind(&endpoint).await.expect_err("it is taken");
+        let first = bind(&folder).await.expect("the file is stale");
+        let second = bind(&folder).await.expect_err("it is taken");
         assert!(matches!(second, BindError::Taken(_)), "{second}");
         UnixStream::connect(&path)
             .await
             .expect("the first still listens");
         drop(first);
         assert!(!path.exists(), "the file went with its listener");
-        Listener::bind(&endpoint).await.expect("it is free again");
+        bind(&folder).await.expect("it is free again");
     }
 
     #[tokio::test]
@@ -291,10 +281,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("server.sock");
         let other = std::os::unix::net::UnixListener::bind(&path).expect("it can be bound");
-        let taken = Listener::bind(&endpoint(&folder)).await.expect_err("taken");
+        let taken = bind(&folder).await.expect_err("taken");
         assert!(matches!(taken, BindError::Taken(_)), "{taken}");
         drop(other);
-        let ours = Listener::bind(&endpoint(&folder)).await.expect("stale now");
+        let ours = bind(&folder).await.expect("stale now");
         fs::remove_file(&path).expect("somebody removes it");
         let _other = std::os::unix::net::UnixListener::bind(&path).expect("it is free");
         drop(ours);
@@ -308,26 +298,18 @@ mod tests {
         let precious = folder.path().join("precious");
         fs::write(&precious, "precious").expect("it can be written");
         std::os::unix::fs::symlink(&precious, &lock).expect("a link");
-        let refused = Listener::bind(&endpoint(&folder))
-            .await
-            .expect_err("a link");
+        let refused = bind(&folder).await.expect_err("a link");
         assert!(matches!(refused, BindError::Unix { .. }), "{refused}");
         fs::remove_file(&lock).expect("it is there");
         fs::rename(&precious, &lock).expect("it can be moved");
-        drop(
-            Listener::bind(&endpoint(&folder))
-                .await
-                .expect("it can be locked"),
-        );
+        drop(bind(&folder).await.expect("it can be locked"));
         assert_eq!(fs::read_to_string(&lock).expect("it is there"), "precious");
     }
 
     #[tokio::test]
     async fn connection_within_the_process_needs_no_socket() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut listener = Listener::bind(&endpoint(&folder))
-            .await
-            .expect("it is free");
+        let mut listener = bind(&folder).await.expect("it is free");
         let mut connector = listener.connector();
         fs::remove_file(folder.path().join("server.sock")).expect("it is there");
         let connect = |connector: &mut Connector| connector.call(http::Uri::default());
@@ -351,9 +333,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("server.sock");
         fs::write(&path, "precious").expect("it can be written");
-        let error = Listener::bind(&endpoint(&folder))
-            .await
-            .expect_err("it is no socket");
+        let error = bind(&folder).await.expect_err("it is no socket");
         assert!(matches!(error, BindError::NoSocket(_)), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
     }
@@ -361,9 +341,7 @@ mod tests {
     #[tokio::test]
     async fn others_than_owner_and_group_cannot_connect() {
         let folder = tempfile::tempdir().expect("a folder");
-        let _listener = Listener::bind(&endpoint(&folder))
-            .await
-            .expect("it is free");
+        let _listener = bind(&folder).await.expect("it is free");
         let found = fs::metadata(folder.path().join("server.sock")).expect("it is there");
         assert_eq!(found.permissions().mode() & 0o777, SOCKET_MODE);
     }

@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::credentials::Expiries;
+use crate::files::Expiries;
 
 type Label = [(&'static str, &'static str); 1];
 
@@ -25,20 +25,12 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers all metrics. The help text of each one states its meaning and the action to take.
-    pub fn register(&self, registry: &mut Registry) {
-        self.register_connections(registry);
-        self.register_files(registry);
-    }
-
-    fn register_connections(&self, registry: &mut Registry) {
+    pub fn register_tls(&self, registry: &mut Registry) {
         registry.register(
             "decree_tls_handshake_failures",
             "Connections that ended in their handshake by reason. no_certificate, expired, unknown_issuer: look at the other side's files",
             self.handshake_failures.clone(),
         );
-    }
-
-    fn register_files(&self, registry: &mut Registry) {
         registry.register(
             "decree_tls_reloads",
             "How often changed files of TLS were taken over",

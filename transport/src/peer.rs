@@ -91,25 +91,20 @@ impl Peer {
     /// The reason if the peer's certificate is not valid any more.
     #[must_use]
     pub fn has_ended(&self) -> Option<Ended> {
-        self.standing
-            .as_ref()
-            .and_then(|standing| *standing.borrow())
+        let standing = self.standing.as_ref();
+        standing.and_then(|standing| *standing.borrow())
     }
 
     /// Waits until the peer's certificate is not valid any more; forever if there is none.
     pub async fn ended(self) -> Ended {
-        let Some(mut standing) = self.standing else {
-            return pending().await;
-        };
-        let ended = match standing.wait_for(Option::is_some).await {
-            Ok(ended) => *ended,
-            Err(_) => None,
-        };
-        match ended {
-            Some(ended) => ended,
-            // The task that watched the certificate has ended with the process.
-            None => pending().await,
+        if let Some(mut standing) = self.standing
+            && let Ok(ended) = standing.wait_for(Option::is_some).await
+            && let Some(ended) = *ended
+        {
+            return ended;
         }
+        // Nothing can invalidate the credential, or the task that watched the certificate has ended with the process.
+        pending().await
     }
 }
 

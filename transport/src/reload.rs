@@ -11,113 +11,77 @@ use tokio::{
 
 use crate::{
     args::TlsArgs,
-    credentials::{ClientTls, Expiries, ServerTls},
     failure::LoadError,
-    files::Contents,
+    files::{Contents, Parsed},
     metrics::Metrics,
 };
 
-/// Settings that files define.
-pub(crate) trait Loaded: Send + Sync + 'static {
-    fn expiries(&self) -> &Expiries;
-}
-
-/// The last contents of the files, and the function that builds settings.
-struct ReloadedFiles<B> {
-    args: TlsArgs,
-    build: B,
-    metrics: Metrics,
-    /// The last contents, valid or not.
-    seen: LastRead<Contents>,
-}
-
-/// Loads the files, and reloads them when they change, while a receiver exists.
+/// Loads the files, and reloads them when they change, while a receiver exists. `build` makes the settings that the files define.
 ///
 /// # Errors
 /// If the first load fails.
-pub(crate) fn load<T: Loaded>(
+pub(crate) fn load<T: Send + Sync + 'static>(
     args: &TlsArgs,
     metrics: &Metrics,
-    build: impl Fn(&Contents, &TlsArgs) -> Result<T, LoadError> + Send + 'static,
+    build: impl Fn(Parsed) -> Result<T, LoadError> + Send + 'static,
 ) -> Result<watch::Receiver<Arc<T>>, LoadError> {
-    let seen = Contents::read(args)?;
-    let first = build(&seen, args)?;
-    metrics.set_expiries(first.expiries());
-    let (sender, receiver) = watch::channel(Arc::new(first));
-    let source = ReloadedFiles {
-        args: args.clone(),
+    let contents = Contents::read(args)?;
+    let parsed = contents.parse()?;
+    let expiries = parsed.expiries;
+    let (sender, receiver) = watch::channel(Arc::new(build(parsed)?));
+    metrics.set_expiries(&expiries);
+    tokio::spawn(reload(
+        args.clone(),
+        metrics.clone(),
         build,
-        metrics: metrics.clone(),
-        seen: LastRead::new(seen),
-    };
-    tokio::spawn(source.watch(sender));
+        LastRead::new(contents),
+        sender,
+    ));
     Ok(receiver)
 }
 
-// === impl ReloadedFiles ===
-
-impl<B> ReloadedFiles<B> {
-    async fn watch<T: Loaded>(mut self, sender: watch::Sender<Arc<T>>)
-    where
-        B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
-    {
-        let mut ticks = interval(self.args.tls_reload_interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = sender.closed() => return,
-                _ = ticks.tick() => {}
-            }
-            let args = self.args.clone();
-            // If a file system hangs, the settings stay unchanged, and nothing else waits.
-            let read = spawn_blocking(move || Contents::read(&args));
-            let read = tokio::select! {
-                () = sender.closed() => return,
-                read = read => read,
-            };
-            let loaded = read.ok().and_then(|read| self.take(read));
-            if let Some(loaded) = loaded {
-                sender.send_replace(Arc::new(loaded));
-            }
+/// Polls the files. `seen` has their last contents, valid or not.
+async fn reload<T>(
+    args: TlsArgs,
+    metrics: Metrics,
+    build: impl Fn(Parsed) -> Result<T, LoadError>,
+    mut seen: LastRead<Contents>,
+    sender: watch::Sender<Arc<T>>,
+) {
+    let mut ticks = interval(args.tls_reload_interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = sender.closed() => return,
+            _ = ticks.tick() => {}
         }
-    }
-
-    /// Builds the settings if the files have changed and are valid.
-    fn take<T: Loaded>(&mut self, read: Result<Contents, LoadError>) -> Option<T>
-    where
-        B: Fn(&Contents, &TlsArgs) -> Result<T, LoadError>,
-    {
-        let contents = self.seen.change(read)?;
-        match contents.and_then(|contents| (self.build)(&contents, &self.args)) {
-            Ok(loaded) => {
-                let expiries = loaded.expiries();
-                self.metrics.reloads.inc();
-                self.metrics.set_expiries(expiries);
+        let files = args.clone();
+        // If a file system hangs, the settings stay unchanged, and nothing else waits.
+        let read = tokio::select! {
+            () = sender.closed() => return,
+            read = spawn_blocking(move || Contents::read(&files)) => read,
+        };
+        let Some(contents) = read.ok().and_then(|read| seen.change(read)) else {
+            continue;
+        };
+        let parsed = contents.and_then(|contents| contents.parse());
+        let built = parsed.and_then(|parsed| Ok((parsed.expiries, build(parsed)?)));
+        match built {
+            Ok((expiries, settings)) => {
+                metrics.reloads.inc();
+                metrics.set_expiries(&expiries);
                 let expires = expiries.cert.map(tracing::field::display);
                 tracing::info!(expires, "TLS files reloaded");
-                Some(loaded)
+                sender.send_replace(Arc::new(settings));
             }
             Err(error) => {
-                self.metrics.reload_errors.inc();
+                metrics.reload_errors.inc();
                 let error = chain(&error);
                 tracing::warn!(
                     error,
                     "changed TLS files cannot be used, those before stay in use"
                 );
-                None
             }
         }
-    }
-}
-
-impl Loaded for ServerTls {
-    fn expiries(&self) -> &Expiries {
-        &self.expiries
-    }
-}
-
-impl Loaded for ClientTls {
-    fn expiries(&self) -> &Expiries {
-        &self.expiries
     }
 }

@@ -27,19 +27,33 @@ pub enum ByteStream {
     InProcess(DuplexStream),
 }
 
+/// What the streams of all transports can do.
+trait Transport: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Transport for T {}
+
+// === impl ByteStream ===
+
+impl ByteStream {
+    fn transport(self: Pin<&mut Self>) -> Pin<&mut dyn Transport> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream),
+            Self::Unix(stream) => Pin::new(stream),
+            Self::Tls(stream) => Pin::new(stream),
+            Self::InProcess(stream) => Pin::new(stream),
+        }
+    }
+}
+
 impl AsyncRead for ByteStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::InProcess(stream) => Pin::new(stream).poll_read(cx, buffer),
-            // In TLS 1.3, a client learns only now that its certificate was rejected.
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer).map_err(explained),
-        }
+        // In TLS 1.3, a client learns only now that its certificate was rejected.
+        let read = self.transport().poll_read(cx, buffer);
+        read.map_err(explained)
     }
 }
 
@@ -49,30 +63,15 @@ impl AsyncWrite for ByteStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::InProcess(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        self.transport().poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
-            Self::InProcess(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        self.transport().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::InProcess(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        self.transport().poll_shutdown(cx)
     }
 
     fn poll_write_vectored(
@@ -80,20 +79,11 @@ impl AsyncWrite for ByteStream {
         cx: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
-            Self::InProcess(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, buffers),
-        }
+        self.transport().poll_write_vectored(cx, buffers)
     }
 
+    /// All transports have vectored writes.
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
-            Self::Unix(stream) => stream.is_write_vectored(),
-            Self::InProcess(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
+        true
     }
 }
