@@ -1,6 +1,6 @@
 //! The tracing flags of both binaries.
 
-use std::{env, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{env, path::PathBuf, time::Duration};
 
 use clap::Args;
 use thiserror::Error;
@@ -24,11 +24,9 @@ const TIMEOUTS: [&str; 2] = [
 /// The default export timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DISABLED: &str = "OTEL_SDK_DISABLED";
-/// The unit of a stored ratio.
-const MILLION: f64 = 1e6;
 
 /// Where traces go. Flatten it into the binary's arguments.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Traces")]
 pub struct OtlpArgs {
     /// The OpenTelemetry collector that traces are sent to, by OTLP over gRPC: `http://HOST:4317`, `https://HOST:4317` or `unix:PATH`. By
@@ -44,29 +42,18 @@ pub struct OtlpArgs {
     #[arg(
         long,
         env = "DECREE_OTLP_SAMPLE_RATIO",
-        default_value_t,
-        value_name = "RATIO"
+        default_value_t = 1.0,
+        value_name = "RATIO",
+        value_parser = ratio
     )]
-    pub otlp_sample_ratio: SampleRatio,
+    pub otlp_sample_ratio: f64,
 }
-
-/// A share of all traces, 0 to 1, stored in millionths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SampleRatio {
-    millionths: u32,
-}
-
-/// A text is no number from 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("must be a number from 0 to 1, such as 0.01")]
-pub struct SampleRatioError;
 
 /// The collector of traces, from flags and environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
     pub(crate) ca: Option<PathBuf>,
-    pub(crate) ratio: SampleRatio,
     /// The export timeout of a batch.
     pub(crate) timeout: Duration,
 }
@@ -81,6 +68,16 @@ pub struct VariableError {
 }
 
 // === impl OtlpArgs ===
+
+impl Default for OtlpArgs {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: None,
+            otlp_ca: None,
+            otlp_sample_ratio: 1.0,
+        }
+    }
+}
 
 impl OtlpArgs {
     /// The collector; `None` if there is none.
@@ -113,7 +110,6 @@ impl OtlpArgs {
                 .otlp_ca
                 .clone()
                 .or_else(|| CERTIFICATES.into_iter().find_map(set).map(PathBuf::from)),
-            ratio: self.otlp_sample_ratio,
             timeout: TIMEOUTS
                 .into_iter()
                 .find_map(|it| set(it)?.parse().ok())
@@ -122,86 +118,43 @@ impl OtlpArgs {
     }
 }
 
-// === impl SampleRatio ===
-
-impl SampleRatio {
-    /// The ratio as a number, 0 to 1.
-    #[must_use]
-    pub fn get(self) -> f64 {
-        f64::from(self.millionths) / MILLION
-    }
-}
-
-impl Default for SampleRatio {
-    fn default() -> Self {
-        Self {
-            millionths: 1_000_000,
-        }
-    }
-}
-
-impl FromStr for SampleRatio {
-    type Err = SampleRatioError;
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a number from 0 to a million"
-    )]
-    fn from_str(text: &str) -> Result<Self, SampleRatioError> {
-        let ratio = text.parse().ok();
-        let ratio = ratio.filter(|ratio: &f64| (0.0..=1.0).contains(ratio));
-        let ratio = ratio.ok_or(SampleRatioError)?;
-        let millionths = (ratio * MILLION).round() as u32;
-        Ok(Self { millionths })
-    }
-}
-
-impl fmt::Display for SampleRatio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().fmt(f)
-    }
+fn ratio(text: &str) -> Result<f64, &'static str> {
+    let ratio = text.parse().ok();
+    let ratio = ratio.filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or("must be a number from 0 to 1, such as 0.01")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn target(args: &OtlpArgs, variables: &[(&str, &str)]) -> Option<String> {
-        let variable = |name: &str| {
-            let (_, value) = variables.iter().find(|(it, _)| *it == name)?;
-            Some((*value).to_owned())
-        };
-        let target = args.target_in(variable).expect("it is a target");
-        target.map(|target| target.endpoint.to_string())
-    }
-
     #[test]
     fn nothing_is_traced_unless_someone_asks_for_it() {
-        let (off, flag) = (OtlpArgs::default(), "http://flag:4317".parse().ok());
-        let flag = OtlpArgs {
-            otlp_endpoint: flag,
-            ..OtlpArgs::default()
-        };
         let all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:4317/");
         let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:4317");
         let empty = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "");
         let disabled = ("OTEL_SDK_DISABLED", "true");
-        assert_eq!(target(&off, &[]), None);
-        assert_eq!(target(&off, &[all]).as_deref(), Some("http://all:4317"));
-        assert_eq!(
-            target(&off, &[all, traces]).as_deref(),
-            Some("http://traces:4317")
-        );
-        assert_eq!(
-            target(&off, &[all, empty]).as_deref(),
-            Some("http://all:4317")
-        );
-        assert_eq!(target(&off, &[all, disabled]), None);
-        assert_eq!(
-            target(&flag, &[all, disabled]).as_deref(),
-            Some("http://flag:4317")
-        );
+        let flag = Some("http://flag:4317");
+        for (flag, variables, expected) in [
+            (None, &[][..], None),
+            (None, &[all], Some("http://all:4317")),
+            (None, &[all, traces], Some("http://traces:4317")),
+            (None, &[all, empty], Some("http://all:4317")),
+            (None, &[all, disabled], None),
+            (flag, &[all, disabled], flag),
+        ] {
+            let args = OtlpArgs {
+                otlp_endpoint: flag.and_then(|flag| flag.parse().ok()),
+                ..OtlpArgs::default()
+            };
+            let variable = |name: &str| {
+                let (_, value) = variables.iter().find(|(it, _)| *it == name)?;
+                Some((*value).to_owned())
+            };
+            let target = args.target_in(variable).expect("it is a target");
+            let endpoint = target.map(|target| target.endpoint.to_string());
+            assert_eq!(endpoint.as_deref(), expected, "{variables:?}");
+        }
     }
 
     #[test]
@@ -214,9 +167,8 @@ mod tests {
 
     #[test]
     fn ratio_is_a_number_from_0_to_1() {
-        let ratio = |text: &str| text.parse::<SampleRatio>().map(|it| it.to_string());
         for text in ["0", "1", "0.25", "0.000001"] {
-            assert_eq!(ratio(text).as_deref(), Ok(text));
+            assert_eq!(ratio(text).map(|it| it.to_string()).as_deref(), Ok(text));
         }
         for text in ["", "-0.1", "1.1", "NaN", "inf", "half"] {
             assert!(ratio(text).is_err(), "{text}");

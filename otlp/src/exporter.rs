@@ -28,13 +28,7 @@ const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
 /// The task that sends spans, if there is one.
 #[derive(Debug, Default)]
-pub struct Exporter(Option<Running>);
-
-#[derive(Debug)]
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
+pub struct Exporter(Option<(CancellationToken, JoinHandle<()>)>);
 
 /// The queue of ended spans.
 #[derive(Debug)]
@@ -80,12 +74,12 @@ impl Exporter {
             spans: sender,
             metrics,
         };
-        (queue, Self(Some(Running { stop, task })))
+        (queue, Self(Some((stop, task))))
     }
 
     /// Sends the ended spans, and ends the task. Spans that the collector has not accepted within two seconds are lost.
     pub async fn finish(self) {
-        if let Some(Running { stop, mut task }) = self.0 {
+        if let Some((stop, mut task)) = self.0 {
             stop.cancel();
             if timeout(FINISH_WITHIN, &mut task).await.is_err() {
                 task.abort();

@@ -19,7 +19,7 @@ mod metrics;
 mod span;
 mod tracer;
 
-pub use args::{OtlpArgs, SampleRatio, SampleRatioError, VariableError};
+pub use args::{OtlpArgs, VariableError};
 pub use exporter::Exporter;
 pub use span::Span;
 pub use tracer::{Role, StartError, Tracer};

@@ -9,12 +9,12 @@ use transport::Endpoint;
 use super::*;
 
 /// Starts a tracer whose collector accepts connections and never responds.
-fn tracer(ratio: &str, registry: &mut Registry) -> (Tracer, Exporter, TcpListener) {
+fn tracer(ratio: f64, registry: &mut Registry) -> (Tracer, Exporter, TcpListener) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = silent.local_addr().expect("it is bound");
     let args = OtlpArgs {
         otlp_endpoint: format!("http://{address}").parse::<Endpoint>().ok(),
-        otlp_sample_ratio: ratio.parse().expect("a ratio"),
+        otlp_sample_ratio: ratio,
         ..OtlpArgs::default()
     };
     let started = Tracer::start(&args, "test", "0", registry);
@@ -33,7 +33,7 @@ fn parent(byte: u8, flags: u8) -> TraceContext {
 #[tokio::test]
 async fn full_queue_drops_spans_counts_them_and_makes_nobody_wait() {
     let mut registry = Registry::default();
-    let (tracer, exporter, _silent) = tracer("1", &mut registry);
+    let (tracer, exporter, _silent) = tracer(1.0, &mut registry);
     // The test does not await anything, so the task does not run.
     for _ in 0..3_000 {
         drop(tracer.root(Role::Internal, "span"));
@@ -48,7 +48,7 @@ async fn full_queue_drops_spans_counts_them_and_makes_nobody_wait() {
 
 #[tokio::test]
 async fn child_is_sampled_if_its_parent_is_and_the_ratio_has_it() {
-    let (half, _exporter, _silent) = tracer("0.5", &mut Registry::default());
+    let (half, _exporter, _silent) = tracer(0.5, &mut Registry::default());
     let child = |parent| half.child(parent, Role::Consumer, "span", Duration::ZERO);
     let low = child(parent(1, 1)).expect("it is sampled");
     assert_eq!(low.context().trace_id, [1; 16]);
@@ -56,7 +56,7 @@ async fn child_is_sampled_if_its_parent_is_and_the_ratio_has_it() {
     assert!(low.context().is_sampled());
     assert!(child(parent(1, 0)).is_none(), "its parent is not");
     assert!(child(parent(0xff, 1)).is_none(), "the ratio has it not");
-    let (none, _exporter, _silent) = tracer("0", &mut Registry::default());
+    let (none, _exporter, _silent) = tracer(0.0, &mut Registry::default());
     assert!(none.root(Role::Internal, "span").is_none());
 }
 

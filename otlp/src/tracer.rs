@@ -92,11 +92,12 @@ impl Tracer {
         );
         let provider = SdkTracerProvider::builder()
             .with_resource(resource)
-            .with_sampler(Sampler::TraceIdRatioBased(target.ratio.get()))
+            .with_sampler(Sampler::TraceIdRatioBased(args.otlp_sample_ratio))
             .with_span_processor::<Queue>(queue)
             .build();
         let endpoint = target.endpoint.to_string();
-        tracing::info!(endpoint, sample_ratio = %target.ratio, "traces are exported");
+        let sample_ratio = args.otlp_sample_ratio;
+        tracing::info!(endpoint, %sample_ratio, "traces are exported");
         Ok((Self(Some(provider.tracer("decree"))), exporter))
     }
 
@@ -147,34 +148,24 @@ fn builder(role: Role, name: &'static str) -> SpanBuilder {
 
 /// The resource of all spans of the process. The environment takes precedence over the name of the service.
 fn resource(service: &'static str, version: &'static str) -> Resource {
-    let own = Resource::builder_empty()
-        .with_attributes([
-            KeyValue::new("service.name", service),
-            KeyValue::new("service.version", version),
-        ])
-        .build();
     let given = Resource::builder().build();
     let named = given.iter().filter(|(key, value)| {
         // The library fills in a default name if none is given.
         key.as_str() != "service.name" || !value.as_str().starts_with("unknown_service")
     });
     let named = named.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-    let all = own
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     Resource::builder_empty()
-        .with_attributes(all.chain(named))
+        .with_attributes([
+            KeyValue::new("service.name", service),
+            KeyValue::new("service.version", version),
+        ])
+        .with_attributes(named)
         .build()
 }
 
 /// The exporter to the collector. The connection is opened with the first export.
 fn collector(target: &Target) -> Result<SpanExporter, StartError> {
-    let Target {
-        endpoint,
-        ca,
-        ratio: _,
-        timeout: _,
-    } = target;
+    let Target { endpoint, ca, .. } = target;
     let is_tls = matches!(endpoint, transport::Endpoint::Https(_));
     if is_tls && ca.is_none() {
         return Err(StartError::NoCa);

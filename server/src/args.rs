@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// Where the server listens, how long it waits, and what it bears.
-#[derive(Clone, Debug, PartialEq, Eq, Group)]
+#[derive(Clone, Debug, PartialEq, Group)]
 pub struct Config {
     /// Listen address for gRPC: ADDRESS:PORT, or `unix:PATH` for a Unix socket. Port 0 picks a free port and logs it. For other
     /// machines it needs TLS, proof of peers (`--tls-ca` or `--token-keys`) and a `--policy`, unless `--insecure` is given.
