@@ -10,13 +10,11 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use hyper::server::conn::http1;
-use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::connections::{AdminConnection, AdminConnections};
+use self::connections::AdminConnections;
 pub use self::connections::{AdminPeer, KeptConnection};
 use crate::exposition::Exposition;
 
@@ -59,18 +57,10 @@ pub async fn serve(
             Some(_) = served.join_next() => {}
             (connection, peer) = connections.accept() => {
                 let router = router.clone().layer(Extension(ConnectInfo(peer)));
-                served.spawn(answer(connection, router));
+                served.spawn(connection.serve(router));
             }
         }
     }
-}
-
-async fn answer(connection: AdminConnection, router: Router) {
-    let service = TowerToHyperService::new(router);
-    // The end of a connection concerns only its peer.
-    let _ = http1::Builder::new()
-        .serve_connection(TokioIo::new(connection), service)
-        .await;
 }
 
 async fn check_host(request: Request, next: Next) -> Response {

@@ -6,7 +6,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,7 +15,6 @@ use clap::{
     Arg, Args, Command, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use thiserror::Error;
 use toml::{Table, Value};
 
 /// Names the file. Flatten it into the binary's arguments.
@@ -33,25 +32,6 @@ struct Setting {
     id: clap::Id,
     key: String,
     values: Vec<String>,
-}
-
-#[derive(Debug, Error)]
-enum FileError {
-    #[error("config {}: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("config {}: {source}", path.display())]
-    Syntax {
-        path: PathBuf,
-        source: toml::de::Error,
-    },
-    #[error("config {}: unknown key {key:?}; known are {known}", path.display())]
-    Unknown {
-        path: PathBuf,
-        key: String,
-        known: String,
-    },
-    #[error("config {}: key {key:?} must be a text, a number, a boolean or a list of these", path.display())]
-    Shape { path: PathBuf, key: String },
 }
 
 /// Parses `arguments`, of which the first is the program, with environment and file as fallbacks.
@@ -141,25 +121,23 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err("must be a whole number and one of ms, s, m".to_owned()),
+        _ => return Err("must be a whole number and one of ms, s, m".into()),
     };
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "must begin with a whole number".to_owned())?;
+    let number = digits.parse::<u64>();
+    let number = number.map_err(|_| "must begin with a whole number")?;
     Ok(Duration::from_millis(number.saturating_mul(unit)))
 }
 
 fn config_path(command: Command, arguments: &[OsString]) -> Option<PathBuf> {
-    let matches = command
-        .ignore_errors(true)
-        .try_get_matches_from(arguments)
-        .ok()?;
-    matches.try_get_one("config").ok()?.cloned()
+    let matches = command.ignore_errors(true).try_get_matches_from(arguments);
+    matches.ok()?.try_get_one("config").ok()?.cloned()
 }
 
 fn with_file(mut command: Command, path: &Path) -> Result<Command, clap::Error> {
-    let settings =
-        read(&command, path).map_err(|error| command.error(ErrorKind::InvalidValue, error))?;
+    let settings = read(&command, path).map_err(|why| {
+        let why = format!("config {}: {why}", path.display());
+        command.error(ErrorKind::InvalidValue, why)
+    })?;
     check(command.clone(), &settings, path)?;
     for Setting { id, values, .. } in settings {
         command = command.mut_arg(id, |arg| arg.default_values(values).required(false));
@@ -167,46 +145,37 @@ fn with_file(mut command: Command, path: &Path) -> Result<Command, clap::Error> 
     Ok(command)
 }
 
-fn read(command: &Command, path: &Path) -> Result<Vec<Setting>, FileError> {
-    let read = |source| FileError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let syntax = |source| FileError::Syntax {
-        path: path.to_owned(),
-        source,
-    };
-    let table: Table = fs::read_to_string(path)
-        .map_err(read)?
+fn read(command: &Command, path: &Path) -> Result<Vec<Setting>, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let table: Table = text
         .parse()
-        .map_err(syntax)?;
+        .map_err(|error: toml::de::Error| error.to_string())?;
     let settings = table
         .into_iter()
-        .map(|(key, value)| setting(command, path, key, &value));
+        .map(|(key, value)| setting(command, key, &value));
     settings.collect()
 }
 
-fn setting(
-    command: &Command,
-    path: &Path,
-    key: String,
-    value: &Value,
-) -> Result<Setting, FileError> {
-    let Some(id) = id_of(command, &key) else {
-        let known = keys(command).collect::<Vec<_>>().join(", ");
-        return Err(FileError::Unknown {
-            path: path.to_owned(),
-            key,
-            known,
-        });
+fn setting(command: &Command, key: String, value: &Value) -> Result<Setting, String> {
+    let flags = || command.get_arguments().filter(|arg| is_key(arg));
+    let Some(flag) = flags().find(|arg| arg.get_long() == Some(&key)) else {
+        let known: Vec<_> = flags().filter_map(Arg::get_long).collect();
+        let known = known.join(", ");
+        return Err(format!("unknown key {key:?}; known are {known}"));
     };
-    match texts(value) {
-        Some(values) => Ok(Setting { id, key, values }),
-        None => Err(FileError::Shape {
-            path: path.to_owned(),
-            key,
-        }),
-    }
+    let Some(values) = texts(value) else {
+        return Err(format!(
+            "key {key:?} must be a text, a number, a boolean or a list of these"
+        ));
+    };
+    let id = flag.get_id().clone();
+    Ok(Setting { id, key, values })
+}
+
+/// Whether a file may set this argument.
+fn is_key(arg: &Arg) -> bool {
+    let long = arg.get_long();
+    long.is_some_and(|flag| !["config", "help", "version"].contains(&flag))
 }
 
 /// Checks each value of the file against its flag, without the other arguments. Values that a flag requires besides may come from
@@ -229,19 +198,6 @@ fn check(command: Command, settings: &[Setting], path: &Path) -> Result<(), clap
         error.insert(ContextKind::InvalidArg, ContextValue::String(named));
     }
     Err(error)
-}
-
-fn id_of(command: &Command, key: &str) -> Option<clap::Id> {
-    let named = |arg: &&Arg| arg.get_long() == Some(key) && key != "config";
-    command
-        .get_arguments()
-        .find(named)
-        .map(|arg| arg.get_id().clone())
-}
-
-fn keys(command: &Command) -> impl Iterator<Item = &str> {
-    let flags = command.get_arguments().filter_map(Arg::get_long);
-    flags.filter(|flag| !["config", "help", "version"].contains(flag))
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {
@@ -311,45 +267,22 @@ mod tests {
     }
 
     #[test]
-    fn unknown_key_is_refused_by_name() {
-        let error = parse_with(&file("lisen = \"file:1\""), &[]).expect_err("a typing error");
-        assert!(
-            error.to_string().contains("unknown key \"lisen\""),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn key_with_a_table_is_refused() {
-        let error = parse_with(&file("[listen]\nport = 1"), &[]).expect_err("not a flag's value");
-        assert!(error.to_string().contains("key \"listen\""), "{error}");
-    }
-
-    #[test]
-    fn list_in_a_list_is_refused() {
-        let error = parse_with(&file("manifest = [[\"a\"]]"), &[]).expect_err("too deep");
-        assert!(error.to_string().contains("key \"manifest\""), "{error}");
-    }
-
-    #[test]
-    fn bad_value_of_a_file_is_refused_with_its_key_and_the_file() {
-        let file = file("count = \"many\"");
-        let error = parse_with(&file, &[]).expect_err("not a number");
-        let place = format!("'count in {}'", file.path().display());
-        assert!(error.to_string().contains(&place), "{error}");
-        assert_eq!(error.exit_code(), 2);
-    }
-
-    #[test]
-    fn fraction_of_nothing_is_no_whole_number() {
-        let error = parse_with(&file("count = 1.0"), &[]).expect_err("a flag refuses it");
-        assert!(error.to_string().contains("'1.0'"), "{error}");
-    }
-
-    #[test]
-    fn list_for_a_flag_of_one_value_is_refused() {
-        let error = parse_with(&file("count = [1, 2]"), &[]).expect_err("one is wanted");
-        assert!(error.to_string().contains("count in "), "{error}");
+    fn what_no_flag_can_have_is_refused_with_its_key_and_the_file() {
+        for (text, wrong) in [
+            ("lisen = \"file:1\"", "config {}: unknown key \"lisen\""),
+            ("[listen]\nport = 1", "config {}: key \"listen\""),
+            ("manifest = [[\"a\"]]", "config {}: key \"manifest\""),
+            ("config = \"file\"", "config {}: unknown key \"config\""),
+            ("count = \"many\"", "'many' for 'count in {}'"),
+            ("count = 1.0", "'1.0' for 'count in {}'"),
+            ("count = [1, 2]", "'count in {}'"),
+        ] {
+            let file = file(text);
+            let error = parse_with(&file, &[]).expect_err(text);
+            let wrong = wrong.replace("{}", &file.path().display().to_string());
+            assert!(error.to_string().contains(&wrong), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
     }
 
     #[test]

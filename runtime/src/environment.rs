@@ -1,6 +1,6 @@
 //! Misspelt environment variables: without a warning, their setting would silently not apply.
 
-use std::{env, fmt};
+use std::env;
 
 use tracing::warn;
 
@@ -149,17 +149,9 @@ const OF_BUILDS_AND_TESTS: &[&str] = &[
 /// The maximum number of wrong letters in ten for a suggestion.
 const WRONG_OF_TEN: usize = 3;
 
-/// A variable with the prefix of the programs that none of them reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownVariable {
-    name: String,
-    /// The most similar known name, if any.
-    nearest: Option<&'static str>,
-}
-
-/// The variables of this process that no program reads.
+/// A warning for each variable of this process that no program reads.
 #[must_use]
-pub fn unknown() -> Vec<UnknownVariable> {
+pub fn unknown() -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     unknown_among(names)
 }
@@ -171,18 +163,22 @@ pub fn warn_of_unknown() {
     }
 }
 
-fn unknown_among(names: impl Iterator<Item = String>) -> Vec<UnknownVariable> {
+fn unknown_among(names: impl Iterator<Item = String>) -> Vec<String> {
     let unknown = names.filter_map(|name| {
         let own = name.strip_prefix(PREFIX)?;
         let is_known = OF_PROGRAMS.contains(&own) || OF_BUILDS_AND_TESTS.contains(&own);
         if is_known || is_service_link(own) {
             return None;
         }
-        let nearest = nearest(own);
-        Some(UnknownVariable { name, nearest })
+        let meant = nearest(own).map(|known| format!(": is {PREFIX}{known} meant?"));
+        Some(format!(
+            "the environment variable {} is unknown and has no effect{}",
+            crate::escaped(&name),
+            meant.unwrap_or_default()
+        ))
     });
     let mut unknown: Vec<_> = unknown.collect();
-    unknown.sort_by(|left, right| left.name.cmp(&right.name));
+    unknown.sort();
     unknown
 }
 
@@ -223,31 +219,12 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-// === impl UnknownVariable ===
-
-impl fmt::Display for UnknownVariable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, nearest } = self;
-        write!(
-            f,
-            "the environment variable {} is unknown and has no effect",
-            crate::escaped(name)
-        )?;
-        match nearest {
-            Some(known) => write!(f, ": is {PREFIX}{known} meant?"),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn said(names: &[&str]) -> Vec<String> {
-        let names = names.iter().map(|name| (*name).to_owned());
-        let unknown = unknown_among(names);
-        unknown.iter().map(UnknownVariable::to_string).collect()
+        unknown_among(names.iter().map(|name| (*name).to_owned()))
     }
 
     #[test]
@@ -275,19 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_or_a_test_reads_is_known() {
+    fn what_another_program_or_a_test_reads_or_the_kubelet_sets_is_known() {
         let names = [
             "DECREE_SERVER",
             "DECREE_LISTEN",
             "DECREE_CACHE",
             "DECREE_SIM_RUNS",
-        ];
-        assert_eq!(said(&names), [""; 0]);
-    }
-
-    #[test]
-    fn what_the_kubelet_says_of_services_is_none_of_ours() {
-        let names = [
             "DECREE_SERVICE_HOST",
             "DECREE_PORT",
             "DECREE_SERVER_SERVICE_HOST",
@@ -309,10 +279,8 @@ mod tests {
             ("abc", "ac", 1),
             ("kitten", "sitting", 3),
         ] {
-            assert_eq!(
-                (distance(left, right), distance(right, left)),
-                (expected, expected)
-            );
+            assert_eq!(distance(left, right), expected);
+            assert_eq!(distance(right, left), expected);
         }
     }
 }

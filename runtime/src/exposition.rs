@@ -133,11 +133,8 @@ mod tests {
             "Application/OpenMetrics-Text; Version=1.0.0; charset=utf-8",
             "text/plain;q=0.5, application/openmetrics-text",
         ] {
-            assert_eq!(
-                Exposition::accepted(accept),
-                Exposition::OpenMetrics,
-                "{accept}"
-            );
+            let accepted = Exposition::accepted(accept);
+            assert_eq!(accepted, Exposition::OpenMetrics, "{accept}");
         }
         for accept in [
             "",
@@ -187,15 +184,12 @@ mod tests {
         let name = "a \\\" # {b";
         counter.get_or_create(&[("name", name)]).inc();
         registry.register("named", "Names", counter);
-        let open = Exposition::OpenMetrics.page(&registry);
-        let open = open.expect("it can be written");
+        let page = |format: Exposition| format.page(&registry).expect("it can be written");
+        let (open, text) = (page(Exposition::OpenMetrics), page(Exposition::Text));
         let exemplar = "took_seconds_bucket{le=\"0.5\"} 1 # {trace_id=\"4bf9\"} 0.25\n";
         assert!(open.contains(exemplar), "{open}");
-        let text = Exposition::Text.page(&registry).expect("it can be written");
-        assert!(
-            text.contains("took_seconds_bucket{le=\"0.5\"} 1\n"),
-            "{text}"
-        );
+        let sample = "took_seconds_bucket{le=\"0.5\"} 1\n";
+        assert!(text.contains(sample), "{text}");
         assert!(text.contains(" # {b\"} 1\n"), "{text}");
     }
 }

@@ -12,6 +12,8 @@ use prometheus_client::{
 /// The clock ticks per second in times of Linux: the same on all supported machines.
 const TICKS: f64 = 100.0;
 const KIBIBYTE: f64 = 1024.0;
+/// The only figure that is a counter.
+const CPU: &str = "process_cpu_seconds";
 /// The time slice of a thread that answers requests: the minimum of Linux, and longer than an answer takes.
 const TIME_SLICE: Duration = Duration::from_micros(100);
 /// The nice value of a thread that computes in the background.
@@ -67,106 +69,74 @@ pub fn lower_priority() {
 #[derive(Debug)]
 struct Process;
 
-/// The figures; `None` if the system does not provide one.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Figures {
-    cpu_seconds: Option<f64>,
-    start_seconds: Option<f64>,
-    resident_bytes: Option<f64>,
-    virtual_bytes: Option<f64>,
-    open_fds: Option<f64>,
-    max_fds: Option<f64>,
-}
+/// A figure: its name, its help text, and its value; `None` if the system does not provide it.
+type Figure = (&'static str, &'static str, Option<f64>);
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Figures {
-            cpu_seconds,
-            start_seconds,
-            resident_bytes,
-            virtual_bytes,
-            open_fds,
-            max_fds,
-        } = Figures::read();
-        if let Some(seconds) = cpu_seconds {
-            let help = "User and system CPU time spent in seconds.";
-            let counter = MetricType::Counter;
-            let metric = encoder.encode_descriptor("process_cpu_seconds", help, None, counter)?;
-            ConstCounter::new(seconds).encode(metric)?;
-        }
-        for (name, help, value) in [
-            (
-                "process_start_time_seconds",
-                "Start time of the process since unix epoch in seconds.",
-                start_seconds,
-            ),
-            (
-                "process_resident_memory_bytes",
-                "Resident memory size in bytes.",
-                resident_bytes,
-            ),
-            (
-                "process_virtual_memory_bytes",
-                "Virtual memory size in bytes.",
-                virtual_bytes,
-            ),
-            (
-                "process_open_fds",
-                "Number of open file descriptors.",
-                open_fds,
-            ),
-            (
-                "process_max_fds",
-                "Maximum number of open file descriptors.",
-                max_fds,
-            ),
-        ] {
+        let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
+        let figures = figures(
+            &file("/proc/self/stat"),
+            &file("/proc/self/status"),
+            &file("/proc/stat"),
+            &file("/proc/self/limits"),
+        );
+        for (name, help, value) in figures {
             let Some(value) = value else { continue };
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
+            if name == CPU {
+                let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+                ConstCounter::new(value).encode(metric)?;
+            } else {
+                let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+                ConstGauge::new(value).encode(metric)?;
+            }
         }
         Ok(())
     }
 }
 
-// === impl Figures ===
-
-impl Figures {
-    fn read() -> Self {
-        let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
-        let open_fds = fs::read_dir("/proc/self/fd").map(Iterator::count).ok();
-        Self {
+/// Parses the contents of these files (proc(5)), and counts the open files.
+fn figures(stat: &str, status: &str, machine: &str, limits: &str) -> [Figure; 6] {
+    // The second field is the program's name in parentheses, which may contain any character. So the split begins at the third field.
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
+    let ticks = |number: usize| {
+        let field: f64 = fields.get(number - 3)?.parse().ok()?;
+        Some(field / TICKS)
+    };
+    let kibibytes = |name| Some(number(status, name)? * KIBIBYTE);
+    let cpu = ticks(14).zip(ticks(15)).map(|(user, system)| user + system);
+    let booted = number(machine, "btime ");
+    let open_fds = fs::read_dir("/proc/self/fd").map(Iterator::count).ok();
+    [
+        (CPU, "User and system CPU time spent in seconds.", cpu),
+        (
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            booted.zip(ticks(22)).map(|(booted, after)| booted + after),
+        ),
+        (
+            "process_resident_memory_bytes",
+            "Resident memory size in bytes.",
+            kibibytes("VmRSS:"),
+        ),
+        (
+            "process_virtual_memory_bytes",
+            "Virtual memory size in bytes.",
+            kibibytes("VmSize:"),
+        ),
+        (
+            "process_open_fds",
+            "Number of open file descriptors.",
             // The folder itself is open during the read.
-            open_fds: open_fds.map(|count| as_f64(count.saturating_sub(1))),
-            max_fds: max_fds(&file("/proc/self/limits")),
-            ..Self::of(
-                &file("/proc/self/stat"),
-                &file("/proc/self/status"),
-                &file("/proc/stat"),
-            )
-        }
-    }
-
-    /// Parses the contents of these files (proc(5)).
-    fn of(stat: &str, status: &str, machine: &str) -> Self {
-        // The second field is the program's name in parentheses, which may contain any character. So the split begins at the third field.
-        let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-        let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
-        let ticks = |number: usize| {
-            let field: f64 = fields.get(number - 3)?.parse().ok()?;
-            Some(field / TICKS)
-        };
-        let kibibytes = |name| Some(number(status, name)? * KIBIBYTE);
-        let cpu = ticks(14).zip(ticks(15)).map(|(user, system)| user + system);
-        let booted = number(machine, "btime ");
-        Self {
-            cpu_seconds: cpu,
-            start_seconds: booted.zip(ticks(22)).map(|(booted, after)| booted + after),
-            resident_bytes: kibibytes("VmRSS:"),
-            virtual_bytes: kibibytes("VmSize:"),
-            ..Self::default()
-        }
-    }
+            open_fds.map(|count| as_f64(count.saturating_sub(1))),
+        ),
+        (
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            max_fds(limits),
+        ),
+    ]
 }
 
 /// The number after `name` at the beginning of a line.
@@ -202,19 +172,13 @@ mod tests {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 3 0 12345 99 9 18446744073709551615\n";
         let status = "Name:\ta\nVmSize:\t    2048 kB\nVmRSS:\t    1024 kB\n";
         let machine = "cpu 1 2 3\nbtime 1700000000\n";
-        let figures = Figures::of(stat, status, machine);
-        assert_eq!(
-            figures,
-            Figures {
-                cpu_seconds: Some(3.0),
-                start_seconds: Some(1_700_000_123.45),
-                resident_bytes: Some(1_048_576.0),
-                virtual_bytes: Some(2_097_152.0),
-                open_fds: None,
-                max_fds: None,
-            }
-        );
-        assert_eq!(Figures::of("", "", ""), Figures::default());
+        let [cpu, start, resident, size, _, files] =
+            figures(stat, status, machine, "").map(|(_, _, value)| value);
+        assert_eq!((cpu, start), (Some(3.0), Some(1_700_000_123.45)));
+        assert_eq!((resident, size), (Some(1_048_576.0), Some(2_097_152.0)));
+        assert_eq!(files, None);
+        let unknown = figures("", "", "", "");
+        assert!(unknown[..4].iter().all(|(_, _, value)| value.is_none()));
     }
 
     #[test]
@@ -232,23 +196,20 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_has_all_its_figures() {
-        let Figures {
-            cpu_seconds,
-            start_seconds,
-            resident_bytes,
-            virtual_bytes,
-            open_fds,
-            max_fds,
-        } = Figures::read();
-        assert!(cpu_seconds.is_some_and(|seconds| seconds >= 0.0));
-        let now = jiff::Timestamp::now().as_second();
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Process));
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).expect("it can be written");
+        let figure = |name: &str| number(&page, &format!("process_{name} ")).expect(name);
+        assert!(figure("cpu_seconds_total") >= 0.0);
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit")]
-        let age = start_seconds.map(|start| now as f64 - start);
-        assert!(
-            age.is_some_and(|age| (-2.0..86_400.0).contains(&age)),
-            "{age:?}"
-        );
-        assert!(resident_bytes < virtual_bytes && resident_bytes > Some(1_000_000.0));
-        assert!(open_fds >= Some(3.0) && open_fds <= max_fds);
+        let now = jiff::Timestamp::now().as_second() as f64;
+        let age = now - figure("start_time_seconds");
+        assert!((-2.0..86_400.0).contains(&age), "{age:?}");
+        let resident = figure("resident_memory_bytes");
+        assert!(resident > 1_000_000.0);
+        assert!(resident < figure("virtual_memory_bytes"));
+        let open = figure("open_fds");
+        assert!(open >= 3.0 && open <= figure("max_fds"));
     }
 }

@@ -30,6 +30,7 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
             signal(SignalKind::interrupt())?,
         )
     };
+    let within = within.unwrap_or(Duration::MAX);
     let wait = async move {
         let name = either(&mut terminate, &mut interrupt).await;
         tracing::info!(signal = name, "shutting down");
@@ -40,7 +41,7 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
                 crate::failure::warn(&format!("{name} came again: shut down without draining"));
                 end_at_once(IMPATIENT);
             }
-            within = late(within) => {
+            () = sleep(within) => {
                 let seconds = within.as_secs_f64();
                 crate::failure::warn(&format!("not shut down within {seconds} s: given up"));
                 end_at_once(LATE);
@@ -51,17 +52,6 @@ pub fn on_signal(within: Option<Duration>) -> io::Result<CancellationToken> {
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(wait))?;
     Ok(token)
-}
-
-/// Waits until the deadline after the first signal, and returns the elapsed time.
-async fn late(within: Option<Duration>) -> Duration {
-    match within {
-        Some(within) => {
-            sleep(within).await;
-            within
-        }
-        None => std::future::pending().await,
-    }
 }
 
 #[expect(

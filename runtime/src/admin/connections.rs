@@ -8,17 +8,21 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use admission::{Place, PlaceRank, Places};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    time::{Instant, Sleep, sleep},
+    time::{Instant, sleep, sleep_until},
 };
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::{
+    io::InspectWriter,
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+};
 
 /// The maximum age of a connection. A kept one restarts its age whenever its peer reads. A scraper connects again.
 const AGE_MAX: Duration = Duration::from_secs(20);
@@ -54,14 +58,16 @@ struct Open {
     place: Mutex<Option<Place<()>>>,
     /// The number of handlers that keep the connection.
     kept: AtomicUsize,
+    /// The beginning of the connection's age.
+    born: Mutex<Instant>,
 }
 
+/// Called with the bytes that the peer has been sent.
+type OnWrite = Box<dyn FnMut(&[u8]) + Send>;
+
 /// A connection with a maximum age.
-#[derive(Debug)]
 pub(super) struct AdminConnection {
-    stream: TcpStream,
-    age: Pin<Box<Sleep>>,
-    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    stream: InspectWriter<TcpStream, OnWrite>,
     taken: Pin<Box<WaitForCancellationFutureOwned>>,
     open: Arc<Open>,
 }
@@ -106,8 +112,22 @@ fn is_of_peer(error: &io::Error) -> bool {
 // === impl Open ===
 
 impl Open {
-    fn is_kept(&self) -> bool {
-        self.kept.load(Ordering::Acquire) > 0
+    /// Restarts the age of a kept connection, because its peer reads.
+    fn rejuvenate(&self) {
+        if self.kept.load(Ordering::Acquire) > 0 {
+            *self.born.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+
+    /// Waits until the connection has reached its maximum age.
+    async fn wait_old(&self) {
+        loop {
+            let born = *self.born.lock().unwrap_or_else(PoisonError::into_inner);
+            if born.elapsed() >= AGE_MAX {
+                return;
+            }
+            sleep_until(born + AGE_MAX).await;
+        }
     }
 }
 
@@ -143,85 +163,63 @@ impl Drop for KeptConnection {
 
 impl AdminConnection {
     fn new(stream: TcpStream, place: Place<()>) -> Self {
-        let end = CancellationToken::new();
+        let taken = Box::pin(place.wait_taken());
+        let open = Arc::new(Open {
+            end: CancellationToken::new(),
+            place: Mutex::new(Some(place)),
+            kept: AtomicUsize::new(0),
+            born: Mutex::new(Instant::now()),
+        });
+        let written = Arc::clone(&open);
+        let rejuvenate = Box::new(move |_: &[u8]| written.rejuvenate());
         Self {
-            stream,
-            age: Box::pin(sleep(AGE_MAX)),
-            end: Box::pin(end.clone().cancelled_owned()),
-            taken: Box::pin(place.wait_taken()),
-            open: Arc::new(Open {
-                end,
-                place: Mutex::new(Some(place)),
-                kept: AtomicUsize::new(0),
-            }),
+            stream: InspectWriter::new(stream, rejuvenate),
+            taken,
+            open,
         }
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let is_over = self.end.as_mut().poll(cx).is_ready()
-            || self.taken.as_mut().poll(cx).is_ready()
-            || self.age.as_mut().poll(cx).is_ready();
-        if is_over {
-            Poll::Ready(io::ErrorKind::TimedOut.into())
-        } else {
-            Poll::Pending
-        }
-    }
-
-    /// Restarts the age of a kept connection, because its peer reads.
-    fn rejuvenate(&mut self) {
-        if self.open.is_kept() {
-            self.age.as_mut().reset(Instant::now() + AGE_MAX);
+    /// Answers requests until the peer closes the connection, or the connection [is over](wait_over).
+    pub(super) async fn serve(mut self, router: Router) {
+        let (stream, service) = (TokioIo::new(self.stream), TowerToHyperService::new(router));
+        tokio::select! {
+            biased;
+            () = wait_over(&self.open, self.taken.as_mut()) => {}
+            // The end of a connection concerns only its peer.
+            _ = http1::Builder::new().serve_connection(stream, service) => {}
         }
     }
 }
 
-impl AsyncRead for AdminConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.poll_end(cx) {
-            Poll::Ready(end) => Poll::Ready(Err(end)),
-            Poll::Pending => Pin::new(&mut self.stream).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for AdminConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.poll_end(cx) {
-            Poll::Ready(end) => Poll::Ready(Err(end)),
-            Poll::Pending => {
-                let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-                self.rejuvenate();
-                Poll::Ready(written)
-            }
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+/// Waits until a handler ends the connection, a newer connection takes its place, or it has its maximum age.
+async fn wait_over(open: &Open, taken: Pin<&mut WaitForCancellationFutureOwned>) {
+    tokio::select! {
+        biased;
+        () = open.end.cancelled() => {}
+        () = taken => {}
+        () = open.wait_old() => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        time::advance,
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        time::{advance, timeout},
     };
 
     use super::*;
+
+    /// Whether a connection is over. Otherwise its peer is sent a byte.
+    async fn is_over(connection: &mut AdminConnection) -> bool {
+        let over = wait_over(&connection.open, connection.taken.as_mut());
+        let is_over = timeout(Duration::ZERO, over).await.is_ok();
+        if !is_over {
+            let sent = connection.stream.write_all(b"x").await;
+            sent.expect("its peer is there");
+        }
+        is_over
+    }
 
     async fn pair(connections: &AdminConnections) -> (AdminConnection, TcpStream) {
         let address = connections.listener.local_addr().expect("it listens");
@@ -262,11 +260,11 @@ mod tests {
         let kept = keep(&connection);
         for _ in 0..3 {
             advance(AGE_MAX * 3 / 4).await;
-            connection.write_all(b"x").await.expect("it lasts");
+            assert!(!is_over(&mut connection).await, "it lasts");
             peer.read_u8().await.expect("it is read");
         }
         advance(AGE_MAX * 2).await;
-        connection.write_all(b"x").await.expect_err("it is over");
+        assert!(is_over(&mut connection).await, "it is over");
         drop(kept);
     }
 
@@ -274,9 +272,9 @@ mod tests {
     async fn other_connections_end_with_their_age() {
         let connections = connections(1).await;
         let (mut connection, _peer) = pair(&connections).await;
-        connection.write_all(b"x").await.expect("it is young");
+        assert!(!is_over(&mut connection).await, "it is young");
         advance(AGE_MAX).await;
-        connection.write_all(b"x").await.expect_err("it is over");
+        assert!(is_over(&mut connection).await);
     }
 
     #[cfg(target_os = "linux")]
@@ -288,9 +286,9 @@ mod tests {
         let (mut first, _b) = pair_from(&connections, many).await;
         let (mut second, _c) = pair_from(&connections, many).await;
         let (mut third, _d) = pair_from(&connections, many).await;
-        first.write_all(b"x").await.expect_err("it gave way");
+        assert!(is_over(&mut first).await, "it gave way");
         for connection in [&mut scrape, &mut second, &mut third] {
-            connection.write_all(b"x").await.expect("it has a place");
+            assert!(!is_over(connection).await, "it has a place");
         }
     }
 
@@ -300,12 +298,12 @@ mod tests {
         let (mut kept_one, _a) = pair(&connections).await;
         let kept = keep(&kept_one);
         let (mut loose, _b) = pair(&connections).await;
-        loose.write_all(b"x").await.expect("it has a place");
+        assert!(!is_over(&mut loose).await, "it has a place");
         let (mut newest, _c) = pair(&connections).await;
-        newest.write_all(b"x").await.expect("it has a place");
-        loose.write_all(b"x").await.expect_err("it gave way");
-        kept_one.write_all(b"x").await.expect("it is kept");
+        assert!(!is_over(&mut newest).await, "it has a place");
+        assert!(is_over(&mut loose).await, "it gave way");
+        assert!(!is_over(&mut kept_one).await, "it is kept");
         kept.end();
-        kept_one.write_all(b"x").await.expect_err("it was ended");
+        assert!(is_over(&mut kept_one).await, "it was ended");
     }
 }

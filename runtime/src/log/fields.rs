@@ -25,24 +25,20 @@ impl Fields {
     /// Adds the fields of `outer` that are missing.
     pub(super) fn fill_in(&mut self, outer: &Self) {
         for (name, value) in &outer.values {
-            if !self.values.contains_key(name) {
-                self.values.insert(name.clone(), value.clone());
-            }
+            let entry = self.values.entry(name.clone());
+            entry.or_insert_with(|| value.clone());
         }
     }
 
     fn set(&mut self, field: &Field, value: Value) {
-        let text = |value: Value| match value {
-            Value::String(text) => text,
-            value @ (Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_)) => value.to_string(),
+        let text = || {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
         };
         match field.name() {
-            "message" => self.message = text(value),
-            FOREIGN_TARGET => self.target = Some(text(value)),
+            "message" => self.message = text(),
+            FOREIGN_TARGET => self.target = Some(text()),
             name if name.starts_with(FOREIGN) => {}
             name => {
                 self.values.insert(name.to_owned(), value);

@@ -99,22 +99,17 @@ impl<'a> Line<'a> {
     }
 
     fn json(self) -> String {
-        let Self {
-            time,
-            level,
-            target,
-            mut own,
-            around,
-        } = self;
-        let mut line = Map::new();
-        line.insert("timestamp".to_owned(), format!("{time:.6}").into());
-        line.insert("level".to_owned(), level.as_str().into());
-        let target = own.target.take().unwrap_or_else(|| target.to_owned());
-        line.insert("target".to_owned(), target.into());
-        let message = std::mem::take(&mut own.message);
-        line.insert("message".to_owned(), message.into());
-        own.fill_in(&around);
-        for (name, value) in own.values {
+        let target = self.own.target.as_deref().unwrap_or(self.target);
+        let time = format!("{:.6}", self.time);
+        let head = [
+            ("timestamp", time.as_str()),
+            ("level", self.level.as_str()),
+            ("target", target),
+            ("message", &self.own.message),
+        ];
+        let head = head.map(|(name, text)| (name.to_owned(), text.into()));
+        let mut line = Map::from_iter(head);
+        for (name, value) in self.own.values.into_iter().chain(self.around.values) {
             line.entry(name).or_insert(value);
         }
         let mut text = Value::Object(line).to_string();
