@@ -60,35 +60,3 @@ impl Unconverged {
         self.since.len() * BYTES
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn minute(minute: i64) -> Timestamp {
-        Timestamp(minute * 60_000_000_000)
-    }
-
-    #[test]
-    fn replica_sets_are_counted_from_ten_minutes_after_the_first_note_until_they_leave() {
-        let mut unconverged = Unconverged::default();
-        unconverged.note(minute(0), 1, true);
-        unconverged.note(minute(1), 2, true);
-        // Later notes move nothing.
-        unconverged.note(minute(9), 1, true);
-        unconverged.tick(minute(9));
-        assert_eq!(unconverged.long(), 0);
-        unconverged.tick(minute(10));
-        assert_eq!(unconverged.long(), 1);
-        unconverged.tick(minute(11));
-        assert_eq!(unconverged.long(), 2);
-        unconverged.note(minute(11), 1, false);
-        assert_eq!(unconverged.long(), 1);
-        unconverged.note(minute(12), 1, true);
-        unconverged.forget(2);
-        unconverged.tick(minute(13));
-        assert_eq!(unconverged.long(), 0);
-        unconverged.forget(1);
-        assert!(unconverged.since.is_empty() && unconverged.recent.is_empty());
-    }
-}

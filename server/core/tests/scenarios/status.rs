@@ -1,7 +1,8 @@
 //! The status reports the current state (spec 5.4–5.7).
 
 use server_core::{
-    Action, After, Condition, FailureClass, OperationResult, Phase, Pod, ReplicaSet, Span, Status,
+    Action, After, Condition, Event, FailureClass, OperationResult, Phase, Pod, ReplicaSet, Span,
+    Status,
 };
 
 use crate::{
@@ -249,11 +250,12 @@ fn it_is_known_since_when_there_are_too_few_or_too_many() {
 #[test]
 fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they_do_not() {
     let pods = vec![unready(pod("a", "web"))];
-    let mut rig = Rig::of(vec![set("web", 1), set("api", 1)], pods);
-    let mut creates = None;
+    let sets = vec![set("web", 1), set("api", 1), set("gone", 1)];
+    let mut rig = Rig::of(sets, pods);
+    let mut creates = Vec::new();
     while let Some(batch) = rig.poll() {
         if matches!(batch.action, Action::Create { .. }) {
-            creates = Some(batch)
+            creates.push(batch)
         } else {
             rig.succeed(&batch)
         }
@@ -263,14 +265,21 @@ fn those_that_lack_pods_or_available_pods_for_ten_minutes_are_counted_until_they
         (sizes.miscounted_for_long, sizes.unavailable_for_long)
     };
     rig.wait(Span::seconds(599));
+    // A later sync does not begin the ten minutes again.
+    rig.apply_pod(unready(pod("a", "web")));
+    rig.settle();
     assert_eq!(counted(&rig), (0, 0));
     rig.wait(Span::seconds(1));
-    // `api` waits for its pod, and `web` for its pod to be ready.
+    // `api` and `gone` wait for their pods, and `web` for its pod to be ready.
+    assert_eq!(counted(&rig), (2, 1));
+    let (key, version) = (set("gone", 1).key, Some(rig.next_version()));
+    rig.observe(Event::ReplicaSetDeleted { key, version });
     assert_eq!(counted(&rig), (1, 1));
     rig.apply_pod(at(pod("a", "web"), 90));
     rig.settle();
     assert_eq!(counted(&rig), (1, 0));
-    rig.succeed(&creates.expect("`api` lacks a pod"));
+    let of_api = creates.iter().find(|batch| &*batch.key.name == "api");
+    rig.succeed(of_api.expect("`api` lacks a pod"));
     rig.settle();
     // `api` has its pod, and has had it for less than 10 minutes.
     assert_eq!(counted(&rig), (0, 0));
