@@ -90,14 +90,10 @@ fn taken_apart(frame: v1::ReconcileResponse) -> Vec<v1::ReconcileResponse> {
     let frames = match frame.frame {
         Some(Frame::Batches(v1::Batches { batches })) => {
             let alone = |batch| {
-                Frame::Batches(v1::Batches {
-                    batches: vec![batch],
-                })
+                let batches = vec![batch];
+                Some(Frame::Batches(v1::Batches { batches }))
             };
-            batches
-                .into_iter()
-                .map(|batch| Some(alone(batch)))
-                .collect()
+            batches.into_iter().map(alone).collect()
         }
         other => vec![other],
     };

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use decree::{
-    recording::v1::{End, EndReason, Header},
+    recording::v1::{EndReason, Header},
     v1,
 };
 use prost::Message;
@@ -162,9 +162,18 @@ impl<R: Read> Reader<R> {
         let record = Record::decode(Bytes::from(bytes))
             .map_err(|source| ReadError::Decode { at, source })?;
         let step = record.step.ok_or(ReadError::NoStep(at))?;
-        self.pass(record.elapsed_nanos, record.drift_nanos);
+        let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);
+        let Now { wall, monotonic } = self.now;
+        self.now = Now {
+            wall: wall.plus(Span(drift.saturating_add_unsigned(elapsed))),
+            monotonic: monotonic.saturating_add(Duration::from_nanos(elapsed)),
+        };
         if let Step::End(end) = &step {
-            self.end(end)?;
+            let after = self.at;
+            if self.byte()?.is_some() {
+                return Err(ReadError::AfterEnd(after));
+            }
+            self.ending = Some(Ending::Marked(end.reason()));
         }
         Ok(Some(TimedStep {
             now: self.now,
@@ -177,23 +186,6 @@ impl<R: Read> Reader<R> {
     /// Returns the end of the recording, once all records are read.
     pub(crate) fn ending(&self) -> Ending {
         self.ending.clone().unwrap_or(Ending::Unmarked)
-    }
-
-    fn end(&mut self, end: &End) -> Result<(), ReadError> {
-        let at = self.at;
-        if self.byte()?.is_some() {
-            return Err(ReadError::AfterEnd(at));
-        }
-        self.ending = Some(Ending::Marked(end.reason()));
-        Ok(())
-    }
-
-    fn pass(&mut self, elapsed: u64, drift: i64) {
-        let Now { wall, monotonic } = self.now;
-        self.now = Now {
-            wall: wall.plus(Span(drift.saturating_add_unsigned(elapsed))),
-            monotonic: monotonic.saturating_add(Duration::from_nanos(elapsed)),
-        };
     }
 
     /// Reads a length and that number of bytes. The memory grows with the bytes that exist, not with the length.
