@@ -117,7 +117,7 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     assert_eq!(adopted, adopts, "orphans that match are adopted");
     let released = decision.releases.iter().all(|released| {
         let mut owned = here().filter(|pod| is_owned(pod) && !matches(pod));
-        owned.any(|pod| released.uid == pod.uid)
+        owned.any(|pod| released.uid.is(&pod.uid.0))
     });
     assert!(released, "only owned pods that do not match are released");
     let mine = |pod: &&Pod| {
@@ -141,7 +141,7 @@ fn hold(snapshot: &Snapshot, decision: &Decision) {
     );
     let victims = decision.deletes.iter().all(|victim| {
         let mut candidates = here().filter(mine);
-        candidates.any(|pod| victim.pod.uid == pod.uid)
+        candidates.any(|pod| victim.pod.uid.is(&pod.uid.0))
     });
     assert!(victims, "only pods of the ReplicaSet are deleted");
 }

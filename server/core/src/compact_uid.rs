@@ -91,12 +91,6 @@ impl From<&Uid> for CompactUid {
     }
 }
 
-impl PartialEq<Uid> for CompactUid {
-    fn eq(&self, uid: &Uid) -> bool {
-        self.is(&uid.0)
-    }
-}
-
 impl Ord for CompactUid {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {

@@ -206,7 +206,7 @@ impl Controller {
         loop {
             let (due, was_first) = self.next_due()?;
             let step = due.answered.as_ref().map(|(step, _)| step);
-            let adoptable = if sync::may_claim(step) {
+            let adoptable = if matches!(step, None | Some(SyncStep::Claim(_))) {
                 self.index.adoptable(due.set)
             } else {
                 Vec::new()
@@ -339,23 +339,19 @@ impl Controller {
 
     fn finish(&mut self, id: SetId, result: SyncResult) {
         let now = self.clock;
-        let SyncResult {
-            error,
-            requeue_at,
-            retry,
-            retry_after,
-        } = result;
-        match retry {
+        match result.retry {
             Some(retry) => {
                 let max = self.config.backoff_max;
-                self.queue.retry(id, (retry, retry_after), max);
+                self.queue.retry(id, (retry, result.retry_after), max);
             }
             None => {
                 self.queue.forget(id);
                 self.obstacles.remove(id);
             }
         }
-        let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
+        let requeue_after = result
+            .requeue_at
+            .map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
             self.queue.add_after(id, delay);
         }
@@ -366,7 +362,7 @@ impl Controller {
         if let Some(set) = self.index.set(id) {
             self.reports.push_back(ControllerReport::Synced {
                 key: set.object.key.clone(),
-                error,
+                error: result.error,
                 requeue_after,
                 waited: self.queue.waited(id),
             });

@@ -110,21 +110,6 @@ pub(crate) enum IfUnknown {
     Gone,
 }
 
-/// The state of a pod after its create.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart where it is returned"
-)]
-pub(crate) enum CreatedPod {
-    /// The pod, or another one of its name, is in the view.
-    Known(PodUpdate),
-    /// The pod was created and is gone again.
-    Gone,
-    /// The stream has passed the pod and has not shown it. A list must show its state.
-    Unseen,
-}
-
 /// A change of one pod. Both sides present: the same pod changed.
 #[derive(Clone, Debug)]
 pub(crate) struct PodChange {
@@ -154,14 +139,6 @@ pub(crate) enum PodUpdate {
     Version(Option<SetId>),
     /// The pod changed; before it, an older pod of the same name was removed.
     Changed(Option<PodChange>, PodChange),
-}
-
-/// A change of one ReplicaSet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SetChange {
-    /// The ReplicaSet is known; it may be new, changed or the same as before.
-    Applied(SetId),
-    Removed(SetId),
 }
 
 // === impl Index ===
@@ -225,10 +202,8 @@ impl Index {
         after: Option<(&'a str, &'a str)>,
     ) -> impl Iterator<Item = SetId> + 'a {
         let all = self.namespaces.iter().flat_map(|(namespace, content)| {
-            content
-                .sets
-                .iter()
-                .map(move |(name, id)| (namespace, &**name, *id))
+            let sets = content.sets.iter();
+            sets.map(move |(name, id)| (namespace, &**name, *id))
         });
         all.skip_while(move |(namespace, name, _)| {
             after.is_some_and(|after| (*namespace, *name) <= after)
@@ -239,9 +214,8 @@ impl Index {
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
     pub(crate) fn resolve(&self, namespace: &str, owner: OwnerView<'_>) -> Option<SetId> {
         let id = (owner.kind == OWNER_KIND).then(|| self.set_named(namespace, owner.name))??;
-        self.set(id)
-            .filter(|set| *set.object.key.uid.0 == *owner.uid)?;
-        Some(id)
+        let is_same = *self.set(id)?.object.key.uid.0 == *owner.uid;
+        is_same.then_some(id)
     }
 
     /// Returns the ReplicaSets that may adopt a pod with these labels, in the order of their ids. Their selectors are valid, not empty, and
@@ -288,15 +262,21 @@ impl Index {
     }
 
     /// Calls `count` with active related pods by node, possibly several times for a node (spec 7.3).
-    pub(crate) fn for_related(&self, id: SetId, count: impl FnMut(Option<NodeId>, u32)) {
+    pub(crate) fn for_related(&self, id: SetId, mut count: impl FnMut(Option<NodeId>, u32)) {
         let Some(siblings) = self.sibling_ids(id) else {
             return;
         };
         let namespaces = self.siblings(id).map(|set| &*set.object.key.namespace);
         let namespaces: BTreeSet<&str> = namespaces.collect();
-        let is_related = |group: &PodGroup| self.is_related(siblings, group);
-        self.groups
-            .active_by_node(namespaces.into_iter(), is_related, count);
+        for group in namespaces
+            .iter()
+            .flat_map(|it| self.groups.of_namespace(it))
+        {
+            if self.is_related(siblings, group) {
+                let by_node = group.active_by_node.iter();
+                by_node.for_each(|(node, pods)| count(*node, *pods));
+            }
+        }
     }
 
     /// The approximate number of comparisons of a sibling with a group in [`Self::for_related`].
@@ -337,9 +317,8 @@ impl Index {
 
     /// The number of pods of a namespace, including pods whose create is in flight.
     pub(crate) fn names_in(&self, namespace: &str) -> usize {
-        self.namespaces
-            .get(namespace)
-            .map_or(0, |it| it.names.len())
+        let content = self.namespaces.get(namespace);
+        content.map_or(0, |it| it.names.len())
     }
 
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.

@@ -33,15 +33,6 @@ impl Deref for Labels {
     }
 }
 
-impl<'a> IntoIterator for &'a Labels {
-    type Item = &'a Label;
-    type IntoIter = std::slice::Iter<'a, Label>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 impl FromIterator<Label> for Labels {
     /// Collects labels in any order. Of several labels with the same key, the last counts.
     fn from_iter<I: IntoIterator<Item = Label>>(labels: I) -> Self {

@@ -148,19 +148,14 @@ impl NameCursor {
         names
     }
 
-    /// Gives the name precedence after an unanswered create of it, which may take effect yet. A create with the same name meets that pod; a
-    /// create with another name would make a surplus pod.
-    pub(crate) fn retry(&mut self, name: &str) {
+    /// Gives the name precedence after a failed create of it.
+    ///
+    /// An unanswered create may take effect yet. A create with the same name meets that pod; a create with another name would make a
+    /// surplus pod. A refused create made no pod. The same name keeps the message of the refusal the same, so that the server does not
+    /// write the condition ReplicaFailure at each retry.
+    pub(crate) fn retry(&mut self, name: &str, is_unanswered: bool) {
         if let Some(k) = self.suffixes.k(name) {
-            *self.retries.entry(k).or_default() += 1;
-        }
-    }
-
-    /// Gives the name precedence after a refused create of it, which made no pod. The same name keeps the message of the refusal the same,
-    /// so that the server does not write the condition ReplicaFailure at each retry.
-    pub(crate) fn retry_refused(&mut self, name: &str) {
-        if let Some(k) = self.suffixes.k(name) {
-            self.retries.entry(k).or_default();
+            *self.retries.entry(k).or_default() += u32::from(is_unanswered);
         }
     }
 

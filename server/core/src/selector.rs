@@ -102,7 +102,11 @@ impl Selector {
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
-            Self::All(requirements) => requirements.hold(labels),
+            // Demands are of different keys, so more demands than labels cannot all hold.
+            Self::All(requirements) => {
+                let mut demands = requirements.demands.iter();
+                demands.all(|one| one.holds(labels)) && requirements.forbid_none(labels)
+            }
         }
     }
 
@@ -129,10 +133,21 @@ impl Selector {
         }
     }
 
-    /// Lets demands share the texts of labels.
+    /// Lets demands share the texts of the labels that they demand.
     pub(crate) fn share(&mut self, labels: &Labels) {
-        if let Self::All(requirements) = self {
-            requirements.share(labels);
+        let Self::All(requirements) = self else {
+            return;
+        };
+        for one in &mut requirements.demands {
+            let Some((key, value)) = labels.get_label(&one.key) else {
+                continue;
+            };
+            one.key = Arc::clone(key);
+            if let Test::In(values) = &mut one.test
+                && let Ok(at) = values.binary_search(value)
+            {
+                values[at] = Arc::clone(value);
+            }
         }
     }
 
@@ -158,26 +173,6 @@ impl Requirements {
     /// All requirements.
     pub fn iter(&self) -> impl Iterator<Item = &Requirement> {
         self.demands.iter().chain(&self.forbids)
-    }
-
-    /// Lets demands share the texts of the labels that they demand.
-    fn share(&mut self, labels: &Labels) {
-        for one in &mut self.demands {
-            let Some((key, value)) = labels.get_label(&one.key) else {
-                continue;
-            };
-            one.key = Arc::clone(key);
-            if let Test::In(values) = &mut one.test
-                && let Ok(at) = values.binary_search(value)
-            {
-                values[at] = Arc::clone(value);
-            }
-        }
-    }
-
-    fn hold(&self, labels: &Labels) -> bool {
-        // Demands are of different keys, so more demands than labels cannot all hold.
-        self.demands.iter().all(|one| one.holds(labels)) && self.forbid_none(labels)
     }
 
     /// Returns whether nothing forbids the labels. The cost is a step for each entry of the shorter list.

@@ -92,7 +92,7 @@ impl Plan {
 }
 
 /// Begins the sync of a ReplicaSet with a valid selector, or continues it after the outcomes of a batch. `adoptable` are the orphans that
-/// it selects, if [`may_claim`] holds.
+/// it selects, if the sync begins or continues a claim.
 pub(crate) fn advance(
     index: &mut Index,
     config: &Config,
@@ -122,10 +122,6 @@ pub(crate) fn advance(
     }
 }
 
-pub(crate) const fn may_claim(answered: Option<&SyncStep>) -> bool {
-    matches!(answered, None | Some(SyncStep::Claim(_)))
-}
-
 /// Returns the maximum size of the next batch of a sync.
 pub(crate) fn weight(
     config: &Config,
@@ -135,9 +131,10 @@ pub(crate) fn weight(
 ) -> Weight {
     match (set, answered) {
         (Some(set), None | Some(SyncStep::Claim(_))) => {
-            let claims = claim::weight(config, set, adoptable);
-            match claims.max(manage::weight(config, set)) {
+            let claims = (adoptable.len() + set.releases.len()).min(config.claims_max);
+            match claims.max(manage::burst(config, set.surplus())) {
                 0 => Weight::Status,
+                _ if set.object.deleting => Weight::Status,
                 pods => Weight::Pods(pods),
             }
         }
@@ -182,13 +179,13 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
 fn status_or_end(
     set: Option<&Set>,
     now: Timestamp,
-    basis: StatusBasis,
+    mut basis: StatusBasis,
     managed: ManageResult,
 ) -> Next {
     let Some(set) = set else {
         return Next::Finished(end(managed, BatchResult::default(), None));
     };
-    let basis = basis.at(now);
+    basis.now = now;
     let status = basis.status_of(&set.object, &managed);
     let requeue_at = basis.requeue_at(set.object.min_ready_seconds, &status);
     if status == set.object.status {

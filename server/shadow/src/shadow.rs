@@ -276,7 +276,7 @@ impl Shadow {
         (namespace, name, uid): (&str, &str, &CompactUid),
     ) {
         let pod = controller.inspect().pod(namespace, name);
-        if let Some(pod) = pod.filter(|pod| *uid == pod.uid)
+        if let Some(pod) = pod.filter(|pod| uid.is(&pod.uid.0))
             && let Some(set) = owner(controller, &pod)
             && let Some(before) = replica(Some(&set), &pod)
         {

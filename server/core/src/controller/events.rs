@@ -7,7 +7,7 @@ use super::{Controller, stream::Unseen};
 use crate::{
     event::Event,
     handlers,
-    index::{EndedList, EndedReplica, IfUnknown, PodChange, PodUpdate, SetChange, SetId, lasting},
+    index::{EndedList, EndedReplica, IfUnknown, PodChange, PodUpdate, SetId, lasting},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -21,7 +21,11 @@ impl Controller {
     pub fn handle_event(&mut self, now: Timestamp, event: Event) {
         self.tick(now);
         match event {
-            Event::SnapshotBegin(kind) => self.begin_list(kind),
+            Event::SnapshotBegin(kind) => {
+                let number = self.index.begin_snapshot(kind);
+                self.streams.of_mut(kind).begin_list(number);
+                self.requests.remove(&kind);
+            }
             Event::SnapshotEnd { kind, version } => self.end_list(kind, version),
             Event::PodApplied(pod) => pod.viewed(|pod| self.handle_pod(now, pod)),
             Event::ReplicaSetApplied(set) => self.apply_set(*set),
@@ -59,14 +63,13 @@ impl Controller {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
         let if_unknown = self.if_unknown(Kind::ReplicaSet, version);
-        for change in self.index.apply_set(self.clock, set, if_unknown) {
-            match change {
-                SetChange::Applied(id) => {
-                    self.queue.add(id, priority);
-                    self.note_wanted(id);
-                }
-                SetChange::Removed(id) => self.forget_set(id),
-            }
+        let (removed, applied) = self.index.apply_set(self.clock, set, if_unknown);
+        if let Some(id) = removed {
+            self.forget_set(id);
+        }
+        if let Some(id) = applied {
+            self.queue.add(id, priority);
+            self.note_wanted(id);
         }
         self.saw(Kind::ReplicaSet, version);
     }
@@ -86,14 +89,8 @@ impl Controller {
         }
     }
 
-    /// Begins a list, which ends the request for a list.
-    fn begin_list(&mut self, kind: Kind) {
-        let number = self.index.begin_snapshot(kind);
-        self.streams.of_mut(kind).begin_list(number);
-        self.requests.remove(&kind);
-    }
-
-    /// Ends a list. A list that is older than one of our writes is not used: the view stays partial until a newer list is complete.
+    /// Ends a list, and removes the objects that it did not name: pods in the order of their names, and ReplicaSets in the order of their
+    /// arrival. A list that is older than one of our writes is not used: the view stays partial until a newer list is complete.
     fn end_list(&mut self, kind: Kind, version: Option<ResourceVersion>) {
         let stream = self.streams.of(kind);
         let Some(number) = stream.open_list else {
@@ -110,34 +107,28 @@ impl Controller {
             shown,
         };
         match kind {
-            Kind::Pod => self.take_pod_list(&list, is_older),
-            Kind::ReplicaSet => self.take_set_list(&list),
+            Kind::Pod => {
+                let unlisted = list.unlisted_pods(&self.index);
+                // A list that is older than the stream may name deleted pods.
+                if !is_older {
+                    self.index.tombstones.forget_unversioned(kind, number);
+                }
+                for id in unlisted {
+                    let gone = self.index.take_out_pod(id);
+                    self.pods_changed(Priority::Resync, [gone]);
+                }
+            }
+            Kind::ReplicaSet => {
+                for id in list.unlisted_sets(&self.index) {
+                    self.index.take_out_set(id);
+                    self.forget_set(id);
+                }
+            }
         }
         self.streams.of_mut(kind).end_list(number, version);
         self.index.end_doubts(kind);
         self.saw(kind, version);
         self.resume_waiting();
-    }
-
-    /// Removes the pods that a list did not name, in the order of their names. A list that is older than the stream may name deleted pods.
-    fn take_pod_list(&mut self, list: &EndedList, is_older: bool) {
-        let unlisted = list.unlisted_pods(&self.index);
-        if !is_older {
-            let tombstones = &mut self.index.tombstones;
-            tombstones.forget_unversioned(Kind::Pod, list.number);
-        }
-        for id in unlisted {
-            let gone = self.index.take_out_pod(id);
-            self.pods_changed(Priority::Resync, [gone]);
-        }
-    }
-
-    /// Removes the ReplicaSets that a list did not name, in the order of their arrival.
-    fn take_set_list(&mut self, list: &EndedList) {
-        for id in list.unlisted_sets(&self.index) {
-            self.index.take_out_set(id);
-            self.forget_set(id);
-        }
     }
 
     /// Continues the syncs whose writes the lists have shown by now.
@@ -157,7 +148,10 @@ impl Controller {
                 self.queue.add(id, Priority::Live);
             }
         }
-        self.request_missing();
+        let waiting = self.waiting.values();
+        let missing = waiting.flat_map(|waiting| waiting.unseen.missing(&self.streams));
+        let missing: BTreeSet<_> = missing.collect();
+        self.request_lists(missing);
     }
 
     /// Notes that the stream has shown everything of a kind up to a version, unless a list is open.
@@ -267,14 +261,6 @@ impl Controller {
         } else {
             Priority::Live
         }
-    }
-
-    /// Requests the lists that syncs wait for, unless one is open or requested already.
-    pub(super) fn request_missing(&mut self) {
-        let waiting = self.waiting.values();
-        let missing = waiting.flat_map(|waiting| waiting.unseen.missing(&self.streams));
-        let missing: BTreeSet<_> = missing.collect();
-        self.request_lists(missing);
     }
 
     /// Requests lists, unless they are open or requested already.

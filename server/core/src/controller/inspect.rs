@@ -129,12 +129,9 @@ impl<'a> Inspect<'a> {
             replicas: set.object.replicas,
             template_labels: set.object.template_labels.clone(),
             status: Status {
-                replicas: counts.active,
-                fully_labeled_replicas: counts.fully_labeled,
-                ready_replicas: counts.ready,
-                available_replicas: counts.available,
-                terminating_replicas: Some(counts.terminating),
-                ..set.object.status.clone()
+                observed_generation: set.object.status.observed_generation,
+                conditions: set.object.status.conditions.clone(),
+                ..counts.status()
             },
             state,
             reasons,

@@ -6,7 +6,7 @@ use super::{Controller, in_flight::SentBatch, stream::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
-    index::{CreatedPod, SetId, lasting},
+    index::{SetId, lasting},
     object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -219,7 +219,7 @@ impl Controller {
                     match class {
                         FailureClass::NameTaken => set.cursor.mark_taken(name),
                         FailureClass::Timeout | FailureClass::Unavailable => {
-                            set.cursor.retry(name);
+                            set.cursor.retry(name, true);
                         }
                         FailureClass::NotFound
                         | FailureClass::Precondition
@@ -229,7 +229,7 @@ impl Controller {
                         | FailureClass::Invalid
                         | FailureClass::Conflict
                         | FailureClass::Throttled
-                        | FailureClass::OwnerChanged => set.cursor.retry_refused(name),
+                        | FailureClass::OwnerChanged => set.cursor.retry(name, false),
                     }
                 }
                 self.index.namespaces.end_making(&key.namespace, name);
@@ -248,11 +248,10 @@ impl Controller {
     fn created(&mut self, (set, key): (SetId, &Key), name: &str, pod: &PodView<'_>) -> bool {
         let now = self.clock;
         let has_passed = self.streams.of(Kind::Pod).has_passed(pod.version);
-        match self.index.apply_created_pod(now, pod, has_passed) {
-            CreatedPod::Known(news) => self.pod_applied(Priority::Live, news),
-            CreatedPod::Gone => {}
-            CreatedPod::Unseen => return false,
-        }
+        let Some(news) = self.index.apply_created_pod(now, pod, has_passed) else {
+            return false;
+        };
+        self.pod_applied(Priority::Live, news);
         let tombstones = &mut self.index.tombstones;
         tombstones.remove_unversioned(Kind::Pod, pod.uid);
         let made = (&*key.namespace, name, Some(pod.uid));

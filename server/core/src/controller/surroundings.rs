@@ -55,9 +55,8 @@ impl Inspect<'_> {
         let related: Vec<&Set> = own.chain(siblings).collect();
         let namespaces = related.iter().map(|set| &*set.object.key.namespace);
         let namespaces: BTreeSet<&str> = namespaces.collect();
-        let pods = namespaces
-            .into_iter()
-            .flat_map(|namespace| self.0.index.pods_in(namespace));
+        let namespaces = namespaces.into_iter();
+        let pods = namespaces.flat_map(|namespace| self.0.index.pods_in(namespace));
         let read = pods.filter(|pod| {
             let group = self.0.index.groups.at(pod.group);
             related.iter().any(|set| is_read(set, group, pod))
@@ -123,19 +122,12 @@ impl Surroundings {
         replicas: Option<i32>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Decision>, Interrupted> {
-        let Self {
-            namespace,
-            name,
-            now,
-            config,
-            mut replica_sets,
-            pods,
-        } = self;
-        let mut asked = replica_sets.iter_mut();
-        let asked = asked.find(|set| set.key.name == name && set.key.namespace == namespace);
+        let (key, mut sets) = ((&*self.namespace, &*self.name), self.replica_sets);
+        let mut known = sets.iter_mut();
+        let asked = known.find(|set| (&*set.key.namespace, &*set.key.name) == key);
         if let (Some(set), Some(replicas)) = (asked, replicas) {
             set.replicas = replicas;
         }
-        decide_while(now, config, (&namespace, &name), replica_sets, pods, go_on)
+        decide_while(self.now, self.config, key, sets, self.pods, go_on)
     }
 }

@@ -46,7 +46,8 @@ fn sets_in_on<'a>(
     namespace: &'a str,
     node: NodeId,
 ) -> impl Iterator<Item = (&'a str, &'a str, SetId)> {
-    let groups = index.groups.with_active_on(namespace, node);
+    let groups = index.groups.of_namespace(namespace);
+    let groups = groups.filter(move |group| group.active_by_node.contains_key(&Some(node)));
     let ids = groups.flat_map(|group| index.selecting(namespace, &group.labels));
     let ids: BTreeSet<_> = ids.collect();
     let has_pod = move |id: SetId| {

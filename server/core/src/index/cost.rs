@@ -32,14 +32,7 @@ pub(super) fn node(name: &str) -> usize {
 }
 
 pub(super) fn owner(owner: &OwnerReference) -> usize {
-    let OwnerReference {
-        api_version,
-        kind,
-        name,
-        uid,
-        block_owner_deletion: _,
-    } = owner;
-    let texts = [api_version, kind, name, &uid.0].into_iter();
+    let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid.0].into_iter();
     GROUP + texts.map(|text| TEXT + text.len()).sum::<usize>()
 }
 
@@ -73,8 +66,8 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
 }
 
 fn labels(labels: &Labels) -> usize {
+    let labels = labels.iter();
     labels
-        .iter()
         .map(|(key, value)| LABEL + key.len() + value.len())
         .sum()
 }
@@ -83,15 +76,13 @@ fn selector(selector: &Selector) -> usize {
     let Selector::All(requirements) = selector else {
         return 0;
     };
-    requirements
-        .iter()
-        .map(|one| {
-            let values = match &one.test {
-                Test::In(values) | Test::NotIn(values) => &values[..],
-                Test::Exists | Test::DoesNotExist => &[],
-            };
-            let values: usize = values.iter().map(|value| 2 * TEXT + value.len()).sum();
-            ENTRY + one.key.len() + values
-        })
-        .sum()
+    let requirements = requirements.iter().map(|one| {
+        let values = match &one.test {
+            Test::In(values) | Test::NotIn(values) => &values[..],
+            Test::Exists | Test::DoesNotExist => &[],
+        };
+        let values = values.iter().map(|value| 2 * TEXT + value.len());
+        ENTRY + one.key.len() + values.sum::<usize>()
+    });
+    requirements.sum()
 }

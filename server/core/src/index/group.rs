@@ -97,16 +97,11 @@ impl Groups {
         self.by_namespace.get(namespace).map_or(0, Map::len)
     }
 
-    /// Returns the groups of a namespace with an active pod on a node, in no order.
-    pub(crate) fn with_active_on(
-        &self,
-        namespace: &str,
-        node: NodeId,
-    ) -> impl Iterator<Item = &PodGroup> {
+    /// Returns the groups of a namespace, in no order.
+    pub(crate) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &PodGroup> {
         let groups = self.by_namespace.get(namespace);
         let groups = groups.into_iter().flat_map(Map::values);
-        let groups = groups.map(|id| self.at(*id));
-        groups.filter(move |group| group.active_by_node.contains_key(&Some(node)))
+        groups.map(|id| self.at(*id))
     }
 
     /// Returns a group, which must have a pod.
@@ -128,24 +123,5 @@ impl Groups {
             group.active_by_node.remove(&node);
         }
         self.bytes += group.active_by_node.len() * cost::NODE_OF_GROUP;
-    }
-
-    /// Passes on the active pods by node, for all groups of the namespaces that `related` accepts.
-    pub(crate) fn active_by_node<'a>(
-        &'a self,
-        namespaces: impl Iterator<Item = &'a str>,
-        related: impl Fn(&PodGroup) -> bool,
-        mut count: impl FnMut(Option<NodeId>, u32),
-    ) {
-        let groups = namespaces.filter_map(|namespace| self.by_namespace.get(namespace));
-        for group in groups
-            .flat_map(Map::values)
-            .map(|id| self.at(*id))
-            .filter(|group| related(group))
-        {
-            for (node, pods) in &group.active_by_node {
-                count(*node, *pods);
-            }
-        }
     }
 }

@@ -43,7 +43,7 @@ impl Orphans {
             by_key,
         } = self;
         let known = groups.entry(group).or_insert_with(|| {
-            for (key, value) in labels {
+            for (key, value) in labels.iter() {
                 let label = (Arc::clone(key), Arc::clone(value));
                 by_label.entry(label).or_default().insert(group);
                 let by_key = by_key.entry(Arc::clone(key));
@@ -68,7 +68,7 @@ impl Orphans {
         }
         let labels = known.labels.clone();
         self.groups.remove(&group);
-        for (key, value) in &labels {
+        for (key, value) in labels.iter() {
             let label = (Arc::clone(key), Arc::clone(value));
             remove_from(&mut self.by_label, &label, group);
             remove_from(&mut self.by_key, key, group);

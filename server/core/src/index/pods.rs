@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    CreatedPod, EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodUpdate, cost,
-    counting,
+    EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodUpdate, cost, counting,
     group::GroupId,
     pod::{Contribution, Entry, PodId},
     set::SetId,
@@ -38,42 +37,25 @@ impl Index {
     ) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
-        let known =
-            known.map(|(id, is_same, version)| (id, is_same, is_newer(pod.version, version)));
-        match known {
-            Some((id, true, is_newer)) => {
-                if let Some(entry) = self.pods.get_mut(id) {
-                    entry.snapshot = self.snapshot;
-                }
-                if is_newer {
-                    return self.change_pod(now, id, pod);
-                }
-                PodUpdate::Nothing
+        if let Some((id, is_same, version)) = known {
+            let is_newer = is_newer(pod.version, version);
+            if is_same && let Some(entry) = self.pods.get_mut(id) {
+                entry.snapshot = self.snapshot;
             }
-            Some((_, false, false)) => PodUpdate::Nothing,
-            _ if self.is_gone(pod) => PodUpdate::Nothing,
-            before => {
-                let before = before.map(|(id, ..)| id);
-                self.apply_unknown_pod(now, pod, before, if_unknown)
+            if is_same && is_newer {
+                return self.change_pod(now, id, pod);
+            }
+            if is_same || !is_newer {
+                return PodUpdate::Nothing;
             }
         }
-    }
-
-    /// Adds an unknown pod, and first removes the known one of its name.
-    fn apply_unknown_pod(
-        &mut self,
-        now: Timestamp,
-        pod: &PodView<'_>,
-        before: Option<PodId>,
-        if_unknown: IfUnknown,
-    ) -> PodUpdate {
         // A create of ours may still be open, and nothing has reported the pod as deleted: then any news of the pod is right.
         let is_certain =
             if_unknown == IfUnknown::New || self.namespaces.is_in_making(pod.namespace, pod.name);
-        if if_unknown == IfUnknown::Gone && !is_certain {
+        if self.is_gone(pod) || (if_unknown == IfUnknown::Gone && !is_certain) {
             return PodUpdate::Nothing;
         }
-        let old = before.map(|id| self.take_out_pod(id));
+        let old = known.map(|(id, ..)| self.take_out_pod(id));
         let (id, new) = self.add_pod(now, pod, self.snapshot);
         if !is_certain {
             self.doubtful_pods.insert(id);
@@ -112,36 +94,30 @@ impl Index {
         (entry.uid == *uid).then_some(id)
     }
 
-    /// Applies a pod that a create made. If the stream has passed its version, the index does not take an unknown pod for granted.
+    /// Applies a pod that a create made, and which may be gone again. If the stream has passed its version and has not shown the pod, the
+    /// index does not take it for granted: `None`, and a list must show its state.
     pub(crate) fn apply_created_pod(
         &mut self,
         now: Timestamp,
         pod: &PodView<'_>,
         has_passed: bool,
-    ) -> CreatedPod {
+    ) -> Option<PodUpdate> {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         match known {
-            Some((id, true, version)) => {
-                CreatedPod::Known(if is_newer_written(pod.version, version) {
-                    self.change_pod(now, id, pod)
-                } else {
-                    PodUpdate::Nothing
-                })
-            }
-            _ if self.is_gone(pod) => CreatedPod::Gone,
+            Some((_, true, _)) => return Some(self.apply_written_pod(now, pod)),
+            _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
-                CreatedPod::Known(PodUpdate::Nothing)
+                return Some(PodUpdate::Nothing);
             }
-            _ if has_passed => CreatedPod::Unseen,
-            // The stream has yet to show that the earlier pod of this name is gone.
-            before => {
-                let old = before.map(|(id, ..)| self.take_out_pod(id));
-                let (_, new) = self.add_pod(now, pod, 0);
-                CreatedPod::Known(PodUpdate::Changed(old, new))
-            }
+            _ if has_passed => return None,
+            Some((_, false, _)) | None => {}
         }
+        // The stream has yet to show that the earlier pod of this name is gone.
+        let old = known.map(|(id, ..)| self.take_out_pod(id));
+        let (_, new) = self.add_pod(now, pod, 0);
+        Some(PodUpdate::Changed(old, new))
     }
 
     /// Applies a known pod as a write returned it.
@@ -298,8 +274,15 @@ impl Index {
             entry.node = pod.node.map(|node| self.nodes.join(node));
         }
         if differs.controller {
+            let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
+            counting::unlist_pod(self, &namespace, entry, set);
+            if let Some(old) = entry.controller.take() {
+                self.owners.drop_one(&old);
+            }
             let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
-            set = self.change_owner(id, (entry, set), owner);
+            entry.controller = owner.map(|owner| self.owners.share(owner));
+            set = counting::set_of(self, entry);
+            counting::list_pod(self, &namespace, id, entry, set);
         }
         entry.version = pod.version;
         entry.change_state(pod.state);
@@ -353,24 +336,6 @@ impl Index {
             new: None,
             ended,
         }
-    }
-
-    /// Gives an entry another owner, and moves the entry to that owner's pods. Returns the ReplicaSet that the new owner resolves to.
-    fn change_owner(
-        &mut self,
-        id: PodId,
-        (entry, set): (&mut Entry, Option<SetId>),
-        controller: Option<Arc<OwnerReference>>,
-    ) -> Option<SetId> {
-        let namespace = Arc::clone(&self.groups.at(entry.group).namespace);
-        counting::unlist_pod(self, &namespace, entry, set);
-        if let Some(old) = entry.controller.take() {
-            self.owners.drop_one(&old);
-        }
-        entry.controller = controller.map(|owner| self.owners.share(owner));
-        let set = counting::set_of(self, entry);
-        counting::list_pod(self, &namespace, id, entry, set);
-        set
     }
 
     fn facts(&self, entry: &Entry, owner: Option<SetId>) -> PodFacts {

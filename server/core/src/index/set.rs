@@ -144,11 +144,13 @@ impl Set {
         let matches = selector.matches(labels);
         let active = matches && pod.state.is_active();
         let ready = active && pod.state.ready.ready;
+        let mut template = self.object.template_labels.iter();
+        let has_template = template.all(|(key, value)| labels.get(key) == Some(value));
         let due = self.due(pod);
         let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
         let counted = Contribution {
             active,
-            fully_labeled: active && covers(labels, &self.object.template_labels),
+            fully_labeled: active && has_template,
             ready,
             available,
             pending: ready && !available && due.is_some(),
@@ -217,11 +219,4 @@ impl Set {
         self.releases.clear();
         self.pending.clear();
     }
-}
-
-/// Returns whether `labels` contain all of `wanted`; true if `wanted` is empty.
-fn covers(labels: &Labels, wanted: &Labels) -> bool {
-    wanted
-        .iter()
-        .all(|(key, value)| labels.get(key) == Some(value))
 }

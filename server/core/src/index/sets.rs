@@ -1,7 +1,7 @@
 //! The life of a ReplicaSet in the index.
 
 use super::{
-    IfUnknown, Index, SetChange, cost,
+    IfUnknown, Index, cost,
     pod::Contribution,
     pods::is_newer,
     selectors::remove_from,
@@ -13,23 +13,22 @@ use crate::{
 };
 
 impl Index {
-    /// Applies a ReplicaSet from the stream, unless the index knows a newer state. Returns the changes in order: at most the removal of an
-    /// older ReplicaSet of the same name, then this one. A ReplicaSet at the known version is reported too, since a resync relies on it
-    /// (spec 3.2).
+    /// Applies a ReplicaSet from the stream, unless the index knows a newer state. Returns the older ReplicaSet of the same name that it
+    /// removed, and the applied one. A ReplicaSet at the known version counts as applied too, since a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(
         &mut self,
         now: Timestamp,
         object: ReplicaSet,
         if_unknown: IfUnknown,
-    ) -> Vec<SetChange> {
+    ) -> (Option<SetId>, Option<SetId>) {
         let (key, version, snapshot) = (&object.key, object.version, self.snapshot);
         let tombstones = &self.tombstones;
         let gone = if_unknown == IfUnknown::Gone
             || tombstones.covers(Kind::ReplicaSet, &key.uid.0, version);
-        let known = self.set_named(&key.namespace, &key.name);
-        let known = known.and_then(|id| Some((id, self.set_mut(id)?)));
-        let mut changes = Vec::new();
-        if let Some((id, set)) = known {
+        let before = self.set_named(&key.namespace, &key.name);
+        if let Some(id) = before
+            && let Some(set) = self.set_mut(id)
+        {
             let known = set.object.version;
             let is_newer = is_newer(version, known);
             if set.object.key.uid == key.uid {
@@ -37,23 +36,20 @@ impl Index {
                 if is_newer {
                     self.change_set(now, id, object);
                 }
-                changes.extend((is_newer || version == known).then_some(SetChange::Applied(id)));
-                return changes;
+                return (None, (is_newer || version == known).then_some(id));
             }
             if gone || !is_newer {
-                return changes;
+                return (None, None);
             }
             self.take_out_set(id);
-            changes.push(SetChange::Removed(id));
         } else if gone {
-            return changes;
+            return (None, None);
         }
         let id = self.add_set(now, object);
         if if_unknown == IfUnknown::Doubtful {
             self.doubtful_sets.insert(id);
         }
-        changes.push(SetChange::Applied(id));
-        changes
+        (before, Some(id))
     }
 
     /// Applies a known ReplicaSet as a status write returned it, unless the index knows a newer state.
@@ -200,14 +196,12 @@ impl Index {
 
 /// Returns the values of the spec. For agents without generations, only these values show a change.
 fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
-    let ReplicaSet {
-        generation,
-        replicas,
-        selector,
-        template_labels,
-        ..
-    } = set;
-    (generation, replicas, selector, template_labels)
+    (
+        set.generation,
+        set.replicas,
+        &set.selector,
+        &set.template_labels,
+    )
 }
 
 fn share_texts(object: &mut ReplicaSet) {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use hashbrown::hash_map::EntryRef;
-
 use super::{cost, map::Map};
 use crate::{
     compact_uid::CompactUid,
@@ -45,13 +43,10 @@ impl Tombstones {
         list: u32,
     ) {
         let gone = version.map_or(Gone::BeforeList(list), Gone::At);
+        self.remove(kind, &uid);
+        self.bytes += cost::tombstone(&uid);
         let of_kind = self.by_kind.of_mut(kind);
-        match of_kind.gone.insert(uid.clone(), gone) {
-            Some(before) => {
-                of_kind.in_order.remove(&(before, uid.clone()));
-            }
-            None => self.bytes += cost::tombstone(&uid),
-        }
+        of_kind.gone.insert(uid.clone(), gone);
         of_kind.in_order.insert((gone, uid));
     }
 
@@ -69,25 +64,21 @@ impl Tombstones {
     }
 
     pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
-        self.remove_if(kind, uid, |_| true);
+        let of_kind = self.by_kind.of_mut(kind);
+        if let Some(gone) = of_kind.gone.remove(uid) {
+            self.bytes -= cost::tombstone(uid);
+            of_kind.in_order.remove(&(gone, uid.clone()));
+        }
     }
 
     /// Forgets one object that was deleted at an unknown version.
     pub(crate) fn remove_unversioned(&mut self, kind: Kind, uid: &str) {
-        if !self.by_kind.of(kind).gone.is_empty() {
+        let gone = &self.by_kind.of(kind).gone;
+        if !gone.is_empty() {
             let uid = CompactUid::of(uid);
-            self.remove_if(kind, &uid, |gone| matches!(gone, Gone::BeforeList(_)));
-        }
-    }
-
-    fn remove_if(&mut self, kind: Kind, uid: &CompactUid, is_meant: impl Fn(Gone) -> bool) {
-        let of_kind = self.by_kind.of_mut(kind);
-        if let EntryRef::Occupied(known) = of_kind.gone.entry_ref(uid)
-            && is_meant(*known.get())
-        {
-            let gone = known.remove();
-            self.bytes -= cost::tombstone(uid);
-            of_kind.in_order.remove(&(gone, uid.clone()));
+            if let Some(Gone::BeforeList(_)) = gone.get(&uid) {
+                self.remove(kind, &uid);
+            }
         }
     }
 

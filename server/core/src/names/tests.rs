@@ -181,7 +181,7 @@ fn one_name_of_many_asks_about_one() {
 fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
     let mut cursor = of_session();
     let names = cursor.next_names("a-", 3, free);
-    cursor.retry(&names[2]);
+    cursor.retry(&names[2], true);
     // The server retries, and the retry is refused, which says nothing about the first create.
     for _ in 0..3 {
         let again = cursor.next_names("a-", 2, free);
@@ -196,7 +196,7 @@ fn name_of_an_unknown_create_comes_before_all_others_until_it_is_known() {
 fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name);
+    cursor.retry(&name, true);
     let in_flight = |it: &str| {
         if it == &*name {
             NameUse::InFlight
@@ -212,7 +212,7 @@ fn name_of_an_unknown_create_in_flight_is_not_tried_twice_at_once() {
 fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name);
+    cursor.retry(&name, true);
     let taken = |it: &str| {
         if it == &*name {
             NameUse::Taken
@@ -228,8 +228,8 @@ fn name_of_an_unknown_create_whose_pod_is_there_is_not_tried_again() {
 fn name_of_two_unknown_creates_is_tried_again_when_the_pod_of_one_is_gone() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name);
-    cursor.retry(&name);
+    cursor.retry(&name, true);
+    cursor.retry(&name, true);
     let taken = |it: &str| {
         if it == &*name {
             NameUse::Taken
@@ -248,8 +248,8 @@ fn name_of_two_unknown_creates_is_tried_again_when_the_pod_of_one_is_gone() {
 fn name_of_a_refused_create_is_tried_again_until_a_pod_of_it_is_gone() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry_refused(&name);
-    cursor.retry_refused(&name);
+    cursor.retry(&name, false);
+    cursor.retry(&name, false);
     assert_eq!(cursor.next_names("a-", 1, free), [Arc::clone(&name)]);
     cursor.mark_gone(&name);
     assert_ne!(cursor.next_names("a-", 1, free), [name]);
@@ -259,7 +259,7 @@ fn name_of_a_refused_create_is_tried_again_until_a_pod_of_it_is_gone() {
 fn unknown_name_ahead_of_a_cursor_that_comes_round_is_given_once() {
     let mut cursor = of_session();
     let name = cursor.next_names("a-", 1, free).remove(0);
-    cursor.retry(&name);
+    cursor.retry(&name, true);
     cursor.next = (cursor.next + SUFFIXES - 1) % SUFFIXES;
     let names = cursor.next_names("a-", 2, free);
     assert_eq!(names[0], name);
@@ -277,7 +277,7 @@ proptest! {
     #[test]
     fn any_text_can_be_marked(text in ".{0,12}") {
         let mut cursor = of_session();
-        cursor.retry(&text);
+        cursor.retry(&text, true);
         cursor.mark_taken(&text);
         prop_assert_eq!(cursor.next_names(&text, 1, free).len(), 1);
     }

@@ -211,8 +211,9 @@ fn thousands_of_requirements_of_one_key_become_few() {
     assert_eq!((demands.len(), forbids.len()), (1, 2));
     assert_eq!(demands[0].test, Test::In(vec!["x".into()]));
     assert_eq!(forbids[1].test, Test::DoesNotExist);
-    assert!(requirements.hold(&labels(&[("a", "x")])));
-    assert!(!requirements.hold(&labels(&[("a", "x"), ("b", "")])));
+    let selector = Selector::All(requirements);
+    assert!(selector.matches(&labels(&[("a", "x")])));
+    assert!(!selector.matches(&labels(&[("a", "x"), ("b", "")])));
 }
 
 fn requirement() -> impl Strategy<Value = Requirement> {

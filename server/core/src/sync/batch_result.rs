@@ -45,7 +45,18 @@ impl BatchResult {
             OperationResult::Failed { class, .. } if is_none(operation, *class) => {
                 self.counts.done += 1
             }
-            OperationResult::NotStarted(why) => self.count_not_started(at, why),
+            OperationResult::NotStarted(why) => {
+                self.counts.not_started += 1;
+                match why {
+                    NotStarted::SlowStart => self.skipped = true,
+                    NotStarted::NotEnforcing => self.not_executed = true,
+                    // The guard knew something that the view did not. An event mostly brings it; if none comes, only a retry notices.
+                    NotStarted::Guard(message) => {
+                        (self.not_executed, self.afresh) = (true, true);
+                        keep_lowest(&mut self.guarded, at, || message.clone());
+                    }
+                }
+            }
             OperationResult::Failed {
                 class,
                 message,
@@ -58,20 +69,6 @@ impl BatchResult {
                 }
                 keep_lowest(&mut self.failure, at, || (*class, message.clone()));
                 self.count_failure(at, operation, *class, message);
-            }
-        }
-    }
-
-    fn count_not_started(&mut self, at: u32, why: &NotStarted) {
-        self.counts.not_started += 1;
-        match why {
-            NotStarted::SlowStart => self.skipped = true,
-            NotStarted::NotEnforcing => self.not_executed = true,
-            // The guard knew something that the view did not. An event mostly brings it; if none comes, only a retry notices.
-            NotStarted::Guard(message) => {
-                self.not_executed = true;
-                self.afresh = true;
-                keep_lowest(&mut self.guarded, at, || message.clone());
             }
         }
     }

@@ -10,15 +10,13 @@ use crate::{
     batch::{Action, PodRef},
     compact_uid::CompactUid,
     config::Config,
-    index::{Entry, Index, PodId, Set, SetId},
+    index::{Entry, Index, PodId, SetId},
     reason::{Reason, Rule},
+    wording::count,
 };
 
 /// The pods that a sync has claimed. The sync attempts each once, even if a failure is ignored.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Claimed {
-    attempted: BTreeSet<CompactUid>,
-}
+pub(crate) type Claimed = BTreeSet<CompactUid>;
 
 /// Chooses the pods to claim that this sync has not attempted yet, including those that appeared during the sync; `None` if there are none.
 /// `adoptable` are the orphans that the ReplicaSet selects.
@@ -38,9 +36,7 @@ pub(super) fn decide(
         return None;
     }
     let attempted = adopts.iter().chain(&releases);
-    claimed
-        .attempted
-        .extend(attempted.map(|pod| pod.uid.clone()));
+    claimed.extend(attempted.map(|pod| pod.uid.clone()));
     let reasons = reasons(adopts.len(), releases.len());
     Some(Plan::new(Action::Claim { adopts, releases }, reasons))
 }
@@ -53,26 +49,16 @@ fn not_attempted(
     count: usize,
 ) -> Vec<PodRef> {
     let pods = pods.filter_map(|id| index.pod(id));
-    let not_attempted = pods.filter(|pod| !claimed.attempted.contains(&pod.uid));
+    let not_attempted = pods.filter(|pod| !claimed.contains(&pod.uid));
     not_attempted.take(count).map(Entry::pod_ref).collect()
 }
 
-pub(super) fn weight(config: &Config, set: &Set, adoptable: &[PodId]) -> usize {
-    if set.object.deleting {
-        return 0;
-    }
-    (adoptable.len() + set.releases.len()).min(config.claims_max)
-}
-
 fn reasons(adopts: usize, releases: usize) -> Vec<Reason> {
-    let orphans = match adopts {
-        1 => "1 orphan matches the selector".to_owned(),
-        count => format!("{count} orphans match the selector"),
-    };
-    let owned = match releases {
-        1 => "1 owned pod does not match the selector".to_owned(),
-        count => format!("{count} owned pods do not match the selector"),
-    };
+    let verb = |count: usize, one, many| if count == 1 { one } else { many };
+    let matching = verb(adopts, "matches", "match");
+    let orphans = format!("{} {matching} the selector", count(adopts, "orphan"));
+    let differing = verb(releases, "does not match", "do not match");
+    let owned = format!("{} {differing} the selector", count(releases, "owned pod"));
     let reasons = [
         (Rule::OrphanMatches, adopts, orphans),
         (Rule::NoLongerMatches, releases, owned),

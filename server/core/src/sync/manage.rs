@@ -1,6 +1,6 @@
 //! The creation and deletion of pods (spec 6).
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Plan,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     batch::{Action, Victim},
     config::Config,
-    index::{Entry, Index, NodeId, PodId, Set, SetId},
+    index::{Entry, Index, Set, SetId},
     names,
     object::{Span, Timestamp},
     queue::Retry,
@@ -87,27 +87,30 @@ pub(super) fn decide(
     Some(if surplus < 0 {
         Plan::new(create(index, config, id, count), reasons)
     } else {
-        let victims = victims(index, id, count, now);
-        delete(index, config, victims, reasons)
+        delete(index, config, now, (id, count), reasons)
     })
 }
 
-pub(super) fn weight(config: &Config, set: &Set) -> usize {
-    if set.object.deleting {
-        0
-    } else {
-        burst(config, set.surplus())
-    }
-}
-
 /// Returns the part of a surplus or lack that one sync acts on.
-fn burst(config: &Config, surplus: i64) -> usize {
+pub(super) fn burst(config: &Config, surplus: i64) -> usize {
     let all = usize::try_from(surplus.unsigned_abs()).unwrap_or(usize::MAX);
     all.min(config.burst_replicas.max(1) as usize)
 }
 
+/// Creates pods with the next `count` names, which are in flight from now on. Creates fewer pods only if the names run out.
 fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action {
-    let (generate_name, names) = choose_names(index, id, count);
+    let (mut generate_name, mut names) = (Arc::default(), Vec::new());
+    if let Some(set) = index.sets.get_mut(&id) {
+        generate_name = Arc::clone(&set.generate_name);
+        let namespace = &set.object.key.namespace;
+        let usage = |name: &str| index.namespaces.name_use(namespace, name);
+        let base = names::base(&generate_name);
+        names = set.cursor.next_names(base, count, usage);
+        for name in &names {
+            let name = Arc::clone(name);
+            index.namespaces.begin_making(namespace, name);
+        }
+    }
     Action::Create {
         names,
         generate_name,
@@ -115,72 +118,44 @@ fn create(index: &mut Index, config: &Config, id: SetId, count: usize) -> Action
     }
 }
 
-fn delete(index: &Index, config: &Config, choice: Choice<PodId>, reasons: Vec<Reason>) -> Plan {
-    let Choice { chosen, near_cut } = choice;
-    let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
-    let age_ratios = age_ratios.collect();
-    let victims = chosen.into_iter().filter_map(|Chosen { id, reason, .. }| {
-        let pod = index.pod(id)?;
-        Some(Victim {
-            pod: pod.pod_ref(),
-            version: pod.version.filter(|_| config.delete_by_version),
-            reason,
-        })
-    });
-    Plan {
-        age_ratios,
-        near_cut,
-        ..Plan::new(Action::Delete(victims.collect()), reasons)
-    }
-}
-
-/// Chooses the victims, and compares the pods on both sides of the cut.
-pub(super) fn victims(index: &Index, id: SetId, count: usize, now: Timestamp) -> Choice<PodId> {
+/// Chooses and deletes `count` pods, and compares the pods on both sides of the cut.
+fn delete(
+    index: &Index,
+    config: &Config,
+    now: Timestamp,
+    (id, count): (SetId, usize),
+    reasons: Vec<Reason>,
+) -> Plan {
     let related = index.related_by_node(id);
     let mut pods: Vec<_> = index.active_pods(id).collect();
     if count >= pods.len() {
         pods.sort_unstable_by_key(|(_, pod)| &pod.name);
     }
-    let candidates = pods.into_iter().map(|pod| candidate(index, pod, &related));
-    let candidates: Vec<_> = candidates.collect();
-    let name = |id| {
-        let pod = index.pod(id);
-        pod.map_or_else(Arc::default, |pod| Arc::clone(&pod.name))
-    };
-    rank::choose(&candidates, count, now, &name)
-}
-
-/// Returns the `generateName` and the names of the next `count` pods, which are in flight from now on. Returns fewer names only if they run
-/// out.
-fn choose_names(index: &mut Index, id: SetId, count: usize) -> (Arc<str>, Vec<Arc<str>>) {
-    let Some(set) = index.set_mut(id) else {
-        return ("".into(), Vec::new());
-    };
-    let generate_name = Arc::clone(&set.generate_name);
-    let namespace = Arc::clone(&set.object.key.namespace);
-    let mut cursor = set.cursor.clone();
-    let usage = |name: &str| index.namespaces.name_use(&namespace, name);
-    let names = cursor.next_names(names::base(&generate_name), count, usage);
-    if let Some(set) = index.set_mut(id) {
-        set.cursor = cursor;
-    }
-    names
-        .iter()
-        .for_each(|name| index.namespaces.begin_making(&namespace, Arc::clone(name)));
-    (generate_name, names)
-}
-
-fn candidate<'a>(
-    index: &'a Index,
-    (id, pod): (PodId, &'a Entry),
-    related: &HashMap<Option<NodeId>, u32>,
-) -> Candidate<'a, PodId> {
-    Candidate {
-        id,
+    let candidates = pods.into_iter().map(|(_, pod)| Candidate {
+        id: pod,
         node: index.node_of(pod).map(|node| &**node),
         state: &pod.state,
         rank: related.get(&pod.node).copied().unwrap_or(0),
         uid: &pod.uid,
+    });
+    let candidates: Vec<_> = candidates.collect();
+    let name = |pod: &Entry| Arc::clone(&pod.name);
+    let Choice { chosen, near_cut } = rank::choose(&candidates, count, now, &name);
+    let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
+    let age_ratios = age_ratios.collect();
+    let victims = chosen.into_iter().map(
+        |Chosen {
+             id: pod, reason, ..
+         }| Victim {
+            pod: pod.pod_ref(),
+            version: pod.version.filter(|_| config.delete_by_version),
+            reason,
+        },
+    );
+    Plan {
+        age_ratios,
+        near_cut,
+        ..Plan::new(Action::Delete(victims.collect()), reasons)
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Choice<I> {
 /// The first candidates in the order of deletion, as indices.
 struct Head {
     order: Vec<usize>,
-    /// The candidate that the first step of the order puts in each position.
+    /// The candidate that the first step of the order puts in each position; none if no order was needed.
     holders: Vec<usize>,
 }
 
@@ -77,9 +77,19 @@ pub(crate) fn choose<I: Copy>(
 ) -> Choice<I> {
     if count == 0 || count >= candidates.len() {
         let victims = &candidates[..count.min(candidates.len())];
-        let chosen = victims.iter().map(all_go).collect();
-        let near_cut = near_cut::all(victims, (now, name));
-        return Choice { chosen, near_cut };
+        let chosen = victims.iter().map(|victim| Chosen {
+            id: victim.id,
+            reason: Reason::new(Rule::AllGo, "all active pods go"),
+            age_ratio: None,
+        });
+        let head = Head {
+            order: (0..victims.len()).collect(),
+            holders: Vec::new(),
+        };
+        return Choice {
+            chosen: chosen.collect(),
+            near_cut: near_cut::compare(&head, victims, victims.len(), (now, name)),
+        };
     }
     let compared = near_cut::STAY_MAX.saturating_add(count);
     let head = Head::of(candidates, compared.min(candidates.len()), now);
@@ -224,14 +234,6 @@ fn first_by_tail<'a>(keys: &[SortKey<'a>], count: usize) -> Vec<SortKey<'a>> {
         keys.truncate(count);
     }
     keys
-}
-
-fn all_go<I: Copy>(candidate: &Candidate<'_, I>) -> Chosen<I> {
-    Chosen {
-        id: candidate.id,
-        reason: Reason::new(Rule::AllGo, "all active pods go"),
-        age_ratio: None,
-    }
 }
 
 fn youngest_ready<I>(candidates: &[Candidate<'_, I>]) -> Option<Timestamp> {

@@ -15,8 +15,8 @@ pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 pub(crate) struct StatusBasis {
     pub(crate) counts: Counts,
     pub(crate) wanted: i32,
-    /// The time of the counts.
-    now: Timestamp,
+    /// The time of the counts, or of a later write.
+    pub(super) now: Timestamp,
     /// When the next pod becomes available.
     next_available: Option<Timestamp>,
 }
@@ -33,11 +33,6 @@ impl StatusBasis {
         }
     }
 
-    /// Returns the same counts, for a write at a later time.
-    pub(super) fn at(self, now: Timestamp) -> Self {
-        Self { now, ..self }
-    }
-
     /// Returns the active pods minus the desired pods; negative if pods are missing.
     pub(crate) fn surplus(&self) -> i64 {
         i64::from(self.counts.active) - i64::from(self.wanted)
@@ -45,25 +40,17 @@ impl StatusBasis {
 
     /// Returns the status of a ReplicaSet with these counts and this result of the manage step (spec 5.5).
     pub(super) fn status_of(&self, object: &ReplicaSet, managed: &ManageResult) -> Status {
-        Status {
-            replicas: self.counts.active,
-            fully_labeled_replicas: self.counts.fully_labeled,
-            ready_replicas: self.counts.ready,
-            available_replicas: self.counts.available,
-            terminating_replicas: Some(self.counts.terminating),
-            observed_generation: object.generation,
-            conditions: self.conditions(&object.status.conditions, managed),
-        }
-    }
-
-    fn conditions(&self, old: &[Condition], managed: &ManageResult) -> Vec<Condition> {
-        let mut conditions = old.to_vec();
+        let mut conditions = object.status.conditions.clone();
         if let Some(message) = &managed.error {
             self.report_failure(&mut conditions, message);
         } else if !managed.is_pending {
             conditions.retain(|condition| condition.kind != REPLICA_FAILURE);
         }
-        conditions
+        Status {
+            observed_generation: object.generation,
+            conditions,
+            ..self.counts.status()
+        }
     }
 
     /// Writes the latest failure; the transition time moves only when the condition's status does (W7).
@@ -98,6 +85,22 @@ impl StatusBasis {
         }
         let later = self.now.plus(Span::seconds(i64::from(min_ready_seconds)));
         Some(self.next_available.unwrap_or(later))
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Returns a status with these counts alone.
+    pub(crate) fn status(self) -> Status {
+        Status {
+            replicas: self.active,
+            fully_labeled_replicas: self.fully_labeled,
+            ready_replicas: self.ready,
+            available_replicas: self.available,
+            terminating_replicas: Some(self.terminating),
+            ..Status::default()
+        }
     }
 }
 

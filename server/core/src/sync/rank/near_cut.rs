@@ -49,40 +49,23 @@ pub(super) fn compare<I: Copy>(
     let near = count.saturating_sub(GO_MAX)..order.len();
     let compared = near.map(|at| {
         let pod = &candidates[order[at]];
-        let reason = order.get(at + 1).map(|next| {
-            let holder = &candidates[holders[at]];
-            explain(pod, &candidates[*next], holder, now)
+        let reason = order.get(at + 1).zip(holders.get(at));
+        let reason = reason.map(|(next, holder)| {
+            let (next, holder) = (&candidates[*next], &candidates[*holder]);
+            explain(pod, next, holder, now)
         });
         RankedPod {
-            reason,
+            name: name(pod.id),
+            uid: pod.uid.clone(),
+            node: pod.node.map(Into::into),
+            state: *pod.state,
+            rank: pod.rank,
+            at: now,
             chosen: at < count,
-            ..ranked(pod, now, name(pod.id))
+            reason,
         }
     });
     compared.collect()
-}
-
-/// Returns the last pods of a deletion of all pods, without differences.
-pub(super) fn all<I: Copy>(
-    candidates: &[Candidate<'_, I>],
-    (now, name): (Timestamp, &dyn Fn(I) -> Arc<str>),
-) -> Vec<RankedPod> {
-    let last = &candidates[candidates.len().saturating_sub(GO_MAX)..];
-    let pods = last.iter().map(|pod| ranked(pod, now, name(pod.id)));
-    pods.collect()
-}
-
-fn ranked<I>(pod: &Candidate<'_, I>, at: Timestamp, name: Arc<str>) -> RankedPod {
-    RankedPod {
-        name,
-        uid: pod.uid.clone(),
-        node: pod.node.map(Into::into),
-        state: *pod.state,
-        rank: pod.rank,
-        at,
-        chosen: true,
-        reason: None,
-    }
 }
 
 // === impl RankedPod ===

@@ -1,10 +1,8 @@
 //! Why a victim comes before the first remaining pod, and the values that the rules compare, in words.
 
-use std::fmt;
-
 use super::candidate::{Candidate, bucket};
 use crate::{
-    object::{Phase, PodState, Timestamp},
+    object::{Phase, Timestamp},
     reason::{Reason, Rule},
     wording::{Lasting, count},
 };
@@ -78,7 +76,7 @@ fn by_time<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let differs = victim.state.ready.ready && bucket(mine, now) != bucket(others, now);
     differs.then(|| {
-        let detail = format!("ready for {} before {}", Ago(mine, now), Ago(others, now));
+        let detail = format!("ready for {} before {}", ago(mine, now), ago(others, now));
         Reason::new(Rule::ReadyRecently, detail)
     })
 }
@@ -96,7 +94,7 @@ fn by_tail<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Option<Reason> {
     }
     let (mine, others) = (victim.state.created, other.state.created);
     (bucket(mine, now) != bucket(others, now)).then(|| {
-        let detail = format!("{} old before {}", Ago(mine, now), Ago(others, now));
+        let detail = format!("{} old before {}", ago(mine, now), ago(others, now));
         Reason::new(Rule::CreatedRecently, detail)
     })
 }
@@ -107,7 +105,7 @@ fn by_uid<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Reason {
     let tie = if mine == others {
         "the same by every rule".to_owned()
     } else {
-        let (mine, others) = (Ago(mine, now), Ago(others, now));
+        let (mine, others) = (ago(mine, now), ago(others, now));
         format!("{mine} old and {others}, the same age bucket")
     };
     Reason::new(Rule::Uid, format!("{tie}, {}", uids([victim, other])))
@@ -118,8 +116,8 @@ fn by_uid_within_bucket<I>([victim, other]: Pair<'_, I>, now: Timestamp) -> Reas
     let (mine, others) = (victim.state.ready.since, other.state.ready.since);
     let detail = format!(
         "ready for {} and {}, the same age bucket: restarts are not compared, {}",
-        Ago(mine, now),
-        Ago(others, now),
+        ago(mine, now),
+        ago(others, now),
         uids([victim, other]),
     );
     Reason::new(Rule::Uid, detail)
@@ -147,15 +145,7 @@ fn crowd<I>(candidate: &Candidate<'_, I>) -> String {
 
 /// Returns the values of a pod that the rules compare, for people, in the order of the rules.
 pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, String); 9] {
-    let PodState {
-        created,
-        phase,
-        ready,
-        deletion_cost,
-        restarts,
-        sidecar_restarts,
-        ..
-    } = *pod.state;
+    let (state, ready) = (pod.state, pod.state.ready);
     let node = pod.node;
     let crowd = match node {
         Some(node) => format!("{} on {}", pod.rank, beginning(node)),
@@ -166,9 +156,9 @@ pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, Strin
     } else {
         "not ready".to_owned()
     };
-    let restarts = match sidecar_restarts {
-        0 => restarts.to_string(),
-        sidecars => format!("{restarts}, sidecars {sidecars}"),
+    let restarts = match (state.restarts, state.sidecar_restarts) {
+        (restarts, 0) => restarts.to_string(),
+        (restarts, sidecars) => format!("{restarts}, sidecars {sidecars}"),
     };
     let says = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
     [
@@ -176,13 +166,13 @@ pub(super) fn values<I>(pod: &Candidate<'_, I>, now: Timestamp) -> [(Rule, Strin
             Rule::Unassigned,
             says(node.is_some(), "assigned", "unassigned"),
         ),
-        (Rule::Phase, name(phase).to_owned()),
+        (Rule::Phase, name(state.phase).to_owned()),
         (Rule::NotReady, says(ready.ready, "ready", "not ready")),
-        (Rule::DeletionCost, deletion_cost.to_string()),
+        (Rule::DeletionCost, state.deletion_cost.to_string()),
         (Rule::CrowdedNode, crowd),
         (Rule::ReadyRecently, ready_for),
         (Rule::Restarts, restarts),
-        (Rule::CreatedRecently, age(bucket(created, now))),
+        (Rule::CreatedRecently, age(bucket(state.created, now))),
         (Rule::Uid, pod.uid.to_string()),
     ]
 }
@@ -221,16 +211,10 @@ const fn name(phase: Phase) -> &'static str {
     }
 }
 
-/// The time since a point in time, in the two units that matter most.
-struct Ago(Option<Timestamp>, Timestamp);
-
-impl fmt::Display for Ago {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(Some(time), now) = self else {
-            return f.write_str("an unknown time");
-        };
-        Lasting(now.since(*time)).fmt(f)
-    }
+/// Returns the time since a point in time, in the two units that matter most.
+fn ago(time: Option<Timestamp>, now: Timestamp) -> String {
+    let ago = time.map(|time| Lasting(now.since(time)).to_string());
+    ago.unwrap_or_else(|| "an unknown time".to_owned())
 }
 
 #[cfg(test)]
