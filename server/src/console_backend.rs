@@ -5,23 +5,19 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::Router;
 use decree::v1;
 use http::{Extensions, HeaderMap};
-use server_console::{
-    Backend, Caller as ConsoleCaller, DecisionAttempt, SessionUsage, StreamEnd, SurroundingsReader,
-};
+use server_console::{Backend, Caller as ConsoleCaller, DecisionAttempt, SessionUsage, StreamEnd};
 use server_core::Timestamp;
-use tokio::time::Instant;
 use tonic::Status;
 
 use crate::{
     access::Caller,
     args::Config,
     clock,
-    error::{Limit, Refusal},
     inspection::{Inspection, ask_if_there},
     peer::ConnectionPeer,
     service::Decisions,
     shared::Shared,
-    visible::{find, visible},
+    visible::visible,
 };
 
 /// Adds the console to the routes of the admin port, unless the console is turned off.
@@ -30,28 +26,13 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
     let config = server_console::ConsoleConfig {
         streams_max: limits.console_streams_max,
         insecure: tls.insecure,
-        limits: server_console::SessionLimits {
-            sessions_max: limits.sessions_max,
-            memory_max: limits.memory_max,
-            session_memory_max: limits.session_memory_max,
-            objects_max: limits.objects_max,
-        },
+        sessions_max: limits.sessions_max,
+        memory_max: limits.memory_max,
+        session_memory_max: limits.session_memory_max,
+        objects_max: limits.objects_max,
     };
     let backend = Arc::new(Inspection(Arc::clone(shared)));
     server_console::add(router, backend, config)
-}
-
-// === impl Inspection ===
-
-impl Inspection {
-    fn decisions(&self) -> Decisions {
-        Decisions(Arc::clone(&self.0))
-    }
-
-    /// The deadline of a request that arrives now.
-    fn until(&self) -> Instant {
-        Instant::now() + self.0.config.deadline
-    }
 }
 
 fn caller(caller: &ConsoleCaller) -> Caller {
@@ -101,8 +82,9 @@ impl Backend for Inspection {
         viewer: &ConsoleCaller,
         request: v1::SimulateRequest,
     ) -> Result<v1::SimulateResponse, Status> {
-        let decisions = self.decisions();
-        let answer = decisions.simulate_for(caller(viewer), request, self.until(), |it| it);
+        let decisions = Decisions(Arc::clone(&self.0));
+        let until = decisions.until(&viewer.0);
+        let answer = decisions.simulate_for(caller(viewer), request, until, |it| it);
         Ok(answer.await?)
     }
 
@@ -132,38 +114,11 @@ impl Backend for Inspection {
         subject: &v1::GetReplicaSetRequest,
         attempt: DecisionAttempt,
     ) -> Result<String, Status> {
-        let (decisions, caller) = (self.decisions(), caller(viewer));
-        let answer = decisions.about(&caller, subject, self.until(), move |around, go_on| {
+        let decisions = Decisions(Arc::clone(&self.0));
+        let (caller, until) = (caller(viewer), decisions.until(&viewer.0));
+        let answer = decisions.about(&caller, subject, until, move |around, go_on| {
             Ok(attempt(&around, go_on)?)
         });
         Ok(answer.await?)
-    }
-
-    async fn read(
-        &self,
-        viewer: &ConsoleCaller,
-        subject: &v1::GetReplicaSetRequest,
-        read: SurroundingsReader,
-    ) -> Result<Option<String>, Status> {
-        let (decisions, caller) = (self.decisions(), caller(viewer));
-        let until = self.until();
-        let permit = decisions.permit(&caller).await;
-        let mut gathered = Vec::new();
-        for one in find(&self.0, &caller, subject)? {
-            match decisions.surroundings(&one.handle, subject).await {
-                Ok(around) => gathered.push(around),
-                Err(
-                    Refusal::SessionEnded
-                    | Refusal::Exhausted {
-                        what: Limit::DecideObjects,
-                        ..
-                    },
-                ) => return Ok(None),
-                Err(other) => return Err(other.into()),
-            }
-        }
-        let computed =
-            decisions.on_blocking_pool(permit, until, move |_| Ok(Some(read(&gathered))));
-        Ok(computed.await?)
     }
 }

@@ -8,8 +8,13 @@ use serde_json::json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-/// The reasons that show a followed ReplicaSet as absent: it may appear later.
-const ABSENT: [&str; 3] = ["REPLICA_SET_UNKNOWN", "CLUSTER_UNKNOWN", "SESSION_ENDED"];
+/// The reasons that show a followed ReplicaSet, or its pods, as absent: they may appear later.
+const ABSENT: [&str; 4] = [
+    "REPLICA_SET_UNKNOWN",
+    "CLUSTER_UNKNOWN",
+    "SESSION_ENDED",
+    "LIMIT_REACHED",
+];
 
 /// A refusal as a response: `{"reason": …, "message": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +50,7 @@ impl Refused {
         Self::new(Code::InvalidArgument, "INVALID_FIELD", message)
     }
 
-    /// Whether the refusal means that a ReplicaSet is absent at present.
+    /// Whether the refusal means that a ReplicaSet, or its pods, are absent at present.
     pub(crate) fn is_absence(&self) -> bool {
         ABSENT.contains(&&*self.reason)
     }

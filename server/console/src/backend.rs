@@ -49,9 +49,6 @@ pub type DecisionAttempt = Arc<
     dyn Fn(&Surroundings, &dyn Fn() -> bool) -> Result<Option<String>, Interrupted> + Send + Sync,
 >;
 
-/// Computes a JSON text from the input of decisions on a ReplicaSet, in each session of its cluster.
-pub type SurroundingsReader = Box<dyn FnOnce(&[Surroundings]) -> String + Send>;
-
 /// The server of the console: `InspectionService` in the same process, and data that the service does not have.
 #[tonic::async_trait]
 pub trait Backend: InspectionService<WatchDecisionsStream = DecisionStream> + fmt::Debug {
@@ -88,23 +85,11 @@ pub trait Backend: InspectionService<WatchDecisionsStream = DecisionStream> + fm
     /// Runs `attempt` outside the threads that serve sessions, within the server's deadline, for the session that knows the ReplicaSet.
     ///
     /// # Errors
-    /// If no session knows the ReplicaSet, or the deadline has passed.
+    /// If no session knows the ReplicaSet, the input exceeds the limit of a decision, or the deadline has passed.
     async fn attempt(
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
         attempt: DecisionAttempt,
     ) -> Result<String, Status>;
-
-    /// Runs `read` outside the threads that serve sessions, within the server's deadline. `None` if the input exceeds the limit of a decision,
-    /// or a session has just ended.
-    ///
-    /// # Errors
-    /// If the cluster is not known, or the deadline has passed.
-    async fn read(
-        &self,
-        caller: &Caller,
-        subject: &v1::GetReplicaSetRequest,
-        read: SurroundingsReader,
-    ) -> Result<Option<String>, Status>;
 }

@@ -1,6 +1,6 @@
 //! The state that all requests for the console share.
 
-use std::sync::{Arc, atomic::AtomicU32};
+use std::sync::Arc;
 
 use admission::Places;
 use decree::json::Json;
@@ -15,13 +15,6 @@ pub struct ConsoleConfig {
     pub streams_max: u8,
     /// Whether other machines may use the console in plain text.
     pub insecure: bool,
-    /// The limits that the page of sessions shows.
-    pub limits: SessionLimits,
-}
-
-/// The limits of sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionLimits {
     /// The maximum number of sessions.
     pub sessions_max: usize,
     /// The maximum memory of all sessions together, in bytes.
@@ -40,8 +33,8 @@ pub(crate) struct ConsoleState {
     json: Json,
     /// The places of streams. A newcomer evicts the oldest stream.
     pub(crate) places: Arc<Places<()>>,
-    /// The number of streams, which share the allowed time.
-    pub(crate) streams: AtomicU32,
+    /// Shared with each stream, to count the streams: they share the allowed time.
+    pub(crate) streams: Arc<()>,
 }
 
 // === impl ConsoleState ===
@@ -54,7 +47,7 @@ impl ConsoleState {
             config,
             json: Json::default(),
             places: Places::new(max, max),
-            streams: AtomicU32::new(0),
+            streams: Arc::default(),
         }
     }
 

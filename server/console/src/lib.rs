@@ -32,11 +32,8 @@ use self::{
     view::{PageView, subject},
 };
 pub use self::{
-    backend::{
-        Backend, Caller, DecisionAttempt, DecisionStream, SessionUsage, StreamEnd,
-        SurroundingsReader,
-    },
-    console_state::{ConsoleConfig, SessionLimits},
+    backend::{Backend, Caller, DecisionAttempt, DecisionStream, SessionUsage, StreamEnd},
+    console_state::ConsoleConfig,
 };
 
 mod answer;

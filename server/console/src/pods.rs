@@ -1,7 +1,7 @@
 //! The pods of a page, with the values that the order of deletion reads.
 
 use serde_json::{Value, json};
-use server_core::{Phase, Pod, ReplicaSet, Surroundings};
+use server_core::{Phase, Pod, Surroundings};
 
 use crate::event::seconds;
 
@@ -10,30 +10,21 @@ const SHOWN_MAX: usize = 2_000;
 /// The maximum number of sibling ReplicaSets that a page shows.
 const SIBLINGS_MAX: usize = 100;
 
-/// The first [`SHOWN_MAX`] pods by name, the number of pods, and the siblings of their ReplicaSet.
-pub(crate) fn pods(gathered: &[Surroundings]) -> Value {
-    let mut pods: Vec<_> = gathered.iter().flat_map(Surroundings::owned).collect();
+/// The first [`SHOWN_MAX`] pods by name, the number of pods, the owner of their ReplicaSet, and the names of the first [`SIBLINGS_MAX`] other
+/// ReplicaSets in its namespace, by name. `None` if the ReplicaSet is not known.
+pub(crate) fn pods(around: &Surroundings) -> Option<Value> {
+    let (own, others) = around.replica_sets().split_first()?;
+    let mut pods: Vec<_> = around.owned().collect();
     pods.sort_by(|left, right| left.name.cmp(&right.name));
     let shown: Vec<_> = pods.iter().take(SHOWN_MAX).map(|one| pod(one)).collect();
-    let mut sets = gathered.iter().map(Surroundings::replica_sets);
-    let sets = sets.find(|sets| !sets.is_empty());
-    let (owner, siblings) = sets.map(family).unwrap_or_default();
-    json!({"count": pods.len(), "pods": shown, "owner": owner, "siblings": siblings})
-}
-
-/// The owner of the first ReplicaSet, and the names of the first [`SIBLINGS_MAX`] other ReplicaSets in its namespace, by name.
-fn family(sets: &[ReplicaSet]) -> (Value, Vec<Value>) {
-    let Some((own, others)) = sets.split_first() else {
-        return (Value::Null, Vec::new());
-    };
     let owner = own.controller.as_ref();
     let owner = owner.map(|owner| json!({"kind": &*owner.kind, "name": &*owner.name}));
     let others = others.iter().map(|set| &set.key);
     let others = others.filter(|key| key.namespace == own.key.namespace);
-    let mut names: Vec<_> = others.map(|key| &*key.name).collect();
-    names.sort_unstable();
-    let names = names.into_iter().take(SIBLINGS_MAX).map(Value::from);
-    (owner.into(), names.collect())
+    let mut siblings: Vec<_> = others.map(|key| &*key.name).collect();
+    siblings.sort_unstable();
+    siblings.truncate(SIBLINGS_MAX);
+    Some(json!({"count": pods.len(), "pods": shown, "owner": owner, "siblings": siblings}))
 }
 
 fn pod(pod: &Pod) -> Value {

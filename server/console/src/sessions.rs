@@ -8,7 +8,7 @@ use crate::{
 };
 
 pub(crate) async fn sessions(state: &ConsoleState, caller: &Caller) -> String {
-    let limits = &state.config.limits;
+    let limits = &state.config;
     let mut sessions = Vec::new();
     for one in state.server.usage(caller).await {
         let SessionUsage {

@@ -1,12 +1,6 @@
 //! One event stream: the data of a page, polled twice a second, and decisions when they are made.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use admission::{Place, PlaceRank};
 use axum::{
@@ -48,11 +42,9 @@ struct PageStream {
     kept: KeptConnection,
     end: StreamEnd,
     decisions: Option<DecisionStream>,
-    _counted: StreamCount,
+    /// Counts the stream.
+    _counted: Arc<()>,
 }
-
-/// Counts a stream until it is dropped.
-struct StreamCount(Arc<ConsoleState>);
 
 /// Opens a stream. If there are too many streams, the oldest is evicted.
 pub(crate) async fn open(
@@ -97,7 +89,7 @@ pub(crate) async fn open(
         kept: peer.keep(),
         end,
         decisions,
-        _counted: StreamCount::new(state),
+        _counted: Arc::clone(&state.streams),
     };
     tokio::spawn(stream.run());
     let headers = [
@@ -106,22 +98,6 @@ pub(crate) async fn open(
     ];
     let body = Body::from_stream(ReceiverStream::new(events));
     Ok((headers, body).into_response())
-}
-
-// === impl StreamCount ===
-
-impl StreamCount {
-    fn new(state: &Arc<ConsoleState>) -> Self {
-        state.streams.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(state))
-    }
-}
-
-impl Drop for StreamCount {
-    fn drop(&mut self) {
-        let streams: &AtomicU32 = &self.0.streams;
-        streams.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 // === impl PageStream ===
@@ -158,9 +134,10 @@ impl PageStream {
             if let Err(why) = looked.await {
                 return why;
             }
-            let streams = self.state.streams.load(Ordering::Relaxed).max(1);
-            self.rest((began.elapsed() * SHARE * streams).max(TICK))
-                .await;
+            let streams = Arc::strong_count(&self.state.streams) - 1;
+            let streams = u32::try_from(streams).unwrap_or(u32::MAX);
+            let rest = (began.elapsed() * SHARE).saturating_mul(streams);
+            self.rest(rest.max(TICK)).await;
         }
     }
 
