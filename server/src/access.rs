@@ -113,12 +113,12 @@ impl Access {
     ) -> Result<Caller, Refusal> {
         let peer = ConnectionPeer::of(extensions);
         // The port is left out, because it differs between connections.
-        let address = peer.address().to_string();
+        let address = peer.address.to_string();
         let need = method::need(path);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(address));
         }
-        let identified = self.identify(&peer.proved().credential, headers).await;
+        let identified = self.identify(&peer.proved.credential, headers).await;
         let authorized = identified.and_then(|(identity, expires)| {
             let permissions = self.authority().check_call(&identity, path, need)?;
             Ok((identity, permissions, expires))

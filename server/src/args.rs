@@ -243,21 +243,13 @@ fn threads(text: &str) -> Result<usize, String> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = config::duration(text)?;
-    if interval.is_zero() {
-        Err("must be above 0".to_owned())
-    } else {
-        Ok(interval)
-    }
+    let interval = Some(config::duration(text)?).filter(|it| !it.is_zero());
+    interval.ok_or_else(|| "must be above 0".to_owned())
 }
 
 fn frame_bytes(text: &str) -> Result<usize, String> {
-    let bytes = count(text)?;
-    if bytes < 512 << 10 {
-        Err("must be at least 524288".to_owned())
-    } else {
-        Ok(bytes)
-    }
+    let bytes = Some(count(text)?).filter(|bytes| *bytes >= 512 << 10);
+    bytes.ok_or_else(|| "must be at least 524288".to_owned())
 }
 
 fn memory_bytes(text: &str) -> Result<usize, String> {

@@ -90,7 +90,7 @@ impl Decisions {
                 let after = (&*after.0, &*after.1);
                 ReplicaSetsCopy::on_node(session.controller(), now, &of_node, after, bounds)
             });
-            let copy = self.fitting(copy.await?)?;
+            let copy = fitting(copy.await?, objects_max)?;
             if let Some(key) = &copy.cut_after {
                 let last = Page::at(&one.identity, &key.namespace, &key.name);
                 complete_to = complete_to.into_iter().chain([last]).min();
@@ -101,7 +101,6 @@ impl Decisions {
             });
             found.extend(effects(one, impacts.await?));
         }
-        found.sort_by(|(left, _), (right, _)| left.cmp(right));
         if let Some(to) = &complete_to {
             found.retain(|(page, _)| page <= to);
         }
@@ -135,9 +134,9 @@ impl Decisions {
                 ReplicaSetsCopy::unsettled_in(session.controller(), now, &namespace, objects_max)
             });
             let (copy, pods) = copied.await?;
-            let copy = self.fitting(copy)?;
+            let copy = fitting(copy, objects_max)?;
             if copy.cut_after.is_some() {
-                return Err(self.too_many_objects());
+                return Err(Limit::DecideObjects.refusal(objects_max));
             }
             let impacts =
                 self.on_blocking_pool(permit, wanted.until, move |go_on| Ok(copy.settle(go_on)?));
@@ -154,7 +153,6 @@ impl Decisions {
         }
         let after = (wanted.after.0.as_str(), wanted.after.1.as_str());
         found.retain(|(page, effect)| effect.refused_max > 0 && page.place() > after);
-        found.sort_by(|(left, _), (right, _)| left.cmp(right));
         let (replica_sets, next_page_token) = page::cut(found, wanted.limit, frame_bytes_max);
         let quota = v1::QuotaEffect {
             pods: need.pods,
@@ -167,19 +165,14 @@ impl Decisions {
             quota: Some(quota),
         })
     }
+}
 
-    /// Refuses a copy from which a ReplicaSet was left out because of its size.
-    fn fitting(&self, copy: ReplicaSetsCopy) -> Result<ReplicaSetsCopy, Refusal> {
-        if copy.is_too_large {
-            Err(self.too_many_objects())
-        } else {
-            Ok(copy)
-        }
+/// Refuses a copy from which a ReplicaSet was left out because of its size.
+fn fitting(copy: ReplicaSetsCopy, objects_max: usize) -> Result<ReplicaSetsCopy, Refusal> {
+    if copy.is_too_large {
+        return Err(Limit::DecideObjects.refusal(objects_max));
     }
-
-    fn too_many_objects(&self) -> Refusal {
-        Limit::DecideObjects.refusal(self.0.config.limits.decide_objects_max)
-    }
+    Ok(copy)
 }
 
 /// The needs of the ReplicaSets of a namespace.

@@ -5,7 +5,7 @@ use decree::v1;
 use prost::{DecodeError, Message};
 use server_core::{Config, Decision, Pod, ReplicaSet, decide_while};
 use server_session::{
-    MalformedFrame, VIOLATIONS_MAX,
+    MalformedFrame, Refusal as SessionRefusal, VIOLATIONS_MAX,
     wire::{Fault, Fields, OBJECT_BYTES_MAX, Value, Violation, decode},
 };
 
@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// The input of a `Decide`, as far as it has been read.
+#[derive(Default)]
 struct DecideInput {
     objects_max: usize,
     subject: Option<v1::ReplicaSet>,
@@ -43,15 +44,18 @@ pub(crate) fn decide(
     limits: &Limits,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Decision, Refusal> {
-    let mut question = DecideInput::new(limits.decide_objects_max);
+    let mut question = DecideInput {
+        objects_max: limits.decide_objects_max,
+        ..DecideInput::default()
+    };
     for field in Fields(message) {
         if !go_on() {
             return Err(Refusal::DeadlineExceeded);
         }
-        match field? {
+        match field.map_err(SessionRefusal::from)? {
             (number, Value::Bytes(field)) => question.take(number, field)?,
             (number @ 1..=5, Value::Number(_) | Value::Other) => {
-                return Err(MalformedFrame::WireType(number).into());
+                return Err(SessionRefusal::from(MalformedFrame::WireType(number)).into());
             }
             (_, Value::Number(_) | Value::Other) => {}
         }
@@ -61,14 +65,6 @@ pub(crate) fn decide(
         ..Config::default()
     };
     question.answer(base, go_on)
-}
-
-impl From<MalformedFrame> for Refusal {
-    fn from(error: MalformedFrame) -> Self {
-        Self::Malformed {
-            detail: error.to_string(),
-        }
-    }
 }
 
 impl From<DecodeError> for Refusal {
@@ -82,20 +78,6 @@ impl From<DecodeError> for Refusal {
 // === impl DecideInput ===
 
 impl DecideInput {
-    fn new(objects_max: usize) -> Self {
-        Self {
-            objects_max,
-            subject: None,
-            subject_bytes: 0,
-            replica_sets: Vec::new(),
-            pods: Vec::new(),
-            now: None,
-            options: None,
-            places: [0; 2],
-            violations: Violations::default(),
-        }
-    }
-
     /// Takes a field by its number in `DecideRequest`. As in any protobuf message, the parts of a repeated message field are merged.
     fn take(&mut self, number: u32, field: &[u8]) -> Result<(), Refusal> {
         match number {
@@ -108,8 +90,19 @@ impl DecideInput {
                     self.subject.get_or_insert_default().merge(field)?;
                 }
             }
-            2 => self.take_replica_set(field)?,
-            3 => self.take_pod(field)?,
+            2 => {
+                let set = self.object(0, field, |bytes| {
+                    Ok(decode::replica_set(&v1::ReplicaSet::decode(bytes)?))
+                })?;
+                self.replica_sets.extend(set);
+                self.check_objects()?;
+            }
+            3 => {
+                let pod =
+                    self.object(1, field, |bytes| Ok(decode::pod(&v1::Pod::decode(bytes)?)))?;
+                self.pods.extend(pod);
+                self.check_objects()?;
+            }
             4 => self.now.get_or_insert_default().merge(field)?,
             5 => self.options.get_or_insert_default().merge(field)?,
             _ => {}
@@ -117,36 +110,23 @@ impl DecideInput {
         Ok(())
     }
 
-    fn take_replica_set(&mut self, field: &[u8]) -> Result<(), Refusal> {
-        let place = self.places[0];
-        self.places[0] += 1;
-        let path = || format!("other_replica_sets[{place}]");
+    /// Reads the next object of a repeated field; `None` if it is invalid.
+    fn object<T>(
+        &mut self,
+        list: usize,
+        field: &[u8],
+        read: impl FnOnce(&[u8]) -> Result<Result<T, Vec<Violation>>, DecodeError>,
+    ) -> Result<Option<T>, Refusal> {
+        let place = self.places[list];
+        self.places[list] += 1;
+        let path = || format!("{}[{place}]", ["other_replica_sets", "pods"][list]);
         if field.len() > OBJECT_BYTES_MAX {
             let violation = Violation::too_large(path(), field.len());
             self.violations.extend(vec![violation]);
-            return Ok(());
+            return Ok(None);
         }
-        match decode::replica_set(&v1::ReplicaSet::decode(field)?) {
-            Ok(set) => self.replica_sets.push(set),
-            Err(found) => self.violations.add(path, found),
-        }
-        self.check_objects()
-    }
-
-    fn take_pod(&mut self, field: &[u8]) -> Result<(), Refusal> {
-        let place = self.places[1];
-        self.places[1] += 1;
-        let path = || format!("pods[{place}]");
-        if field.len() > OBJECT_BYTES_MAX {
-            let violation = Violation::too_large(path(), field.len());
-            self.violations.extend(vec![violation]);
-            return Ok(());
-        }
-        match decode::pod(&v1::Pod::decode(field)?) {
-            Ok(pod) => self.pods.push(pod),
-            Err(found) => self.violations.add(path, found),
-        }
-        self.check_objects()
+        let read = read(field)?;
+        Ok(read.map_err(|found| self.violations.add(path, found)).ok())
     }
 
     fn check_objects(&self) -> Result<(), Refusal> {
@@ -198,16 +178,14 @@ impl Violations {
         self.first.is_empty()
     }
 
-    /// Adds the violations of the object at `path`. `path` is only computed if the violation is reported.
+    /// Adds the violations of the object at `path`. `path` is only computed if a violation is reported.
     fn add(&mut self, path: impl FnOnce() -> String, mut found: Vec<Violation>) {
-        let room = VIOLATIONS_MAX - self.first.len();
-        self.more += found.len().saturating_sub(room);
-        found.truncate(room);
-        if !found.is_empty() {
+        if self.first.len() < VIOLATIONS_MAX {
             let path = path();
-            let found = found.into_iter().map(|violation| violation.within(&path));
-            self.first.extend(found);
+            let named = found.into_iter().map(|violation| violation.within(&path));
+            found = named.collect();
         }
+        self.extend(found);
     }
 
     fn extend(&mut self, found: Vec<Violation>) {

@@ -143,7 +143,7 @@ impl Connection {
         }
         let peer = ConnectionPeer::new(proved.clone(), open.place.handle());
         let (taken, shared) = (open.place.wait_taken(), Arc::clone(&open.shared));
-        let activity = peer.activity().clone();
+        let activity = peer.activity.clone();
         let ended = async move {
             proved.ended().await;
             sleep(FINAL_STATUSES).await;

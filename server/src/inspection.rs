@@ -37,14 +37,13 @@ impl InspectionService for Inspection {
         let limit = page::size(request.page_size)?;
         let start = Page::parse(&request.page_token)?;
         let sessions = visible_of(&self.0, &Caller::of(&extensions), &request.cluster)?;
-        let mut found: Vec<(Page, v1::ReplicaSetSummary)> = Vec::new();
+        let mut found = Vec::new();
         for shards in
             sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
         {
             let Some(after) = start.after_in(&shards[0].identity) else {
                 continue;
             };
-            let mut of_cluster = Vec::new();
             for one in shards {
                 let (after, namespace) = (after.clone(), request.namespace.clone());
                 // One more than requested tells whether there is another page.
@@ -52,11 +51,8 @@ impl InspectionService for Inspection {
                     session.list(now, (&after.0, &after.1), &namespace, limit + 1)
                 });
                 let summaries = summaries.await.unwrap_or_default().into_iter();
-                of_cluster
-                    .extend(summaries.map(|summary| (Page::of(&one.identity, &summary), summary)));
+                found.extend(summaries.map(|summary| (Page::of(&one.identity, &summary), summary)));
             }
-            of_cluster.sort_by(|(left, _), (right, _)| left.cmp(right));
-            found.append(&mut of_cluster);
             if found.len() > limit {
                 break;
             }

@@ -112,7 +112,7 @@ where
                 }
                 CallShape::Session | CallShape::Other => call(request.map(Body::new)).await?,
             };
-            Ok(counted.watch(with_details(response, max), under_way, peer.proved(), last))
+            Ok(counted.watch(with_details(response, max), under_way, peer.proved, last))
         })
     }
 }
@@ -136,7 +136,7 @@ where
 
 /// Takes the place of a call. Sessions have separate places.
 fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<UnderWay, Refusal> {
-    if let Some(ended) = peer.proved().has_ended() {
+    if let Some(ended) = peer.proved.has_ended() {
         return Err(Refusal::CertificateEnded(ended));
     }
     let place = match shape {
@@ -146,7 +146,7 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
             Some(place.map_err(|_| shared.calls_refusal())?)
         }
     };
-    let active = peer.activity().begin_call();
+    let active = peer.activity.begin_call();
     Ok(UnderWay { place, active })
 }
 

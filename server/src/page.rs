@@ -32,12 +32,13 @@ pub(crate) fn size(asked: i32) -> Result<usize, Refusal> {
     }
 }
 
-/// Cuts a page to `limit` items and about half a frame. The token of the next page is empty if there is none.
+/// Sorts items, and cuts a page to `limit` of them and about half a frame. The token of the next page is empty if there is none.
 pub(crate) fn cut<T: Message>(
-    found: Vec<(Page, T)>,
+    mut found: Vec<(Page, T)>,
     limit: usize,
     frame_bytes_max: usize,
 ) -> (Vec<T>, String) {
+    found.sort_by(|(left, _), (right, _)| left.cmp(right));
     let total = found.len();
     let mut room = frame_bytes_max / 2;
     let mut last = String::new();

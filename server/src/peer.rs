@@ -15,10 +15,10 @@ use crate::capacity::{Place, PlaceHandle, Places, SettledPlace};
 /// One connection. Clones share it, and none keeps it open.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionPeer {
-    address: IpAddr,
-    proved: transport::Peer,
+    pub(crate) address: IpAddr,
+    pub(crate) proved: transport::Peer,
     place: Option<PlaceHandle>,
-    activity: Activity,
+    pub(crate) activity: Activity,
 }
 
 // === impl ConnectionPeer ===
@@ -35,12 +35,6 @@ impl ConnectionPeer {
         Self::at(address.ip(), proved, None)
     }
 
-    /// The peer of a call without a connection of this server.
-    fn unknown() -> Self {
-        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
-        Self::at(Ipv4Addr::UNSPECIFIED.into(), proved, None)
-    }
-
     fn at(address: IpAddr, proved: transport::Peer, place: Option<PlaceHandle>) -> Self {
         Self {
             address: address.to_canonical(),
@@ -50,17 +44,12 @@ impl ConnectionPeer {
         }
     }
 
+    /// The peer of a call, unknown if the call has no connection of this server.
     pub(crate) fn of(extensions: &Extensions) -> Self {
-        let peer = extensions.get::<Self>().cloned();
-        peer.unwrap_or_else(Self::unknown)
-    }
-
-    pub(crate) const fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    pub(crate) const fn proved(&self) -> &transport::Peer {
-        &self.proved
+        extensions.get::<Self>().cloned().unwrap_or_else(|| {
+            let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+            Self::at(Ipv4Addr::UNSPECIFIED.into(), proved, None)
+        })
     }
 
     /// The network that the connection's places count for.
@@ -101,10 +90,6 @@ impl ConnectionPeer {
     /// Keeps the connection from being evicted until the return value is dropped.
     pub(crate) fn settle(&self) -> Option<SettledPlace> {
         self.place.as_ref().map(PlaceHandle::settle)
-    }
-
-    pub(crate) const fn activity(&self) -> &Activity {
-        &self.activity
     }
 }
 

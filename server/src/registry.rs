@@ -27,7 +27,7 @@ impl LiveSessions {
         let identity = Arc::clone(&session.identity);
         let superseded = self.lock().register(session)?;
         if let Some((older, why)) = superseded {
-            older.handle.end_signal().send(why.into());
+            older.handle.end_signal.send(why.into());
         }
         Ok(Registration {
             registry: self,
@@ -42,7 +42,7 @@ impl LiveSessions {
 
     pub(crate) fn end_all(&self, why: &Refusal) {
         for session in self.lock().iter() {
-            session.handle.end_signal().send(why.clone());
+            session.handle.end_signal.send(why.clone());
         }
     }
 

@@ -183,8 +183,8 @@ async fn open_session(
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity);
-    let (handle, queries) = SessionHandle::new(EndSignal::default());
-    let end_signal = handle.end_signal().clone();
+    let (handle, queries) = SessionHandle::new();
+    let end_signal = handle.end_signal.clone();
     let share = shared.sessions.take(caller.owner(), end_signal.clone())?;
     let registration = Arc::clone(&shared.registry).register(Registered {
         identity: Arc::clone(identity),
@@ -330,7 +330,7 @@ impl SessionTask {
             };
             let (frame, spans) = self.pacer.step(is_large, decide).await;
             let Some(frame) = frame else { break };
-            let decides = has_batches(&frame);
+            let decides = matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)));
             let bytes = frame.encode_to_vec().into();
             let send = self.outbox.send(&self.end_signal, bytes);
             self.pacer.wait(send).await?;
@@ -370,10 +370,9 @@ impl SessionTask {
                 () = self.shared.draining.cancelled(), if !self.draining => Ok(SessionInput::Drain),
                 Some(query) = self.queries.recv() => Ok(SessionInput::Query(query)),
                 () = self.memory.room(), if is_short => Ok(SessionInput::Room),
-                frame = self.inbound.message(), if !is_short => match frame {
-                    Ok(frame) => Ok(SessionInput::Frame(frame)),
-                    Err(status) => Err(SessionEnd::broken(&status, &self.shared)),
-                },
+                frame = self.inbound.message(), if !is_short => frame
+                    .map(SessionInput::Frame)
+                    .map_err(|status| SessionEnd::broken(&status, &self.shared)),
                 () = sleep_until(wake) => Ok(SessionInput::Timer),
             }
         };
@@ -420,20 +419,17 @@ impl SessionTask {
     async fn next_arrived(&mut self) -> Result<Option<Option<Bytes>>, SessionEnd> {
         tokio::select! {
             biased;
-            next = self.inbound.message() => match next {
-                Ok(next) => Ok(Some(next)),
-                Err(status) => Err(SessionEnd::broken(&status, &self.shared)),
-            },
+            next = self.inbound.message() => next
+                .map(Some)
+                .map_err(|status| SessionEnd::broken(&status, &self.shared)),
             () = std::future::ready(()) => Ok(None),
         }
     }
 
     /// Ends the session if its caller's deadline has passed, or the agent has not read for too long.
     fn check_deadlines(&mut self) -> Result<(), SessionEnd> {
-        if self
-            .deadline
-            .is_some_and(|deadline| deadline <= Instant::now())
-        {
+        let is_over = |deadline| deadline <= Instant::now();
+        if self.deadline.is_some_and(is_over) {
             return Err(SessionEnd::Refused(Refusal::DeadlineExceeded));
         }
         self.outbox.check_read()
@@ -444,15 +440,8 @@ impl SessionTask {
         let Self {
             session, memory, ..
         } = self;
-        spawn_blocking(move || {
-            drop(session);
-            drop(memory);
-        });
+        spawn_blocking(move || drop((session, memory)));
     }
-}
-
-fn has_batches(frame: &v1::ReconcileResponse) -> bool {
-    matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)))
 }
 
 #[cfg(test)]

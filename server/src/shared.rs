@@ -96,35 +96,27 @@ impl Shared {
     }
 
     pub(crate) fn session_config(&self) -> server_session::Config {
-        let Config {
-            drain_deadline,
-            reconnect_after,
-            heartbeat_interval,
-            limits,
-            ..
-        } = &self.config;
+        let (config, limits) = (&self.config, &self.config.limits);
         server_session::Config {
             server_version: build_info::text().into(),
             frame_bytes_max: limits.frame_bytes_max,
             objects_max: limits.objects_max,
             bytes_max: limits.session_memory_max,
             operations_in_flight_max: limits.operations_in_flight_max,
-            backoff_max: self.config.backoff_max,
-            heartbeat_interval: *heartbeat_interval,
-            drain_deadline: *drain_deadline,
-            reconnect_after: *reconnect_after,
+            backoff_max: config.backoff_max,
+            heartbeat_interval: config.heartbeat_interval,
+            drain_deadline: config.drain_deadline,
+            reconnect_after: config.reconnect_after,
         }
     }
 
     /// Generates a session id, from the seed if there is one.
     pub(crate) fn draw_session_id(&self) -> String {
-        match self.config.session_seed {
-            Some(seed) => {
-                let number = self.ids_drawn.fetch_add(1, Ordering::Relaxed);
-                format!("{seed:016x}{number:016x}")
-            }
-            None => random_session_id(),
-        }
+        let Some(seed) = self.config.session_seed else {
+            return random_session_id();
+        };
+        let number = self.ids_drawn.fetch_add(1, Ordering::Relaxed);
+        format!("{seed:016x}{number:016x}")
     }
 
     /// Checks whether a new agent would get a session. The error is the reason.

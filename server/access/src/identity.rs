@@ -82,12 +82,8 @@ impl IdentityPattern {
         } else if let Some(subject) = text.strip_prefix("sub:") {
             pattern(subject).map(Self::Subject)
         } else if let Some(uid) = text.strip_prefix("uid:") {
-            let uid = if uid == "*" {
-                Ok(None)
-            } else {
-                uid.parse().map(Some)
-            };
-            uid.ok().map(Self::Uid)
+            let is_any = uid == "*";
+            (is_any || uid.parse::<u32>().is_ok()).then(|| Self::Uid(uid.parse().ok()))
         } else {
             is_uri(text).then(|| Self::Uri(Pattern::new(text)))
         };
@@ -101,14 +97,12 @@ impl IdentityPattern {
     /// Returns the identity, if the pattern matches no other.
     #[must_use]
     pub fn exact(&self) -> Option<Identity> {
+        let exact = |pattern: &Pattern| pattern.exact().map(str::to_owned);
         match self {
             Self::Anonymous => Some(Identity::Anonymous),
-            Self::Uri(pattern) => pattern.exact().map(|text| Identity::Uri(text.to_owned())),
-            Self::Dns(pattern) => pattern.exact().map(|text| Identity::Dns(text.to_owned())),
-            Self::Subject(pattern) => {
-                let text = pattern.exact();
-                text.map(|text| Identity::Subject(text.to_owned()))
-            }
+            Self::Uri(uri) => exact(uri).map(Identity::Uri),
+            Self::Dns(name) => exact(name).map(Identity::Dns),
+            Self::Subject(subject) => exact(subject).map(Identity::Subject),
             Self::Uid(uid) => uid.map(Identity::Uid),
         }
     }
@@ -116,20 +110,13 @@ impl IdentityPattern {
     /// Whether the pattern matches an identity.
     #[must_use]
     pub fn matches(&self, identity: &Identity) -> bool {
-        match (self, identity) {
-            (Self::Anonymous, Identity::Anonymous) => true,
-            (Self::Uri(pattern), Identity::Uri(text))
-            | (Self::Dns(pattern), Identity::Dns(text))
-            | (Self::Subject(pattern), Identity::Subject(text)) => pattern.matches(text),
-            (Self::Uid(wanted), Identity::Uid(uid)) => wanted.is_none_or(|wanted| wanted == *uid),
-            (
-                Self::Anonymous | Self::Uri(_) | Self::Dns(_) | Self::Subject(_) | Self::Uid(_),
-                Identity::Anonymous
-                | Identity::Uri(_)
-                | Identity::Dns(_)
-                | Identity::Subject(_)
-                | Identity::Uid(_),
-            ) => false,
+        match self {
+            Self::Anonymous => *identity == Identity::Anonymous,
+            Self::Uri(uri) => matches!(identity, Identity::Uri(text) if uri.matches(text)),
+            Self::Dns(name) => matches!(identity, Identity::Dns(text) if name.matches(text)),
+            Self::Subject(it) => matches!(identity, Identity::Subject(text) if it.matches(text)),
+            Self::Uid(None) => matches!(identity, Identity::Uid(_)),
+            Self::Uid(Some(uid)) => *identity == Identity::Uid(*uid),
         }
     }
 }

@@ -95,18 +95,14 @@ impl FromStr for PublicServices {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = config::duration(text)?;
-    let fits = Duration::from_millis(10)..=Duration::from_mins(60);
-    fits.contains(&interval)
-        .then_some(interval)
-        .ok_or_else(|| "must be from 10ms to 60m".to_owned())
+    let range = Duration::from_millis(10)..=Duration::from_mins(60);
+    let interval = Some(config::duration(text)?).filter(|it| range.contains(it));
+    interval.ok_or_else(|| "must be from 10ms to 60m".to_owned())
 }
 
 fn leeway(text: &str) -> Result<Duration, String> {
-    let leeway = config::duration(text)?;
-    (leeway <= Duration::from_mins(5))
-        .then_some(leeway)
-        .ok_or_else(|| "must be at most 5m".to_owned())
+    let leeway = Some(config::duration(text)?).filter(|it| *it <= Duration::from_mins(5));
+    leeway.ok_or_else(|| "must be at most 5m".to_owned())
 }
 
 #[cfg(test)]

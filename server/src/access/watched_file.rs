@@ -124,10 +124,8 @@ impl<T: 'static> WatchedFile<T> {
                 file.is_read.store(false, Ordering::Release);
                 read
             });
-            match timeout(PATIENCE, reading).await {
-                Ok(read) => read.unwrap_or_else(|_| Err(self.unanswered())),
-                Err(_) => Err(self.unanswered()),
-            }
+            let read = timeout(PATIENCE, reading).await.ok().and_then(Result::ok);
+            read.unwrap_or_else(|| Err(self.unanswered()))
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = last.change(read)?;

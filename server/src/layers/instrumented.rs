@@ -20,36 +20,34 @@ use crate::{
 };
 
 /// The methods that have their own series, with their shapes. All other methods share one series.
-const METHODS: [(&str, &str, &str); 15] = [
-    ("decree.v1.DecisionService", "Reconcile", "bidi_stream"),
-    ("decree.v1.DecisionService", "RenewSession", "unary"),
-    ("decree.v1.DecisionService", "Decide", "unary"),
-    ("decree.v1.DecisionService", "Simulate", "unary"),
-    ("decree.v1.InspectionService", "ListReplicaSets", "unary"),
-    ("decree.v1.InspectionService", "GetReplicaSet", "unary"),
+const METHODS: [(&str, &str); 15] = [
+    (SESSION, "bidi_stream"),
+    ("decree.v1.DecisionService/RenewSession", "unary"),
+    ("decree.v1.DecisionService/Decide", "unary"),
+    ("decree.v1.DecisionService/Simulate", "unary"),
+    ("decree.v1.InspectionService/ListReplicaSets", "unary"),
+    ("decree.v1.InspectionService/GetReplicaSet", "unary"),
     (
-        "decree.v1.InspectionService",
-        "WatchDecisions",
+        "decree.v1.InspectionService/WatchDecisions",
         "server_stream",
     ),
-    ("decree.v1.InspectionService", "ListSessions", "unary"),
-    ("decree.v1.InspectionService", "ListDifferences", "unary"),
-    ("decree.v1.InspectionService", "SimulateCluster", "unary"),
-    ("grpc.health.v1.Health", "Check", "unary"),
-    ("grpc.health.v1.Health", "List", "unary"),
-    ("grpc.health.v1.Health", "Watch", "server_stream"),
+    ("decree.v1.InspectionService/ListSessions", "unary"),
+    ("decree.v1.InspectionService/ListDifferences", "unary"),
+    ("decree.v1.InspectionService/SimulateCluster", "unary"),
+    ("grpc.health.v1.Health/Check", "unary"),
+    ("grpc.health.v1.Health/List", "unary"),
+    ("grpc.health.v1.Health/Watch", "server_stream"),
     (
-        "grpc.reflection.v1.ServerReflection",
-        "ServerReflectionInfo",
+        "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
         "bidi_stream",
     ),
     (
-        "grpc.reflection.v1alpha.ServerReflection",
-        "ServerReflectionInfo",
+        "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
         "bidi_stream",
     ),
 ];
-const OTHER: (&str, &str, &str) = ("unknown", "unknown", "unary");
+const SESSION: &str = "decree.v1.DecisionService/Reconcile";
+const OTHER: (&str, &str) = ("unknown/unknown", "unary");
 
 /// The shape of a call's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +64,8 @@ pub(super) enum CallShape {
 #[derive(Debug)]
 pub(super) struct InstrumentedCall {
     shared: Arc<Shared>,
-    method: &'static (&'static str, &'static str, &'static str),
+    /// The path without the slash in front, and the shape.
+    method: (&'static str, &'static str),
     code: Code,
     started: Instant,
 }
@@ -89,10 +88,9 @@ struct WatchedBody {
 
 impl InstrumentedCall {
     pub(super) fn start(shared: &Arc<Shared>, path: &str) -> Self {
-        let named = |(service, method, _): &&(&str, &str, &str)| {
-            path.strip_prefix('/').and_then(|path| path.split_once('/')) == Some((service, method))
-        };
-        let method = METHODS.iter().find(named).unwrap_or(&OTHER);
+        let path = path.strip_prefix('/');
+        let method = METHODS.into_iter().find(|(known, _)| path == Some(known));
+        let method = method.unwrap_or(OTHER);
         let started = &shared.metrics.grpc_started;
         started.get_or_create(&labels(method)).inc();
         Self {
@@ -104,9 +102,9 @@ impl InstrumentedCall {
     }
 
     pub(super) fn shape(&self) -> CallShape {
-        match *self.method {
-            (_, "Reconcile", _) => CallShape::Session,
-            ("unknown", ..) | (.., "bidi_stream") => CallShape::Other,
+        match self.method {
+            (SESSION, _) => CallShape::Session,
+            OTHER | (_, "bidi_stream") => CallShape::Other,
             _ => CallShape::Single,
         }
     }
@@ -133,7 +131,7 @@ impl InstrumentedCall {
         mut self,
         response: Response<Body>,
         under_way: UnderWay,
-        peer: &Peer,
+        peer: Peer,
         deadline: Option<tokio::time::Instant>,
     ) -> Response<Body> {
         if let Some(status) = Status::from_header_map(response.headers()) {
@@ -146,20 +144,19 @@ impl InstrumentedCall {
                 body: Some(body),
                 call: self,
                 under_way,
-                ended: has_certificate.then(|| Box::pin(peer.clone().ended()) as _),
+                ended: has_certificate.then(|| Box::pin(peer.ended()) as _),
                 deadline: deadline.map(|until| Box::pin(sleep_until(until))),
             })
         })
     }
 }
 
-fn labels(
-    method: &(&'static str, &'static str, &'static str),
-) -> [(&'static str, &'static str); 3] {
+fn labels((path, shape): (&'static str, &'static str)) -> [(&'static str, &'static str); 3] {
+    let (service, method) = path.split_once('/').unwrap_or_default();
     [
-        ("grpc_type", method.2),
-        ("grpc_service", method.0),
-        ("grpc_method", method.1),
+        ("grpc_type", shape),
+        ("grpc_service", service),
+        ("grpc_method", method),
     ]
 }
 

@@ -1,10 +1,10 @@
 //! Registrations end with their sessions, and signals reach them.
 
 use super::*;
-use crate::{capacity::EndSignal, session::tests::identity};
+use crate::session::tests::identity;
 
 fn register(registry: &Arc<LiveSessions>, epoch: i64) -> (Registration, SessionHandle) {
-    let (handle, _) = SessionHandle::new(EndSignal::default());
+    let (handle, _) = SessionHandle::new();
     let registration = Arc::clone(registry).register(Registered {
         identity: Arc::new(identity("c1", epoch)),
         handle: handle.clone(),
@@ -17,7 +17,7 @@ async fn newer_session_signals_the_older_to_end() {
     let registry = Arc::new(LiveSessions::default());
     let (_older, handle) = register(&registry, 1);
     let (_newer, _) = register(&registry, 2);
-    let why = handle.end_signal().wait().await;
+    let why = handle.end_signal.wait().await;
     assert_eq!(why.reason(), "SESSION_SUPERSEDED");
 }
 

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use server_core::Sizes;
+use server_core::{Sizes, Unfinished};
 use server_session::{SessionIdentity, Stats};
 
 use crate::metrics::{Metrics, SessionLabels, UnconvergedLabels, seconds};
@@ -113,6 +113,8 @@ impl Drop for Gauges {
     fn drop(&mut self) {
         self.shift(self.shown.sizes, Sizes::default());
         self.metrics.sessions.dec();
+        let nothing = Unfinished::default();
+        self.metrics.unfinished.set(&self.session_id, 0, nothing);
         // The gauges with labels may already belong to the session's successor.
         if self.metrics.newest.close(&self.labels, &self.session_id) {
             self.metrics.view_age.remove(&self.labels);

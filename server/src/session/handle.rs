@@ -17,26 +17,22 @@ pub(crate) type Query = Box<dyn FnOnce(&Session, Timestamp) + Send>;
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle {
     queries: mpsc::Sender<Query>,
-    end_signal: EndSignal,
+    /// Ends the session.
+    pub(crate) end_signal: EndSignal,
 }
 
 // === impl SessionHandle ===
 
 impl SessionHandle {
-    /// A handle that ends the session by `end_signal`, and the receiver of its queries.
-    pub(crate) fn new(end_signal: EndSignal) -> (Self, mpsc::Receiver<Query>) {
+    /// A handle, and the receiver of its queries.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Query>) {
         let (queries, arriving) = mpsc::channel(QUERIES);
-        (
-            Self {
-                queries,
-                end_signal,
-            },
-            arriving,
-        )
-    }
-
-    pub(crate) const fn end_signal(&self) -> &EndSignal {
-        &self.end_signal
+        let end_signal = EndSignal::default();
+        let handle = Self {
+            queries,
+            end_signal,
+        };
+        (handle, arriving)
     }
 
     /// Runs a query in the session's task.

@@ -105,43 +105,29 @@ impl FinalStatus {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::Builder;
-
     use super::*;
 
-    fn frame() -> Bytes {
-        Bytes::new()
-    }
-
-    #[test]
-    fn agent_that_reads_after_its_session_has_ended_learns_why() {
-        let runtime = Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
-        runtime.expect("a runtime").block_on(async {
-            let (mut outbox, final_status, mut frames) = Outbox::new(Duration::from_secs(1));
-            let signal = EndSignal::default();
-            for _ in 0..QUEUE {
-                let sent = outbox.send(&signal, frame());
-                sent.await.expect("there is room");
-            }
-            let refused = outbox.send(&signal, frame()).await;
-            let Err(SessionEnd::Refused(refusal)) = refused else {
-                panic!("{refused:?}");
-            };
-            drop(outbox);
-            final_status.send(refusal);
-            for _ in 0..QUEUE {
-                let frame = frames.recv().await.expect("it is queued");
-                frame.expect("it is no end");
-            }
-            let end = frames.recv().await.expect("the stream ends with words");
-            assert_eq!(
-                end.expect_err("an end").code(),
-                tonic::Code::DeadlineExceeded
-            );
-            assert!(frames.recv().await.is_none());
-        });
+    #[tokio::test(start_paused = true)]
+    async fn agent_that_reads_after_its_session_has_ended_learns_why() {
+        let (mut outbox, final_status, mut frames) = Outbox::new(Duration::from_secs(1));
+        let signal = EndSignal::default();
+        for _ in 0..QUEUE {
+            let sent = outbox.send(&signal, Bytes::new());
+            sent.await.expect("there is room");
+        }
+        let refused = outbox.send(&signal, Bytes::new()).await;
+        let Err(SessionEnd::Refused(refusal)) = refused else {
+            panic!("{refused:?}");
+        };
+        drop(outbox);
+        final_status.send(refusal);
+        for _ in 0..QUEUE {
+            let frame = frames.recv().await.expect("it is queued");
+            frame.expect("it is no end");
+        }
+        let end = frames.recv().await.expect("the stream ends with words");
+        let code = end.expect_err("an end").code();
+        assert_eq!(code, tonic::Code::DeadlineExceeded);
+        assert!(frames.recv().await.is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{ControllerReport, Kind, Unfinished};
+use server_core::{ControllerReport, Kind};
 use server_session::{Fault, Session, SessionIdentity, SessionReport};
 use tokio::time::Instant;
 
@@ -231,15 +231,6 @@ impl Telemetry {
                 self.metrics.deletion_age_ratio.observe(ratio);
             }
         }
-    }
-}
-
-impl Drop for Telemetry {
-    fn drop(&mut self) {
-        let nothing = Unfinished::default();
-        self.metrics
-            .unfinished
-            .set(&self.identity.session_id, 0, nothing);
     }
 }
 

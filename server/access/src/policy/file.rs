@@ -67,48 +67,42 @@ struct Wrong {
     message: String,
 }
 
+fn wrong<T>(at: &Spanned<T>, message: impl Into<String>) -> Wrong {
+    Wrong {
+        offset: at.span().start,
+        message: message.into(),
+    }
+}
+
 fn grant(raw: RawGrant) -> Result<Grant, Wrong> {
-    let RawGrant {
-        identities,
-        role,
-        clusters,
-        names,
-        shards,
-    } = raw;
-    let offset = role.span().start;
-    let role = self::role(&role)?;
+    let role = role(&raw.role)?;
     let lists = [
-        ("clusters", &clusters),
-        ("names", &names),
-        ("shards", &shards),
+        ("clusters", &raw.clusters),
+        ("names", &raw.names),
+        ("shards", &raw.shards),
     ];
-    if let (Role::Admin, Some((field, list))) = (
-        role,
-        lists
-            .into_iter()
-            .find_map(|(field, list)| Some((field, list.as_ref()?))),
-    ) {
+    let mut given = lists
+        .into_iter()
+        .filter_map(|(field, list)| Some((field, list.as_ref()?)));
+    if role == Role::Admin
+        && let Some((field, list)) = given.next()
+    {
         let message =
             format!("{field}: an admin's clusters are all; leave it out, or write another role");
-        return Err(Wrong {
-            offset: list.span().start,
-            message,
-        });
+        return Err(wrong(list, message));
     }
-    if role != Role::Admin && clusters.is_none() && names.is_none() {
+    if role != Role::Admin && raw.clusters.is_none() && raw.names.is_none() {
         let message = "role: say of which clusters, as in clusters = [\"UID\"] or names = [\"*\"]";
-        return Err(Wrong {
-            offset,
-            message: message.to_owned(),
-        });
+        return Err(wrong(&raw.role, message));
     }
+    let [clusters, names, shards] = lists.map(|(field, texts)| patterns(field, texts.as_ref()));
     Ok(Grant {
-        identities: self::identities(&identities)?,
+        identities: identities(&raw.identities)?,
         role,
         scope: GrantScope {
-            clusters: patterns("clusters", clusters)?,
-            names: patterns("names", names)?,
-            shards: patterns("shards", shards)?,
+            clusters: clusters?,
+            names: names?,
+            shards: shards?,
         },
     })
 }
@@ -118,29 +112,27 @@ fn role(role: &Spanned<String>) -> Result<Role, Wrong> {
         "agent" => Ok(Role::Agent),
         "viewer" => Ok(Role::Viewer),
         "admin" => Ok(Role::Admin),
-        other => Err(Wrong {
-            offset: role.span().start,
-            message: format!("role: {other:?} is not a role; write agent, viewer or admin"),
-        }),
+        other => {
+            let message = format!("role: {other:?} is not a role; write agent, viewer or admin");
+            Err(wrong(role, message))
+        }
     }
 }
 
 fn identities(texts: &Texts) -> Result<Vec<IdentityPattern>, Wrong> {
     not_empty("identities", texts)?;
     let parse = |(number, text): (usize, &Spanned<String>)| {
-        IdentityPattern::parse(text.get_ref()).map_err(|wrong| Wrong {
-            offset: text.span().start,
-            message: format!("identities[{number}]: {wrong}"),
-        })
+        let parsed = IdentityPattern::parse(text.get_ref());
+        parsed.map_err(|fault| wrong(text, format!("identities[{number}]: {fault}")))
     };
     texts.get_ref().iter().enumerate().map(parse).collect()
 }
 
-fn patterns(field: &str, texts: Option<Texts>) -> Result<Vec<Pattern>, Wrong> {
+fn patterns(field: &str, texts: Option<&Texts>) -> Result<Vec<Pattern>, Wrong> {
     let Some(texts) = texts else {
         return Ok(vec![Pattern::new("*")]);
     };
-    not_empty(field, &texts)?;
+    not_empty(field, texts)?;
     let texts = texts.get_ref().iter();
     Ok(texts.map(|text| Pattern::new(text.get_ref())).collect())
 }
@@ -150,10 +142,7 @@ fn not_empty(field: &str, texts: &Texts) -> Result<(), Wrong> {
         let message = format!(
             "{field}: is empty, so that the grant would be for nothing; write \"*\" for all"
         );
-        return Err(Wrong {
-            offset: texts.span().start,
-            message,
-        });
+        return Err(wrong(texts, message));
     }
     Ok(())
 }
