@@ -12,7 +12,7 @@ use decree::{
     TraceContext,
     v1::{self, reconcile_request, reconcile_response},
 };
-use otlp::{Role, Span, Tracer};
+use otlp::{Span, SpanKind, Tracer};
 
 /// The spans of one agent.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Traces {
             | WatchEvent::Elsewhere(_)
             | WatchEvent::Error(_) => return None,
         };
-        let mut span = self.tracer.root(Role::Internal, "watch")?;
+        let mut span = self.tracer.root(SpanKind::Internal, "watch")?;
         span.text("decree.kind", kind.plural());
         span.text("decree.change", change);
         match object {
@@ -83,7 +83,7 @@ impl Traces {
             return;
         }
         for event in &mut events.events {
-            if let Some(mut span) = self.child(&event.traceparent, Role::Producer, "frame") {
+            if let Some(mut span) = self.child(&event.traceparent, SpanKind::Producer, "frame") {
                 span.number("decree.frame.sequence", frame.sequence);
                 event.traceparent = span.context().to_string();
             }
@@ -100,7 +100,7 @@ impl Traces {
             return;
         }
         for batch in &mut batches.batches {
-            let Some(mut span) = self.child(&batch.traceparent, Role::Consumer, "batch") else {
+            let Some(mut span) = self.child(&batch.traceparent, SpanKind::Consumer, "batch") else {
                 continue;
             };
             span.number("decree.batch.id", batch.id);
@@ -152,7 +152,10 @@ impl Traces {
     /// Begins a call, as a child of its trace context.
     pub(crate) fn call(&self, call: &Call, trace: Option<TraceContext>) -> CallSpan {
         let name = call.request.verb();
-        CallSpan(trace.and_then(|it| self.tracer.child(it, Role::Client, name, Duration::ZERO)))
+        CallSpan(trace.and_then(|it| {
+            self.tracer
+                .child(it, SpanKind::Client, name, Duration::ZERO)
+        }))
     }
 
     fn end_answered(&mut self, batch: u64) {
@@ -161,9 +164,9 @@ impl Traces {
         }
     }
 
-    fn child(&self, traceparent: &str, role: Role, name: &'static str) -> Option<Span> {
+    fn child(&self, traceparent: &str, kind: SpanKind, name: &'static str) -> Option<Span> {
         let parent = TraceContext::parse(traceparent)?;
-        self.tracer.child(parent, role, name, Duration::ZERO)
+        self.tracer.child(parent, kind, name, Duration::ZERO)
     }
 }
 

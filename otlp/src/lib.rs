@@ -21,8 +21,9 @@ mod tracer;
 
 pub use args::{OtlpArgs, VariableError};
 pub use exporter::Exporter;
+pub use opentelemetry::trace::SpanKind;
 pub use span::Span;
-pub use tracer::{Role, StartError, Tracer};
+pub use tracer::{StartError, Tracer};
 
 #[cfg(test)]
 mod tests;

@@ -33,19 +33,6 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Default)]
 pub struct Tracer(Option<SdkTracer>);
 
-/// The role of a span in an exchange of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The sender of a message that waits for an answer.
-    Client,
-    /// The receiver of a message whose sender does not wait.
-    Consumer,
-    /// A step within this process.
-    Internal,
-    /// The sender of a message that does not wait for an answer.
-    Producer,
-}
-
 /// Why the tracer cannot start.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -109,9 +96,10 @@ impl Tracer {
 
     /// Begins a trace, if it is sampled.
     #[must_use]
-    pub fn root(&self, role: Role, name: &'static str) -> Option<Span> {
+    pub fn root(&self, kind: SpanKind, name: &'static str) -> Option<Span> {
         let tracer = self.0.as_ref()?;
-        recorded(tracer.build_with_context(builder(role, name), &Context::new()))
+        let builder = SpanBuilder::from_name(name).with_kind(kind);
+        recorded(tracer.build_with_context(builder, &Context::new()))
     }
 
     /// Continues a trace that the sender records, if it is sampled here too. The child began `elapsed` ago.
@@ -119,7 +107,7 @@ impl Tracer {
     pub fn child(
         &self,
         parent: TraceContext,
-        role: Role,
+        kind: SpanKind,
         name: &'static str,
         elapsed: Duration,
     ) -> Option<Span> {
@@ -127,7 +115,8 @@ impl Tracer {
         if !parent.is_sampled() {
             return None;
         }
-        let builder = builder(role, name).with_start_time(ago(elapsed));
+        let builder = SpanBuilder::from_name(name).with_kind(kind);
+        let builder = builder.with_start_time(ago(elapsed));
         let parent = Context::new().with_remote_span_context(remote(parent));
         recorded(tracer.build_with_context(builder, &parent))
     }
@@ -135,15 +124,6 @@ impl Tracer {
 
 fn recorded(span: opentelemetry_sdk::trace::Span) -> Option<Span> {
     span.is_recording().then_some(Span(span))
-}
-
-fn builder(role: Role, name: &'static str) -> SpanBuilder {
-    SpanBuilder::from_name(name).with_kind(match role {
-        Role::Client => SpanKind::Client,
-        Role::Consumer => SpanKind::Consumer,
-        Role::Internal => SpanKind::Internal,
-        Role::Producer => SpanKind::Producer,
-    })
 }
 
 /// The resource of all spans of the process. The environment takes precedence over the name of the service.

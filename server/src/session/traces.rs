@@ -6,7 +6,7 @@ use decree::{
     TraceContext,
     v1::{self, reconcile_response},
 };
-use otlp::{Role, Span, Tracer};
+use otlp::{Span, SpanKind, Tracer};
 use server_session::{IncomingFrame, SessionIdentity};
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ impl Traces {
         let elapsed = arrived.map(|at| at.elapsed()).unwrap_or_default();
         frame.trace(|parent, outcome| {
             let name = outcome.map_or("receive", |_| "outcome");
-            let mut span = self.child(parent, Role::Consumer, name, elapsed)?;
+            let mut span = self.child(parent, SpanKind::Consumer, name, elapsed)?;
             if let Some(outcome) = outcome {
                 describe(&mut span, outcome);
             }
@@ -59,7 +59,7 @@ impl Traces {
         };
         for batch in &mut batches.batches {
             let parent = TraceContext::parse(&batch.traceparent);
-            let span = parent.and_then(|it| self.child(it, Role::Producer, "decide", elapsed));
+            let span = parent.and_then(|it| self.child(it, SpanKind::Producer, "decide", elapsed));
             let Some(mut span) = span else { continue };
             span.number("decree.batch.id", batch.id);
             if let Some(reason) = batch.reasons.first() {
@@ -79,11 +79,11 @@ impl Traces {
     fn child(
         &self,
         parent: TraceContext,
-        role: Role,
+        kind: SpanKind,
         name: &'static str,
         elapsed: Duration,
     ) -> Option<Span> {
-        let mut span = self.tracer.child(parent, role, name, elapsed)?;
+        let mut span = self.tracer.child(parent, kind, name, elapsed)?;
         span.text("decree.session.id", &self.session_id);
         span.text("k8s.cluster.name", &self.cluster);
         Some(span)
