@@ -11,7 +11,7 @@ mod subject;
 
 use std::io;
 
-use crate::score::{Row, Rule, Score, Verdict};
+use crate::score::{Row, Rule, Score};
 use listener::Listener;
 use notes::{Notes, RULES};
 
@@ -29,10 +29,9 @@ pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
         Ok(()) => "not reached".to_owned(),
         Err(why) => format!("not reached: {why}"),
     };
-    let rows = RULES.iter().map(|&(section, rule)| {
-        let verdict = notes.verdict(rule).cloned();
-        let verdict = verdict.map_or_else(|| Verdict::Broken(fault.clone()), Verdict::from);
-        Row::new(section, rule, verdict)
+    let rows = RULES.iter().map(|rule| {
+        let verdict = notes.verdict(rule.rule).cloned();
+        Row::new(*rule, verdict.unwrap_or_else(|| Err(fault.clone())))
     });
     Ok(Score::new(rows.collect()))
 }
@@ -40,8 +39,5 @@ pub async fn run_agent(subject: &impl Subject) -> io::Result<Score> {
 /// The rules that [`run_agent`] tests.
 #[must_use]
 pub fn agent_rules() -> Vec<Rule> {
-    let rules = RULES.iter();
-    rules
-        .map(|&(section, rule)| Rule { section, rule })
-        .collect()
+    RULES.to_vec()
 }

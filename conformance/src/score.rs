@@ -67,11 +67,11 @@ impl From<Result<(), String>> for Verdict {
 // === impl Row ===
 
 impl Row {
-    pub(crate) const fn new(section: &'static str, rule: &'static str, verdict: Verdict) -> Self {
+    pub(crate) fn new(rule: Rule, verdict: impl Into<Verdict>) -> Self {
         Self {
-            section,
-            rule,
-            verdict,
+            section: rule.section,
+            rule: rule.rule,
+            verdict: verdict.into(),
         }
     }
 

@@ -51,18 +51,13 @@ pub struct Target {
 #[must_use]
 pub fn server_rules() -> Vec<Rule> {
     let cases = CASES.into_iter().flatten();
-    let rules = cases
-        .map(|case| (case.section, case.rule))
-        .chain(stop::RULES);
-    rules
-        .map(|(section, rule)| Rule { section, rule })
-        .collect()
+    cases.map(|case| case.rule).chain(stop::RULES).collect()
 }
 
 /// Runs the cases against a server, many at the same time. Takes six heartbeat intervals of the server, and its drain with [`Target::stop`].
 pub async fn run_server(target: &Target) -> Score {
     let cases = CASES.into_iter().flatten().enumerate();
-    let cases = cases.filter(|(_, case)| case.rule.contains(&target.only));
+    let cases = cases.filter(|(_, case)| case.rule.rule.contains(&target.only));
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     let running: Vec<_> = cases
         .map(|(number, case)| {
@@ -72,13 +67,13 @@ pub async fn run_server(target: &Target) -> Score {
                 let _turn = turns.acquire().await;
                 verify(server).await
             };
-            (case, tokio::spawn(run))
+            (case.rule, tokio::spawn(run))
         })
         .collect();
     let mut rows = Vec::new();
-    for (Case { section, rule, .. }, verdict) in running {
+    for (rule, verdict) in running {
         let verdict = verdict.await.unwrap_or_else(|error| Err(error.to_string()));
-        rows.push(Row::new(section, rule, verdict.into()));
+        rows.push(Row::new(rule, verdict));
     }
     rows.extend(stop(target).await);
     Score::new(rows)
@@ -86,21 +81,20 @@ pub async fn run_server(target: &Target) -> Score {
 
 /// Tests the rules for a stopped server, if the filter contains any of them.
 async fn stop(target: &Target) -> Vec<Row> {
-    let rules = stop::RULES.into_iter();
-    let rules: Vec<_> = rules
-        .filter(|(_, rule)| rule.contains(&target.only))
-        .collect();
-    let Some(command) = target.stop.clone().filter(|_| !rules.is_empty()) else {
+    let is_tested = |rule: &Rule| rule.rule.contains(&target.only);
+    let Some(command) = target
+        .stop
+        .clone()
+        .filter(|_| stop::RULES.iter().any(is_tested))
+    else {
         let skipped = || Verdict::Skipped("no command stops the server".to_owned());
-        let row = |(section, rule)| Row::new(section, rule, skipped());
-        return rules.into_iter().map(row).collect();
+        let rules = stop::RULES.into_iter().filter(is_tested);
+        return rules.map(|rule| Row::new(rule, skipped())).collect();
     };
     let number = CASES.iter().map(|cases| cases.len()).sum();
     let server = Server::new(target.channel.clone(), number);
     let seen = stop::verify(server, command).await;
-    let row = |&(section, rule): &(&'static str, &'static str)| {
-        let verdict = seen.iter().find(|(seen, _)| *seen == rule);
-        verdict.map(|(_, verdict)| Row::new(section, rule, verdict.clone().into()))
-    };
-    rules.iter().filter_map(row).collect()
+    let seen = seen.into_iter().filter(|(rule, _)| is_tested(rule));
+    seen.map(|(rule, verdict)| Row::new(rule, verdict))
+        .collect()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::score::Rule;
+
 /// The error is the observation that breaks a rule.
 pub(super) type Verdict = Result<(), String>;
 
@@ -10,8 +12,7 @@ macro_rules! rules {
     ($($section:literal { $($name:ident = $rule:literal;)* })*) => {
         $($(pub(super) const $name: &str = $rule;)*)*
 
-        /// The rules, each with its section of docs/protocol.md.
-        pub(super) const RULES: &[(&str, &str)] = &[$($(($section, $name),)*)*];
+        pub(super) const RULES: &[Rule] = &[$($(Rule { section: $section, rule: $name },)*)*];
     };
 }
 

@@ -3,11 +3,11 @@
 use std::{future::Future, pin::Pin};
 
 use super::{link::Server, verdict::Verdict};
+use crate::score::Rule;
 
 /// A rule, and the function that verifies it.
 pub(super) struct Case {
-    pub(super) section: &'static str,
-    pub(super) rule: &'static str,
+    pub(super) rule: Rule,
     pub(super) verify: fn(Server) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
 }
 
@@ -15,8 +15,7 @@ pub(super) struct Case {
 macro_rules! cases {
     ($($section:literal { $($rule:literal => $verify:path,)* })*) => {
         pub(super) const CASES: &[super::case::Case] = &[$($(super::case::Case {
-            section: $section,
-            rule: $rule,
+            rule: crate::Rule { section: $section, rule: $rule },
             verify: |server| Box::pin($verify(server)),
         },)*)*];
     };

@@ -1,6 +1,7 @@
 //! Traces, and values of later versions.
 
 use decree::v1::{Pod, ReconcileResponse, outcome::Outcome, reconcile_response::Frame as Answer};
+use prost::Message as _;
 use tokio_stream::StreamExt as _;
 use tonic::{Request, client::Grpc, codegen::http::uri::PathAndQuery};
 use tonic_prost::ProstCodec;
@@ -31,44 +32,26 @@ cases! {
 const UNKNOWN: i32 = 77;
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// A frame with a Hello of a later version.
+/// A frame of a later version. Its Hello is encoded, which makes no difference on the wire.
 #[derive(Clone, PartialEq, prost::Message)]
 struct LaterFrame {
     #[prost(uint64, tag = "1")]
     sequence: u64,
-    #[prost(message, optional, tag = "2")]
-    hello: Option<LaterHello>,
-    #[prost(string, tag = "1000")]
-    later: String,
-}
-
-/// A Hello with the required fields, and an unknown one.
-#[derive(Clone, PartialEq, prost::Message)]
-struct LaterHello {
-    #[prost(int32, tag = "1")]
-    protocol_min: i32,
-    #[prost(int32, tag = "2")]
-    protocol_max: i32,
-    #[prost(string, tag = "4")]
-    agent_instance: String,
-    #[prost(string, tag = "5")]
-    cluster_uid: String,
+    #[prost(bytes = "vec", tag = "2")]
+    hello: Vec<u8>,
     #[prost(string, tag = "1000")]
     later: String,
 }
 
 async fn later_fields(server: Server) -> Verdict {
-    let hello = server.hello();
+    let later = LaterFrame {
+        later: "unknown".to_owned(),
+        ..LaterFrame::default()
+    };
     let frame = LaterFrame {
         sequence: 1,
-        hello: Some(LaterHello {
-            protocol_min: hello.protocol_min,
-            protocol_max: hello.protocol_max,
-            agent_instance: hello.agent_instance,
-            cluster_uid: hello.cluster_uid,
-            later: "unknown".to_owned(),
-        }),
-        later: "unknown".to_owned(),
+        hello: [server.hello().encode_to_vec(), later.encode_to_vec()].concat(),
+        ..later
     };
     let mut client = Grpc::new(server.channel.clone());
     let ready = client.ready().await;

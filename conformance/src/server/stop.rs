@@ -17,22 +17,21 @@ use super::{
     objects::{scaled, web},
     verdict::{Verdict, expect_reason, holds, wrong},
 };
+use crate::score::Rule;
 
-const SECTION: &str = "heartbeats-and-the-end-of-a-session";
-const DRAIN: &str = "a server that is stopped sends Drain with a deadline on every session";
-const IDLE: &str = "a session with nothing in flight ends at once when the server is stopped";
-const REFUSED: &str = "a server that drains refuses new sessions, with a time to come back";
-const LAST: &str = "no batch follows a Drain, and the session ends with its last outcome";
-const DEADLINE: &str = "a session that does not finish is closed at the deadline of the Drain";
-
-/// The rules of this file, each with its section.
-pub(super) const RULES: [(&str, &str); 5] = [
-    (SECTION, DRAIN),
-    (SECTION, IDLE),
-    (SECTION, LAST),
-    (SECTION, DEADLINE),
-    (SECTION, REFUSED),
+/// The rules of this file.
+pub(super) const RULES: [Rule; 5] = [
+    of("a server that is stopped sends Drain with a deadline on every session"),
+    of("a session with nothing in flight ends at once when the server is stopped"),
+    of("no batch follows a Drain, and the session ends with its last outcome"),
+    of("a session that does not finish is closed at the deadline of the Drain"),
+    of("a server that drains refuses new sessions, with a time to come back"),
 ];
+
+const fn of(rule: &'static str) -> Rule {
+    let section = "heartbeats-and-the-end-of-a-session";
+    Rule { section, rule }
+}
 
 /// The maximum time that the kit waits for the server to close a session, once that is due.
 const MARGIN: Duration = Duration::from_secs(20);
@@ -45,15 +44,14 @@ struct Witness {
 }
 
 /// Stops the server with a shell command while sessions are open. Returns the verdict on each rule.
-pub(super) async fn verify(server: Server, command: String) -> Vec<(&'static str, Verdict)> {
-    let seen = match play(&server, command).await {
-        Ok(seen) => seen,
-        Err(why) => RULES.map(|(_, rule)| (rule, Err(why.clone()))),
-    };
-    seen.into()
+pub(super) async fn verify(server: Server, command: String) -> Vec<(Rule, Verdict)> {
+    let seen = play(&server, command).await;
+    let seen = seen.unwrap_or_else(|why| [(); 5].map(|()| Err(why.clone())));
+    RULES.into_iter().zip(seen).collect()
 }
 
-async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdict); 5], String> {
+/// Returns the verdicts in the order of the rules.
+async fn play(server: &Server, command: String) -> Result<[Verdict; 5], String> {
     let mut idle = server.open_shard("idle").await?;
     idle.list([], []).await;
     let (busy, batch, names) = at_work(server, "busy").await?;
@@ -76,13 +74,7 @@ async fn play(server: &Server, command: String) -> Result<[(&'static str, Verdic
     };
     let last = last.await;
     let deadline = stuck.ends_in_time().await;
-    Ok([
-        (DRAIN, drained),
-        (IDLE, idle),
-        (LAST, last),
-        (DEADLINE, deadline),
-        (REFUSED, refused),
-    ])
+    Ok([drained, idle, last, deadline, refused])
 }
 
 /// Opens a session with an unfinished create.
