@@ -2,11 +2,7 @@
 
 use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
-use x509_parser::{
-    certificate::X509Certificate,
-    extensions::{GeneralName, ParsedExtension},
-    parse_x509_certificate,
-};
+use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 /// A certificate whose key a peer has proved to own, with the chain that the peer sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +24,19 @@ pub struct Certificate {
 // === impl Certificate ===
 
 impl Certificate {
-    /// Parses a chain. `None` if its first entry is not a certificate.
+    /// Parses a chain. `None` if its first entry is not a certificate, or has its alternative names twice.
     #[must_use]
     pub fn read(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let (_, own) = parse_x509_certificate(chain.first()?).ok()?;
-        let (uri_names, dns_names) = alternative_names(&own);
+        let (mut uri_names, mut dns_names) = (Vec::new(), Vec::new());
+        let names = own.subject_alternative_name().ok()?;
+        for name in names.iter().flat_map(|names| &names.value.general_names) {
+            if let GeneralName::URI(uri) = name {
+                uri_names.push((*uri).to_owned());
+            } else if let GeneralName::DNSName(name) = name {
+                dns_names.push((*name).to_owned());
+            }
+        }
         Some(Self {
             subject: own.subject().to_string(),
             serial: own.raw_serial_as_string(),
@@ -53,21 +57,4 @@ pub(crate) fn not_after(chain: &[CertificateDer<'_>]) -> Option<Timestamp> {
         Some(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
     };
     chain.iter().filter_map(expiry).min()
-}
-
-fn alternative_names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<String>) {
-    let (mut uris, mut names) = (Vec::new(), Vec::new());
-    for extension in certificate.extensions() {
-        let ParsedExtension::SubjectAlternativeName(found) = extension.parsed_extension() else {
-            continue;
-        };
-        for name in &found.general_names {
-            if let GeneralName::URI(uri) = name {
-                uris.push((*uri).to_owned());
-            } else if let GeneralName::DNSName(name) = name {
-                names.push((*name).to_owned());
-            }
-        }
-    }
-    (uris, names)
 }

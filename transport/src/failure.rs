@@ -118,37 +118,29 @@ impl From<io::Error> for HandshakeError {
     reason = "rustls adds reasons; what is not told apart is one series"
 )]
 fn reason(error: &TlsError) -> &'static str {
+    use CertificateError as Is;
     match error {
         TlsError::NoCertificatesPresented => "no_certificate",
-        TlsError::InvalidCertificate(error) => certificate_reason(error),
+        TlsError::InvalidCertificate(error) => match error {
+            Is::Expired | Is::ExpiredContext { .. } => "expired",
+            Is::NotValidYet | Is::NotValidYetContext { .. } => "not_yet_valid",
+            Is::Revoked => "revoked",
+            Is::UnknownIssuer => "unknown_issuer",
+            Is::UnknownRevocationStatus
+            | Is::ExpiredRevocationList
+            | Is::ExpiredRevocationListContext { .. } => "revocation_unknown",
+            Is::InvalidPurpose | Is::InvalidPurposeContext { .. } => "wrong_purpose",
+            Is::BadSignature
+            | Is::UnsupportedSignatureAlgorithmContext { .. }
+            | Is::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => "bad_signature",
+            Is::NotValidForName | Is::NotValidForNameContext { .. } => "wrong_name",
+            _ => "bad_certificate",
+        },
         TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => "not_tls",
         TlsError::AlertReceived(_) => "refused_by_peer",
         TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol => "incompatible",
         TlsError::PeerMisbehaved(_) | TlsError::DecryptError => "misbehaved",
         _ => "other",
-    }
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "rustls adds reasons; what is not told apart is one series"
-)]
-fn certificate_reason(error: &CertificateError) -> &'static str {
-    use CertificateError as Is;
-    match error {
-        Is::Expired | Is::ExpiredContext { .. } => "expired",
-        Is::NotValidYet | Is::NotValidYetContext { .. } => "not_yet_valid",
-        Is::Revoked => "revoked",
-        Is::UnknownIssuer => "unknown_issuer",
-        Is::UnknownRevocationStatus
-        | Is::ExpiredRevocationList
-        | Is::ExpiredRevocationListContext { .. } => "revocation_unknown",
-        Is::InvalidPurpose | Is::InvalidPurposeContext { .. } => "wrong_purpose",
-        Is::BadSignature
-        | Is::UnsupportedSignatureAlgorithmContext { .. }
-        | Is::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => "bad_signature",
-        Is::NotValidForName | Is::NotValidForNameContext { .. } => "wrong_name",
-        _ => "bad_certificate",
     }
 }
 
