@@ -239,15 +239,18 @@ impl Cluster {
                 0 => cluster.state.store.all(kind).cloned().collect(),
                 _ => VecDeque::new(),
             };
-            let delivery = cluster.state.delivery();
-            cluster.state.watches.open(kind, from, initial, delivery)
+            let (now, version) = (cluster.now(), cluster.version());
+            cluster
+                .state
+                .watches
+                .open(kind, from, initial, now, version)
         })
     }
 
     /// Returns the next output of a watch.
     pub fn poll_watch(&mut self, id: WatchId) -> WatchPoll {
-        let delivery = self.state.delivery();
-        self.state.watches.poll(id, delivery)
+        let (now, version) = (self.now(), self.version());
+        self.state.watches.poll(id, now, version)
     }
 
     /// Closes all open watches of a kind without an event; clients may watch again from the same version.

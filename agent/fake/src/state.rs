@@ -20,7 +20,7 @@ use crate::{
     random::Random,
     store::{ObjectKey, Store},
     timeline::Timeline,
-    watch::{Delivery, Watches},
+    watch::Watches,
 };
 
 /// The state of a cluster. Owned by one [`Cluster`](crate::Cluster).
@@ -67,7 +67,7 @@ impl State {
             nodes: BTreeMap::new(),
             identity: Random::new(config.seed),
             chance: Random::new(config.seed ^ u64::from_be_bytes(*b"faulty!!")),
-            watches: Watches::new(config.watch_log_max),
+            watches: Watches::new(config.watch_log_max, config.bookmark_every),
             faults: Faults::default(),
             config,
         }
@@ -90,14 +90,6 @@ impl State {
         let key = ObjectKey::new("", namespace);
         let namespace = self.store.find(Kind::Namespace, &key);
         namespace.is_some_and(|it| object::is_deleting(it))
-    }
-
-    pub(crate) fn delivery(&self) -> Delivery {
-        Delivery {
-            now: self.now(),
-            version: self.store.version(),
-            bookmark_every: self.config.bookmark_every,
-        }
     }
 }
 

@@ -63,14 +63,6 @@ pub struct WatchEvent {
     pub object: Object,
 }
 
-/// The present delivery of a kind's events.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivery {
-    pub(crate) now: Timestamp,
-    pub(crate) version: u64,
-    pub(crate) bookmark_every: Option<Duration>,
-}
-
 /// The changes of one kind, newest last, and the position of the first.
 #[derive(Clone, Debug, Default)]
 struct Log {
@@ -105,6 +97,7 @@ pub(crate) struct Watches {
     logs: [Log; 5],
     readers: BTreeMap<WatchId, WatchReader>,
     log_max: usize,
+    bookmark_every: Option<Duration>,
     opened: u64,
     /// Whether a watch may begin in the future.
     are_patient: bool,
@@ -146,11 +139,12 @@ impl Log {
 // === impl Watches ===
 
 impl Watches {
-    pub(crate) fn new(log_max: usize) -> Self {
+    pub(crate) fn new(log_max: usize, bookmark_every: Option<Duration>) -> Self {
         Self {
             logs: Default::default(),
             readers: BTreeMap::new(),
             log_max,
+            bookmark_every,
             opened: 0,
             are_patient: false,
         }
@@ -167,14 +161,15 @@ impl Watches {
         kind: Kind,
         from: u64,
         initial: VecDeque<Object>,
-        delivery: Delivery,
+        now: Timestamp,
+        version: u64,
     ) -> Result<WatchId, ApiError> {
         let log = &self.logs[kind.index()];
         let next = match from {
-            0 => log.position_after(delivery.version),
+            0 => log.position_after(version),
             from if from < log.compacted => return Err(ApiError::expired(from, log.compacted)),
-            from if from > delivery.version && !self.are_patient => {
-                return Err(ApiError::too_large_version(from, delivery.version));
+            from if from > version && !self.are_patient => {
+                return Err(ApiError::too_large_version(from, version));
             }
             from => log.position_after(from),
         };
@@ -186,7 +181,7 @@ impl Watches {
             next,
             delivered: from,
             bookmark_asked: false,
-            bookmarked: delivery.now,
+            bookmarked: now,
         };
         self.readers.insert(id, reader);
         Ok(id)
@@ -236,7 +231,7 @@ impl Watches {
         }
     }
 
-    pub(crate) fn poll(&mut self, id: WatchId, delivery: Delivery) -> WatchPoll {
+    pub(crate) fn poll(&mut self, id: WatchId, now: Timestamp, version: u64) -> WatchPoll {
         let Some(reader) = self.readers.get_mut(&id) else {
             return WatchPoll::Closed;
         };
@@ -259,7 +254,7 @@ impl Watches {
                 reader.next += 1;
                 WatchPoll::Event(entry.event.clone())
             }
-            None => reader.poll_bookmark(delivery),
+            None => reader.poll_bookmark(now, version, self.bookmark_every),
         }
     }
 }
@@ -267,20 +262,25 @@ impl Watches {
 // === impl WatchReader ===
 
 impl WatchReader {
-    fn poll_bookmark(&mut self, delivery: Delivery) -> WatchPoll {
-        let is_due = |every| delivery.now.duration_since(self.bookmarked).unsigned_abs() >= every;
-        if delivery.version < self.delivered {
+    fn poll_bookmark(
+        &mut self,
+        now: Timestamp,
+        version: u64,
+        bookmark_every: Option<Duration>,
+    ) -> WatchPoll {
+        let is_due = |every| now.duration_since(self.bookmarked).unsigned_abs() >= every;
+        if version < self.delivered {
             return WatchPoll::Pending;
         }
-        if !self.bookmark_asked && !delivery.bookmark_every.is_some_and(is_due) {
+        if !self.bookmark_asked && !bookmark_every.is_some_and(is_due) {
             return WatchPoll::Pending;
         }
         self.bookmark_asked = false;
-        self.bookmarked = delivery.now;
+        self.bookmarked = now;
         let bookmark = json!({
             "kind": self.kind.name(),
             "apiVersion": self.kind.api_version(),
-            "metadata": {"resourceVersion": delivery.version.to_string()},
+            "metadata": {"resourceVersion": version.to_string()},
         });
         event(EventKind::Bookmark, Object::new(bookmark))
     }
