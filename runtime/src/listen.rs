@@ -48,19 +48,21 @@ impl ListenAddr {
         listener: &'static str,
         flag: &'static str,
     ) -> Result<Option<TcpListener>, ListenError> {
-        match self {
-            Self::Off => Ok(None),
-            Self::At(address) => listen(listener, flag, address).await.map(Some),
-            Self::AtOrFree(address) => match listen(listener, flag, address).await {
-                Err(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
-                    tracing::warn!(listener, %address, "the port is taken, another will do");
-                    listen(listener, flag, SocketAddr::new(address.ip(), 0))
-                        .await
-                        .map(Some)
-                }
-                opened => opened.map(Some),
-            },
+        let (address, may_differ) = match self {
+            Self::Off => return Ok(None),
+            Self::At(address) => (address, false),
+            Self::AtOrFree(address) => (address, true),
+        };
+        let mut opened = listen(listener, flag, address).await;
+        if let Err(error) = &opened
+            && may_differ
+            && error.source.kind() == io::ErrorKind::AddrInUse
+        {
+            tracing::warn!(listener, %address, "the port is taken, another will do");
+            let free = SocketAddr::new(address.ip(), 0);
+            opened = listen(listener, flag, free).await;
         }
+        opened.map(Some)
     }
 }
 
@@ -129,30 +131,21 @@ mod tests {
 
     #[tokio::test]
     async fn taken_port_is_another_only_where_that_will_do() {
+        let open = async |address: ListenAddr| {
+            let opened = address.open("admin", "--admin").await?;
+            Ok::<_, ListenError>(opened.expect("it is not off"))
+        };
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
-        let first = ListenAddr::AtOrFree(free)
-            .open("first", "--first")
-            .await
-            .expect("loopback has room");
-        let first = first.expect("it is served");
+        let first = open(ListenAddr::AtOrFree(free)).await;
+        let first = first.expect("loopback has room");
         let taken = first.local_addr().expect("it is bound");
-        let other = ListenAddr::AtOrFree(taken)
-            .open("second", "--second")
-            .await
-            .expect("another is free");
-        let other = other
-            .expect("it is served")
-            .local_addr()
-            .expect("it is bound");
-        assert_eq!(
-            (other.ip(), other.port() != taken.port()),
-            (taken.ip(), true)
-        );
-        let error = ListenAddr::At(taken)
-            .open("third", "--third")
-            .await
-            .expect_err("it is taken");
-        let text = format!("third cannot listen on {taken}; --third chooses another address");
+        let other = open(ListenAddr::AtOrFree(taken)).await;
+        let other = other.expect("another is free");
+        let other = other.local_addr().expect("it is bound");
+        assert_eq!(other.ip(), taken.ip());
+        assert_ne!(other.port(), taken.port());
+        let error = open(ListenAddr::At(taken)).await.expect_err("it is taken");
+        let text = format!("admin cannot listen on {taken}; --admin chooses another address");
         assert_eq!(error.to_string(), text);
     }
 }

@@ -222,9 +222,7 @@ mod tests {
     }
 
     async fn pair(connections: &AdminConnections) -> (AdminConnection, TcpStream) {
-        let address = connections.listener.local_addr().expect("it listens");
-        let peer = TcpStream::connect(address).await.expect("it listens");
-        (connections.accept().await.0, peer)
+        pair_from(connections, [127, 0, 0, 1]).await
     }
 
     async fn connections(max: usize) -> AdminConnections {
@@ -232,7 +230,6 @@ mod tests {
         AdminConnections::new(listener, max)
     }
 
-    #[cfg(target_os = "linux")]
     async fn pair_from(
         connections: &AdminConnections,
         address: [u8; 4],
