@@ -8,7 +8,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use decree::{
     TraceContext,
-    v1::{self, NotStartedCause},
+    v1::{self, NotStartedCause, reconcile_response::Frame},
 };
 use jiff::Timestamp;
 
@@ -19,7 +19,7 @@ use crate::{
     budget::Hold,
     guard::{Guard, operation_count},
     history::{VersionId, WentBack},
-    link::{Disconnect, Incoming, Link, bounds},
+    link::{Disconnect, Link, bounds},
     outbox::Outbox,
     recorder::Note,
     report::Report,
@@ -78,20 +78,20 @@ impl Agent {
     /// Handles a frame of the server.
     pub fn handle_frame(&mut self, now: Timestamp, frame: v1::ReconcileResponse) {
         match self.link.handle_frame(now, frame) {
-            Incoming::Opened => self.open_session(now),
-            Incoming::Batches(batches) => self.handle_batches(now, batches),
-            Incoming::Resync(resync) => self.handle_resync(now, resync),
-            Incoming::Drain => {
+            Ok(Some(Frame::Welcome(_))) => self.open_session(now),
+            Ok(Some(Frame::Batches(batches))) => self.handle_batches(now, batches.batches),
+            Ok(Some(Frame::Resync(resync))) => self.handle_resync(now, resync),
+            Ok(Some(Frame::Drain(_))) => {
                 self.wind_down("the server drains");
                 self.reports.push_back(Report::Draining);
             }
-            Incoming::Rejection(mut rejection) => {
+            Ok(Some(Frame::Rejection(mut rejection))) => {
                 let others = std::mem::take(&mut rejection.others);
                 let all = std::iter::once(rejection).chain(others);
                 self.reports.extend(all.map(Report::Rejected));
             }
-            Incoming::Violation(text) => self.handle_violation(now, &text),
-            Incoming::Nothing => {}
+            Ok(Some(Frame::Heartbeat(_)) | None) => {}
+            Err(text) => self.handle_violation(now, &text),
         }
         self.collect_outcomes();
     }

@@ -53,19 +53,6 @@ pub enum LinkCommand {
     Abort,
 }
 
-/// The meaning of a server's frame for the rest of the agent.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Incoming {
-    Opened,
-    Batches(Vec<v1::Batch>),
-    Resync(v1::Resync),
-    Drain,
-    Rejection(v1::Rejection),
-    Nothing,
-    /// The server broke the protocol; the session is over.
-    Violation(String),
-}
-
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
@@ -201,35 +188,36 @@ impl Link {
         }
     }
 
+    /// Takes a frame of the server. Returns it for the rest of the agent.
+    ///
+    /// # Errors
+    /// How the server broke the protocol: the session is over.
     pub(crate) fn handle_frame(
         &mut self,
         now: Timestamp,
         frame: v1::ReconcileResponse,
-    ) -> Incoming {
-        let expected = self.sequence_in + 1;
-        if frame.sequence != expected {
-            let text = format!("frame {} came where {expected} was due", frame.sequence);
-            return Incoming::Violation(text);
+    ) -> Result<Option<Frame>, String> {
+        let (came, expected) = (frame.sequence, self.sequence_in + 1);
+        if came != expected {
+            return Err(format!("frame {came} came where {expected} was due"));
         }
-        self.sequence_in = frame.sequence;
+        self.sequence_in = expected;
+        let is_open = self.session.is_some();
+        if !is_open && self.state != State::Greeting {
+            return Ok(None);
+        }
         if let Some(session) = &mut self.session {
             session.note_heard(now);
-            return self.handle_session_frame(frame.frame);
         }
-        if self.state != State::Greeting {
-            return Incoming::Nothing;
+        match &frame.frame {
+            Some(Frame::Welcome(_)) if is_open => return Err("a second Welcome came".into()),
+            Some(Frame::Welcome(welcome)) => self.welcome(now, welcome)?,
+            Some(_) | None if !is_open => return Err("the first frame is not a Welcome".into()),
+            Some(Frame::Batches(batches)) => self.check_batches(&batches.batches)?,
+            Some(Frame::Drain(drain)) => self.drain(drain),
+            Some(Frame::Resync(_) | Frame::Rejection(_) | Frame::Heartbeat(_)) | None => {}
         }
-        match frame.frame {
-            Some(Frame::Welcome(welcome)) => self.welcome(now, welcome),
-            Some(
-                Frame::Batches(_)
-                | Frame::Resync(_)
-                | Frame::Drain(_)
-                | Frame::Heartbeat(_)
-                | Frame::Rejection(_),
-            )
-            | None => Incoming::Violation("the first frame is not a Welcome".into()),
-        }
+        Ok(frame.frame)
     }
 
     /// Does what is due at `now`. Returns the cause if the connection must end.
@@ -357,53 +345,39 @@ impl Link {
         (self.session, self.hello_due) = (None, false);
     }
 
-    fn handle_session_frame(&mut self, frame: Option<Frame>) -> Incoming {
-        match frame {
-            Some(Frame::Batches(batches)) => self.batches(batches),
-            Some(Frame::Drain(drain)) => self.drain(&drain),
-            Some(Frame::Resync(resync)) => Incoming::Resync(resync),
-            Some(Frame::Rejection(rejection)) => Incoming::Rejection(rejection),
-            Some(Frame::Welcome(_)) => Incoming::Violation("a second Welcome came".into()),
-            Some(Frame::Heartbeat(_)) | None => Incoming::Nothing,
-        }
-    }
-
-    fn welcome(&mut self, now: Timestamp, welcome: v1::Welcome) -> Incoming {
+    fn welcome(&mut self, now: Timestamp, welcome: &v1::Welcome) -> Result<(), String> {
         if welcome.protocol != PROTOCOL || welcome.session_id.is_empty() {
-            let text = format!("the Welcome names protocol {}", welcome.protocol);
-            return Incoming::Violation(text);
+            return Err(format!("the Welcome names protocol {}", welcome.protocol));
         }
         self.session_last.clone_from(&welcome.session_id);
         self.opened = Some(now);
         self.enter(State::Open, None);
         self.session = Some(Session::new(now, welcome));
-        Incoming::Opened
+        Ok(())
     }
 
-    /// Takes batches, whose numbers must grow: an outcome names its batch by number alone.
-    fn batches(&mut self, batches: v1::Batches) -> Incoming {
-        if batches.batches.len() > bounds::BATCHES_MAX {
-            let text = format!("a frame has {} batches", batches.batches.len());
-            return Incoming::Violation(text);
+    /// Checks that the numbers of batches grow: an outcome names its batch by number alone.
+    fn check_batches(&mut self, batches: &[v1::Batch]) -> Result<(), String> {
+        if batches.len() > bounds::BATCHES_MAX {
+            return Err(format!("a frame has {} batches", batches.len()));
         }
-        for batch in &batches.batches {
+        for batch in batches {
             if batch.id <= self.batch_last {
-                let text = format!("batch {} came after batch {}", batch.id, self.batch_last);
-                return Incoming::Violation(text);
+                let (id, last) = (batch.id, self.batch_last);
+                return Err(format!("batch {id} came after batch {last}"));
             }
             self.batch_last = batch.id;
         }
-        Incoming::Batches(batches.batches)
+        Ok(())
     }
 
     /// Begins to drain. The server keeps the deadline, by its own clock.
-    fn drain(&mut self, drain: &v1::Drain) -> Incoming {
+    fn drain(&mut self, drain: &v1::Drain) {
         let wait = drain.reconnect_after.and_then(|wait| wait.try_into().ok());
         self.reconnect_after = bounds::wait(wait.unwrap_or_default());
         if self.state == State::Open {
             self.state = State::Draining;
         }
-        Incoming::Drain
     }
 }
 

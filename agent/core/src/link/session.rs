@@ -27,9 +27,9 @@ pub(crate) struct Session {
 // === impl Session ===
 
 impl Session {
-    pub(super) fn new(now: Timestamp, welcome: v1::Welcome) -> Self {
+    pub(super) fn new(now: Timestamp, welcome: &v1::Welcome) -> Self {
         Self {
-            id: welcome.session_id,
+            id: welcome.session_id.clone(),
             limits: welcome.limits.unwrap_or_default(),
             heartbeat: bounds::heartbeat(welcome.heartbeat_interval),
             heartbeat_due: false,
