@@ -30,56 +30,36 @@ pub enum FrameError {
     TooManyEntries,
 }
 
-/// Rejections hold others of their kind.
-static REJECTION: ListFields = ListFields {
-    fields: &[(3, &ListFields::PLAIN), (5, &REJECTION)],
-    bytes_min: usize::MAX,
-};
-static RESPONSE: ListFields = ListFields {
-    fields: &[(3, &ListFields::BATCHES), (7, &REJECTION)],
-    bytes_min: usize::MAX,
-};
 /// The deepest nesting of messages that prost decodes.
 const DEPTH_MAX: usize = 100;
 
-/// The parts of a message to count.
-struct ListFields {
-    /// The fields with messages that contain lists, and the fields that are lists.
-    fields: &'static [(u32, &'static Self)],
-    /// A message shorter than this counts as an entry.
-    bytes_min: usize,
+/// A field to count.
+enum Shape {
+    /// A text, which counts if it is short.
+    Text,
+    /// A message, which counts, and the fields of it that are lists or contain lists.
+    Message(Fields),
 }
 
-// === impl ListFields ===
+type Fields = &'static [(u32, &'static Shape)];
 
-impl ListFields {
-    /// A message without lists.
-    const PLAIN: Self = Self::with(&[]);
-    const NAME: Self = Self {
-        bytes_min: NAME_BYTES_MIN,
-        ..Self::PLAIN
-    };
-    const CREATE: Self = Self::with(&[(1, &Self::NAME)]);
-    const DELETE: Self = Self::with(&[(1, &Self::PLAIN)]);
-    const CLAIM: Self = Self::with(&[(1, &Self::PLAIN), (2, &Self::PLAIN)]);
-    const STATUS: Self = Self::with(&[(7, &Self::PLAIN)]);
-    const WRITE_STATUS: Self = Self::with(&[(1, &Self::STATUS)]);
-    const BATCH: Self = Self::with(&[
-        (7, &Self::CREATE),
-        (8, &Self::DELETE),
-        (9, &Self::CLAIM),
-        (10, &Self::WRITE_STATUS),
-        (11, &Self::PLAIN),
-    ]);
-    const BATCHES: Self = Self::with(&[(1, &Self::BATCH)]);
-
-    const fn with(fields: &'static [(u32, &'static Self)]) -> Self {
-        Self {
-            fields,
-            bytes_min: usize::MAX,
-        }
-    }
-}
+static PLAIN: Shape = Shape::Message(&[]);
+static CREATE: Shape = Shape::Message(&[(1, &Shape::Text)]);
+static DELETE: Shape = Shape::Message(&[(1, &PLAIN)]);
+static CLAIM: Shape = Shape::Message(&[(1, &PLAIN), (2, &PLAIN)]);
+static STATUS: Shape = Shape::Message(&[(7, &PLAIN)]);
+static WRITE_STATUS: Shape = Shape::Message(&[(1, &STATUS)]);
+static BATCH: Shape = Shape::Message(&[
+    (7, &CREATE),
+    (8, &DELETE),
+    (9, &CLAIM),
+    (10, &WRITE_STATUS),
+    (11, &PLAIN),
+]);
+static BATCHES: Shape = Shape::Message(&[(1, &BATCH)]);
+/// Rejections hold others of their kind.
+static REJECTION: Shape = Shape::Message(&[(3, &PLAIN), (5, &REJECTION)]);
+static RESPONSE: Fields = &[(3, &BATCHES), (7, &REJECTION)];
 
 /// Decodes a frame of the server.
 ///
@@ -87,20 +67,20 @@ impl ListFields {
 /// If the bytes are no frame, or would take far more memory than their size.
 pub fn read(bytes: Bytes) -> Result<v1::ReconcileResponse, FrameError> {
     let mut left = ENTRIES_MAX;
-    count(bytes.clone(), &RESPONSE, DEPTH_MAX, &mut left)?;
+    count(bytes.clone(), RESPONSE, DEPTH_MAX, &mut left)?;
     Ok(v1::ReconcileResponse::decode(bytes)?)
 }
 
 fn count(
     mut bytes: Bytes,
-    shape: &ListFields,
+    fields: Fields,
     depth: usize,
     left: &mut usize,
 ) -> Result<(), FrameError> {
     while bytes.has_remaining() {
         let (field, wire) = decode_key(&mut bytes)?;
-        let inner = shape.fields.iter().find(|(known, _)| *known == field);
-        let Some((_, shape)) = inner.filter(|_| wire == WireType::LengthDelimited) else {
+        let known = fields.iter().find(|(known, _)| *known == field);
+        let Some((_, shape)) = known.filter(|_| wire == WireType::LengthDelimited) else {
             skip_field(wire, field, &mut bytes, DecodeContext::default())?;
             continue;
         };
@@ -108,14 +88,17 @@ fn count(
         if length > bytes.len() {
             return Err(FrameError::Short);
         }
-        if length < shape.bytes_min {
-            *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
-        }
         let inner = bytes.split_to(length);
+        let fields: Fields = match shape {
+            Shape::Text if length >= NAME_BYTES_MIN => continue,
+            Shape::Text => &[],
+            Shape::Message(fields) => *fields,
+        };
+        *left = left.checked_sub(1).ok_or(FrameError::TooManyEntries)?;
         if let Some(depth) = depth.checked_sub(1)
-            && !shape.fields.is_empty()
+            && !fields.is_empty()
         {
-            count(inner, shape, depth, left)?;
+            count(inner, fields, depth, left)?;
         }
     }
     Ok(())
@@ -257,8 +240,8 @@ mod tests {
         assert!(matches!(deep, Err(FrameError::Malformed(_))), "{deep:?}");
     }
 
-    /// Checks a shape against its message: the shape has each list, and each message that contains lists.
-    fn check(messages: &Messages, name: &str, shape: &ListFields, within: &[&str]) -> bool {
+    /// Checks the fields to count against their message: they are each list, and each message that contains lists.
+    fn check(messages: &Messages, name: &str, fields: Fields, within: &[&str]) -> bool {
         if within.contains(&name) {
             return true;
         }
@@ -268,10 +251,13 @@ mod tests {
             let inner = field.type_name().strip_prefix('.');
             let inner = inner.filter(|inner| messages.contains_key(*inner));
             let number = u32::try_from(field.number()).expect("numbers are above 0");
-            let known = shape.fields.iter().find(|(known, _)| *known == number);
+            let known = fields.iter().find(|(known, _)| *known == number);
             let is_list = field.label() == Label::Repeated && field.r#type() >= Type::String;
-            let shape = known.map_or(&ListFields::PLAIN, |(_, shape)| *shape);
-            let goes_on = inner.is_some_and(|inner| check(messages, inner, shape, &within));
+            let fields: Fields = match known {
+                Some((_, Shape::Message(fields))) => *fields,
+                Some((_, Shape::Text)) | None => &[],
+            };
+            let goes_on = inner.is_some_and(|inner| check(messages, inner, fields, &within));
             let counts = is_list || goes_on;
             assert_eq!(counts, known.is_some(), "{name}.{}", field.name());
             has_lists |= counts;
@@ -293,7 +279,7 @@ mod tests {
         });
         let messages = messages.collect();
         let response = "decree.v1.ReconcileResponse";
-        assert!(check(&messages, response, &RESPONSE, &[]));
+        assert!(check(&messages, response, RESPONSE, &[]));
     }
 
     #[test]
