@@ -197,7 +197,7 @@ impl Assignment {
         let members = self.seen.iter();
         let members = members.filter(move |(name, _)| name.starts_with(&prefix));
         let gone = members.filter(move |(_, seen)| {
-            since(now, seen.since()) > self.config.lease.duration * FORGOTTEN_AFTER
+            since(now, seen.since) > self.config.lease.duration * FORGOTTEN_AFTER
         });
         gone.map(|(name, seen)| (name.as_str(), seen.record.resource_version.as_str()))
     }

@@ -55,14 +55,14 @@ impl Guard {
     /// # Errors
     /// The reason why none of its operations starts.
     pub(crate) fn check_batch(&self, batch: &v1::Batch, in_flight: usize) -> Result<(), Refusal> {
-        let guard = batch.guard.clone().unwrap_or_default();
-        if self.session_id.as_deref() != Some(guard.session_id.as_str()) {
-            let text = format!("the batch is of session {:?}", guard.session_id);
-            return Err(Refusal::new(Rule::Session, text));
+        let refuse = |rule, text: String| Err(Refusal::new(rule, text));
+        let v1::Guard { session_id, epoch } = batch.guard.clone().unwrap_or_default();
+        if self.session_id.as_ref() != Some(&session_id) {
+            let text = format!("the batch is of session {session_id:?}");
+            return refuse(Rule::Session, text);
         }
-        if guard.epoch != self.epoch {
-            let text = format!("the batch is of epoch {}", guard.epoch);
-            return Err(Refusal::new(Rule::Session, text));
+        if epoch != self.epoch {
+            return refuse(Rule::Session, format!("the batch is of epoch {epoch}"));
         }
         let count = operation_count(batch);
         // The server sends a batch above the bound only when nothing else is in flight. Refusing it would make the server resend it
@@ -71,7 +71,7 @@ impl Guard {
         let is_over = bound != 0 && in_flight != 0 && in_flight.saturating_add(count) > bound;
         if count > OPERATIONS_MAX || is_over {
             let text = format!("{count} more operations are too many");
-            return Err(Refusal::new(Rule::Limit, text));
+            return refuse(Rule::Limit, text);
         }
         Ok(())
     }

@@ -132,11 +132,10 @@ enum NextRequest {
 
 /// A process's last look at a lease.
 #[derive(Clone, Debug)]
-pub struct Sighting {
-    /// The record.
-    pub record: Record,
+pub(crate) struct Sighting {
+    pub(crate) record: Record,
     /// When this record was first seen.
-    since: Timestamp,
+    pub(crate) since: Timestamp,
     /// How long after a fall of the version nobody knows who leads; zero without a fall.
     unknown_for: Duration,
     /// The highest number of a lead that was seen.
@@ -166,46 +165,36 @@ impl Record {
 impl Sighting {
     /// Returns the sighting after a lease is seen as `record`. If its version went back, the leader is unknown for the lease's duration, or
     /// for `duration` if longer. By then the former leader has renewed the lease, or has stopped leading.
-    #[must_use]
-    pub fn next(before: Option<&Self>, now: Timestamp, record: Record, duration: Duration) -> Self {
-        let Some(before) = before else {
-            return Self {
-                since: now,
-                unknown_for: Duration::ZERO,
-                transitions: record.transitions,
-                record,
-            };
+    pub(crate) fn next(
+        before: Option<&Self>,
+        now: Timestamp,
+        record: Record,
+        duration: Duration,
+    ) -> Self {
+        let unknown_for = match before {
+            Some(before) if before.record == record => return before.clone(),
+            Some(before) if record.went_back(&before.record).is_some() => {
+                duration.max(before.record.duration)
+            }
+            Some(before) => before.unknown_left(now),
+            None => Duration::ZERO,
         };
-        if before.record == record {
-            return before.clone();
-        }
-        let unknown_for = match record.went_back(&before.record) {
-            Some(_) => duration.max(before.record.duration),
-            None => before.unknown_left(now),
-        };
+        let transitions = before.map_or(record.transitions, |before| before.transitions);
         Self {
             since: now,
             unknown_for,
-            transitions: before.transitions.max(record.transitions),
+            transitions: transitions.max(record.transitions),
             record,
         }
     }
 
     /// Returns when the lease has run out.
-    #[must_use]
-    pub fn until(&self) -> Timestamp {
+    pub(crate) fn until(&self) -> Timestamp {
         after(self.since, self.record.duration.max(self.unknown_for))
     }
 
-    /// Returns when this record was first seen.
-    #[must_use]
-    pub const fn since(&self) -> Timestamp {
-        self.since
-    }
-
     /// Returns whether the leader is unknown at this time.
-    #[must_use]
-    pub fn is_unknown(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_unknown(&self, now: Timestamp) -> bool {
         !self.unknown_left(now).is_zero()
     }
 
@@ -257,8 +246,7 @@ impl Lease {
     }
 
     /// Creates a lease from an earlier sighting.
-    #[must_use]
-    pub fn seen(config: LeaseConfig, now: Timestamp, sighting: Sighting) -> Self {
+    pub(crate) fn seen(config: LeaseConfig, now: Timestamp, sighting: Sighting) -> Self {
         let mut lease = Self::new(config);
         let record = sighting.record.clone();
         lease.seen = Some(sighting);

@@ -148,10 +148,9 @@ pub(crate) fn check_create(
         let text = format!("{name:?} is no name for a pod of {}", set.name);
         return Err(Refusal::new(Rule::Name, text));
     }
-    let active = view.pods.counts(&set.uid).active as usize;
+    let (active, wanted) = (view.pods.counts(&set.uid).active as usize, wanted(set));
     let creating = view.pods.creates_besides(&set.uid, name);
-    if active + creating >= wanted(set) {
-        let wanted = wanted(set);
+    if active + creating >= wanted {
         let text = format!("{active} pods are active, {creating} being created, {wanted} wanted");
         return Err(Refusal::new(Rule::Surplus, text));
     }
@@ -161,10 +160,9 @@ pub(crate) fn check_create(
 /// Checks the deletion of a pod that the ReplicaSet controls.
 pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRef) -> Checked {
     check_claimed(view, set, pod, true)?;
-    let active = view.pods.counts(&set.uid).active as usize;
+    let (active, wanted) = (view.pods.counts(&set.uid).active as usize, wanted(set));
     let leaving = view.pods.leaving_besides(&set.uid, &pod.uid) as usize;
-    if active <= wanted(set) + leaving {
-        let wanted = wanted(set);
+    if active <= wanted + leaving {
         let text = format!("{active} pods are active, {leaving} being deleted, {wanted} wanted");
         return Err(Refusal::new(Rule::Shortage, text));
     }

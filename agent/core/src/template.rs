@@ -16,7 +16,7 @@ pub(crate) const APPS_V1: &str = "apps/v1";
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct Templates {
-    api_version: String,
+    pub(crate) api_version: String,
     by_uid: HashMap<String, Entry>,
     /// The numbers of desired pods.
     wanted: Totals,
@@ -66,11 +66,6 @@ impl Templates {
             by_uid: HashMap::new(),
             wanted: Totals::default(),
         }
-    }
-
-    /// An empty set for the same group and version.
-    pub(crate) fn emptied(&self) -> Self {
-        Self::new(self.api_version.clone())
     }
 
     /// Returns the controller reference of a ReplicaSet's pods (spec 6.3).

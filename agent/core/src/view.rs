@@ -38,10 +38,7 @@ impl View {
 
     /// Forgets everything, as another history begins.
     pub(crate) fn forget(&mut self) {
-        *self = Self {
-            templates: self.templates.emptied(),
-            ..Self::default()
-        };
+        *self = Self::new(std::mem::take(&mut self.templates.api_version));
     }
 
     /// Replaces the ReplicaSets by the ReplicaSets of a list, of which `part` comes next.
