@@ -6,19 +6,21 @@ use agent_core::{
     watch::{Items, List, Part, WatchEvent},
 };
 use bytes::Bytes;
-use serde::Deserialize;
+use prost::Message;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
     objects::{
-        Made, NewPod, PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod,
-        from_json,
+        PodMessage, Projected, ReplicaSetMessage, Unreadable, added, encode_pod, from_json,
+        or_default,
     },
     protobuf,
 };
 
 pub(crate) const JSON: &str = "application/json";
-/// The `Accept` header for lists of which only the metadata is read.
+/// The `Accept` header for lists of which only the metadata is read, as templates may be long. An API server that cannot leave templates
+/// out answers with the whole list.
 pub(crate) const METADATA: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// The `Accept` header for pods and ReplicaSets, and for their lists.
@@ -28,6 +30,8 @@ pub(crate) const EVENTS: &str =
     "application/vnd.kubernetes.protobuf;stream=watch,application/json;stream=watch";
 /// The kind of an API server's answer without an object.
 const STATUS: &str = "Status";
+/// The value of a `Status` that reports success.
+const SUCCESS: &str = "Success";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 #[derive(Debug)]
@@ -37,10 +41,16 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
-/// The readable objects of a page, and the errors of the others.
-struct Sorted<T> {
-    items: Vec<T>,
-    invalid: Vec<InvalidObject>,
+/// The objects of a page, the errors of the invalid ones, and the metadata of the list.
+type Sorted<T> = (Vec<T>, Vec<InvalidObject>, ListMeta);
+
+/// A page in protobuf.
+#[derive(Clone, PartialEq, Message)]
+struct ListMessage {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<ListMeta>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    items: Vec<Bytes>,
 }
 
 /// A page in JSON whose objects are read one by one, so that an invalid object harms no other.
@@ -49,19 +59,37 @@ struct ListJson<'a> {
     #[serde(default)]
     kind: String,
     #[serde(default)]
-    metadata: ListMetaJson,
+    metadata: ListMeta,
     #[serde(borrow)]
     items: Option<Vec<&'a RawValue>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ListMetaJson {
+struct ListMeta {
+    #[prost(string, tag = "2")]
     resource_version: String,
+    /// The token of the next page; empty on the last page.
+    #[prost(string, tag = "3")]
     r#continue: String,
 }
 
-/// The kind of any object.
+/// The common fields of any object.
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default)]
+struct AnyObject {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<AnyMeta>,
+}
+
+#[derive(Clone, PartialEq, Message, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AnyMeta {
+    #[prost(string, optional, tag = "6")]
+    resource_version: Option<String>,
+}
+
+/// The kind of any object in JSON.
 #[derive(Deserialize)]
 struct KindJson {
     #[serde(default)]
@@ -76,26 +104,35 @@ struct EventJson<'a> {
 }
 
 /// The fields that are read of a `Status` object.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
+    #[prost(string, optional, tag = "2")]
     status: Option<String>,
-    code: Option<u16>,
+    #[prost(string, optional, tag = "3")]
     message: Option<String>,
+    #[prost(string, optional, tag = "4")]
     reason: Option<String>,
-    details: Option<Details>,
+    #[prost(message, optional, tag = "5")]
+    details: Option<StatusDetails>,
+    #[prost(int32, optional, tag = "6")]
+    code: Option<i32>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Details {
-    causes: Option<Vec<Cause>>,
-    retry_after_seconds: Option<u32>,
+struct StatusDetails {
+    #[prost(message, repeated, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    causes: Vec<StatusCause>,
+    #[prost(int32, optional, tag = "5")]
+    retry_after_seconds: Option<i32>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default)]
-struct Cause {
+struct StatusCause {
+    #[prost(string, optional, tag = "1")]
     reason: Option<String>,
 }
 
@@ -105,10 +142,9 @@ pub(crate) fn encode(object: &Value) -> Vec<u8> {
 
 /// Writes a pod in the encoding of its template, and returns the content type.
 pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unreadable> {
-    Ok(match encode_pod(create)? {
-        NewPod::Json(text) => (JSON, text),
-        NewPod::Protobuf(message) => (PROTOBUF, protobuf::pod_document(message)),
-    })
+    let pod = encode_pod(create)?;
+    let is_protobuf = protobuf::is_protobuf(&pod);
+    Ok((if is_protobuf { PROTOBUF } else { JSON }, pod))
 }
 
 /// Reads an object of this kind only.
@@ -129,26 +165,24 @@ pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
 /// In JSON, an answer without items tells nothing either, as an empty list has them.
 pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unreadable> {
     let list_kind = format!("{}List", name_of(kind));
-    let (items, invalid, resource_version, next) = match kind {
+    let (items, invalid, metadata) = match kind {
         Kind::Pod => {
-            let (sorted, version, next) = sorted::<PodMessage>(&list_kind, bytes)?;
-            (
-                Items::Pods(sorted.items.into_iter().collect()),
-                sorted.invalid,
-                version,
-                next,
-            )
+            let (pods, invalid, metadata) = sorted::<PodMessage>(&list_kind, bytes)?;
+            (Items::Pods(pods.into_iter().collect()), invalid, metadata)
         }
         Kind::ReplicaSet => {
-            let (sorted, version, next) = sorted::<ReplicaSetMessage>(&list_kind, bytes)?;
-            let items = Items::ReplicaSets(sorted.items);
-            (items, sorted.invalid, version, next)
+            let (sets, invalid, metadata) = sorted::<ReplicaSetMessage>(&list_kind, bytes)?;
+            (Items::ReplicaSets(sets), invalid, metadata)
         }
     };
+    let ListMeta {
+        resource_version,
+        r#continue,
+    } = metadata;
     if resource_version.is_empty() {
         return Err(Unreadable::List("a version"));
     }
-    let next = Some(next).filter(|token| !token.is_empty());
+    let next = Some(r#continue).filter(|token| !token.is_empty());
     let list = List {
         part: Part::new(begins, next.is_none()),
         items,
@@ -159,11 +193,10 @@ pub(crate) fn page(kind: Kind, begins: bool, bytes: &Bytes) -> Result<Page, Unre
 }
 
 pub(crate) fn frame(kind: Kind, bytes: Bytes) -> WatchEvent {
-    let event = protobuf::event(bytes);
-    event.map_or_else(
-        |error| unreadable_event(&error),
-        |(verb, document)| event_of(kind, &verb, &document),
-    )
+    match protobuf::event(bytes) {
+        Ok((verb, document)) => event_of(kind, &verb, &document),
+        Err(error) => unreadable_event(&error),
+    }
 }
 
 pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
@@ -181,17 +214,13 @@ pub(crate) fn line(kind: Kind, bytes: &Bytes) -> WatchEvent {
 /// An API server that removes a pod at once answers with a grace period of 0, or with a `Status` instead of the pod.
 pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
     let found = kind_of(bytes)?;
-    if found == STATUS && is_success(bytes)? {
+    if found == STATUS && message::<Status>(bytes)?.status.as_deref() == Some(SUCCESS) {
         return Ok(Reply::Gone(String::new()));
     }
     demand(name_of(Kind::Pod), found)?;
-    let pod: PodMessage = if protobuf::is_protobuf(bytes) {
-        protobuf::message(bytes)?
-    } else {
-        serde_json::from_slice(bytes)?
-    };
-    if pod.is_gone() {
-        return Ok(Reply::Gone(pod.resource_version().to_owned()));
+    let pod: PodMessage = message(bytes)?;
+    if let Some(version) = pod.gone_at() {
+        return Ok(Reply::Gone(version.to_owned()));
     }
     Ok(Reply::Pod(Box::new(pod.project()?)))
 }
@@ -218,26 +247,34 @@ pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &Bytes
 }
 
 fn read_refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
-    if protobuf::is_protobuf(bytes)
-        && let Ok(error) = protobuf::refusal(code, bytes)
-    {
-        return error;
-    }
-    let status: Status = serde_json::from_slice(bytes).unwrap_or_default();
-    let code = code.or(status.code);
-    let details = status.details.unwrap_or_default();
-    let message = status.message.filter(|text| !text.is_empty());
-    let causes = details.causes.unwrap_or_default();
+    let status: Status = message(bytes).unwrap_or_default();
+    let code = code.or_else(|| status.code?.try_into().ok());
+    let StatusDetails {
+        causes,
+        retry_after_seconds,
+    } = status.details.unwrap_or_default();
+    let text = status.message.filter(|text| !text.is_empty());
+    let seconds = retry_after_seconds.and_then(|seconds| u32::try_from(seconds).ok());
     ApiError {
         code,
         reason: status.reason.unwrap_or_default(),
-        message: message
+        message: text
             .unwrap_or_else(|| format!("the cluster answers {}", code.unwrap_or_default())),
         causes: causes.into_iter().filter_map(|it| it.reason).collect(),
-        retry_after_seconds: details.retry_after_seconds,
+        retry_after_seconds: seconds.filter(|seconds| *seconds > 0),
     }
 }
 
+/// Reads a message in the encoding of its document.
+fn message<M: Message + Default + DeserializeOwned>(document: &Bytes) -> Result<M, Unreadable> {
+    Ok(if protobuf::is_protobuf(document) {
+        protobuf::message(document)?
+    } else {
+        serde_json::from_slice(document)?
+    })
+}
+
+/// Reads an object like [`message`]. The error of an invalid object in JSON names the field.
 fn projected<P: Projected>(bytes: &Bytes) -> Result<P::Into, Unreadable> {
     if protobuf::is_protobuf(bytes) {
         Ok(protobuf::message::<P>(bytes)?.project()?)
@@ -246,29 +283,34 @@ fn projected<P: Projected>(bytes: &Bytes) -> Result<P::Into, Unreadable> {
     }
 }
 
-fn sorted<P: Projected>(
-    list_kind: &str,
-    bytes: &Bytes,
-) -> Result<(Sorted<P::Into>, String, String), Unreadable> {
-    if protobuf::is_protobuf(bytes) {
+fn sorted<P: Projected>(list_kind: &str, bytes: &Bytes) -> Result<Sorted<P::Into>, Unreadable> {
+    let (metadata, items): (_, Vec<_>) = if protobuf::is_protobuf(bytes) {
         demand(list_kind, protobuf::kind(bytes)?)?;
-        let page = protobuf::page::<P>(bytes)?;
-        let items = page
-            .items
-            .into_iter()
-            .map(|item| item.project().map_err(Unreadable::from));
-        return Ok((Sorted::of(items)?, page.resource_version, page.next));
+        let ListMessage { metadata, items } = protobuf::message(bytes)?;
+        let read = |item| -> Result<_, Unreadable> { Ok(P::decode(item)?.project()?) };
+        let items = items.into_iter().map(read);
+        (metadata.unwrap_or_default(), items.collect())
+    } else {
+        let ListJson {
+            kind,
+            metadata,
+            items,
+        } = serde_json::from_slice(bytes)?;
+        demand(list_kind, kind)?;
+        let items = items.ok_or(Unreadable::List("items"))?.into_iter();
+        let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
+        (metadata, items.collect())
+    };
+    let mut objects = Vec::with_capacity(items.len());
+    let mut invalid = Vec::new();
+    for item in items {
+        match item {
+            Ok(object) => objects.push(object),
+            Err(Unreadable::Object(error)) => invalid.push(error),
+            Err(error) => return Err(error),
+        }
     }
-    let ListJson {
-        kind,
-        metadata,
-        items,
-    } = serde_json::from_slice(bytes)?;
-    demand(list_kind, kind)?;
-    let items = items.ok_or(Unreadable::List("items"))?.into_iter();
-    let items = items.map(|item| from_json::<P>(item.get().as_bytes()));
-    let sorted = Sorted::of(items)?;
-    Ok((sorted, metadata.resource_version, metadata.r#continue))
+    Ok((objects, invalid, metadata))
 }
 
 fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
@@ -280,22 +322,13 @@ fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
     match object(kind, document) {
-        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || made(document)),
+        Ok(Object::Pod(pod)) if verb == "ADDED" => added(pod, || message(document).ok()),
         Ok(object) => make(object),
         Err(Unreadable::Object(error)) => WatchEvent::Invalid {
             error,
             resource_version: version(document).unwrap_or_default(),
         },
         Err(error) => unreadable_event(&error),
-    }
-}
-
-/// Reads the creator of an object, if it can be read.
-fn made(document: &Bytes) -> Option<Made> {
-    if protobuf::is_protobuf(document) {
-        protobuf::message(document).ok()
-    } else {
-        serde_json::from_slice(document).ok()
     }
 }
 
@@ -315,7 +348,7 @@ const fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-fn kind_of(document: &[u8]) -> Result<String, Unreadable> {
+fn kind_of(document: &Bytes) -> Result<String, Unreadable> {
     if protobuf::is_protobuf(document) {
         return Ok(protobuf::kind(document)?);
     }
@@ -325,53 +358,19 @@ fn kind_of(document: &[u8]) -> Result<String, Unreadable> {
 
 fn demand(expected: &str, found: String) -> Result<(), Unreadable> {
     if found == expected {
-        Ok(())
-    } else {
-        Err(Unreadable::Kind {
-            found,
-            expected: expected.to_owned(),
-        })
+        return Ok(());
     }
-}
-
-/// True if a `Status` reports success.
-fn is_success(document: &Bytes) -> Result<bool, Unreadable> {
-    if protobuf::is_protobuf(document) {
-        return Ok(protobuf::is_success(document)?);
-    }
-    let status: Status = serde_json::from_slice(document)?;
-    Ok(status.status.as_deref() == Some(protobuf::SUCCESS))
+    let expected = expected.to_owned();
+    Err(Unreadable::Kind { found, expected })
 }
 
 /// Reads the version of an object of any kind, even if the rest is invalid.
 fn version(document: &Bytes) -> Result<String, Unreadable> {
-    if protobuf::is_protobuf(document) {
-        return Ok(protobuf::version(document)?);
-    }
-    let object = whole(document)?;
-    let version = object.pointer("/metadata/resourceVersion");
-    let version = version.and_then(Value::as_str);
-    Ok(version.unwrap_or_default().to_owned())
+    let metadata = message::<AnyObject>(document)?.metadata.unwrap_or_default();
+    Ok(metadata.resource_version.unwrap_or_default())
 }
 
 /// An event that cannot be read may hide a change. It has the effect of a version that is gone, so that the kind is listed again.
 pub(crate) fn unreadable_event(error: &dyn std::fmt::Display) -> WatchEvent {
     WatchEvent::Error(ApiError::unreadable(format!("unreadable event: {error}")))
-}
-
-// === impl Sorted ===
-
-impl<T> Sorted<T> {
-    fn of(objects: impl Iterator<Item = Result<T, Unreadable>>) -> Result<Self, Unreadable> {
-        let mut items = Vec::with_capacity(objects.size_hint().0);
-        let mut invalid = Vec::new();
-        for object in objects {
-            match object {
-                Ok(object) => items.push(object),
-                Err(Unreadable::Object(error)) => invalid.push(error),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Self { items, invalid })
-    }
 }

@@ -23,12 +23,13 @@ use serde_json::Value;
 pub(crate) use self::{
     event::{event_patch, event_to_json},
     lease::{lease, lease_to_json, leases},
-    made::{FIELD_MANAGER, Made, added},
+    made::{FIELD_MANAGER, added},
+    metadata::or_default,
     patch::status_patch,
     pod::Pod as PodMessage,
     projected::{Projected, Unreadable, from_json},
     replica_set::ReplicaSet as ReplicaSetMessage,
-    template::{NewPod, encode as encode_pod},
+    template::encode as encode_pod,
 };
 pub use self::{
     made::new_pod,

@@ -17,16 +17,6 @@ struct LeaseList<'a> {
     items: Vec<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Named {
-    metadata: ObjectMeta,
-}
-
-#[derive(Deserialize)]
-struct ObjectMeta {
-    name: String,
-}
-
 /// Reads a Lease, and no other kind. A Lease without a holder is free to take. The record keeps the whole object for [`lease_to_json`].
 pub(crate) fn lease(bytes: &[u8]) -> Result<Record, Unreadable> {
     let lease: Value = serde_json::from_slice(bytes)?;
@@ -43,28 +33,27 @@ fn record(lease: &Value, bytes: &[u8]) -> Record {
     let text = |path| lease.pointer(path).and_then(Value::as_str);
     let number = |path| lease.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let time = |path| text(path)?.parse().ok();
-    let seconds = u64::try_from(number("/spec/leaseDurationSeconds"));
+    let seconds = number("/spec/leaseDurationSeconds").try_into();
+    let version = text("/metadata/resourceVersion").unwrap_or_default();
     Record {
         holder: text("/spec/holderIdentity").unwrap_or_default().to_owned(),
         duration: Duration::from_secs(seconds.unwrap_or(0)),
         acquired: time("/spec/acquireTime"),
         renewed: time("/spec/renewTime"),
         transitions: number("/spec/leaseTransitions"),
-        resource_version: text("/metadata/resourceVersion")
-            .unwrap_or_default()
-            .to_owned(),
+        resource_version: version.to_owned(),
         object: bytes.to_vec(),
     }
 }
 
-/// Reads a list of Leases: their names and records.
+/// Reads a list of Leases: their names and records. The items have no kind.
 pub(crate) fn leases(bytes: &[u8]) -> Result<Vec<(String, Record)>, Unreadable> {
     let list: LeaseList<'_> = serde_json::from_slice(bytes)?;
     let leases = list.items.into_iter().map(|item| {
-        let name: Named = serde_json::from_str(item.get())?;
-        // The items of a list have no kind.
-        let lease = serde_json::from_str(item.get())?;
-        Ok((name.metadata.name, record(&lease, item.get().as_bytes())))
+        let lease: Value = serde_json::from_str(item.get())?;
+        let name = lease.pointer("/metadata/name").and_then(Value::as_str);
+        let name = name.ok_or(Unreadable::List("names"))?;
+        Ok((name.to_owned(), record(&lease, item.get().as_bytes())))
     });
     leases.collect()
 }

@@ -33,12 +33,10 @@ struct ObjectMeta {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, expecting = "an object")]
 struct Writer {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    manager: String,
-    #[prost(string, tag = "8")]
-    #[serde(deserialize_with = "or_default")]
-    subresource: String,
+    #[prost(string, optional, tag = "1")]
+    manager: Option<String>,
+    #[prost(string, optional, tag = "8")]
+    subresource: Option<String>,
 }
 
 /// The event of a new pod. `read` returns the creator, and is only called for a pod of a ReplicaSet.
@@ -68,7 +66,7 @@ impl Made {
     /// The creator: the first writer of the object itself.
     fn maker(self) -> Option<String> {
         let mut writers = self.metadata.unwrap_or_default().managed_fields.into_iter();
-        let writer = writers.find(|it| it.subresource.is_empty())?;
-        Some(writer.manager)
+        let writer = writers.find(|it| it.subresource.as_deref().is_none_or(str::is_empty))?;
+        Some(writer.manager.unwrap_or_default())
     }
 }

@@ -7,7 +7,7 @@ use decree::v1;
 use jiff::Timestamp;
 use prost::Message;
 use prost_types::Timestamp as WireTimestamp;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use super::projected::invalid;
 
@@ -17,21 +17,16 @@ const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct ObjectMeta {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
-    #[prost(string, tag = "3")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) namespace: String,
-    #[prost(string, tag = "5")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) uid: String,
-    #[prost(string, tag = "6")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) resource_version: String,
-    #[prost(int64, tag = "7")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) generation: i64,
+    #[prost(string, optional, tag = "1")]
+    pub(crate) name: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(crate) namespace: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    pub(crate) uid: Option<String>,
+    #[prost(string, optional, tag = "6")]
+    pub(crate) resource_version: Option<String>,
+    #[prost(int64, optional, tag = "7")]
+    pub(crate) generation: Option<i64>,
     #[prost(message, optional, tag = "8")]
     pub(crate) creation_timestamp: Option<Time>,
     #[prost(message, optional, tag = "9")]
@@ -52,21 +47,17 @@ pub(crate) struct ObjectMeta {
     pub(crate) finalizers: Vec<String>,
 }
 
-#[derive(Clone, PartialEq, Message, Deserialize)]
+#[derive(Clone, PartialEq, Message, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct OwnerReference {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) kind: String,
-    #[prost(string, tag = "3")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) name: String,
-    #[prost(string, tag = "4")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) uid: String,
-    #[prost(string, tag = "5")]
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) api_version: String,
+    #[prost(string, optional, tag = "1")]
+    pub(crate) kind: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(crate) name: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    pub(crate) uid: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    pub(crate) api_version: Option<String>,
     #[prost(bool, optional, tag = "6")]
     pub(crate) controller: Option<bool>,
     #[prost(bool, optional, tag = "7")]
@@ -85,23 +76,17 @@ impl ObjectMeta {
     /// The metadata of an existing object, which has a name and a UID.
     pub(super) fn required(metadata: Option<Self>, noun: &str) -> Result<Self, InvalidObject> {
         let metadata = metadata.unwrap_or_default();
+        let texts = [&metadata.namespace, &metadata.name, &metadata.uid];
+        let [namespace, name, uid] = texts.map(|text| text.as_deref().unwrap_or_default());
         let required = [
-            ("metadata.namespace", &metadata.namespace),
-            ("metadata.name", &metadata.name),
-            ("metadata.uid", &metadata.uid),
+            ("metadata.namespace", namespace),
+            ("metadata.name", name),
+            ("metadata.uid", uid),
         ];
-        let absent = required.iter().find(|(_, text)| text.is_empty());
-        let Some((field, _)) = absent else {
-            return Ok(metadata);
-        };
-        let (namespace, name) = (&metadata.namespace, &metadata.name);
-        Err(invalid(
-            noun,
-            Some(namespace),
-            Some(name),
-            *field,
-            "is required",
-        ))
+        match required.iter().find(|(_, text)| text.is_empty()) {
+            None => Ok(metadata),
+            Some((field, _)) => Err(invalid(noun, [namespace, name], *field, "is required")),
+        }
     }
 }
 
@@ -122,10 +107,10 @@ impl OwnerReference {
             block_owner_deletion,
         } = found;
         Some(v1::OwnerReference {
-            api_version,
-            kind,
-            name,
-            uid,
+            api_version: api_version.unwrap_or_default(),
+            kind: kind.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+            uid: uid.unwrap_or_default(),
             block_owner_deletion,
         })
     }
@@ -141,10 +126,10 @@ impl From<&v1::OwnerReference> for OwnerReference {
             block_owner_deletion,
         } = reference.clone();
         Self {
-            kind,
-            name,
-            uid,
-            api_version,
+            kind: Some(kind),
+            name: Some(name),
+            uid: Some(uid),
+            api_version: Some(api_version),
             controller: Some(true),
             block_owner_deletion,
         }
@@ -176,7 +161,7 @@ impl<'de> Deserialize<'de> for Time {
 }
 
 /// Reads a field whose `null` counts as absent, as in Kubernetes.
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

@@ -3,18 +3,9 @@
 use agent_core::api::WriteStatus;
 use decree::v1;
 use prost_types::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// The numbers of a status. A merge leaves unnamed fields alone, so zeros must be named.
-const STATUS_NUMBERS: [&str; 5] = [
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-];
-/// The optional fields of a status. A write without one removes it.
-const STATUS_OPTIONAL: [&str; 2] = ["terminatingReplicas", "conditions"];
+use super::metadata::OwnerReference;
 
 /// Returns the strategic merge patch that makes a ReplicaSet the controller of a pod (spec 5.3).
 #[must_use]
@@ -29,73 +20,45 @@ pub fn release(pod: &v1::ObjectRef, owner_uid: &str) -> Value {
 }
 
 /// The only owner of a created pod, and the owner that an adoption adds.
-pub(crate) fn owner_references(controller: &v1::OwnerReference) -> Value {
-    let v1::OwnerReference {
-        api_version,
-        kind,
-        name,
-        uid,
-        block_owner_deletion,
-    } = controller;
-    json!([{
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": true,
-        "blockOwnerDeletion": block_owner_deletion,
-    }])
+pub(super) fn owner_references(controller: &v1::OwnerReference) -> Value {
+    json!([OwnerReference::from(controller)])
 }
 
 /// The merge patch that writes the whole status to the ReplicaSet with this UID and version only. The subresource also writes labels and
 /// annotations, so a PUT from the agent's projection would remove them.
 pub(crate) fn status_patch(write: &WriteStatus) -> Value {
-    let WriteStatus {
-        replica_set,
-        resource_version,
-        status,
-        selector: _,
-    } = write;
-    let mut fields = Map::new();
-    fields.extend(STATUS_NUMBERS.map(|name| (name.to_owned(), 0.into())));
-    fields.extend(STATUS_OPTIONAL.map(|name| (name.to_owned(), Value::Null)));
-    fields.extend(status_fields(status));
     json!({
-        "metadata": {"uid": replica_set.uid, "resourceVersion": resource_version},
-        "status": fields,
+        "metadata": {"uid": write.replica_set.uid, "resourceVersion": write.resource_version},
+        "status": status_fields(&write.status),
     })
 }
 
 /// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
 #[must_use]
 pub fn status_update(write: &WriteStatus) -> Value {
-    let WriteStatus {
-        replica_set,
-        resource_version,
-        status,
-        selector: _,
-    } = write;
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "namespace": replica_set.namespace,
-            "name": replica_set.name,
-            "uid": replica_set.uid,
-            "resourceVersion": resource_version,
-        },
-        "status": status_to_json(status),
-    })
+    let mut update = status_patch(write);
+    update["apiVersion"] = "apps/v1".into();
+    update["kind"] = "ReplicaSet".into();
+    update["metadata"]["namespace"] = write.replica_set.namespace.as_str().into();
+    update["metadata"]["name"] = write.replica_set.name.as_str().into();
+    update["status"] = status_to_json(&write.status);
+    update
 }
 
 /// Writes a status as Kubernetes does: `replicas` always, the other numbers only if they are not 0, and `terminatingReplicas` if it is
 /// known (spec 1.2).
 #[must_use]
 pub fn status_to_json(status: &v1::ReplicaSetStatus) -> Value {
-    Value::Object(status_fields(status))
+    let keeps_zero = |name: &str| ["replicas", "terminatingReplicas"].contains(&name);
+    let mut status = status_fields(status);
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|name, value| !value.is_null() && (*value != 0 || keeps_zero(name)));
+    }
+    status
 }
 
-fn status_fields(status: &v1::ReplicaSetStatus) -> Map<String, Value> {
+/// All fields of a status. A merge leaves unnamed fields alone, so zeros are named; `null` removes an optional field.
+fn status_fields(status: &v1::ReplicaSetStatus) -> Value {
     let v1::ReplicaSetStatus {
         replicas,
         fully_labeled_replicas,
@@ -105,27 +68,17 @@ fn status_fields(status: &v1::ReplicaSetStatus) -> Map<String, Value> {
         observed_generation,
         conditions,
     } = status;
-    let mut fields = Map::new();
-    fields.insert("replicas".into(), (*replicas).into());
-    let mut number = |name: &str, value: Option<i64>| {
-        if let Some(value) = value {
-            fields.insert(name.into(), value.into());
-        }
-    };
-    let unless_zero = |value: i32| (value != 0).then_some(i64::from(value));
-    number("fullyLabeledReplicas", unless_zero(*fully_labeled_replicas));
-    number("readyReplicas", unless_zero(*ready_replicas));
-    number("availableReplicas", unless_zero(*available_replicas));
-    number("terminatingReplicas", terminating_replicas.map(i64::from));
-    number(
-        "observedGeneration",
-        (*observed_generation != 0).then_some(*observed_generation),
-    );
-    if !conditions.is_empty() {
-        let conditions = conditions.iter().map(condition_to_json).collect();
-        fields.insert("conditions".into(), Value::Array(conditions));
-    }
-    fields
+    let conditions: Vec<_> = conditions.iter().map(condition_to_json).collect();
+    let conditions = (!conditions.is_empty()).then_some(conditions);
+    json!({
+        "replicas": replicas,
+        "fullyLabeledReplicas": fully_labeled_replicas,
+        "readyReplicas": ready_replicas,
+        "availableReplicas": available_replicas,
+        "terminatingReplicas": terminating_replicas,
+        "observedGeneration": observed_generation,
+        "conditions": conditions,
+    })
 }
 
 /// Kubernetes writes an absent time as `null`, and leaves empty texts out.

@@ -31,9 +31,8 @@ pub(crate) struct Pod {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodSpec {
-    #[prost(string, tag = "10")]
-    #[serde(deserialize_with = "or_default")]
-    node_name: String,
+    #[prost(string, optional, tag = "10")]
+    node_name: Option<String>,
     #[prost(message, repeated, tag = "20")]
     #[serde(deserialize_with = "or_default")]
     init_containers: Vec<Container>,
@@ -42,9 +41,8 @@ struct PodSpec {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct Container {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    name: String,
+    #[prost(string, optional, tag = "1")]
+    name: Option<String>,
     #[prost(string, optional, tag = "24")]
     restart_policy: Option<String>,
 }
@@ -52,9 +50,8 @@ struct Container {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodStatus {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    phase: String,
+    #[prost(string, optional, tag = "1")]
+    phase: Option<String>,
     #[prost(message, repeated, tag = "2")]
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<PodCondition>,
@@ -69,12 +66,10 @@ struct PodStatus {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct PodCondition {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "or_default")]
-    status: String,
+    #[prost(string, optional, tag = "1")]
+    r#type: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    status: Option<String>,
     #[prost(message, optional, tag = "4")]
     last_transition_time: Option<Time>,
 }
@@ -82,35 +77,28 @@ struct PodCondition {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct ContainerStatus {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    name: String,
-    #[prost(int32, tag = "5")]
-    #[serde(deserialize_with = "or_default")]
-    restart_count: i32,
+    #[prost(string, optional, tag = "1")]
+    name: Option<String>,
+    #[prost(int32, optional, tag = "5")]
+    restart_count: Option<i32>,
 }
 
 // === impl Pod ===
 
 impl Pod {
-    /// True if an API server that answers a deletion with this pod has removed it at once: the grace period is over, and no finalizer holds
-    /// the pod.
-    pub(crate) fn is_gone(&self) -> bool {
-        let metadata = self.metadata.as_ref();
-        metadata.is_some_and(|it| {
-            it.deletion_grace_period_seconds == Some(0) && it.finalizers.is_empty()
-        })
+    /// The last version, if an API server that answers a deletion with this pod has removed it at once: the grace period is over, and no
+    /// finalizer holds the pod.
+    pub(crate) fn gone_at(&self) -> Option<&str> {
+        let metadata = self.metadata.as_ref()?;
+        let is_gone = metadata.deletion_grace_period_seconds == Some(0);
+        (is_gone && metadata.finalizers.is_empty())
+            .then(|| metadata.resource_version.as_deref().unwrap_or_default())
     }
 }
 
 impl Projected for Pod {
     const NOUN: &'static str = "pod";
     type Into = v1::Pod;
-
-    fn resource_version(&self) -> &str {
-        let metadata = self.metadata.as_ref();
-        metadata.map_or("", |metadata| &metadata.resource_version)
-    }
 
     fn project(self) -> Result<v1::Pod, InvalidObject> {
         let Self {
@@ -142,23 +130,26 @@ impl Projected for Pod {
             container_statuses,
             init_container_statuses,
         } = status.unwrap_or_default();
-        let disruption_target = is_true(&conditions, DISRUPTION_TARGET);
+        let is_target = |it: &PodCondition| it.r#type.as_deref() == Some(DISRUPTION_TARGET);
+        let disruption_target = conditions.iter().any(|it| is_target(it) && is_true(it));
         Ok(v1::Pod {
-            namespace,
-            name,
-            uid,
-            resource_version,
+            namespace: namespace.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+            uid: uid.unwrap_or_default(),
+            resource_version: resource_version.unwrap_or_default(),
             labels,
             controller: OwnerReference::managing(owner_references),
             created: Time::project(creation_timestamp),
             deleted: Time::project(deletion_timestamp),
-            node_name,
-            phase: to_phase(&phase).into(),
+            node_name: node_name.unwrap_or_default(),
+            phase: to_phase(phase.as_deref()).into(),
             ready: ready(conditions),
             deletion_cost: annotations.remove(DELETION_COST),
             max_regular_restarts: restarts(&container_statuses, |_| true),
-            max_sidecar_restarts: restarts(&init_container_statuses, |name| {
-                is_sidecar(&init_containers, name)
+            max_sidecar_restarts: restarts(&init_container_statuses, |status| {
+                init_containers
+                    .iter()
+                    .any(|it| it.name == status.name && is_sidecar(it))
             }),
             disruption_target,
         })
@@ -166,25 +157,24 @@ impl Projected for Pod {
 }
 
 /// The contract's value for a phase; an unknown phase is unspecified.
-fn to_phase(text: &str) -> v1::PodPhase {
+fn to_phase(text: Option<&str>) -> v1::PodPhase {
     match text {
-        "Pending" => v1::PodPhase::Pending,
-        "Unknown" => v1::PodPhase::Unknown,
-        "Running" => v1::PodPhase::Running,
-        "Succeeded" => v1::PodPhase::Succeeded,
-        "Failed" => v1::PodPhase::Failed,
-        _ => v1::PodPhase::Unspecified,
+        Some("Pending") => v1::PodPhase::Pending,
+        Some("Unknown") => v1::PodPhase::Unknown,
+        Some("Running") => v1::PodPhase::Running,
+        Some("Succeeded") => v1::PodPhase::Succeeded,
+        Some("Failed") => v1::PodPhase::Failed,
+        Some(_) | None => v1::PodPhase::Unspecified,
     }
 }
 
 /// "Is ready" reads the first condition of type [`READY`], and "ready since" the first that is true. They differ only if the condition is
 /// there twice (spec 1.1).
 fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
-    let mut entries = conditions
-        .into_iter()
-        .filter(|it| it.r#type == READY)
+    let entries = conditions.into_iter();
+    let mut entries = entries
+        .filter(|it| it.r#type.as_deref() == Some(READY))
         .peekable();
-    let is_true = |it: &PodCondition| it.status == "True";
     let ready = is_true(entries.peek()?);
     let since = entries.find(is_true).and_then(|it| it.last_transition_time);
     Some(v1::ReadyCondition {
@@ -193,20 +183,16 @@ fn ready(conditions: Vec<PodCondition>) -> Option<v1::ReadyCondition> {
     })
 }
 
-fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
-    let mut conditions = conditions.iter();
-    conditions.any(|it| it.r#type == kind && it.status == "True")
+fn is_true(condition: &PodCondition) -> bool {
+    condition.status.as_deref() == Some("True")
 }
 
 /// The highest restart count of the chosen containers, at least 0.
-fn restarts(statuses: &[ContainerStatus], chosen: impl Fn(&str) -> bool) -> i32 {
-    let chosen = statuses.iter().filter(|it| chosen(&it.name));
-    chosen.map(|it| it.restart_count).fold(0, i32::max)
+fn restarts(statuses: &[ContainerStatus], chosen: impl Fn(&ContainerStatus) -> bool) -> i32 {
+    let chosen = statuses.iter().filter(|it| chosen(it));
+    chosen.filter_map(|it| it.restart_count).fold(0, i32::max)
 }
 
-fn is_sidecar(init_containers: &[Container], name: &str) -> bool {
-    let is_always = |it: &Container| it.restart_policy.as_deref() == Some("Always");
-    init_containers
-        .iter()
-        .any(|it| it.name == name && is_always(it))
+fn is_sidecar(init_container: &Container) -> bool {
+    init_container.restart_policy.as_deref() == Some("Always")
 }

@@ -13,9 +13,6 @@ pub(crate) trait Projected: Message + Default + DeserializeOwned {
     /// The projected object.
     type Into: Into<Object>;
 
-    /// Returns the version, even of an object that cannot be projected.
-    fn resource_version(&self) -> &str;
-
     /// Names the first field that is required and absent.
     fn project(self) -> Result<Self::Into, InvalidObject>;
 }
@@ -35,11 +32,15 @@ pub(crate) enum Unreadable {
     List(&'static str),
 }
 
+/// Reads a message from JSON, or names the field that is wrong.
 pub(super) fn from_value<P: Projected>(object: &Value) -> Result<P::Into, InvalidObject> {
-    match P::deserialize(object) {
-        Ok(message) => message.project(),
-        Err(_) => Err(explain::<P>(object)),
+    if let Ok(message) = P::deserialize(object) {
+        return message.project();
     }
+    let (field, detail) = fault::<P>(object);
+    let text = |path| object.pointer(path).and_then(Value::as_str);
+    let object = ["/metadata/namespace", "/metadata/name"].map(|it| text(it).unwrap_or_default());
+    Err(invalid(P::NOUN, object, field, detail))
 }
 
 /// Reads a message from JSON. An invalid message is read twice, to find the place of its error.
@@ -50,13 +51,6 @@ pub(crate) fn from_json<P: Projected>(text: &[u8]) -> Result<P::Into, Unreadable
     })
 }
 
-fn explain<P: Projected>(object: &Value) -> InvalidObject {
-    let (field, detail) = fault::<P>(object);
-    let name = ["/metadata/namespace", "/metadata/name"];
-    let [namespace, name] = name.map(|path| object.pointer(path).and_then(Value::as_str));
-    invalid(P::NOUN, namespace, name, field, detail)
-}
-
 /// The field that is wrong in an object, and its error.
 pub(super) fn fault<T: DeserializeOwned>(object: &Value) -> (String, String) {
     match serde_path_to_error::deserialize::<_, T>(object) {
@@ -65,16 +59,16 @@ pub(super) fn fault<T: DeserializeOwned>(object: &Value) -> (String, String) {
     }
 }
 
+/// The error of an object with this namespace and name.
 pub(super) fn invalid(
     noun: &str,
-    namespace: Option<&str>,
-    name: Option<&str>,
+    object: [&str; 2],
     field: impl Into<String>,
     detail: impl Into<String>,
 ) -> InvalidObject {
-    let known = |text: Option<&str>| text.filter(|it| !it.is_empty()).unwrap_or("?").to_owned();
+    let [namespace, name] = object.map(|text| if text.is_empty() { "?" } else { text });
     InvalidObject {
-        object: format!("{noun} {}/{}", known(namespace), known(name)),
+        object: format!("{noun} {namespace}/{name}"),
         field: field.into(),
         detail: detail.into(),
     }

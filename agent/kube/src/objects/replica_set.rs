@@ -43,9 +43,8 @@ struct ReplicaSetSpec {
     #[prost(bytes = "bytes", optional, tag = "3")]
     #[serde(deserialize_with = "verbatim")]
     template: Option<Bytes>,
-    #[prost(int32, tag = "4")]
-    #[serde(deserialize_with = "or_default")]
-    min_ready_seconds: i32,
+    #[prost(int32, optional, tag = "4")]
+    min_ready_seconds: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -62,12 +61,10 @@ struct LabelSelector {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct LabelSelectorRequirement {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    key: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "or_default")]
-    operator: String,
+    #[prost(string, optional, tag = "1")]
+    key: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    operator: Option<String>,
     #[prost(string, repeated, tag = "3")]
     #[serde(deserialize_with = "or_default")]
     values: Vec<String>,
@@ -76,21 +73,16 @@ struct LabelSelectorRequirement {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct ReplicaSetStatus {
-    #[prost(int32, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    replicas: i32,
-    #[prost(int32, tag = "2")]
-    #[serde(deserialize_with = "or_default")]
-    fully_labeled_replicas: i32,
-    #[prost(int64, tag = "3")]
-    #[serde(deserialize_with = "or_default")]
-    observed_generation: i64,
-    #[prost(int32, tag = "4")]
-    #[serde(deserialize_with = "or_default")]
-    ready_replicas: i32,
-    #[prost(int32, tag = "5")]
-    #[serde(deserialize_with = "or_default")]
-    available_replicas: i32,
+    #[prost(int32, optional, tag = "1")]
+    replicas: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    fully_labeled_replicas: Option<i32>,
+    #[prost(int64, optional, tag = "3")]
+    observed_generation: Option<i64>,
+    #[prost(int32, optional, tag = "4")]
+    ready_replicas: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    available_replicas: Option<i32>,
     #[prost(message, repeated, tag = "6")]
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<ReplicaSetCondition>,
@@ -101,20 +93,16 @@ struct ReplicaSetStatus {
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct ReplicaSetCondition {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "or_default")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "or_default")]
-    status: String,
+    #[prost(string, optional, tag = "1")]
+    r#type: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    status: Option<String>,
     #[prost(message, optional, tag = "3")]
     last_transition_time: Option<Time>,
-    #[prost(string, tag = "4")]
-    #[serde(deserialize_with = "or_default")]
-    reason: String,
-    #[prost(string, tag = "5")]
-    #[serde(deserialize_with = "or_default")]
-    message: String,
+    #[prost(string, optional, tag = "4")]
+    reason: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    message: Option<String>,
 }
 
 // === impl ReplicaSet ===
@@ -122,11 +110,6 @@ struct ReplicaSetCondition {
 impl Projected for ReplicaSet {
     const NOUN: &'static str = "replica set";
     type Into = api::ReplicaSet;
-
-    fn resource_version(&self) -> &str {
-        let metadata = self.metadata.as_ref();
-        metadata.map_or("", |metadata| &metadata.resource_version)
-    }
 
     fn project(self) -> Result<api::ReplicaSet, InvalidObject> {
         let Self {
@@ -156,19 +139,20 @@ impl Projected for ReplicaSet {
             min_ready_seconds,
         } = spec.unwrap_or_default();
         let template = template.unwrap_or_default();
-        let template_labels = template::labels(&template).map_err(|(field, detail)| {
-            invalid(Self::NOUN, Some(&namespace), Some(&name), field, detail)
-        })?;
+        let namespace = namespace.unwrap_or_default();
+        let name = name.unwrap_or_default();
+        let template_labels = template::labels(&template)
+            .map_err(|(field, detail)| invalid(Self::NOUN, [&namespace, &name], field, detail))?;
         let projected = v1::ReplicaSet {
             namespace,
             name,
-            uid,
-            resource_version,
-            generation,
+            uid: uid.unwrap_or_default(),
+            resource_version: resource_version.unwrap_or_default(),
+            generation: generation.unwrap_or_default(),
             deleted: Time::project(deletion_timestamp),
             controller: OwnerReference::managing(owner_references),
             replicas,
-            min_ready_seconds,
+            min_ready_seconds: min_ready_seconds.unwrap_or_default(),
             selector: selector.map(LabelSelector::project),
             template_labels,
             status: Some(status.unwrap_or_default().project()),
@@ -200,8 +184,8 @@ impl LabelSelector {
                 values,
             } = requirement;
             v1::LabelSelectorRequirement {
-                key,
-                operator,
+                key: key.unwrap_or_default(),
+                operator: operator.unwrap_or_default(),
                 values,
             }
         };
@@ -226,12 +210,12 @@ impl ReplicaSetStatus {
             terminating_replicas,
         } = self;
         v1::ReplicaSetStatus {
-            replicas,
-            fully_labeled_replicas,
-            ready_replicas,
-            available_replicas,
+            replicas: replicas.unwrap_or_default(),
+            fully_labeled_replicas: fully_labeled_replicas.unwrap_or_default(),
+            ready_replicas: ready_replicas.unwrap_or_default(),
+            available_replicas: available_replicas.unwrap_or_default(),
             terminating_replicas,
-            observed_generation,
+            observed_generation: observed_generation.unwrap_or_default(),
             conditions: conditions
                 .into_iter()
                 .map(ReplicaSetCondition::project)
@@ -252,11 +236,11 @@ impl ReplicaSetCondition {
             message,
         } = self;
         v1::ReplicaSetCondition {
-            r#type,
-            status,
+            r#type: r#type.unwrap_or_default(),
+            status: status.unwrap_or_default(),
             last_transition_time: Time::project(last_transition_time),
-            reason,
-            message,
+            reason: reason.unwrap_or_default(),
+            message: message.unwrap_or_default(),
         }
     }
 }

@@ -10,21 +10,19 @@ use std::collections::{BTreeMap, HashMap};
 use agent_core::api::CreatePod;
 use bytes::Bytes;
 use prost::Message;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde::Deserialize;
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
+
+use crate::protobuf;
 
 use super::{
     metadata::{ObjectMeta, OwnerReference},
     patch::owner_references,
     projected::{Unreadable, fault},
 };
-
-/// A pod in the encoding of its template.
-pub(crate) enum NewPod {
-    Json(Vec<u8>),
-    /// The message, without its envelope.
-    Protobuf(Vec<u8>),
-}
 
 /// The fields that are read of a template.
 #[derive(Clone, PartialEq, Message, Deserialize)]
@@ -34,26 +32,7 @@ struct Head {
     metadata: Option<ObjectMeta>,
 }
 
-/// A PodTemplateSpec whose parts stay bytes.
-#[derive(Clone, PartialEq, Message)]
-struct TemplateMessage {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<TemplateMeta>,
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    spec: Option<Bytes>,
-}
-
-/// The metadata that a pod copies from its template: entries of maps and texts, verbatim.
-#[derive(Clone, PartialEq, Message)]
-struct TemplateMeta {
-    #[prost(bytes = "bytes", repeated, tag = "11")]
-    labels: Vec<Bytes>,
-    #[prost(bytes = "bytes", repeated, tag = "12")]
-    annotations: Vec<Bytes>,
-    #[prost(bytes = "bytes", repeated, tag = "14")]
-    finalizers: Vec<Bytes>,
-}
-
+/// A pod, or the template of one, in which the parts that a pod copies from its template are entries of maps and texts, verbatim.
 #[derive(Clone, PartialEq, Message)]
 struct PodMessage {
     #[prost(message, optional, tag = "1")]
@@ -80,55 +59,32 @@ struct PodMeta {
     finalizers: Vec<Bytes>,
 }
 
-/// The same pod in JSON. All fields of the template are copied, except the fields that every object has.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PodJson<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: BTreeMap<&'a str, Part<'a>>,
-    #[serde(flatten)]
-    rest: BTreeMap<String, &'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Part<'a> {
-    Text(&'a str),
-    Verbatim(&'a RawValue),
-    Json(Value),
-}
+/// The fields of an object in JSON, verbatim.
+type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// The labels of a template, or the field that is wrong and its error.
 pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String, String)> {
-    let at = |field: String| {
-        format!("spec.template.{field}")
-            .trim_end_matches('.')
-            .to_owned()
-    };
-    let head: Head = if template.is_empty() {
-        Head::default()
-    } else if is_json(template) {
-        serde_json::from_slice(template).map_err(|error| {
-            match serde_json::from_slice(template) {
-                Ok(object) => {
-                    let (field, detail) = fault::<Head>(&object);
-                    (at(field), detail)
-                }
-                Err(_) => (at(String::new()), error.to_string()),
-            }
-        })?
+    let head: Result<Head, _> = if is_json(template) {
+        serde_json::from_slice(template).map_err(|error| match serde_json::from_slice(template) {
+            Ok(object) => fault::<Head>(&object),
+            Err(_) => (String::new(), error.to_string()),
+        })
     } else {
-        Head::decode(template).map_err(|error| (at(String::new()), error.to_string()))?
+        Head::decode(template).map_err(|error| (String::new(), error.to_string()))
     };
+    let head = head.map_err(|(field, detail)| {
+        let field = format!("spec.template.{field}");
+        (field.trim_end_matches('.').to_owned(), detail)
+    })?;
     Ok(head.metadata.unwrap_or_default().labels)
 }
 
-pub(crate) fn encode(create: &CreatePod) -> Result<NewPod, Unreadable> {
+/// Writes a pod in the encoding of its template.
+pub(crate) fn encode(create: &CreatePod) -> Result<Vec<u8>, Unreadable> {
     Ok(if is_json(create.template.as_bytes()) {
-        NewPod::Json(encode_json(create)?)
+        encode_json(create)?
     } else {
-        NewPod::Protobuf(encode_protobuf(create)?)
+        protobuf::pod_document(encode_protobuf(create)?)
     })
 }
 
@@ -141,70 +97,40 @@ pub fn pod_to_json(create: &CreatePod) -> Result<Value, serde_json::Error> {
 }
 
 fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
-    let CreatePod {
-        namespace,
-        name,
-        generate_name,
-        controller,
-        template,
-        timeout: _,
-    } = create;
-    let template = TemplateMessage::decode(Bytes::from_owner(template.clone()))?;
-    let TemplateMessage { metadata, spec } = template;
-    let TemplateMeta {
-        labels,
-        annotations,
-        finalizers,
-    } = metadata.unwrap_or_default();
+    let template = Bytes::from_owner(create.template.clone());
+    let PodMessage { metadata, spec } = PodMessage::decode(template)?;
     let metadata = PodMeta {
-        name: name.clone(),
-        generate_name: generate_name.clone(),
-        namespace: namespace.clone(),
-        labels,
-        annotations,
-        owner_references: vec![controller.into()],
-        finalizers,
+        name: create.name.clone(),
+        generate_name: create.generate_name.clone(),
+        namespace: create.namespace.clone(),
+        owner_references: vec![(&create.controller).into()],
+        ..metadata.unwrap_or_default()
     };
-    let pod = PodMessage {
-        metadata: Some(metadata),
-        spec,
-    };
-    Ok(pod.encode_to_vec())
+    let metadata = Some(metadata);
+    Ok(PodMessage { metadata, spec }.encode_to_vec())
 }
 
+/// All fields of the template are copied, except the fields that every object has.
 fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
-    let CreatePod {
-        namespace,
-        name,
-        generate_name,
-        controller,
-        template,
-        timeout: _,
-    } = create;
-    let mut rest: BTreeMap<String, &RawValue> = serde_json::from_slice(template.as_bytes())?;
-    let source = rest.remove("metadata").map_or("null", RawValue::get);
-    let source: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(source)?;
-    let source = source.unwrap_or_default();
-    rest.retain(|field, _| !["apiVersion", "kind"].contains(&field.as_str()));
-    let mut metadata = BTreeMap::from([
-        ("name", Part::Text(name)),
-        ("namespace", Part::Text(namespace)),
-        ("ownerReferences", Part::Json(owner_references(controller))),
-    ]);
-    if !generate_name.is_empty() {
-        metadata.insert("generateName", Part::Text(generate_name));
+    let mut pod: Fields = serde_json::from_slice(create.template.as_bytes())?;
+    let metadata = pod.remove("metadata");
+    let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields>>(it.get()));
+    let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
+    metadata.retain(|field, value| {
+        ["labels", "annotations", "finalizers"].contains(&field.as_str()) && value.get() != "null"
+    });
+    let owners = owner_references(&create.controller);
+    metadata.insert("name".to_owned(), to_raw_value(&create.name)?);
+    metadata.insert("namespace".to_owned(), to_raw_value(&create.namespace)?);
+    metadata.insert("ownerReferences".to_owned(), to_raw_value(&owners)?);
+    if !create.generate_name.is_empty() {
+        let generate_name = to_raw_value(&create.generate_name)?;
+        metadata.insert("generateName".to_owned(), generate_name);
     }
-    for field in ["labels", "annotations", "finalizers"] {
-        if let Some(value) = source.get(field).filter(|value| value.get() != "null") {
-            metadata.insert(field, Part::Verbatim(value));
-        }
-    }
-    serde_json::to_vec(&PodJson {
-        api_version: "v1",
-        kind: "Pod",
-        metadata,
-        rest,
-    })
+    pod.insert("apiVersion".to_owned(), to_raw_value("v1")?);
+    pod.insert("kind".to_owned(), to_raw_value("Pod")?);
+    pod.insert("metadata".to_owned(), to_raw_value(&metadata)?);
+    serde_json::to_vec(&pod)
 }
 
 fn is_json(template: &[u8]) -> bool {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     codec,
-    objects::{self, PodMessage, ReplicaSetMessage},
+    objects::{self, PodMessage, Projected as _, ReplicaSetMessage},
 };
 
 /// Wraps an object in a document, as the API server does.
@@ -26,6 +26,15 @@ fn document(kind: &str, raw: Vec<u8>) -> Bytes {
         raw: raw.into(),
     };
     [MAGIC.to_vec(), unknown.encode_to_vec()].concat().into()
+}
+
+/// An event of a watch, without its length.
+fn event(verb: &str, object: Bytes) -> Bytes {
+    let event = WatchFrame {
+        r#type: verb.to_owned(),
+        object: Some(RawExtension { raw: object }),
+    };
+    event.encode_to_vec().into()
 }
 
 /// One field of bytes: its number, length and content.
@@ -122,7 +131,8 @@ fn bookmark_of_any_kind_has_its_version() {
     let metadata = field(1, &field(6, b"12"));
     let status = field(3, &[0x08, 0x00]);
     let set = document("ReplicaSet", [metadata, status].concat());
-    assert_eq!(version(&set), Ok("12".into()));
+    let event = codec::frame(Kind::ReplicaSet, event("BOOKMARK", set));
+    assert_eq!(event, WatchEvent::Bookmark("12".into()));
 }
 
 #[test]
@@ -234,7 +244,7 @@ fn refusal_tells_its_causes_and_when_to_come_again() {
         vec![0x30, 0x93, 0x03],
     ]
     .concat();
-    let error = refusal(Some(403), &document("Status", status)).expect("it is one");
+    let error = codec::refusal(403, None, &document("Status", status));
     assert_eq!(
         (error.code, error.reason.as_str(), error.message.as_str()),
         (Some(403), "Forbidden", "no")
@@ -271,12 +281,7 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     });
     let managed = managed.collect::<Vec<_>>().concat();
     let metadata = [named, field(13, &owner), managed].concat();
-    let event = WatchFrame {
-        r#type: "ADDED".to_owned(),
-        object: Some(RawExtension {
-            raw: document("Pod", field(1, &metadata)),
-        }),
-    };
+    let event = event("ADDED", document("Pod", field(1, &metadata)));
     let writers = writers
         .iter()
         .map(|(manager, subresource)| json!({"manager": manager, "subresource": subresource}));
@@ -286,7 +291,7 @@ fn added(kind: &str, writers: &[(&str, &str)]) -> [WatchEvent; 2] {
     }}});
     let in_json = in_json.to_string();
     [
-        codec::frame(Kind::Pod, event.encode_to_vec().into()),
+        codec::frame(Kind::Pod, event),
         codec::line(Kind::Pod, &Bytes::from(in_json)),
     ]
 }
