@@ -224,7 +224,7 @@ impl KeptLease {
             duration,
             ..
         } = &self.keeper.config;
-        let answer = self.cluster.leases().send(namespace, name, command);
+        let answer = self.cluster.lease(namespace, name, command);
         let answer = timeout(*duration / 3, answer).await;
         answer.unwrap_or_else(|_| Err(ApiError::no_answer("the lease took too long")))
     }

@@ -239,7 +239,7 @@ impl Shards {
         let (cluster, namespace) = (self.cluster.clone(), self.names.lease.namespace.clone());
         if self.deletes.is_empty() {
             self.deletes.spawn(async move {
-                match cluster.leases().delete(&namespace, &name, &version).await {
+                match cluster.delete_lease(&namespace, &name, &version).await {
                     Ok(()) => info!(lease = %name, "the lease of an agent that is gone is deleted"),
                     // Another agent was faster.
                     Err(error) if matches!(error.code, Some(404 | 409)) => {}
@@ -289,7 +289,7 @@ async fn list_all(
 ) {
     let wait = names.lease.duration / 3;
     loop {
-        let list = timeout(wait, cluster.leases().list(&names.lease.namespace)).await;
+        let list = timeout(wait, cluster.list_leases(&names.lease.namespace)).await;
         let list = list.unwrap_or_else(|_| Err(ApiError::no_answer("the list took too long")));
         if sender.send(list).await.is_err() {
             return;

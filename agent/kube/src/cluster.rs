@@ -1,6 +1,6 @@
 //! The cluster as a whole, and the requests to it.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
@@ -12,17 +12,17 @@ use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     codec,
-    connect::{Clients, ConnectError, CredentialSource, Target, in_pod},
+    connect::{self, ConnectError, CredentialSource, Target, in_pod},
     fence::Fence,
     lanes::{self, Lanes},
-    leases::Leases,
     limiter::{ConcurrencyLimiter, Permit, Rate},
     metrics::Metrics,
     reading::{self, Events, Pages, unreadable},
-    renewal::{AllLanes, Renewal},
+    renewal::renew,
     requests::{self, Scope},
     resource::Resource,
     transport::Transport,
@@ -46,11 +46,12 @@ pub struct KubeClusterConfig {
 }
 
 /// A handle to a cluster behind its API server.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct KubeCluster {
     /// The transport of calls and of requests by people.
     transport: Transport,
-    leases: Leases,
+    /// The transport of Leases.
+    pub(crate) leases: Transport,
     /// The transport of lists and watches.
     reader: Transport,
     scope: Arc<Scope>,
@@ -59,7 +60,7 @@ pub struct KubeCluster {
     own_namespace: Option<String>,
     target: Target,
     /// Keeps the credentials valid.
-    _renewal: Option<Arc<Renewal>>,
+    _renewal: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 // === impl KubeCluster ===
@@ -73,17 +74,14 @@ impl KubeCluster {
         let (credentials, target) = config.source.config().await?;
         let cluster = Self::with_credentials(&credentials, config)?;
         let own_namespace = in_pod().then_some(credentials.default_namespace);
-        let lanes = AllLanes {
-            calls: cluster.transport.lanes().clone(),
-            leases: cluster.leases.transport().lanes().clone(),
-            reader: cluster.reader.lanes().clone(),
-        };
-        let refused = cluster.transport.refused();
-        let renewal = Renewal::start(config.source.clone(), lanes, refused);
+        let transports = [&cluster.transport, &cluster.leases, &cluster.reader];
+        let lanes = transports.map(|it| it.lanes.clone());
+        let refused = Arc::clone(&cluster.transport.refused);
+        let renewal = tokio::spawn(renew(config.source.clone(), lanes, refused));
         Ok(Self {
             own_namespace,
             target,
-            _renewal: Some(Arc::new(renewal)),
+            _renewal: Some(Arc::new(AbortOnDropHandle::new(renewal))),
             ..cluster
         })
     }
@@ -96,7 +94,7 @@ impl KubeCluster {
 
     /// Registers the metrics of the requests to the API server.
     pub fn register_metrics(&self, registry: &mut Registry) {
-        self.transport.metrics().register_requests(registry);
+        self.transport.metrics.register_requests(registry);
     }
 
     /// Returns a handle whose calls leave only while this fence also allows them.
@@ -110,12 +108,6 @@ impl KubeCluster {
     #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
         self.own_namespace.as_deref()
-    }
-
-    /// Returns the Leases of the cluster.
-    #[must_use]
-    pub const fn leases(&self) -> &Leases {
-        &self.leases
     }
 
     async fn send(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
@@ -179,20 +171,19 @@ impl KubeCluster {
             label_selector: config.label_selector.clone(),
         };
         let metrics = Arc::new(Metrics::new(&credentials.cluster_url));
-        let Clients {
-            calls,
-            leases,
-            reader,
-        } = Clients::new(credentials, connections(config.calls_max))?;
         let refused = Arc::<Notify>::default();
-        let transport = |clients| {
-            let lanes = Lanes::new(clients);
-            Transport::new(lanes, Arc::clone(&metrics), Arc::clone(&refused))
+        // With room for requests of people.
+        let for_calls = usize::from(config.calls_max).div_ceil(lanes::REQUESTS_MAX) + 1;
+        let mut clients = connect::clients(credentials, for_calls + 2)?.into_iter();
+        let mut transport = |count| Transport {
+            lanes: Lanes::new(clients.by_ref().take(count)),
+            metrics: Arc::clone(&metrics),
+            refused: Arc::clone(&refused),
         };
         Ok(Self {
-            transport: transport(calls),
-            leases: Leases::new(transport(vec![leases])),
-            reader: transport(vec![reader]),
+            transport: transport(for_calls),
+            leases: transport(1),
+            reader: transport(1),
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),
@@ -208,7 +199,7 @@ impl Cluster for KubeCluster {
     type Events = Events;
 
     async fn uid(&self) -> Result<String, ApiError> {
-        let request = requests::get("/api/v1/namespaces/kube-system")?;
+        let request = requests::read("/api/v1/namespaces/kube-system", codec::JSON)?;
         let namespace = self.read(request).await?;
         let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
         uid.map(str::to_owned)
@@ -253,33 +244,6 @@ impl Cluster for KubeCluster {
     ) -> impl Future<Output = Result<Reply, ApiError>> + Send + use<> {
         let cluster = self.clone();
         async move { cluster.send(request, trace).await }
-    }
-}
-
-/// The number of connections for `calls_max` calls, with room for requests of people.
-fn connections(calls_max: u16) -> usize {
-    usize::from(calls_max).div_ceil(lanes::REQUESTS_MAX) + 1
-}
-
-impl fmt::Debug for KubeCluster {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            transport: _,
-            leases: _,
-            reader: _,
-            own_namespace: _,
-            target,
-            scope,
-            limiter,
-            fence: _,
-            _renewal: _,
-        } = self;
-        let mut debug = formatter.debug_struct("KubeCluster");
-        debug
-            .field("target", target)
-            .field("scope", scope)
-            .field("limiter", limiter)
-            .finish_non_exhaustive()
     }
 }
 

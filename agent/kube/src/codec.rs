@@ -136,10 +136,6 @@ struct StatusCause {
     reason: Option<String>,
 }
 
-pub(crate) fn encode(object: &Value) -> Vec<u8> {
-    object.to_string().into_bytes()
-}
-
 /// Writes a pod in the encoding of its template, and returns the content type.
 pub(crate) fn new_pod(create: &CreatePod) -> Result<(&'static str, Vec<u8>), Unreadable> {
     let pod = encode_pod(create)?;

@@ -14,43 +14,23 @@ mod proxy;
 
 use std::{env, ffi::OsString, fmt, fs, path::PathBuf};
 
-use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http::HeaderValue;
 use kube::{
     Config,
-    client::{Body, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
+pub(crate) use self::connector::{Client, ResponseBody, clients};
 pub use self::error::ConnectError;
-use self::{
-    connector::{Connector, connection},
-    proxy::{Proxy, Variables},
-};
+use self::proxy::{Proxy, Variables};
 
 /// The agent in audit logs and metrics of the API server.
 const USER_AGENT: &str = concat!("decree-agent/", env!("CARGO_PKG_VERSION"));
-/// Clients with the same credentials. Each connects when it is used first.
-pub(crate) struct Clients {
-    /// The clients of calls, which come in bursts: one for each connection.
-    pub(crate) calls: Vec<Client>,
-    /// The client of Leases, whose renewals must not wait for other requests.
-    pub(crate) leases: Client,
-    /// The client of lists and watches, which are long.
-    pub(crate) reader: Client,
-}
-
-/// Sends requests to the API server. Clones share their connection.
-pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
-pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// The source of the API server's address and of the credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialSource {
-    /// A kubeconfig. Without it, the sources are `KUBECONFIG`, the service account of the pod, and `
-    /// /.kube/config`, in this order.
+    /// A kubeconfig. Without it, the sources are `KUBECONFIG`, the service account of the pod, and `~/.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig in place of its current context.
     pub context: Option<String>,
@@ -84,10 +64,6 @@ enum Origin {
 impl CredentialSource {
     /// Reads the credentials, and the identity of their cluster.
     pub(crate) async fn config(&self) -> Result<(Config, Target), ConnectError> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            ..KubeConfigOptions::default()
-        };
         let origin = self.origin()?;
         let (mut config, context, proxy) = match &origin {
             Origin::Pod => {
@@ -101,7 +77,11 @@ impl CredentialSource {
                     source: Box::new(source),
                 };
                 let kubeconfig = origin.read().map_err(refused)?;
-                let context = options.context.clone();
+                let context = self.context.clone();
+                let options = KubeConfigOptions {
+                    context: context.clone(),
+                    ..KubeConfigOptions::default()
+                };
                 let context = context.or_else(|| kubeconfig.current_context.clone());
                 let proxy = proxy_url(&kubeconfig, context.as_deref());
                 let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
@@ -179,8 +159,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns whether there are credentials without a flag: from `KUBECONFIG`, a pod, or `
-/// /.kube/config`.
+/// Returns whether there are credentials without a flag: from `KUBECONFIG`, a pod, or `~/.kube/config`.
 #[must_use]
 pub fn is_configured() -> bool {
     found().is_some()
@@ -235,45 +214,4 @@ pub(crate) fn identify(config: &mut Config) {
 pub fn in_pod() -> bool {
     const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
     env::var_os("KUBERNETES_SERVICE_HOST").is_some() && std::path::Path::new(TOKEN).exists()
-}
-
-// === impl Clients ===
-
-impl Clients {
-    /// Makes clients from a configuration, `for_calls` of them for calls. All share the credentials.
-    pub(crate) fn new(config: &Config, for_calls: usize) -> Result<Self, ConnectError> {
-        let refused = |error| ConnectError::Client(Box::new(error));
-        let connector = Connector::new(config)?;
-        let authentication = config.auth_layer().map_err(refused)?;
-        let headers = config.extra_headers_layer().map_err(refused)?;
-        let client = || {
-            let layers = ServiceBuilder::new()
-                .layer(config.base_uri_layer())
-                .option_layer(authentication.as_ref())
-                .layer(&headers)
-                .map_err(BoxError::from)
-                .map_response(boxed);
-            match connector.clone() {
-                Connector::Direct(connector) => Client::new(layers.service(connection(connector))),
-                Connector::Tunnel(connector) => Client::new(layers.service(connection(connector))),
-                Connector::TlsTunnel(connector) => {
-                    Client::new(layers.service(connection(connector)))
-                }
-                Connector::Socks(connector) => Client::new(layers.service(connection(connector))),
-            }
-        };
-        Ok(Self {
-            calls: (0..for_calls).map(|_| client()).collect(),
-            leases: client(),
-            reader: client(),
-        })
-    }
-}
-
-fn boxed<B>(response: Response<B>) -> Response<ResponseBody>
-where
-    B: BodyExt<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    let broken = |error: B::Error| kube::Error::Service(error.into());
-    response.map(|body| body.map_err(broken).boxed_unsync())
 }

@@ -3,12 +3,9 @@
 //! An API server allows 100 requests in flight on a connection, and a further request waits without notice. So a request takes the first
 //! connection with room, and a connection opens at its first use.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use crate::connect::Client;
@@ -17,10 +14,11 @@ use crate::connect::Client;
 pub(crate) const REQUESTS_MAX: usize = 90;
 
 /// The connections. Clones share them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lanes(Arc<[Lane]>);
 
 /// A connection, and its number of requests in flight.
+#[derive(Debug)]
 struct Lane {
     client: Mutex<Client>,
     in_flight: AtomicUsize,
@@ -50,8 +48,8 @@ impl Lanes {
         self.0.len()
     }
 
-    /// Replaces the clients, for requests that begin from now on.
-    pub(crate) fn replace(&self, clients: impl IntoIterator<Item = Client>) {
+    /// Replaces the clients by the next of `clients`, for requests that begin from now on.
+    pub(crate) fn replace(&self, clients: &mut impl Iterator<Item = Client>) {
         for (lane, client) in self.0.iter().zip(clients) {
             *lane.client() = client;
         }
@@ -68,16 +66,6 @@ impl Lanes {
             let emptiest = emptiest.min_by_key(|lane| lane.in_flight.load(Ordering::Relaxed));
             LanePermit::on(emptiest.unwrap_or(&self.0[0]))
         })
-    }
-}
-
-impl fmt::Debug for Lanes {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_flight = |lane: &Lane| lane.in_flight.load(Ordering::Relaxed);
-        formatter
-            .debug_list()
-            .entries(self.0.iter().map(in_flight))
-            .finish()
     }
 }
 

@@ -1,41 +1,27 @@
-//! The Leases that show which agents act, and which agents run.
+//! The Leases that show which agents act, and which agents run. Their requests have a separate connection.
 
 use agent_core::{
     api::ApiError,
     lease::{Command, Record},
 };
 
-use crate::{objects, reading::unreadable, requests, transport::Transport};
+use crate::{cluster::KubeCluster, objects, reading::unreadable, requests};
 
-/// The Leases of a cluster, with a separate connection.
-#[derive(Clone)]
-pub struct Leases {
-    transport: Transport,
-}
+// === impl KubeCluster ===
 
-// === impl Leases ===
-
-impl Leases {
-    pub(crate) const fn new(transport: Transport) -> Self {
-        Self { transport }
-    }
-
-    pub(crate) const fn transport(&self) -> &Transport {
-        &self.transport
-    }
-
+impl KubeCluster {
     /// Reads, creates or replaces a Lease.
     ///
     /// # Errors
     /// The error of the API server.
-    pub async fn send(
+    pub async fn lease(
         &self,
         namespace: &str,
         name: &str,
         command: &Command,
     ) -> Result<Record, ApiError> {
         let request = requests::lease(namespace, name, command)?;
-        let answer = self.transport.fetch(request).await?;
+        let answer = self.leases.fetch(request).await?;
         objects::lease(&answer).map_err(unreadable)
     }
 
@@ -43,9 +29,9 @@ impl Leases {
     ///
     /// # Errors
     /// The error of the API server.
-    pub async fn list(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
+    pub async fn list_leases(&self, namespace: &str) -> Result<Vec<(String, Record)>, ApiError> {
         let request = requests::list_leases(namespace)?;
-        let answer = self.transport.fetch(request).await?;
+        let answer = self.leases.fetch(request).await?;
         objects::leases(&answer).map_err(unreadable)
     }
 
@@ -53,13 +39,13 @@ impl Leases {
     ///
     /// # Errors
     /// The error of the API server: 409 if the Lease has changed.
-    pub async fn delete(
+    pub async fn delete_lease(
         &self,
         namespace: &str,
         name: &str,
         resource_version: &str,
     ) -> Result<(), ApiError> {
         let request = requests::delete_lease(namespace, name, resource_version)?;
-        self.transport.fetch(request).await.map(drop)
+        self.leases.fetch(request).await.map(drop)
     }
 }

@@ -31,7 +31,8 @@ pub(crate) struct Metrics {
 pub(crate) struct Exchange<'a> {
     metrics: &'a Metrics,
     method: Method,
-    status: Option<StatusCode>,
+    /// The status of the answer, once it has arrived.
+    pub(crate) status: Option<StatusCode>,
     begun: Instant,
     is_timed: bool,
 }
@@ -63,16 +64,8 @@ impl Metrics {
         );
     }
 
-    /// Begins a request with a finite answer.
-    pub(crate) fn begin(&self, method: &Method) -> Exchange<'_> {
-        self.exchange(method, true)
-    }
-
-    pub(crate) fn begin_watch(&self, method: &Method) -> Exchange<'_> {
-        self.exchange(method, false)
-    }
-
-    fn exchange(&self, method: &Method, is_timed: bool) -> Exchange<'_> {
+    /// Begins a request, which is timed unless its answer is endless.
+    pub(crate) fn begin(&self, method: &Method, is_timed: bool) -> Exchange<'_> {
         Exchange {
             metrics: self,
             method: method.clone(),
@@ -84,12 +77,6 @@ impl Metrics {
 }
 
 // === impl Exchange ===
-
-impl Exchange<'_> {
-    pub(crate) const fn handle_status(&mut self, status: StatusCode) {
-        self.status = Some(status);
-    }
-}
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {

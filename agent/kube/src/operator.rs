@@ -2,9 +2,10 @@
 
 use agent_core::api::{ApiError, Kind};
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{cluster::KubeCluster, requests};
+use crate::{cluster::KubeCluster, codec, requests};
 
 /// The name of the built-in controller as a writer.
 pub const BUILT_IN: &str = "kube-controller-manager";
@@ -14,7 +15,7 @@ const ACTING: SignedDuration = SignedDuration::from_mins(10);
 const SETS_MAX: usize = 500;
 
 /// A permission of RBAC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Access<'a> {
     /// The verb, such as `create`.
     pub verb: &'a str,
@@ -45,7 +46,7 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn version(&self) -> Result<String, ApiError> {
-        let version = self.read(requests::get("/version")?).await?;
+        let version = self.read(requests::read("/version", codec::JSON)?).await?;
         Ok(text(&version, "/gitVersion").to_owned())
     }
 
@@ -54,21 +55,12 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn may(&self, access: Access<'_>, namespace: Option<&str>) -> Result<bool, ApiError> {
-        let Access {
-            verb,
-            group,
-            resource,
-            subresource,
-            name,
-        } = access;
-        let review = json!({
+        let mut review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {
-                "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name,
-                "namespace": namespace.unwrap_or_default(),
-            }},
+            "spec": {"resourceAttributes": access},
         });
+        review["spec"]["resourceAttributes"]["namespace"] = namespace.unwrap_or_default().into();
         let request = requests::access_review(&review)?;
         let answer = self.read(request).await?;
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
@@ -81,7 +73,7 @@ impl KubeCluster {
     /// The error of the API server.
     pub async fn built_in_write(&self, now: Timestamp) -> Result<Option<StatusWrite>, ApiError> {
         let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
-        let list = self.read(requests::metadata(&path)?).await?;
+        let list = self.read(requests::read(&path, codec::METADATA)?).await?;
         let sets = list.pointer("/items").and_then(Value::as_array);
         let writes = sets.into_iter().flatten().filter_map(|set| {
             let ago = now.duration_since(status_written(set, BUILT_IN)?);
@@ -102,7 +94,7 @@ impl KubeCluster {
     /// The error of the API server.
     pub async fn some_replica_set(&self) -> Result<Option<(String, String)>, ApiError> {
         let path = self.scope().page(Kind::ReplicaSet, 1, None)?;
-        let page = self.read(requests::get(&path)?).await?;
+        let page = self.read(requests::read(&path, codec::JSON)?).await?;
         let text = |path| page.pointer(path)?.as_str().map(str::to_owned);
         let namespace = text("/items/0/metadata/namespace");
         Ok(namespace.zip(text("/items/0/metadata/name")))
@@ -113,7 +105,7 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn resume(&self, namespace: &str, name: &str, value: &str) -> Result<(), ApiError> {
-        let request = requests::resume(&self.scope().resource, (namespace, name), value)?;
+        let request = requests::resume(&self.scope().resource, namespace, name, value)?;
         self.read(request).await.map(drop)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fmt,
     hash::{BuildHasher as _, RandomState},
     sync::Arc,
     time::Duration,
@@ -33,6 +32,7 @@ pub struct Events {
 }
 
 /// A list that is read page by page.
+#[derive(Debug)]
 pub struct Pages {
     transport: Transport,
     scope: Arc<Scope>,
@@ -93,8 +93,8 @@ pub(crate) async fn newest_version(
     kind: Kind,
 ) -> Result<String, ApiError> {
     let path = scope.newest_version(kind)?;
-    let page = transport.fetch(requests::read_objects(&path)?).await?;
-    let page = codec::page(kind, true, &page).map_err(unreadable)?;
+    let page = transport.fetch(requests::read(&path, codec::OBJECTS)?);
+    let page = codec::page(kind, true, &page.await?).map_err(unreadable)?;
     Ok(page.list.resource_version)
 }
 
@@ -105,7 +105,9 @@ pub(crate) async fn watch(
     from: &str,
 ) -> Result<Events, ApiError> {
     let path = scope.watch(kind, from, WATCH_SECONDS)?;
-    let body = transport.open(requests::events(&path)?).await?;
+    let body = transport
+        .open(requests::read(&path, codec::EVENTS)?)
+        .await?;
     let reader = EventReader::new(kind);
     Ok(Events { body, reader })
 }
@@ -169,19 +171,10 @@ impl Pages {
 
     async fn page(&self, token: Option<&str>) -> Result<Page, ApiError> {
         let path = self.scope.page(self.kind, self.limit, token)?;
-        let page = self.transport.fetch(requests::read_objects(&path)?).await?;
+        let request = requests::read(&path, codec::OBJECTS)?;
+        let page = self.transport.fetch(request).await?;
         let read = codec::page(self.kind, token.is_none(), &page);
         read.map_err(|error| codec::status(&page).unwrap_or_else(|| unreadable(error)))
-    }
-}
-
-impl fmt::Debug for Pages {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Pages")
-            .field("kind", &self.kind)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
     }
 }
 

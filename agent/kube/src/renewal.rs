@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{select, sync::Notify, task::JoinHandle, time::sleep};
+use tokio::{select, sync::Notify, time::sleep};
 
 use crate::{
-    connect::{Clients, CredentialSource},
+    connect::{self, CredentialSource},
     lanes::Lanes,
 };
 
@@ -24,33 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The shortest interval between two reads of the credentials: a plugin may ask a person, or another service.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 
-/// Replaces the clients when credentials change, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Renewal(JoinHandle<()>);
-
-/// The connections of a cluster.
-pub(crate) struct AllLanes {
-    pub(crate) calls: Lanes,
-    pub(crate) leases: Lanes,
-    pub(crate) reader: Lanes,
-}
-
-// === impl Renewal ===
-
-impl Renewal {
-    /// Begins to watch the files of a source, and to listen for refusals.
-    pub(crate) fn start(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) -> Self {
-        Self(tokio::spawn(renew(source, lanes, refused)))
-    }
-}
-
-impl Drop for Renewal {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn renew(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) {
+/// Replaces the clients of all lanes when the files of the source change, or the API server has refused their credentials.
+pub(crate) async fn renew(source: CredentialSource, lanes: [Lanes; 3], refused: Arc<Notify>) {
+    let count: usize = lanes.iter().map(Lanes::count).sum();
     let mut seen = fingerprint(&source.files());
     loop {
         let is_refused = select! {
@@ -63,12 +39,10 @@ async fn renew(source: CredentialSource, lanes: AllLanes, refused: Arc<Notify>) 
         }
         // A failure may come from files that are being written, so the present credentials stay.
         if let Ok((config, _)) = source.config().await {
-            let count = lanes.calls.count();
-            let clients = tokio::task::spawn_blocking(move || Clients::new(&config, count));
+            let clients = tokio::task::spawn_blocking(move || connect::clients(&config, count));
             if let Ok(Ok(clients)) = clients.await {
-                lanes.calls.replace(clients.calls);
-                lanes.leases.replace([clients.leases]);
-                lanes.reader.replace([clients.reader]);
+                let mut clients = clients.into_iter();
+                lanes.iter().for_each(|lanes| lanes.replace(&mut clients));
                 seen = found;
             }
         }

@@ -29,6 +29,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const CORE: &str = "/api/v1";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const NAME_BYTES_MAX: usize = 253;
+
 /// The objects to list and watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
@@ -39,6 +40,9 @@ pub(crate) struct Scope {
     /// The selector of ReplicaSets. Pods are read without a selector.
     pub(crate) label_selector: Option<String>,
 }
+
+/// A request, or why it cannot be expressed.
+type Expressed = Result<http::Request<Body>, ApiError>;
 
 pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
     match request {
@@ -62,9 +66,9 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request
         }
         Request::ReleasePod { pod, owner_uid } => patch_pod(pod, &objects::release(pod, owner_uid)),
         Request::WriteStatus(write) => write_status(resource, write),
-        Request::ReadPod { namespace, name } => read_objects(&pod_path(namespace, name)?),
+        Request::ReadPod { namespace, name } => read(&pod_path(namespace, name)?, codec::OBJECTS),
         Request::ReadReplicaSet { namespace, name } => {
-            read_objects(&single(&replica_sets(resource, namespace)?, name)?)
+            read(&replica_set(resource, namespace, name)?, codec::OBJECTS)
         }
     }
 }
@@ -77,116 +81,84 @@ pub(crate) fn put_trace(request: &mut http::Request<Body>, trace: TraceContext) 
     }
 }
 
-/// A request for a whole object.
-pub(crate) fn get(path: &str) -> Result<http::Request<Body>, ApiError> {
-    read(path, codec::JSON)
+/// A request to read a path, with this `Accept` header.
+pub(crate) fn read(path: &str, accept: &str) -> Expressed {
+    let request = http::Request::get(path).header(header::ACCEPT, accept);
+    let request = request.body(Body::empty());
+    request.map_err(|error| invalid(error.to_string()))
 }
 
-/// A request for the metadata of a list, as templates may be long. An API server that cannot leave templates out answers with the whole
-/// list.
-pub(crate) fn metadata(path: &str) -> Result<http::Request<Body>, ApiError> {
-    read(path, codec::METADATA)
-}
-
-/// A request for an object or a list of the kinds that are decided on.
-pub(crate) fn read_objects(path: &str) -> Result<http::Request<Body>, ApiError> {
-    read(path, codec::OBJECTS)
-}
-
-/// A request to watch one of these kinds.
-pub(crate) fn events(path: &str) -> Result<http::Request<Body>, ApiError> {
-    read(path, codec::EVENTS)
-}
-
-pub(crate) fn event(event: &Event) -> Result<http::Request<Body>, ApiError> {
-    let path = format!("{}?{}", events_of(event)?, manager());
-    let body = objects::event_to_json(event);
-    write(Method::POST, &path, codec::JSON, &body)
+pub(crate) fn event(event: &Event) -> Expressed {
+    let path = managed(&collection(CORE, Some(event.namespace()), "events")?);
+    write(
+        Method::POST,
+        &path,
+        codec::JSON,
+        &objects::event_to_json(event),
+    )
 }
 
 /// The request that raises the count of an existing event.
-pub(crate) fn event_again(event: &Event) -> Result<http::Request<Body>, ApiError> {
-    let path = single(&events_of(event)?, &event.name)?;
-    let (path, patch) = (format!("{path}?{}", manager()), objects::event_patch(event));
-    write(Method::PATCH, &path, MERGE_PATCH, &patch)
+pub(crate) fn event_again(event: &Event) -> Expressed {
+    let events = collection(CORE, Some(event.namespace()), "events")?;
+    let path = managed(&single(&events, &event.name)?);
+    write(
+        Method::PATCH,
+        &path,
+        MERGE_PATCH,
+        &objects::event_patch(event),
+    )
 }
 
 /// The request by which a person resumes the holds of a budget.
-pub(crate) fn resume(
-    resource: &Resource,
-    (namespace, name): (&str, &str),
-    value: &str,
-) -> Result<http::Request<Body>, ApiError> {
-    let path = single(&replica_sets(resource, namespace)?, name)?;
+pub(crate) fn resume(resource: &Resource, namespace: &str, name: &str, value: &str) -> Expressed {
+    let path = replica_set(resource, namespace, name)?;
     let path = format!("{path}?fieldManager={CLI_FIELD_MANAGER}");
     let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
     write(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
 /// The request for a review of the credentials' permissions.
-pub(crate) fn access_review(review: &Value) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn access_review(review: &Value) -> Expressed {
     write(Method::POST, ACCESS_REVIEWS, codec::JSON, review)
 }
 
-pub(crate) fn lease(
-    namespace: &str,
-    name: &str,
-    command: &lease::Command,
-) -> Result<http::Request<Body>, ApiError> {
-    let (leases, name) = (leases(namespace)?, segment(name)?);
+pub(crate) fn lease(namespace: &str, name: &str, command: &lease::Command) -> Expressed {
+    let leases = leases(namespace)?;
+    let path = single(&leases, name)?;
     let (method, path, record) = match command {
-        lease::Command::Read => return get(&single(&leases, name)?),
+        lease::Command::Read => return read(&path, codec::JSON),
         lease::Command::Create(record) => (Method::POST, leases, record),
-        lease::Command::Replace(record) => (Method::PUT, single(&leases, name)?, record),
+        lease::Command::Replace(record) => (Method::PUT, path, record),
     };
     let lease = objects::lease_to_json(namespace, name, record);
     let lease = lease.map_err(|error| invalid(format!("Lease: {error}")))?;
-    let path = format!("{path}?{}", manager());
-    write(method, &path, codec::JSON, &lease)
+    write(method, &managed(&path), codec::JSON, &lease)
 }
 
-pub(crate) fn list_leases(namespace: &str) -> Result<http::Request<Body>, ApiError> {
-    get(&leases(namespace)?)
+pub(crate) fn list_leases(namespace: &str) -> Expressed {
+    read(&leases(namespace)?, codec::JSON)
 }
 
-pub(crate) fn delete_lease(
-    namespace: &str,
-    name: &str,
-    resource_version: &str,
-) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn delete_lease(namespace: &str, name: &str, resource_version: &str) -> Expressed {
     let path = single(&leases(namespace)?, name)?;
     let options = json!({"preconditions": {"resourceVersion": resource_version}});
     write(Method::DELETE, &path, codec::JSON, &options)
 }
 
-pub(crate) fn probe(namespace: &str, name: &str) -> Result<http::Request<Body>, ApiError> {
-    get(&single(&probes(namespace)?, name)?)
+pub(crate) fn probe(namespace: &str, name: &str) -> Expressed {
+    let path = replica_set(&Resource::default(), namespace, name)?;
+    read(&path, codec::JSON)
 }
 
-pub(crate) fn create_probe(
-    namespace: &str,
-    object: &Value,
-) -> Result<http::Request<Body>, ApiError> {
-    let path = format!("{}?{}", probes(namespace)?, manager());
+pub(crate) fn create_probe(namespace: &str, object: &Value) -> Expressed {
+    let path = managed(&replica_sets(&Resource::default(), Some(namespace))?);
     write(Method::POST, &path, codec::JSON, object)
 }
 
-pub(crate) fn patch_probe(
-    namespace: &str,
-    name: &str,
-    patch: &Value,
-) -> Result<http::Request<Body>, ApiError> {
-    let path = single(&probes(namespace)?, name)?;
-    write(
-        Method::PATCH,
-        &format!("{path}?{}", manager()),
-        MERGE_PATCH,
-        patch,
-    )
-}
-
-fn probes(namespace: &str) -> Result<String, ApiError> {
-    replica_sets(&Resource::default(), namespace)
+pub(crate) fn patch_probe(namespace: &str, name: &str, patch: &Value) -> Expressed {
+    let path = managed(&replica_set(&Resource::default(), namespace, name)?);
+    write(Method::PATCH, &path, MERGE_PATCH, patch)
 }
 
 // === impl Scope ===
@@ -199,12 +171,10 @@ impl Scope {
         limit: usize,
         next: Option<&str>,
     ) -> Result<String, ApiError> {
-        let mut path = format!("{}?limit={limit}", self.path(kind)?);
-        self.select(kind, &mut path);
-        if let Some(token) = next {
-            path += &format!("&continue={}", escape(token));
-        }
-        Ok(path)
+        let (path, selection) = (self.path(kind)?, self.selection(kind));
+        let next = next.map(|token| format!("&continue={}", escape(token)));
+        let next = next.unwrap_or_default();
+        Ok(format!("{path}?limit={limit}{selection}{next}"))
     }
 
     /// The path of a list that is read for its version. It has no selector: an API server may search many objects for a selected one.
@@ -213,60 +183,53 @@ impl Scope {
     }
 
     pub(crate) fn watch(&self, kind: Kind, from: &str, seconds: u64) -> Result<String, ApiError> {
-        let (path, from) = (self.path(kind)?, escape(from));
-        let mut path = format!(
-            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}"
-        );
-        self.select(kind, &mut path);
-        Ok(path)
+        let (path, selection) = (self.path(kind)?, self.selection(kind));
+        let from = escape(from);
+        Ok(format!(
+            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={from}{selection}"
+        ))
     }
 
     fn path(&self, kind: Kind) -> Result<String, ApiError> {
-        match (&self.namespace, kind) {
-            (Some(namespace), Kind::Pod) => pods(namespace),
-            (Some(namespace), Kind::ReplicaSet) => replica_sets(&self.resource, namespace),
-            (None, Kind::Pod) => Ok(format!("{CORE}/pods")),
-            (None, Kind::ReplicaSet) => {
-                let (root, plural) = (self.resource.root(), self.resource.plural());
-                Ok(format!("{root}/{plural}"))
-            }
+        let namespace = self.namespace.as_deref();
+        match kind {
+            Kind::Pod => collection(CORE, namespace, "pods"),
+            Kind::ReplicaSet => replica_sets(&self.resource, namespace),
         }
     }
 
-    fn select(&self, kind: Kind, path: &mut String) {
-        let selector = match kind {
-            Kind::ReplicaSet => self.label_selector.as_deref(),
-            Kind::Pod => None,
-        };
-        if let Some(selector) = selector {
-            *path += &format!("&labelSelector={}", escape(selector));
+    fn selection(&self, kind: Kind) -> String {
+        match (kind, &self.label_selector) {
+            (Kind::ReplicaSet, Some(selector)) => format!("&labelSelector={}", escape(selector)),
+            (Kind::ReplicaSet, None) | (Kind::Pod, _) => String::new(),
         }
     }
 }
 
-fn create_pod(create: &CreatePod) -> Result<http::Request<Body>, ApiError> {
+fn create_pod(create: &CreatePod) -> Expressed {
     // The name is checked as for a path: it becomes part of one soon.
     segment(&create.name)?;
-    let (path, timeout) = (pods(&create.namespace)?, create.timeout.as_millis());
-    let path = format!("{path}?{}&timeout={timeout}ms", manager());
+    let path = managed(&collection(CORE, Some(&create.namespace), "pods")?);
+    let path = format!("{path}&timeout={}ms", create.timeout.as_millis());
     let (content_type, body) =
         codec::new_pod(create).map_err(|error| invalid(format!("template: {error}")))?;
     send(Method::POST, &path, codec::OBJECTS, content_type, body)
 }
 
-fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Result<http::Request<Body>, ApiError> {
-    let path = format!("{}?{}", pod_path(&pod.namespace, &pod.name)?, manager());
+fn patch_pod(pod: &v1::ObjectRef, patch: &Value) -> Expressed {
+    let path = managed(&pod_path(&pod.namespace, &pod.name)?);
     change(Method::PATCH, &path, STRATEGIC_MERGE_PATCH, patch)
 }
 
 /// The write of a status. A custom resource gets its selector as one line of text, as the subresource `scale` cannot read the structured
 /// one.
-fn write_status(resource: &Resource, write: &WriteStatus) -> Result<http::Request<Body>, ApiError> {
-    let v1::ObjectRef {
-        namespace, name, ..
-    } = &write.replica_set;
-    let path = single(&replica_sets(resource, namespace)?, name)?;
-    let path = format!("{path}/status?{}", manager());
+fn write_status(resource: &Resource, write: &WriteStatus) -> Expressed {
+    let path = replica_set(
+        resource,
+        &write.replica_set.namespace,
+        &write.replica_set.name,
+    )?;
+    let path = managed(&format!("{path}/status"));
     let mut patch = objects::status_patch(write);
     let selector = write.selector.as_ref().and_then(selector_text);
     if let Some(text) = selector.filter(|_| resource.is_custom()) {
@@ -275,46 +238,19 @@ fn write_status(resource: &Resource, write: &WriteStatus) -> Result<http::Reques
     change(Method::PATCH, &path, MERGE_PATCH, &patch)
 }
 
-fn read(path: &str, accept: &str) -> Result<http::Request<Body>, ApiError> {
-    let request = http::Request::get(path).header(header::ACCEPT, accept);
-    let request = request.body(Body::empty());
-    request.map_err(|error| invalid(error.to_string()))
-}
-
 /// A request that changes an object of the kinds that are decided on; its answer is the object.
-fn change(
-    method: Method,
-    path: &str,
-    content_type: &str,
-    body: &Value,
-) -> Result<http::Request<Body>, ApiError> {
-    send(
-        method,
-        path,
-        codec::OBJECTS,
-        content_type,
-        codec::encode(body),
-    )
+fn change(method: Method, path: &str, content_type: &str, body: &Value) -> Expressed {
+    let body = body.to_string().into_bytes();
+    send(method, path, codec::OBJECTS, content_type, body)
 }
 
 /// A request that writes an object of another kind, with an answer in JSON.
-fn write(
-    method: Method,
-    path: &str,
-    content_type: &str,
-    body: &Value,
-) -> Result<http::Request<Body>, ApiError> {
-    let body = codec::encode(body);
+fn write(method: Method, path: &str, content_type: &str, body: &Value) -> Expressed {
+    let body = body.to_string().into_bytes();
     send(method, path, codec::JSON, content_type, body)
 }
 
-fn send(
-    method: Method,
-    path: &str,
-    accept: &str,
-    content_type: &str,
-    body: Vec<u8>,
-) -> Result<http::Request<Body>, ApiError> {
+fn send(method: Method, path: &str, accept: &str, content_type: &str, body: Vec<u8>) -> Expressed {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -324,34 +260,37 @@ fn send(
     request.map_err(|error| invalid(error.to_string()))
 }
 
-fn events_of(event: &Event) -> Result<String, ApiError> {
-    let namespace = segment(event.namespace())?;
-    Ok(format!("{CORE}/namespaces/{namespace}/events"))
-}
-
 fn leases(namespace: &str) -> Result<String, ApiError> {
-    let namespace = segment(namespace)?;
-    Ok(format!(
-        "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-    ))
+    collection("/apis/coordination.k8s.io/v1", Some(namespace), "leases")
 }
 
 fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {
-    single(&pods(namespace)?, name)
+    single(&collection(CORE, Some(namespace), "pods")?, name)
 }
 
-fn pods(namespace: &str) -> Result<String, ApiError> {
-    Ok(format!("{CORE}/namespaces/{}/pods", segment(namespace)?))
+fn replica_set(resource: &Resource, namespace: &str, name: &str) -> Result<String, ApiError> {
+    single(&replica_sets(resource, Some(namespace))?, name)
 }
 
-fn replica_sets(resource: &Resource, namespace: &str) -> Result<String, ApiError> {
-    let (root, plural) = (resource.root(), resource.plural());
-    let namespace = segment(namespace)?;
-    Ok(format!("{root}/namespaces/{namespace}/{plural}"))
+fn replica_sets(resource: &Resource, namespace: Option<&str>) -> Result<String, ApiError> {
+    collection(&resource.root(), namespace, resource.plural())
+}
+
+/// The path of the objects of a resource, in one namespace or in all.
+fn collection(root: &str, namespace: Option<&str>, plural: &str) -> Result<String, ApiError> {
+    Ok(match namespace {
+        Some(name) => format!("{root}/namespaces/{}/{plural}", segment(name)?),
+        None => format!("{root}/{plural}"),
+    })
 }
 
 fn single(collection: &str, name: &str) -> Result<String, ApiError> {
     Ok(format!("{collection}/{}", segment(name)?))
+}
+
+/// A path of which the API server notes the agent as the writer.
+fn managed(path: &str) -> String {
+    format!("{path}?fieldManager={FIELD_MANAGER}")
 }
 
 /// Checks that a name from elsewhere is one segment of a path.
@@ -366,21 +305,14 @@ pub(crate) fn segment(name: &str) -> Result<&str, ApiError> {
     Err(invalid(format!("{name:?} is not a name")))
 }
 
-fn manager() -> String {
-    format!("fieldManager={FIELD_MANAGER}")
-}
-
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(byte.into());
-            }
-            _ => escaped += &format!("%{byte:02X}"),
+    let escaped = text.bytes().map(|byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
         }
-    }
-    escaped
+        _ => format!("%{byte:02X}"),
+    });
+    escaped.collect()
 }
 
 /// The error for a request that is not sent, as an API server would answer it.

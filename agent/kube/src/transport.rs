@@ -27,39 +27,19 @@ const TOO_LONG: &str = "AnswerTooLong";
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 
 /// Sends requests. Clones share their connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transport {
-    lanes: Lanes,
-    metrics: Arc<Metrics>,
+    pub(crate) lanes: Lanes,
+    pub(crate) metrics: Arc<Metrics>,
     /// Notified when the API server does not accept the credentials.
-    refused: Arc<Notify>,
+    pub(crate) refused: Arc<Notify>,
 }
 
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) const fn new(lanes: Lanes, metrics: Arc<Metrics>, refused: Arc<Notify>) -> Self {
-        Self {
-            lanes,
-            metrics,
-            refused,
-        }
-    }
-
-    pub(crate) const fn lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-
-    pub(crate) fn refused(&self) -> Arc<Notify> {
-        Arc::clone(&self.refused)
-    }
-
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
     pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
-        let mut exchange = self.metrics.begin(request.method());
+        let mut exchange = self.metrics.begin(request.method(), true);
         let answer = async {
             let permit = self.lanes.enter();
             let response = self.accepted(permit.client(), request, &mut exchange);
@@ -74,7 +54,7 @@ impl Transport {
 
     /// Sends a request with an endless answer. The request counts as in flight until the answer begins.
     pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
-        let mut exchange = self.metrics.begin_watch(request.method());
+        let mut exchange = self.metrics.begin(request.method(), false);
         let permit = self.lanes.enter();
         let answer = self.accepted(permit.client(), request, &mut exchange);
         let answer = timeout(ANSWER_MAX, answer).await;
@@ -89,7 +69,7 @@ impl Transport {
     ) -> Result<Response<ResponseBody>, ApiError> {
         let response = client.oneshot(request).await;
         let response = response.map_err(|error| lost(error.as_ref()))?;
-        exchange.handle_status(response.status());
+        exchange.status = Some(response.status());
         if response.status().is_success() {
             return Ok(response);
         }

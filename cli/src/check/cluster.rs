@@ -133,7 +133,7 @@ async fn session(
 async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Finding {
     let check = format!("lease {namespace}/{name}");
     let nobody = "no agent is the leader; expected with --leader-elect=false";
-    let record = match cluster.leases().send(namespace, name, &Command::Read).await {
+    let record = match cluster.lease(namespace, name, &Command::Read).await {
         Ok(record) => record,
         Err(error) if error.code == Some(404) => {
             return Finding::warn(check, "there is none", nobody);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use http::Uri;
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::{
@@ -21,6 +23,7 @@ use kube::{
     Config,
     client::{Body, ConfigExt as _},
 };
+use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
     error::ConnectError,
@@ -38,53 +41,70 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 /// The window of the connection: several times a stream's, so that a slow reader of a watch stops no call.
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Opens connections to one API server.
-#[derive(Clone)]
-pub(super) enum Connector {
-    Direct(HttpsConnector<HttpConnector>),
-    Tunnel(HttpsConnector<Tunnel<HttpConnector>>),
-    TlsTunnel(HttpsConnector<Tunnel<HttpsConnector<HttpConnector>>>),
-    Socks(HttpsConnector<SocksV5<HttpConnector>>),
+/// Sends requests to the API server. Clones share their connection.
+pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
+
+/// Makes this number of clients with the same credentials. Each connects when it is used first.
+pub(crate) fn clients(config: &Config, count: usize) -> Result<Vec<Client>, ConnectError> {
+    let Some(url) = &config.proxy_url else {
+        return clients_over(tcp(), config, count);
+    };
+    let Proxy {
+        protocol,
+        intercept,
+    } = Proxy::at(url).map_err(|why| ConnectError::Proxy {
+        name: "proxy-url",
+        why,
+    })?;
+    let proxy = intercept.uri().clone();
+    match protocol {
+        Protocol::Http => clients_over(tunnel(proxy, tcp(), &intercept), config, count),
+        Protocol::Https => {
+            // As in Go, the trusted certificates are those of the cluster.
+            let to_proxy = HttpsConnectorBuilder::new()
+                .with_tls_config(config.rustls_client_config().map_err(refused)?)
+                .https_only()
+                .enable_http1()
+                .wrap_connector(tcp());
+            clients_over(tunnel(proxy, to_proxy, &intercept), config, count)
+        }
+        Protocol::Socks5 => {
+            let mut socks = SocksV5::new(proxy, tcp());
+            if let Some((user, password)) = intercept.raw_auth() {
+                socks = socks.with_auth(user.to_owned(), password.to_owned());
+            }
+            clients_over(socks, config, count)
+        }
+    }
 }
 
-// === impl Connector ===
+/// Makes clients over a connector to the API server, which TLS wraps.
+fn clients_over<C>(connector: C, config: &Config, count: usize) -> Result<Vec<Client>, ConnectError>
+where
+    HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+{
+    let connector = tls(config, connector)?;
+    let authentication = config.auth_layer().map_err(refused)?;
+    let headers = config.extra_headers_layer().map_err(refused)?;
+    let client = || {
+        let layers = ServiceBuilder::new()
+            .layer(config.base_uri_layer())
+            .option_layer(authentication.as_ref())
+            .layer(&headers)
+            .map_err(BoxError::from)
+            .map_response(boxed);
+        Client::new(layers.service(connection(connector.clone())))
+    };
+    Ok((0..count).map(|_| client()).collect())
+}
 
-impl Connector {
-    pub(super) fn new(config: &Config) -> Result<Self, ConnectError> {
-        let Some(url) = &config.proxy_url else {
-            return Ok(Self::Direct(tls(config, tcp())?));
-        };
-        let Proxy {
-            protocol,
-            intercept,
-        } = Proxy::at(url).map_err(|why| ConnectError::Proxy {
-            name: "proxy-url",
-            why,
-        })?;
-        let proxy = intercept.uri().clone();
-        Ok(match protocol {
-            Protocol::Http => {
-                let tunnel = tunnel(proxy, tcp(), &intercept);
-                Self::Tunnel(tls(config, tunnel)?)
-            }
-            Protocol::Https => {
-                // As in Go, the trusted certificates are those of the cluster.
-                let to_proxy = HttpsConnectorBuilder::new()
-                    .with_tls_config(config.rustls_client_config().map_err(refused)?)
-                    .https_only()
-                    .enable_http1()
-                    .wrap_connector(tcp());
-                Self::TlsTunnel(tls(config, tunnel(proxy, to_proxy, &intercept))?)
-            }
-            Protocol::Socks5 => {
-                let mut socks = SocksV5::new(proxy, tcp());
-                if let Some((user, password)) = intercept.raw_auth() {
-                    socks = socks.with_auth(user.to_owned(), password.to_owned());
-                }
-                Self::Socks(tls(config, socks)?)
-            }
-        })
-    }
+fn boxed<B>(response: Response<B>) -> Response<ResponseBody>
+where
+    B: BodyExt<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let broken = |error: B::Error| kube::Error::Service(error.into());
+    response.map(|body| body.map_err(broken).boxed_unsync())
 }
 
 /// A client whose connection opens with the first call.

@@ -94,7 +94,7 @@ impl Busy {
     }
 
     async fn renew(&self) {
-        let renewed = self.cluster.leases().send("n", "l", &Command::Read);
+        let renewed = self.cluster.lease("n", "l", &Command::Read);
         let renewed = timeout(Duration::from_secs(60), renewed).await;
         renewed.expect("it waits for nothing").expect("it is read");
     }
@@ -153,7 +153,7 @@ async fn calls_take_as_many_connections_as_they_need() {
     let busy = Busy::start(100).await;
     let calls = (0..256).map(|_| {
         let transport = busy.cluster.transport.clone();
-        let request = requests::get("/version").expect("it is a path");
+        let request = requests::read("/version", codec::JSON).expect("it is a path");
         tokio::spawn(async move { transport.fetch(request).await })
     });
     let calls: Vec<_> = calls.collect();
@@ -214,7 +214,7 @@ async fn requests_go_through_the_proxy_that_is_named() {
         credentials.accept_invalid_certs = true;
         credentials.proxy_url = Some(url.parse().expect("it is a URL"));
     });
-    let read = cluster.leases().send("n", "l", &Command::Read);
+    let read = cluster.lease("n", "l", &Command::Read);
     let read = timeout(Duration::from_mins(5), read).await;
     read.expect("it is answered").expect("it is read");
     let asked = proxy.asked.lock().expect("no one panics");

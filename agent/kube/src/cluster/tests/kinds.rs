@@ -120,7 +120,7 @@ async fn lease_that_is_none_is_held_by_somebody() {
         ),
     ];
     let server = Server::start(answers).await;
-    let read = || server.cluster.leases().send("n", "l", &Command::Read);
+    let read = || server.cluster.lease("n", "l", &Command::Read);
     let error = read().await.expect_err("nothing says that it is free");
     assert_eq!(error.code, None);
     let free = read().await.expect("it is one");
