@@ -32,7 +32,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn new(cluster: KubeCluster, namespace: String, metrics: Metrics) -> Self {
         Self {
-            probe: Probe::new(cluster, namespace),
+            probe: Probe { cluster, namespace },
             metrics,
             clock: Clock::starting_at(Timestamp::now()),
             standby: Standby::default(),
@@ -50,7 +50,7 @@ impl Waiting {
             Some(Ok(())) => debug!("the built-in ReplicaSet controller is off"),
             Some(Err(error)) => warn!(
                 %error,
-                namespace = self.probe.namespace(),
+                namespace = self.probe.namespace,
                 probe = PROBE,
                 "it cannot be found out whether the built-in ReplicaSet controller is on: the agent goes on as if it were off"
             ),

@@ -20,8 +20,10 @@ const OFF: &str = "off";
 /// The probe of a namespace.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    cluster: KubeCluster,
-    namespace: String,
+    /// The cluster.
+    pub cluster: KubeCluster,
+    /// The namespace.
+    pub namespace: String,
 }
 
 /// The state of the probe.
@@ -37,18 +39,6 @@ pub struct ProbeState {
 // === impl Probe ===
 
 impl Probe {
-    /// Creates a handle to the probe of a namespace, without a request.
-    #[must_use]
-    pub const fn new(cluster: KubeCluster, namespace: String) -> Self {
-        Self { cluster, namespace }
-    }
-
-    /// Returns the namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
     /// Reads the probe.
     ///
     /// # Errors

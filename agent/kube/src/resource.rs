@@ -70,9 +70,8 @@ impl FromStr for Resource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.splitn(3, '.');
-        let (Some(plural), Some(version), Some(group)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let parts: Vec<_> = text.splitn(3, '.').collect();
+        let [plural, version, group] = parts[..] else {
             return Err("not PLURAL.VERSION.GROUP".to_owned());
         };
         let mut labels = [plural, version].into_iter().chain(group.split('.'));

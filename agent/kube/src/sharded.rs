@@ -8,9 +8,8 @@
 mod reader;
 
 use std::{
-    fmt,
     num::NonZeroU16,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use agent_core::{
@@ -22,15 +21,17 @@ use agent_core::{
     watch::{List, WatchEvent},
 };
 use decree::TraceContext;
+use tokio_util::task::AbortOnDropHandle;
 
-use self::reader::{KindReader, SharedReader};
+use self::reader::KindReader;
 use crate::cluster::KubeCluster;
 
 /// The shared reads of all shards of a process. Clones are handles to the same readers, which end with the last handle.
 #[derive(Clone, Debug)]
 pub struct ShardReaders {
     shards: NonZeroU16,
-    readers: Arc<[SharedReader; 2]>,
+    readers: [Arc<KindReader>; 2],
+    _tasks: Arc<[AbortOnDropHandle<()>]>,
 }
 
 /// A handle to one shard of a cluster. Its lists and watches have the objects in the shard's namespaces; its calls may be for any
@@ -50,12 +51,14 @@ struct Member {
 }
 
 /// A list of a shard that is read page by page.
+#[derive(Debug)]
 pub struct SharedPages {
     reader: Arc<KindReader>,
     id: QueueId,
 }
 
 /// A watch of a shard. Events wait for a slow reader until there are too many. Then the watch ends with an error that requires a new list.
+#[derive(Debug)]
 pub struct SharedEvents {
     reader: Arc<KindReader>,
     id: QueueId,
@@ -68,10 +71,15 @@ impl ShardReaders {
     /// Starts the readers of a cluster with `shards` shards. They read nothing before a shard does.
     #[must_use]
     pub fn start(cluster: &KubeCluster, shards: NonZeroU16) -> Self {
-        let readers = Kind::ALL.map(|kind| SharedReader::start(cluster, kind, shards));
+        let readers = Kind::ALL.map(|kind| Arc::new(KindReader::new(cluster, kind, shards)));
+        let tasks = readers.iter().flat_map(|reader| {
+            let lists = tokio::spawn(Arc::clone(reader).list());
+            [lists, tokio::spawn(Arc::clone(reader).watch())]
+        });
         Self {
             shards,
-            readers: Arc::new(readers),
+            _tasks: tasks.map(AbortOnDropHandle::new).collect(),
+            readers,
         }
     }
 
@@ -94,7 +102,7 @@ impl ShardReaders {
     }
 
     fn of(&self, kind: Kind) -> &Arc<KindReader> {
-        self.readers[kind as usize].reader()
+        &self.readers[kind as usize]
     }
 }
 
@@ -163,7 +171,7 @@ impl Cluster for ShardedCluster {
 // === impl Member ===
 
 impl Member {
-    fn queues(&self) -> std::sync::MutexGuard<'_, [Option<QueueId>; 2]> {
+    fn queues(&self) -> MutexGuard<'_, [Option<QueueId>; 2]> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -187,15 +195,6 @@ impl PageStream for SharedPages {
     }
 }
 
-impl fmt::Debug for SharedPages {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_tuple("SharedPages")
-            .field(&self.id)
-            .finish()
-    }
-}
-
 // === impl SharedEvents ===
 
 impl EventStream for SharedEvents {
@@ -212,14 +211,5 @@ impl Drop for SharedEvents {
         if !self.has_ended {
             self.reader.leave(self.id);
         }
-    }
-}
-
-impl fmt::Debug for SharedEvents {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_tuple("SharedEvents")
-            .field(&self.id)
-            .finish_non_exhaustive()
     }
 }

@@ -32,7 +32,7 @@ const USUAL_FOR: Duration = Duration::from_secs(60);
 pub(super) struct AdaptiveLimit {
     limit: f64,
     limit_max: f64,
-    complained: bool,
+    /// When the cluster last reported overload.
     fell: Option<Timestamp>,
     usual: BTreeMap<&'static str, Usual>,
     worked_on: Option<f64>,
@@ -76,7 +76,6 @@ impl AdaptiveLimit {
         Self {
             limit: LIMIT_START.min(limit_max),
             limit_max,
-            complained: false,
             fell: None,
             usual: BTreeMap::new(),
             worked_on: None,
@@ -123,7 +122,7 @@ impl AdaptiveLimit {
             return;
         }
         let waiting = self.limit * (1.0 - worked_on).max(0.0);
-        let round_max = if self.complained { 1.0 } else { f64::INFINITY };
+        let round_max = self.fell.map_or(f64::INFINITY, |_| 1.0);
         let round = (GAIN * (WAITING_MAX - waiting)).min(round_max);
         self.limit = (self.limit + round / self.limit).clamp(self.limit_min(), self.limit_max);
     }
@@ -136,7 +135,6 @@ impl AdaptiveLimit {
         if self.fell.is_some_and(|fell| since(now, fell) < FALL_EVERY) {
             return;
         }
-        self.complained = true;
         self.fell = Some(now);
         self.limit = (self.limit / 2.0).max(self.limit_min());
     }
@@ -150,12 +148,11 @@ impl Usual {
             self.since = Some(now);
             self.quickest_before = self.quickest.take();
         }
-        self.quickest = Some(self.quickest.map_or(took, |quickest| quickest.min(took)));
+        self.quickest = self.quickest.into_iter().chain([took]).min();
     }
 
     fn quickest(&self) -> Option<Duration> {
-        let both = self.quickest.into_iter().chain(self.quickest_before);
-        both.min()
+        self.quickest.into_iter().chain(self.quickest_before).min()
     }
 }
 
@@ -170,12 +167,7 @@ mod tests {
         START + Duration::from_secs(number)
     }
 
-    fn answer(took: Duration, throttled: bool, in_flight: usize) -> Sample {
-        let ending = if throttled {
-            Ending::Throttled
-        } else {
-            Ending::Done
-        };
+    fn answer(took: Duration, ending: Ending, in_flight: usize) -> Sample {
         Sample {
             verb: "create_pod",
             took,
@@ -189,41 +181,25 @@ mod tests {
         let mut adaptive = AdaptiveLimit::new(256);
         assert_eq!(adaptive.limit(), 32);
         for _ in 0..5_000 {
-            adaptive.handle_answer(START, answer(QUICK, false, adaptive.limit()));
+            adaptive.handle_answer(START, answer(QUICK, Ending::Done, adaptive.limit()));
         }
         assert_eq!(adaptive.limit(), 256);
-    }
-
-    /// Gives the answers of an API server that runs `at_once` calls, each for [`QUICK`], while the others wait.
-    fn settle(adaptive: &mut AdaptiveLimit, at_once: usize, answers: usize) {
-        for _ in 0..answers {
-            let waits = u32::try_from(adaptive.limit().div_ceil(at_once)).expect("small");
-            adaptive.handle_answer(START, answer(QUICK * waits, false, adaptive.limit()));
-        }
     }
 
     #[test]
     fn calls_that_only_wait_become_no_more() {
         let mut adaptive = AdaptiveLimit::new(256);
-        adaptive.handle_answer(START, answer(QUICK, false, 1));
-        settle(&mut adaptive, 2, 5_000);
-        assert!(
-            (64..=68).contains(&adaptive.limit()),
-            "{}",
-            adaptive.limit()
-        );
-        settle(&mut adaptive, 60, 5_000);
-        assert!(
-            (106..=137).contains(&adaptive.limit()),
-            "{}",
-            adaptive.limit()
-        );
-        settle(&mut adaptive, 2, 5_000);
-        assert!(
-            (64..=68).contains(&adaptive.limit()),
-            "{}",
-            adaptive.limit()
-        );
+        adaptive.handle_answer(START, answer(QUICK, Ending::Done, 1));
+        for (at_once, expected) in [(2, 64..=68), (60, 106..=137), (2, 64..=68)] {
+            // Each call takes `QUICK`, while the others wait.
+            for _ in 0..5_000 {
+                let waits = u32::try_from(adaptive.limit().div_ceil(at_once)).expect("small");
+                adaptive
+                    .handle_answer(START, answer(QUICK * waits, Ending::Done, adaptive.limit()));
+            }
+            let limit = adaptive.limit();
+            assert!(expected.contains(&limit), "{at_once}: {limit}");
+        }
     }
 
     #[test]
@@ -243,7 +219,7 @@ mod tests {
     #[test]
     fn limit_that_is_not_reached_does_not_grow() {
         let mut adaptive = AdaptiveLimit::new(256);
-        adaptive.handle_answer(START, answer(QUICK, false, 3));
+        adaptive.handle_answer(START, answer(QUICK, Ending::Done, 3));
         assert_eq!(adaptive.limit(), 32);
     }
 
@@ -251,11 +227,11 @@ mod tests {
     fn complaints_halve_the_limit_once_a_second_and_leave_a_few() {
         let mut adaptive = AdaptiveLimit::new(256);
         for _ in 0..50 {
-            adaptive.handle_answer(START, answer(QUICK, true, 32));
+            adaptive.handle_answer(START, answer(QUICK, Ending::Throttled, 32));
         }
         assert_eq!(adaptive.limit(), 16);
         for at in 1..10 {
-            adaptive.handle_answer(second(at), answer(QUICK, true, 16));
+            adaptive.handle_answer(second(at), answer(QUICK, Ending::Throttled, 16));
         }
         assert_eq!(adaptive.limit(), 4);
     }
@@ -263,9 +239,9 @@ mod tests {
     #[test]
     fn limit_recovers_by_one_a_round_after_a_complaint() {
         let mut adaptive = AdaptiveLimit::new(256);
-        adaptive.handle_answer(START, answer(QUICK, true, 32));
+        adaptive.handle_answer(START, answer(QUICK, Ending::Throttled, 32));
         for _ in 0..17 {
-            adaptive.handle_answer(START, answer(QUICK, false, 16));
+            adaptive.handle_answer(START, answer(QUICK, Ending::Done, 16));
         }
         assert_eq!(adaptive.limit(), 17);
     }
@@ -275,16 +251,13 @@ mod tests {
         let mut adaptive = AdaptiveLimit::new(256);
         let read = Sample {
             verb: "read_pod",
-            ..answer(QUICK, false, 1)
+            ..answer(QUICK, Ending::Done, 1)
         };
-        let refused = Sample {
-            ending: Ending::Refused,
-            ..answer(QUICK, false, 1)
-        };
+        let refused = answer(QUICK, Ending::Refused, 1);
         for _ in 0..5_000 {
             adaptive.handle_answer(START, read);
             adaptive.handle_answer(START, refused);
-            adaptive.handle_answer(START, answer(QUICK * 50, false, adaptive.limit()));
+            adaptive.handle_answer(START, answer(QUICK * 50, Ending::Done, adaptive.limit()));
         }
         assert_eq!(adaptive.limit(), 256);
     }
@@ -294,13 +267,13 @@ mod tests {
         let slow = Duration::from_secs(3);
         let mut webhook = AdaptiveLimit::new(256);
         for _ in 0..4 {
-            webhook.handle_answer(START, answer(slow, false, 32));
+            webhook.handle_answer(START, answer(slow, Ending::Done, 32));
         }
         assert_eq!(webhook.limit(), 33);
 
         let mut adaptive = AdaptiveLimit::new(256);
-        adaptive.handle_answer(START, answer(Duration::from_millis(1_100), false, 1));
-        adaptive.handle_answer(START, answer(Duration::from_secs(5), false, 32));
+        adaptive.handle_answer(START, answer(Duration::from_millis(1_100), Ending::Done, 1));
+        adaptive.handle_answer(START, answer(Duration::from_secs(5), Ending::Done, 32));
         assert_eq!(adaptive.limit(), 16);
     }
 }

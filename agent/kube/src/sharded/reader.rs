@@ -1,7 +1,6 @@
 //! The reader of one kind: two tasks with requests to the API server, and shards that wait for the answers.
 
 use std::{
-    fmt,
     num::NonZeroU16,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
@@ -18,8 +17,7 @@ use agent_core::{
 use jiff::Timestamp;
 use tokio::{
     pin, select,
-    sync::{Notify, oneshot},
-    task::JoinHandle,
+    sync::{Notify, watch},
 };
 
 use crate::{clock::Clock, cluster::KubeCluster, reading};
@@ -29,14 +27,8 @@ const GATHER: Duration = Duration::from_secs(1);
 
 type Version = Result<String, ApiError>;
 
-/// A reader whose tasks end with it.
-#[derive(Debug)]
-pub(super) struct SharedReader {
-    reader: Arc<KindReader>,
-    tasks: [JoinHandle<()>; 2],
-}
-
 /// The reads of one kind, for all shards.
+#[derive(Debug)]
 pub(super) struct KindReader {
     cluster: KubeCluster,
     kind: Kind,
@@ -46,15 +38,15 @@ pub(super) struct KindReader {
     changed: Notify,
     /// Notify each shard of news.
     news: Box<[Notify]>,
-    /// The requests that wait for the newest version.
-    asking: Mutex<Vec<oneshot::Sender<Version>>>,
+    /// The answer for all requests that wait for the newest version.
+    asking: Mutex<Option<watch::Receiver<Option<Version>>>>,
 }
 
-// === impl SharedReader ===
+// === impl KindReader ===
 
-impl SharedReader {
-    pub(super) fn start(cluster: &KubeCluster, kind: Kind, shards: NonZeroU16) -> Self {
-        let reader = Arc::new(KindReader {
+impl KindReader {
+    pub(super) fn new(cluster: &KubeCluster, kind: Kind, shards: NonZeroU16) -> Self {
+        Self {
             cluster: cluster.clone(),
             kind,
             clock: Clock::starting_at(Timestamp::now()),
@@ -62,29 +54,9 @@ impl SharedReader {
             changed: Notify::new(),
             news: Shard::all(shards).map(|_| Notify::new()).collect(),
             asking: Mutex::default(),
-        });
-        let lists = tokio::spawn(Arc::clone(&reader).list());
-        let watches = tokio::spawn(Arc::clone(&reader).watch());
-        Self {
-            reader,
-            tasks: [lists, watches],
         }
     }
 
-    pub(super) const fn reader(&self) -> &Arc<KindReader> {
-        &self.reader
-    }
-}
-
-impl Drop for SharedReader {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-// === impl KindReader ===
-
-impl KindReader {
     pub(super) fn join(&self, shard: Shard) -> QueueId {
         self.change(|sharing, _| sharing.join(shard))
     }
@@ -108,35 +80,32 @@ impl KindReader {
 
     /// Requests the newest version, after a moment in which other shards can join.
     pub(super) async fn newest_version(self: &Arc<Self>) -> Version {
-        let (sender, answer) = oneshot::channel();
-        let is_first = {
-            let mut asking = self.asking();
-            asking.push(sender);
-            asking.len() == 1
-        };
-        if is_first {
-            tokio::spawn(Arc::clone(self).ask());
-        }
-        let answer = answer.await;
-        answer.unwrap_or_else(|_| Err(ApiError::no_answer("the question was given up")))
+        let mut answer = self
+            .asking()
+            .get_or_insert_with(|| {
+                let (sender, answer) = watch::channel(None);
+                tokio::spawn(Arc::clone(self).ask(sender));
+                answer
+            })
+            .clone();
+        let version = answer.wait_for(Option::is_some).await;
+        let version = version.ok().and_then(|version| version.clone());
+        version.unwrap_or_else(|| Err(ApiError::no_answer("the question was given up")))
     }
 
-    async fn ask(self: Arc<Self>) {
+    async fn ask(self: Arc<Self>, answer: watch::Sender<Option<Version>>) {
         tokio::time::sleep(GATHER).await;
-        let asking = std::mem::take(&mut *self.asking());
+        self.asking().take();
         let before = self.sharing().position().map(str::to_owned);
         let version = self.cluster.newest_version(self.kind).await;
         if let Ok(version) = &version {
             self.change(|sharing, _| sharing.check_version(before.as_deref(), version));
         }
-        for shard in asking {
-            // A shard that is gone needs no answer.
-            let _ = shard.send(version.clone());
-        }
+        answer.send_replace(Some(version));
     }
 
     /// Makes the lists that shards request, one after the other.
-    async fn list(self: Arc<Self>) {
+    pub(super) async fn list(self: Arc<Self>) {
         loop {
             let begin = |sharing: &mut Sharing, now| sharing.begin_list(now).then_some(());
             self.until(begin, Sharing::list_timeout).await;
@@ -148,7 +117,7 @@ impl KindReader {
     }
 
     /// Watches from the end of the last watch.
-    async fn watch(self: Arc<Self>) {
+    pub(super) async fn watch(self: Arc<Self>) {
         loop {
             let (id, from) = self
                 .until(Sharing::poll_watch, Sharing::watch_timeout)
@@ -238,16 +207,7 @@ impl KindReader {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asking(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Version>>> {
+    fn asking(&self) -> MutexGuard<'_, Option<watch::Receiver<Option<Version>>>> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for KindReader {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("KindReader")
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }
