@@ -1,6 +1,5 @@
 //! Objects from files, in kubectl's formats: YAML of many documents or JSON, single or in lists.
 
-mod encoding;
 mod yaml;
 
 use std::{
@@ -105,9 +104,21 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
 /// # Errors
 /// If the file is neither.
 pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ManifestError> {
-    encoding::decode(bytes).ok_or_else(|| ManifestError::Encoding {
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        _ => String::from_utf8(bytes).ok(),
+    };
+    text.ok_or_else(|| ManifestError::Encoding {
         file: file.to_owned(),
     })
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks();
+    let units = pairs.iter().map(|pair| unit(*pair));
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.ok().filter(|_| rest.is_empty())
 }
 
 /// Reads the text of one file; lists become their items.
@@ -128,7 +139,8 @@ pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
 pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let text = without_logs(text.trim_start_matches('\u{feff}'));
     let values = if text.trim_start().starts_with('{') {
-        placed(file, json(&text))?
+        let values = serde_json::Deserializer::from_str(&text).into_iter();
+        placed(file, values.map(|it| it.map_err(|error| error.to_string())))?
     } else {
         let mut values = placed(file, yaml::documents(&text))?;
         // There may be nothing between two markers.
@@ -197,11 +209,6 @@ fn placed(
     values.enumerate().map(place).collect()
 }
 
-fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
-    let values = serde_json::Deserializer::from_str(text).into_iter();
-    values.map(|value| value.map_err(|error| error.to_string()))
-}
-
 /// The text without the logs of containers. The lines of the logs stay, empty, so that errors name the lines of the file.
 fn without_logs(text: &str) -> Cow<'_, str> {
     const BEGIN: &str = "==== START logs for container ";
@@ -232,11 +239,9 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
             "expected an object with kind and metadata",
         ));
     }
-    let kind = object.get("kind").and_then(Value::as_str);
-    let element = kind
-        .and_then(|kind| kind.strip_suffix("List"))
-        .map(str::to_owned);
-    let Some(element) = element.filter(|_| object.get("items").is_some()) else {
+    let element = kind(&object).and_then(|kind| kind.strip_suffix("List"));
+    let element = element.filter(|_| object.get("items").is_some());
+    let Some(element) = element.map(str::to_owned) else {
         into.push(Document { place, object });
         return Ok(());
     };
@@ -253,33 +258,28 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
                 .entry("kind")
                 .or_insert_with(|| element.clone().into());
         }
-        let place = Location {
-            item: Some(index),
-            ..place.clone()
-        };
-        unpack(
-            Document {
-                place,
-                object: item,
+        let item = Document {
+            place: Location {
+                item: Some(index),
+                ..place.clone()
             },
-            into,
-        )?;
+            object: item,
+        };
+        unpack(item, into)?;
     }
     Ok(())
 }
 
 fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
-    let Some(kind) = object.get("kind").and_then(Value::as_str) else {
+    let Some(kind) = kind(object) else {
         return Err(wrong(place, "kind", "is required"));
     };
     if !KINDS.contains(&kind) {
         let detail = format!("{kind:?} is not one of {}", KINDS.join(", "));
         return Err(wrong(place, "kind", detail));
     }
-    match object
-        .pointer("/metadata/name")
-        .or_else(|| object.pointer("/metadata/generateName"))
-    {
+    let name = object.pointer("/metadata/name");
+    match name.or_else(|| object.pointer("/metadata/generateName")) {
         Some(Value::String(_)) => Ok(()),
         Some(_) => Err(wrong(place, "metadata.name", "expected a string")),
         None => Err(wrong(place, "metadata.name", "is required")),
@@ -295,21 +295,20 @@ fn wrong(place: &Location, field: &str, detail: impl Into<String>) -> ManifestEr
 }
 
 fn order(object: &Value) -> Option<usize> {
-    let kind = object.get("kind").and_then(Value::as_str);
-    KINDS.iter().position(|known| Some(*known) == kind)
+    KINDS.iter().position(|known| Some(*known) == kind(object))
+}
+
+fn kind(object: &Value) -> Option<&str> {
+    object.get("kind").and_then(Value::as_str)
 }
 
 /// True if every new cluster has the object.
 fn is_there(model: &agent_fake::Cluster, object: &Value) -> bool {
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .and_then(agent_fake::Kind::parse);
+    let kind = kind(object).and_then(agent_fake::Kind::parse);
+    let kind = kind.filter(|kind| !kind.is_namespaced());
     let name = object.pointer("/metadata/name").and_then(Value::as_str);
-    let (Some(kind), Some(name)) = (kind, name) else {
-        return false;
-    };
-    !kind.is_namespaced() && model.peek(kind, "", name).is_some()
+    kind.zip(name)
+        .is_some_and(|(kind, name)| model.peek(kind, "", name).is_some())
 }
 
 fn follow_uids(object: &mut Value, uids: &HashMap<String, String>) {
@@ -317,12 +316,9 @@ fn follow_uids(object: &mut Value, uids: &HashMap<String, String>) {
         .pointer_mut("/metadata/ownerReferences")
         .and_then(Value::as_array_mut);
     for owner in owners.into_iter().flatten() {
-        let given = owner
-            .get("uid")
-            .and_then(Value::as_str)
-            .and_then(|uid| uids.get(uid));
-        if let Some(given) = given.cloned() {
-            owner["uid"] = given.into();
+        let uid = owner.get("uid").and_then(Value::as_str);
+        if let Some(given) = uid.and_then(|uid| uids.get(uid)) {
+            owner["uid"] = given.as_str().into();
         }
     }
 }
