@@ -1,7 +1,7 @@
 //! The embedded cluster as a [`Cluster`]: agent-fake's pure model in real time.
 //!
 //! A call locks the model, gets its answer at once, and unlocks the model: nothing awaits under the lock. One task advances the time of the
-//! model, and one task for each watch carries events to its bounded channel.
+//! model. The reader of a watch polls the model, which keeps the events that a slow reader has not taken.
 
 pub mod calls;
 
@@ -18,11 +18,8 @@ use agent_core::{
 use agent_fake::{WatchId, WatchPoll};
 use decree::TraceContext;
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, watch},
-    time::timeout,
-};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::{sync::watch, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::calls::{kind_of, refused};
 use agent_kube::Clock;
@@ -30,8 +27,6 @@ use manifest::ManifestError;
 
 /// The most events of a chunk, all projected before the agent does anything else.
 const CHUNK_MAX: usize = 256;
-/// How many chunks wait for the agent.
-const CHUNKS_MAX: usize = 16;
 /// How often a quiet watch is polled: only a poll gives bookmarks.
 const POLL_EVERY: Duration = Duration::from_secs(5);
 
@@ -39,7 +34,7 @@ const POLL_EVERY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct FakeCluster {
     shared: Arc<FakeState>,
-    _stop: Arc<DropGuard>,
+    _driver: Arc<AbortOnDropHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -68,12 +63,10 @@ impl FakeCluster {
             clock,
             changed: watch::Sender::new(()),
         });
-        let stop = CancellationToken::new();
-        let driver = Arc::clone(&shared).drive();
-        tokio::spawn(stop.clone().run_until_cancelled_owned(driver));
+        let driver = tokio::spawn(Arc::clone(&shared).drive());
         Ok(Self {
             shared,
-            _stop: Arc::new(stop.drop_guard()),
+            _driver: Arc::new(AbortOnDropHandle::new(driver)),
         })
     }
 
@@ -95,11 +88,28 @@ impl FakeCluster {
 
 /// A watch of the embedded cluster.
 #[derive(Debug)]
-pub struct FakeEvents(mpsc::Receiver<Vec<WatchEvent>>);
+pub struct FakeEvents {
+    shared: Arc<FakeState>,
+    id: WatchId,
+    changed: watch::Receiver<()>,
+}
 
 impl EventStream for FakeEvents {
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        self.0.recv().await
+        loop {
+            self.changed.mark_unchanged();
+            let chunk = self.shared.with(|model| poll_chunk(model, self.id))?;
+            if !chunk.is_empty() {
+                return Some(chunk);
+            }
+            let _ = timeout(POLL_EVERY, self.changed.changed()).await;
+        }
+    }
+}
+
+impl Drop for FakeEvents {
+    fn drop(&mut self) {
+        self.shared.lock().close_watch(self.id);
     }
 }
 
@@ -143,12 +153,12 @@ impl Cluster for FakeCluster {
             message: format!("invalid resource version {from:?}"),
             ..ApiError::default()
         })?;
-        let (sender, events) = mpsc::channel(CHUNKS_MAX);
-        let id = self
-            .with(|model| model.watch(kind_of(kind), from))
-            .map_err(refused)?;
-        tokio::spawn(Arc::clone(&self.shared).deliver(id, sender));
-        Ok(FakeEvents(events))
+        let id = self.with(|model| model.watch(kind_of(kind), from));
+        Ok(FakeEvents {
+            shared: Arc::clone(&self.shared),
+            id: id.map_err(refused)?,
+            changed: self.shared.changed.subscribe(),
+        })
     }
 
     /// Has its effect at once: two pods that a batch creates side by side come to the scheduler in the same order in every run.
@@ -198,47 +208,19 @@ impl FakeState {
             }
         }
     }
-
-    /// Carries the events of one watch until the watch ends or has no reader.
-    async fn deliver(self: Arc<Self>, id: WatchId, sender: mpsc::Sender<Vec<WatchEvent>>) {
-        let mut changed = self.changed.subscribe();
-        loop {
-            changed.mark_unchanged();
-            let (chunk, more) = self.with(|model| poll_chunk(model, id));
-            let empty = chunk.is_empty();
-            if !empty && sender.send(chunk).await.is_err() {
-                break;
-            }
-            match more {
-                More::Closed => return,
-                More::Pending if empty => tokio::select! {
-                    biased;
-                    () = sender.closed() => break,
-                    _ = timeout(POLL_EVERY, changed.changed()) => {}
-                },
-                More::Pending | More::Ready => {}
-            }
-        }
-        self.lock().close_watch(id);
-    }
 }
 
-enum More {
-    Ready,
-    Pending,
-    Closed,
-}
-
-fn poll_chunk(model: &mut agent_fake::Cluster, id: WatchId) -> (Vec<WatchEvent>, More) {
+/// The next events of a watch; `None` once it has ended.
+fn poll_chunk(model: &mut agent_fake::Cluster, id: WatchId) -> Option<Vec<WatchEvent>> {
     let mut chunk = Vec::new();
     while chunk.len() < CHUNK_MAX {
         match model.poll_watch(id) {
             WatchPoll::Event(event) => chunk.push(calls::event(&event)),
-            WatchPoll::Pending => return (chunk, More::Pending),
-            WatchPoll::Closed => return (chunk, More::Closed),
+            WatchPoll::Pending => break,
+            WatchPoll::Closed => return (!chunk.is_empty()).then_some(chunk),
         }
     }
-    (chunk, More::Ready)
+    Some(chunk)
 }
 
 async fn sleep(wait: Duration) {

@@ -119,7 +119,7 @@ async fn slow_reader_loses_nothing() {
         ..ClusterConfig::default()
     });
     let mut events = watch_pods(&cluster).await;
-    let count = CHUNK_MAX * (CHUNKS_MAX + 4);
+    let count = CHUNK_MAX * 20;
     for index in 0..count {
         create(&cluster, &format!("p-{index}")).await;
     }
