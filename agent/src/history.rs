@@ -5,14 +5,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use agent_core::{history::WentBack, lease};
+use agent_core::lease;
 use agent_kube::Clock;
 use axum::{Json, Router, extract::State, routing::get};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::metrics::LEASES;
+use crate::metrics::{LEASES, Metrics};
 
 /// The path of the page.
 pub const HISTORY_PATH: &str = "/history";
@@ -26,14 +26,11 @@ pub struct History(Arc<HistoryState>);
 #[derive(Debug)]
 struct HistoryState {
     clock: Clock,
+    metrics: Metrics,
     times: Mutex<VecDeque<(Timestamp, Regression)>>,
     /// How often the version of a Lease went back.
     leases: watch::Sender<u64>,
 }
-
-/// Notified when the version of a Lease goes back.
-#[derive(Debug)]
-pub(crate) struct Suspicion(watch::Receiver<u64>);
 
 /// The content of the page, as JSON.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -60,39 +57,44 @@ pub struct Regression {
 // === impl History ===
 
 impl History {
+    /// Creates a history whose falls these metrics count.
+    pub(crate) fn new(metrics: Metrics) -> Self {
+        Self(Arc::new(HistoryState {
+            clock: Clock::starting_at(Timestamp::now()),
+            metrics,
+            times: Mutex::default(),
+            leases: watch::Sender::new(0),
+        }))
+    }
+
     /// Returns the route of the page.
     pub fn router(&self) -> Router {
         Router::new().route(HISTORY_PATH, get(page).with_state(self.clone()))
     }
 
-    pub(crate) fn note(&self, went_back: &WentBack) {
-        let WentBack { kind, from, to } = *went_back;
-        self.push(kind.plural(), from, to);
-    }
-
-    /// Notes that the version of a Lease went back. The agents of the process then check the other versions.
-    pub(crate) fn note_lease(&self, went_back: lease::WentBack) {
-        self.push(LEASES, went_back.from, went_back.to);
-        self.0.leases.send_modify(|times| *times += 1);
-    }
-
-    /// A receiver for falls of Leases from now on.
-    pub(crate) fn suspicion(&self) -> Suspicion {
-        Suspicion(self.0.leases.subscribe())
-    }
-
-    fn push(&self, kind: &str, from: u64, to: u64) {
-        let kind = kind.to_owned();
-        let seconds_ago = 0;
+    /// Notes and counts that the versions of a kind went back.
+    pub(crate) fn note(&self, kind: &'static str, from: u64, to: u64) {
+        self.0.metrics.count_went_back(kind);
         let regression = Regression {
-            kind,
+            kind: kind.to_owned(),
             from,
             to,
-            seconds_ago,
+            seconds_ago: 0,
         };
         let mut times = self.0.times.lock().unwrap_or_else(PoisonError::into_inner);
         times.push_front((self.0.clock.now(), regression));
         times.truncate(SHOWN_MAX);
+    }
+
+    /// Notes that the version of a Lease went back. The agents of the process then check the other versions.
+    pub(crate) fn note_lease(&self, went_back: lease::WentBack) {
+        self.note(LEASES, went_back.from, went_back.to);
+        self.0.leases.send_modify(|times| *times += 1);
+    }
+
+    /// A receiver of changes for each Lease whose version goes back from now on.
+    pub(crate) fn leases(&self) -> watch::Receiver<u64> {
+        self.0.leases.subscribe()
     }
 
     fn page(&self) -> HistoryPage {
@@ -108,27 +110,6 @@ impl History {
     }
 }
 
-impl Default for History {
-    fn default() -> Self {
-        Self(Arc::new(HistoryState {
-            clock: Clock::starting_at(Timestamp::now()),
-            times: Mutex::default(),
-            leases: watch::Sender::new(0),
-        }))
-    }
-}
-
-// === impl Suspicion ===
-
-impl Suspicion {
-    /// Waits until the version of a Lease goes back; forever if that cannot happen any more.
-    pub(crate) async fn raised(&mut self) {
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 async fn page(State(history): State<History>) -> Json<HistoryPage> {
     Json(history.page())
 }
@@ -139,7 +120,7 @@ mod tests {
 
     #[test]
     fn page_shows_the_last_times_the_latest_first() {
-        let history = History::default();
+        let history = History::new(Metrics::default());
         for from in 1..=12 {
             history.note_lease(lease::WentBack { from, to: 0 });
         }
@@ -150,9 +131,9 @@ mod tests {
 
     #[tokio::test]
     async fn leases_that_went_back_raise_a_suspicion() {
-        let history = History::default();
-        let mut suspicion = history.suspicion();
+        let history = History::new(Metrics::default());
+        let mut leases = history.leases();
         history.note_lease(lease::WentBack { from: 2, to: 1 });
-        suspicion.raised().await;
+        leases.changed().await.expect("the history lives");
     }
 }

@@ -8,17 +8,17 @@ use std::{
 };
 
 use agent_core::assignment;
-use agent_kube::KubeCluster;
+use agent_kube::{KubeCluster, Probe};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 pub use self::error::KubernetesError;
 use crate::{
     args::{AgentArgs, BuiltIn, Mode},
-    lease::{LeaseKeeper, hold_lease},
-    reach::Reach,
+    lease::LeaseKeeper,
+    reach,
     shards::run_shards,
     shell::{ShellConfig, run},
-    standby::Waiting,
+    standby::stand_by,
 };
 
 /// The longest host name in an identity, which is the longest that Linux allows.
@@ -36,12 +36,15 @@ pub async fn run_on_kubernetes(
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
     let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
-    let reach = Reach::new(config.server.clone(), config.token.clone());
-    let reach = AbortOnDropHandle::new(tokio::spawn(reach.watch(config.readiness.clone())));
+    let (server, token) = (config.server.clone(), config.token.clone());
+    let reach = tokio::spawn(reach::watch(server, token, config.readiness.clone()));
+    let reach = AbortOnDropHandle::new(reach);
     if waits_for_built_in(args) {
-        let metrics = config.metrics.clone();
-        let waiting = Waiting::new(cluster.clone(), lease.namespace.clone(), metrics);
-        Box::pin(waiting.wait(&shutdown)).await;
+        let probe = Probe {
+            cluster: cluster.clone(),
+            namespace: lease.namespace.clone(),
+        };
+        Box::pin(stand_by(&probe, &config.metrics, &shutdown)).await;
     }
     if !args.kube.leader_elect {
         return match args.shards {
@@ -59,7 +62,7 @@ pub async fn run_on_kubernetes(
     }
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
-    let keeper = LeaseKeeper::new(lease).observed_by(config.rollback_observer());
+    let keeper = LeaseKeeper::new(lease, cluster, Some(config.history.clone()));
     let act = |epoch, cluster| {
         // From here on, the session determines whether the agent is ready.
         drop(reach);
@@ -67,10 +70,7 @@ pub async fn run_on_kubernetes(
         config.agent.epoch = epoch;
         Box::pin(run(config, cluster, shutdown.clone()))
     };
-    hold_lease(keeper, cluster, shutdown.clone(), act)
-        .await?
-        .transpose()?;
-    Ok(())
+    Ok(keeper.hold(shutdown.clone(), act).await??)
 }
 
 /// True if the built-in controller may act on the same resource.

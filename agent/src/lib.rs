@@ -46,6 +46,6 @@ pub use cluster::FakeCluster;
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
 pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
-pub use lease::{LeaseKeeper, LeaseLost, RollbackObserver, hold_lease};
+pub use lease::LeaseLost;
 pub use metrics::Metrics;
 pub use shell::{RunError, ShellConfig, run};

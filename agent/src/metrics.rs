@@ -1,5 +1,7 @@
 //! Metrics of the agent for operators. Labels are bounded: verbs, kinds and classes of the contract.
 
+use std::borrow::Cow;
+
 use agent_core::{
     api::Kind,
     budget::{Change, Hold, Scope, Verb},
@@ -9,7 +11,6 @@ use agent_core::{
 };
 use agent_kube::NO_STATUS;
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
@@ -27,11 +28,11 @@ pub struct Metrics {
     session_open: SummedGauge,
     sessions: Counter,
     disconnects: Family<Label, Counter>,
-    frames_sent: Counter,
-    frames_received: Counter,
+    pub(crate) frames_sent: Counter,
+    pub(crate) frames_received: Counter,
     lists: Family<Label, Counter>,
     watch_events: Family<Label, Counter>,
-    read_failures: Family<ReadLabel, Counter>,
+    read_failures: Family<[(&'static str, Cow<'static, str>); 3], Counter>,
     objects_skipped: Counter,
     objects_rejected: Counter,
     batches_refused: Counter,
@@ -40,11 +41,12 @@ pub struct Metrics {
     operations_in_flight: SummedGauge,
     calls: Family<Label, Counter>,
     calls_in_flight: SummedGauge,
-    events_dropped: Counter,
-    leading: Family<LeaseLabel, Gauge>,
-    standing_by: Gauge,
+    pub(crate) events_dropped: Counter,
+    leading: Family<[(&'static str, String); 1], Gauge>,
+    /// 1 while the agent waits for the built-in controller to be off.
+    pub(crate) standing_by: Gauge,
     budget_held: Held,
-    budget_exceeded: Family<BudgetLabel, Counter>,
+    budget_exceeded: Family<BudgetLabels, Counter>,
     pods_of_others: Counter,
     versions_went_back: Family<Label, Counter>,
 }
@@ -52,32 +54,15 @@ pub struct Metrics {
 /// The number of held scopes of each kind.
 #[derive(Clone, Debug)]
 struct Held {
-    family: Family<BudgetLabel, Gauge>,
-    /// One for each of [`BudgetLabel::all`].
-    shares: Vec<(BudgetLabel, SummedGauge)>,
+    family: Family<BudgetLabels, Gauge>,
+    /// One for each of [`budget_labels`].
+    shares: Vec<(BudgetLabels, SummedGauge)>,
 }
 
 /// One label: its name and its value.
 type Label = [(&'static str, &'static str); 1];
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReadLabel {
-    kind: &'static str,
-    verb: &'static str,
-    /// The HTTP status, or [`NO_STATUS`].
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BudgetLabel {
-    scope: &'static str,
-    operation: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LeaseLabel {
-    name: String,
-}
+/// The scope and the operation.
+type BudgetLabels = [(&'static str, &'static str); 2];
 
 // === impl Metrics ===
 
@@ -104,15 +89,8 @@ impl Metrics {
 
     /// Sets whether the agent leads by the lease `name`.
     pub fn set_leading(&self, name: &str, leads: bool) {
-        let label = LeaseLabel {
-            name: name.to_owned(),
-        };
+        let label = [("name", name.to_owned())];
         self.leading.get_or_create(&label).set(leads.into());
-    }
-
-    /// Sets whether the agent waits for the built-in controller to be off.
-    pub(crate) fn set_standing_by(&self, stands_by: bool) {
-        self.standing_by.set(stands_by.into());
     }
 
     pub(crate) fn count_report(&self, report: &Report) {
@@ -149,8 +127,8 @@ impl Metrics {
             }
             Report::Budget(change) => match &**change {
                 Change::Warned(hold) | Change::Held(hold) => {
-                    let label = BudgetLabel::new(hold.scope.level(), hold.verb);
-                    self.budget_exceeded.get_or_create(&label).inc();
+                    let labels = budget_label(hold.scope.level(), hold.verb);
+                    self.budget_exceeded.get_or_create(&labels).inc();
                 }
                 Change::Ended(_) => {}
             },
@@ -160,8 +138,9 @@ impl Metrics {
             Report::PodOfOther(_) => {
                 self.pods_of_others.inc();
             }
-            Report::WentBack(went_back) => self.count_went_back(went_back.kind.plural()),
             Report::Draining
+            // The history counts them.
+            | Report::WentBack(_)
             | Report::OldHistory { .. }
             | Report::ResyncAsked(_)
             | Report::BatchTaken { .. }
@@ -171,7 +150,7 @@ impl Metrics {
     }
 
     pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
-        let labels = holds.map(|hold| BudgetLabel::new(hold.scope.level(), hold.verb));
+        let labels = holds.map(|hold| budget_label(hold.scope.level(), hold.verb));
         let labels: Vec<_> = labels.collect();
         for (label, share) in &self.budget_held.shares {
             let count = labels.iter().filter(|it| *it == label).count();
@@ -192,22 +171,17 @@ impl Metrics {
     }
 
     pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {
-        let code = code.map_or_else(|| NO_STATUS.to_owned(), |code| code.to_string());
-        let kind = kind.plural();
-        let label = ReadLabel { kind, verb, code };
-        self.read_failures.get_or_create(&label).inc();
+        let code = code.map_or_else(|| NO_STATUS.into(), |code| code.to_string().into());
+        let labels = [
+            ("kind", kind.plural().into()),
+            ("verb", verb.into()),
+            ("code", code),
+        ];
+        self.read_failures.get_or_create(&labels).inc();
     }
 
     pub(crate) fn count_call(&self, verb: &'static str) {
         self.calls.get_or_create(&[("verb", verb)]).inc();
-    }
-
-    pub(crate) fn count_frame_sent(&self) {
-        self.frames_sent.inc();
-    }
-
-    pub(crate) fn count_frame_received(&self) {
-        self.frames_received.inc();
     }
 
     pub(crate) fn set_in_flight(&self, operations: usize, calls: usize) {
@@ -215,10 +189,6 @@ impl Metrics {
             .set(i64::try_from(operations).unwrap_or(i64::MAX));
         self.calls_in_flight
             .set(i64::try_from(calls).unwrap_or(i64::MAX));
-    }
-
-    pub(crate) fn count_event_dropped(&self) {
-        self.events_dropped.inc();
     }
 
     fn refused(&self, rule: Rule) -> Counter {
@@ -275,8 +245,8 @@ impl Metrics {
         let help = "Operations that the agent refused to start, by the rule that they break";
         registry.register("operations_refused", help, self.operations_refused.clone());
         // Each scope exists from the start, as each rule does.
-        for label in BudgetLabel::all() {
-            drop(self.budget_exceeded.get_or_create(&label));
+        for labels in budget_labels() {
+            drop(self.budget_exceeded.get_or_create(&labels));
         }
         let help = "Scopes that the budget holds at the moment; resume them when you know why";
         registry.register("budget_held", help, self.budget_held.family.clone());
@@ -303,12 +273,9 @@ impl Metrics {
 
 impl Held {
     /// Creates a share of each gauge, so that each exists from the start, as each rule does.
-    fn of(family: Family<BudgetLabel, Gauge>) -> Self {
-        let share = |label| {
-            let gauge = family.get_or_create_owned(&label);
-            (label, SummedGauge::of(gauge))
-        };
-        let shares = BudgetLabel::all().map(share).collect();
+    fn of(family: Family<BudgetLabels, Gauge>) -> Self {
+        let share = |labels| (labels, SummedGauge::of(family.get_or_create_owned(&labels)));
+        let shares = budget_labels().map(share).collect();
         Self { family, shares }
     }
 }
@@ -319,18 +286,11 @@ impl Default for Held {
     }
 }
 
-// === impl BudgetLabel ===
+const fn budget_label(scope: &'static str, verb: Verb) -> BudgetLabels {
+    [("scope", scope), ("operation", verb.as_str())]
+}
 
-impl BudgetLabel {
-    const fn new(scope: &'static str, verb: Verb) -> Self {
-        Self {
-            scope,
-            operation: verb.as_str(),
-        }
-    }
-
-    fn all() -> impl Iterator<Item = Self> {
-        let verbs = |scope| Verb::ALL.map(|verb| Self::new(scope, verb));
-        Scope::LEVELS.into_iter().flat_map(verbs)
-    }
+fn budget_labels() -> impl Iterator<Item = BudgetLabels> {
+    let verbs = |scope| Verb::ALL.map(|verb| budget_label(scope, verb));
+    Scope::LEVELS.into_iter().flat_map(verbs)
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use runtime::{Readiness, TokenFile, failure::chain};
 use tokio::time::{sleep, timeout};
-use tonic::transport::Endpoint;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -19,67 +18,48 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 const SERVICE: &str = "decree.v1.DecisionService";
 const UNREACHED: &str = "no server can be reached";
 
-/// The connection for health requests to the server.
-#[derive(Clone, Debug)]
-pub(crate) struct Reach {
-    endpoint: Endpoint,
-    connector: Connector,
-    token: Option<TokenFile>,
+/// Checks the server periodically, while polled. An agent that could not work as leader is not ready, so a rollout of such agents stops
+/// at the first.
+pub(crate) async fn watch(connector: Connector, token: Option<TokenFile>, readiness: Readiness) {
+    readiness.set(Err(UNREACHED));
+    let mut reached = None;
+    loop {
+        let asked = timeout(ANSWER_MAX, ask(connector.clone(), token.as_ref())).await;
+        let late = |_| Err("no answer in time".to_owned());
+        let cause = asked.unwrap_or_else(late).err();
+        let was_reached = reached.replace(cause.is_none());
+        match &cause {
+            Some(cause) if was_reached != Some(false) => {
+                warn!(
+                    cause,
+                    "no server can be reached: the agent could not work if it led"
+                );
+            }
+            None if was_reached == Some(false) => info!("the server can be reached"),
+            Some(_) | None => {}
+        }
+        readiness.set(cause.map_or(Ok(()), |_| Err(UNREACHED)));
+        sleep(PERIOD).await;
+    }
 }
 
-// === impl Reach ===
-
-impl Reach {
-    pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
-        Self {
-            endpoint: uplink::endpoint(&connector),
-            connector,
-            token,
-        }
-    }
-
-    /// Checks the server periodically, while polled. An agent that could not work as leader is not ready, so a rollout of such agents stops
-    /// at the first.
-    pub(crate) async fn watch(self, readiness: Readiness) {
-        readiness.set(Err(UNREACHED));
-        let mut reached = None;
-        loop {
-            let asked = timeout(ANSWER_MAX, self.ask()).await;
-            let late = |_| Err("no answer in time".to_owned());
-            let cause = asked.unwrap_or_else(late).err();
-            let was_reached = reached.replace(cause.is_none());
-            match &cause {
-                Some(cause) if was_reached != Some(false) => {
-                    warn!(
-                        cause,
-                        "no server can be reached: the agent could not work if it led"
-                    );
-                }
-                None if was_reached == Some(false) => info!("the server can be reached"),
-                Some(_) | None => {}
-            }
-            readiness.set(cause.map_or(Ok(()), |_| Err(UNREACHED)));
-            sleep(PERIOD).await;
-        }
-    }
-
-    async fn ask(&self) -> Result<(), String> {
-        let proof = Proof::read(self.token.as_ref()).map_err(|error| chain(&error))?;
-        let channel = self.endpoint.connect_with_connector(self.connector.clone());
-        let channel = channel.await.map_err(|error| chain(&error))?;
-        let request = proof.request(HealthCheckRequest {
-            service: SERVICE.to_owned(),
-        });
-        let answer = HealthClient::new(channel).check(request).await;
-        match answer
-            .map_err(|status| uplink::said(&status))?
-            .get_ref()
-            .status()
-        {
-            ServingStatus::Serving => Ok(()),
-            ServingStatus::NotServing | ServingStatus::ServiceUnknown | ServingStatus::Unknown => {
-                Err("the server does not serve".to_owned())
-            }
+async fn ask(connector: Connector, token: Option<&TokenFile>) -> Result<(), String> {
+    let proof = Proof::read(token).map_err(|error| chain(&error))?;
+    let channel = uplink::connect(connector)
+        .await
+        .map_err(|error| chain(&error))?;
+    let request = proof.request(HealthCheckRequest {
+        service: SERVICE.to_owned(),
+    });
+    let answer = HealthClient::new(channel).check(request).await;
+    match answer
+        .map_err(|status| uplink::said(&status))?
+        .get_ref()
+        .status()
+    {
+        ServingStatus::Serving => Ok(()),
+        ServingStatus::NotServing | ServingStatus::ServiceUnknown | ServingStatus::Unknown => {
+            Err("the server does not serve".to_owned())
         }
     }
 }

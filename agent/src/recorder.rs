@@ -9,7 +9,8 @@ use agent_core::{
     token_bucket::TokenBucket,
 };
 use jiff::Timestamp;
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::Metrics;
 use agent_kube::Clock;
@@ -29,7 +30,7 @@ pub(crate) struct Recorder {
     machine: recorder::Recorder,
     queue: mpsc::Sender<Event>,
     metrics: Metrics,
-    task: AbortHandle,
+    _task: AbortOnDropHandle<()>,
 }
 
 // === impl Recorder ===
@@ -46,7 +47,7 @@ impl Recorder {
             machine,
             queue,
             metrics,
-            task: task.abort_handle(),
+            _task: AbortOnDropHandle::new(task),
         }
     }
 
@@ -55,14 +56,8 @@ impl Recorder {
             return;
         };
         if self.queue.try_send(event).is_err() {
-            self.metrics.count_event_dropped();
+            self.metrics.events_dropped.inc();
         }
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -79,7 +74,7 @@ async fn write<C: Cluster>(cluster: C, mut events: mpsc::Receiver<Event>, metric
                 }
                 Err(error) => {
                     tracing::debug!(%error, "an event is not written");
-                    metrics.count_event_dropped();
+                    metrics.events_dropped.inc();
                     break;
                 }
             }

@@ -34,7 +34,7 @@ use tracing::{info, warn};
 use crate::{
     holds::Holds,
     kubernetes::error::KubernetesError,
-    lease::{LeaseKeeper, LeaseLost, hold_lease},
+    lease::{LeaseKeeper, LeaseLost},
     shell::{RunError, ShellConfig, run},
 };
 
@@ -77,7 +77,7 @@ pub(crate) async fn run_shards(
     cluster: KubeCluster,
     (shutdown, reach): (CancellationToken, AbortOnDropHandle<()>),
 ) -> Result<(), KubernetesError> {
-    let layout = LeaseKeeper::new(names.layout()).observed_by(config.rollback_observer());
+    let layout = LeaseKeeper::new(names.layout(), cluster, Some(config.history.clone()));
     let serve = |_, cluster| {
         drop(reach);
         // A process without shards does all its work.
@@ -85,10 +85,7 @@ pub(crate) async fn run_shards(
         let shards = Shards::new(names, config, cluster);
         Box::pin(shards.run(shutdown.clone()))
     };
-    hold_lease(layout, cluster, shutdown.clone(), serve)
-        .await?
-        .transpose()?;
-    Ok(())
+    layout.hold(shutdown.clone(), serve).await?
 }
 
 // === impl Shards ===
@@ -177,9 +174,10 @@ impl Shards {
             return;
         };
         let names = self.names.shard(index);
-        let lease = self.assignment.lease_of(self.clock.now(), index);
-        let keeper = LeaseKeeper::seen(names.clone(), lease, self.clock)
-            .observed_by(self.config.rollback_observer());
+        let history = Some(self.config.history.clone());
+        let mut keeper = LeaseKeeper::new(names.clone(), self.cluster.clone(), history);
+        keeper.lease = self.assignment.lease_of(self.clock.now(), index);
+        keeper.clock = self.clock;
         let served = Served {
             stop: CancellationToken::new(),
             leads: CancellationToken::new(),
@@ -195,7 +193,7 @@ impl Shards {
         config.agent.budget = config.agent.budget.divided_among(self.names.shards);
         config.agent.seed = config.agent.seed.wrapping_add(index.into());
         let (stop, leads) = (served.stop.clone(), served.leads.clone());
-        let (cluster, readers) = (self.cluster.clone(), self.readers.clone());
+        let readers = self.readers.clone();
         self.agents.spawn(async move {
             let metrics = config.metrics.clone();
             metrics.set_leading(&names.name, false);
@@ -206,11 +204,10 @@ impl Shards {
                 let cluster = readers.shard(cluster, shard);
                 Box::pin(run(config, cluster, stop.clone()))
             };
-            let led = hold_lease(keeper, cluster, stop.clone(), serve).await;
+            let led = keeper.hold(stop.clone(), serve).await;
             metrics.set_leading(&names.name, false);
             let ended = led.map_err(KubernetesError::from);
-            let ended = ended.and_then(|led| Ok(led.transpose()?));
-            (index, ended.map(drop))
+            (index, ended.and_then(|ended| Ok(ended?)))
         });
         self.served.insert(index, served);
     }
@@ -276,9 +273,9 @@ async fn hold_member_lease(
             stop.cancelled().await;
             Ok::<_, Infallible>(())
         };
-        let keeper = LeaseKeeper::new(names.member());
+        let keeper = LeaseKeeper::new(names.member(), cluster.clone(), None);
         // After a loss, the loop takes the Lease again: it announces the agent and protects nothing.
-        let _ = hold_lease(keeper, cluster.clone(), stop.clone(), stay).await;
+        let _ = keeper.hold(stop.clone(), stay).await;
     }
 }
 

@@ -8,6 +8,8 @@ use agent_core::{
     agent::{Agent, AgentCommand},
     api::{ApiError, Kind},
     cluster::Cluster,
+    history::WentBack,
+    link::LinkCommand,
     report::Report,
     token_bucket::TokenBucket,
     watch::WatchEvent,
@@ -17,7 +19,11 @@ use jiff::Timestamp;
 use otlp::{Span, Tracer};
 use runtime::{Readiness, TokenFile, excerpt};
 use thiserror::Error;
-use tokio::{select, task::JoinError};
+use tokio::{
+    select,
+    sync::watch,
+    task::{JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, error_span};
 use transport::Connector;
@@ -25,10 +31,9 @@ use transport::Connector;
 use self::refusals::Refusals;
 use crate::{
     away::Away,
-    executor::{Answered, Executor},
-    history::{History, Suspicion},
+    executor::{self, Answered},
+    history::History,
     holds::Holds,
-    lease::RollbackObserver,
     log,
     metrics::Metrics,
     recorder::Recorder,
@@ -81,15 +86,14 @@ struct Shell<C> {
     agent: Agent,
     clock: Clock,
     uplink: Uplink,
-    executor: Executor<C>,
+    cluster: C,
+    /// The calls in flight. The agent limits their number.
+    calls: JoinSet<Answered>,
     sources: Sources<C>,
     recorder: Recorder,
-    metrics: Metrics,
-    readiness: Readiness,
-    holds: Holds,
-    history: History,
-    away: Away,
-    suspicion: Suspicion,
+    config: ShellConfig,
+    /// Notified when the version of a Lease goes back.
+    leases: watch::Receiver<u64>,
     traces: Traces,
     /// Limits the log lines that a server can trigger.
     lines: TokenBucket,
@@ -104,24 +108,17 @@ impl ShellConfig {
     /// Creates a configuration with defaults for everything but the server.
     #[must_use]
     pub fn new(server: Connector) -> Self {
+        let metrics = Metrics::default();
         Self {
             server,
             token: None,
             agent: agent_core::agent::AgentConfig::default(),
-            metrics: Metrics::default(),
+            history: History::new(metrics.clone()),
+            metrics,
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
-            history: History::default(),
             away: Away::default(),
             tracer: Tracer::default(),
-        }
-    }
-
-    /// The observer for the Leases by which the agent leads.
-    pub(crate) fn rollback_observer(&self) -> RollbackObserver {
-        RollbackObserver {
-            metrics: self.metrics.clone(),
-            history: self.history.clone(),
         }
     }
 }
@@ -132,45 +129,30 @@ impl ShellConfig {
 /// # Errors
 /// If a call panicked. The agent waits for a server or cluster that is down.
 pub async fn run<C: Cluster>(
-    config: ShellConfig,
+    mut config: ShellConfig,
     cluster: C,
     shutdown: CancellationToken,
 ) -> Result<(), RunError> {
-    let ShellConfig {
-        server,
-        token,
-        mut agent,
-        metrics,
-        readiness,
-        holds,
-        history,
-        away,
-        tracer,
-    } = config;
-    let uplink = Uplink::new(server, token);
+    let agent = &mut config.agent;
     if agent.cluster_uid.is_empty() {
         let Some(uid) = shutdown.run_until_cancelled(identify(&cluster)).await else {
             return Ok(());
         };
         agent.cluster_uid = uid;
     }
-    let span = span(&agent);
+    let span = span(agent);
     let recorder = agent_core::recorder::Recorder::new(&agent.instance, &agent.api_version);
-    let recorder = Recorder::start(recorder, cluster.clone(), metrics.clone());
     let shell = Shell {
-        recorder,
-        agent: Agent::new(agent),
+        agent: Agent::new(agent.clone()),
         clock: Clock::starting_at(Timestamp::now()),
-        uplink,
-        executor: Executor::new(cluster.clone()),
-        sources: Sources::new(cluster),
-        metrics,
-        readiness,
-        holds,
-        suspicion: history.suspicion(),
-        history,
-        away,
-        traces: Traces::new(tracer),
+        uplink: Uplink::new(config.server.clone(), config.token.clone()),
+        calls: JoinSet::new(),
+        recorder: Recorder::start(recorder, cluster.clone(), config.metrics.clone()),
+        sources: Sources::new(cluster.clone()),
+        cluster,
+        leases: config.history.leases(),
+        traces: Traces::new(config.tracer.clone()),
+        config,
         lines: TokenBucket::per_second(LINES_PER_SECOND, LINES_AT_ONCE),
         session: tracing::Span::none(),
         refusals: Refusals::default(),
@@ -213,13 +195,13 @@ impl<C: Cluster> Shell<C> {
                 biased;
                 () = shutdown.cancelled(), if !stopping => {
                     stopping = true;
-                    self.readiness.set(Err("stopping"));
+                    self.config.readiness.set(Err("stopping"));
                     self.agent.handle_shutdown();
                 }
                 news = self.uplink.next() => self.handle_uplink(news),
-                answered = self.executor.next() => self.handle_answers(answered)?,
-                news = self.sources.next() => self.handle_sources(news),
-                () = self.suspicion.raised() => self.agent.ask_versions(self.clock.now()),
+                Some(answered) = self.calls.join_next() => self.handle_answers(answered)?,
+                Some(news) = self.sources.news.recv() => self.handle_sources(news),
+                Ok(()) = self.leases.changed() => self.agent.ask_versions(self.clock.now()),
                 () = Uplink::writable(blocked) => {}
                 () = self.clock.sleep_until(self.agent.poll_timeout()) => {
                     self.agent.handle_timeout(self.clock.now());
@@ -239,16 +221,16 @@ impl<C: Cluster> Shell<C> {
     }
 
     fn perform_effects(&mut self, now: Timestamp) {
-        self.agent.limit_calls(self.executor.calls_max());
+        self.agent.limit_calls(self.cluster.calls_max());
         while let Some(command) = self.agent.poll_command(now) {
             match command {
                 AgentCommand::Link(command) => self.uplink.command(command),
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
                 AgentCommand::Call(call) => {
-                    self.metrics.count_call(call.request.verb());
+                    self.config.metrics.count_call(call.request.verb());
                     let span = self.traces.call(&call, self.agent.trace(call.id));
-                    self.executor.start(call, span);
+                    self.calls.spawn(executor::call(&self.cluster, call, span));
                 }
             }
         }
@@ -262,7 +244,7 @@ impl<C: Cluster> Shell<C> {
                 break;
             };
             self.traces.send(&mut frame);
-            self.metrics.count_frame_sent();
+            self.config.metrics.frames_sent.inc();
             permit.send(frame);
             sent = true;
         }
@@ -271,7 +253,7 @@ impl<C: Cluster> Shell<C> {
 
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
-            self.metrics.count_report(&report);
+            self.config.metrics.count_report(&report);
             let trace = self.traces.fields_of(&report);
             self.traces.note(&report);
             if let Report::SessionOpened { id } = &report {
@@ -279,15 +261,17 @@ impl<C: Cluster> Shell<C> {
             }
             if !log::is_at_will(&report) || self.lines.try_take(now) {
                 self.session
-                    .in_scope(|| trace.in_scope(|| log::write(now, &report, &self.away)));
+                    .in_scope(|| trace.in_scope(|| log::write(now, &report, &self.config.away)));
             }
             match report {
                 Report::Disconnected(_) => self.session = tracing::Span::none(),
-                Report::WentBack(went_back) => self.history.note(&went_back),
+                Report::WentBack(WentBack { kind, from, to }) => {
+                    self.config.history.note(kind.plural(), from, to);
+                }
                 Report::Noted(note) => self.recorder.record(now, note),
                 Report::Budget(_) => {
-                    self.metrics.set_holds(self.agent.holds());
-                    self.holds.set(self.agent.holds());
+                    self.config.metrics.set_holds(self.agent.holds());
+                    self.config.holds.set(self.agent.holds());
                 }
                 Report::SessionOpened { .. }
                 | Report::Draining
@@ -305,10 +289,10 @@ impl<C: Cluster> Shell<C> {
             }
         }
         let (operations, calls) = self.agent.in_flight();
-        self.metrics.set_in_flight(operations, calls);
+        self.config.metrics.set_in_flight(operations, calls);
         let session = self.agent.session_id();
-        self.holds.set_in_session(session.is_some());
-        self.readiness.set(match session {
+        self.config.holds.set_in_session(session.is_some());
+        self.config.readiness.set(match session {
             Some(_) => self.refusals.check(now),
             None => Err("no session"),
         });
@@ -322,7 +306,7 @@ impl<C: Cluster> Shell<C> {
                 uplink::News::Connected => self.agent.handle_connected(self.clock.now()),
                 uplink::News::Frame(frame) => self.handle_frame(frame),
                 uplink::News::Disconnected(cause) => {
-                    self.uplink.forget();
+                    self.uplink.command(LinkCommand::Abort);
                     self.agent.handle_disconnected(self.clock.now(), cause);
                 }
             }
@@ -331,7 +315,7 @@ impl<C: Cluster> Shell<C> {
     }
 
     fn handle_frame(&mut self, mut frame: v1::ReconcileResponse) {
-        self.metrics.count_frame_received();
+        self.config.metrics.frames_received.inc();
         self.traces.receive(&mut frame);
         self.agent.handle_frame(self.clock.now(), frame);
     }
@@ -343,7 +327,7 @@ impl<C: Cluster> Shell<C> {
         while let Some(answered) = next {
             let (id, reply) = answered.map_err(RunError::Panicked)?;
             self.agent.handle_reply(now, id, reply);
-            next = self.executor.try_next();
+            next = self.calls.try_join_next();
         }
         Ok(())
     }
@@ -361,7 +345,7 @@ impl<C: Cluster> Shell<C> {
                     self.agent.handle_listed(now, kind, id, list);
                 }
                 sources::News::Events(kind, id, events) => {
-                    self.metrics.count_events(kind, events.len());
+                    self.config.metrics.count_events(kind, events.len());
                     for event in events {
                         if let WatchEvent::Error(error) = &event {
                             self.handle_read_failed(now, (kind, "watch"), error);
@@ -388,14 +372,16 @@ impl<C: Cluster> Shell<C> {
                         .handle_watch_closed(now, kind, id, error.as_ref());
                 }
             }
-            next = self.sources.try_next();
+            next = self.sources.news.try_recv().ok();
         }
     }
 
     /// Takes a failed list or watch. A version that is gone is expected: the kind is listed again.
     fn handle_read_failed(&mut self, now: Timestamp, read: (Kind, &'static str), error: &ApiError) {
         let (kind, verb) = read;
-        self.metrics.count_read_failure(kind, verb, error.code);
+        self.config
+            .metrics
+            .count_read_failure(kind, verb, error.code);
         let is_warning = !error.is_everyday() && self.refusals.handle_failed(now, kind);
         self.session
             .in_scope(|| log::read_failed(kind, verb, error, is_warning));

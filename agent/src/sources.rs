@@ -6,7 +6,8 @@ use agent_core::{
     history::VersionId,
     watch::{List, WatchCommand, WatchEvent, WatchId},
 };
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 /// How many answers and chunks of events may wait for the agent. They are enough that a source need not wait while the agent handles one.
 /// They are few enough that a slow agent slows the watch and takes no more memory.
@@ -30,9 +31,10 @@ pub(crate) enum News {
 pub(crate) struct Sources<C> {
     cluster: C,
     sender: mpsc::Sender<News>,
-    news: mpsc::Receiver<News>,
-    tasks: [Option<AbortHandle>; 2],
-    questions: [Option<AbortHandle>; 2],
+    /// The output, which does not end.
+    pub(crate) news: mpsc::Receiver<News>,
+    tasks: [Option<AbortOnDropHandle<()>>; 2],
+    questions: [Option<AbortOnDropHandle<()>>; 2],
 }
 
 // === impl Sources ===
@@ -59,10 +61,7 @@ impl<C: Cluster> Sources<C> {
             }
             WatchCommand::Stop => None,
         };
-        let task = task.map(|task| task.abort_handle());
-        if let Some(before) = std::mem::replace(&mut self.tasks[kind as usize], task) {
-            before.abort();
-        }
+        self.tasks[kind as usize] = task.map(AbortOnDropHandle::new);
     }
 
     /// Requests the newest version of a kind, in place of an unanswered request.
@@ -72,28 +71,7 @@ impl<C: Cluster> Sources<C> {
             let version = cluster.newest_version(kind).await;
             let _ = sender.send(News::Version(kind, id, version)).await;
         });
-        let before = self.questions[kind as usize].replace(task.abort_handle());
-        if let Some(before) = before {
-            before.abort();
-        }
-    }
-
-    pub(crate) async fn next(&mut self) -> News {
-        match self.news.recv().await {
-            Some(news) => news,
-            None => std::future::pending().await,
-        }
-    }
-
-    pub(crate) fn try_next(&mut self) -> Option<News> {
-        self.news.try_recv().ok()
-    }
-}
-
-impl<C> Drop for Sources<C> {
-    fn drop(&mut self) {
-        let tasks = self.tasks.iter().chain(&self.questions);
-        tasks.flatten().for_each(AbortHandle::abort);
+        self.questions[kind as usize] = Some(AbortOnDropHandle::new(task));
     }
 }
 

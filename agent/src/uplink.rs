@@ -5,11 +5,9 @@ use std::{error::Error as _, future::pending, time::Duration};
 use agent_core::link::{Disconnect, LinkCommand, Successor};
 use decree::v1::{self, decision_service_client::DecisionServiceClient, reconcile_response};
 use runtime::{TokenFile, failure::chain};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::AbortHandle,
-};
+use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::{
     Code, Request, Response, Status, Streaming,
     client::Grpc,
@@ -58,7 +56,6 @@ pub(crate) enum News {
 /// The way to one server. Dropping it drops the connection.
 #[derive(Debug)]
 pub(crate) struct Uplink {
-    endpoint: Endpoint,
     connector: Connector,
     token: Option<TokenFile>,
     connection: Option<Connection>,
@@ -69,16 +66,14 @@ struct Connection {
     /// `None` after this half of the stream is closed.
     frames: Option<mpsc::Sender<v1::ReconcileRequest>>,
     news: mpsc::Receiver<News>,
-    task: AbortHandle,
+    _task: AbortOnDropHandle<()>,
 }
 
 // === impl Uplink ===
 
 impl Uplink {
-    pub(crate) fn new(connector: Connector, token: Option<TokenFile>) -> Self {
-        let endpoint = endpoint(&connector);
+    pub(crate) const fn new(connector: Connector, token: Option<TokenFile>) -> Self {
         Self {
-            endpoint,
             connector,
             token,
             connection: None,
@@ -88,8 +83,15 @@ impl Uplink {
     pub(crate) fn command(&mut self, command: LinkCommand) {
         match command {
             LinkCommand::Connect => {
+                let (frames, outgoing) = mpsc::channel(FRAMES_OUT_MAX);
+                let (sender, news) = mpsc::channel(FRAMES_IN_MAX);
                 let (connector, token) = (self.connector.clone(), self.token.clone());
-                self.connection = Some(Connection::open(&self.endpoint, connector, token));
+                let task = tokio::spawn(serve(connector, token, outgoing, sender));
+                self.connection = Some(Connection {
+                    frames: Some(frames),
+                    news,
+                    _task: AbortOnDropHandle::new(task),
+                });
             }
             LinkCommand::Close => {
                 if let Some(connection) = &mut self.connection {
@@ -140,36 +142,11 @@ impl Uplink {
     pub(crate) fn try_next(&mut self) -> Option<News> {
         self.connection.as_mut()?.news.try_recv().ok()
     }
-
-    /// Forgets a connection that has ended.
-    pub(crate) fn forget(&mut self) {
-        self.connection = None;
-    }
 }
 
-// === impl Connection ===
-
-impl Connection {
-    fn open(endpoint: &Endpoint, connector: Connector, token: Option<TokenFile>) -> Self {
-        let (frames, outgoing) = mpsc::channel(FRAMES_OUT_MAX);
-        let (sender, news) = mpsc::channel(FRAMES_IN_MAX);
-        let task = tokio::spawn(serve(endpoint.clone(), connector, token, outgoing, sender));
-        Self {
-            frames: Some(frames),
-            news,
-            task: task.abort_handle(),
-        }
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-pub(crate) fn endpoint(connector: &Connector) -> Endpoint {
-    Endpoint::from(connector.endpoint().uri())
+/// Connects to the server.
+pub(crate) async fn connect(connector: Connector) -> Result<Channel, tonic::transport::Error> {
+    let endpoint = Endpoint::from(connector.endpoint().uri())
         .user_agent(concat!("decree-agent/", env!("CARGO_PKG_VERSION")))
         .expect("a name and a version are a header")
         .connect_timeout(CONNECT_MAX)
@@ -177,17 +154,17 @@ pub(crate) fn endpoint(connector: &Connector) -> Endpoint {
         .keep_alive_timeout(KEEPALIVE_MAX)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES);
+    endpoint.connect_with_connector(connector).await
 }
 
 async fn serve(
-    endpoint: Endpoint,
     connector: Connector,
     token: Option<TokenFile>,
     outgoing: mpsc::Receiver<v1::ReconcileRequest>,
     sender: mpsc::Sender<News>,
 ) {
-    let channel = endpoint.connect_with_connector(connector).await;
+    let channel = connect(connector).await;
     let cause = match (Proof::read(token.as_ref()), channel) {
         (Ok(proof), Ok(channel)) => stream(channel, proof, outgoing, &sender).await,
         (Err(error), _) => Disconnect::Lost(chain(&error)),

@@ -127,14 +127,14 @@ async fn connect(api: &Arc<ApiServer>) -> (KubeCluster, AbortOnDropHandle<()>) {
 async fn lease_is_given_back_although_a_renewal_is_under_way() {
     let api = Arc::new(ApiServer::default());
     let (cluster, _serving) = connect(&api).await;
-    let keeper = LeaseKeeper::new(LeaseConfig {
+    let config = LeaseConfig {
         identity: "agent-a".to_owned(),
         namespace: "decree-system".to_owned(),
         name: "decree-agent".to_owned(),
         duration: Duration::from_secs(15),
         margin: Duration::from_secs(1),
         shared: false,
-    });
+    };
     let held = Arc::clone(&api);
     let act = |_, _| async move {
         held.is_renewed.notified().await;
@@ -142,7 +142,8 @@ async fn lease_is_given_back_although_a_renewal_is_under_way() {
         held.ended.notify_one();
         Ok::<_, Infallible>(())
     };
-    let led = hold_lease(keeper, cluster, CancellationToken::new(), act).await;
-    assert!(matches!(led, Ok(Some(Ok(())))), "{led:?}");
+    let keeper = LeaseKeeper::new(config, cluster, None);
+    let led = keeper.hold(CancellationToken::new(), act).await;
+    assert!(matches!(led, Ok(Ok(()))), "{led:?}");
     assert_eq!([api.version(), api.holder()], ["3", ""]);
 }

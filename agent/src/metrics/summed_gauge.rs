@@ -36,23 +36,15 @@ impl SummedGauge {
 
     /// Replaces the present share.
     pub(super) fn set(&self, value: i64) {
-        self.0.set(value);
-    }
-}
-
-// === impl Summand ===
-
-impl Summand {
-    fn set(&self, value: i64) {
         // The gauge publishes no other memory.
-        let before = self.added.swap(value, Ordering::Relaxed);
-        self.total.inc_by(value.wrapping_sub(before));
+        let before = self.0.added.swap(value, Ordering::Relaxed);
+        self.0.total.inc_by(value.wrapping_sub(before));
     }
 }
 
 impl Drop for Summand {
     fn drop(&mut self) {
-        self.set(0);
+        self.total.dec_by(*self.added.get_mut());
     }
 }
 

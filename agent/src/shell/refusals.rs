@@ -1,20 +1,22 @@
 //! Failed lists and watches, such as those that the API server refuses: when people are told, and when the agent is not ready.
 
-use agent_core::api::Kind;
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use agent_core::{api::Kind, backoff::since, token_bucket::TokenBucket};
+use jiff::Timestamp;
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
-const READY_FOR: SignedDuration = SignedDuration::from_mins(1);
-const WARN_EVERY: SignedDuration = SignedDuration::from_mins(1);
+const READY_FOR: Duration = Duration::from_mins(1);
+const WARN_EVERY: Duration = Duration::from_mins(1);
 
 /// The kinds without a watch, after a failed list or watch.
 #[derive(Debug, Default)]
 pub(super) struct Refusals([Option<Refused>; 2]);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Refused {
     since: Timestamp,
-    warned: Timestamp,
+    warnings: TokenBucket,
 }
 
 // === impl Refusals ===
@@ -22,20 +24,15 @@ struct Refused {
 impl Refusals {
     /// Takes a failure. True if a warning is due: for the first failure, and then once a minute.
     pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) -> bool {
-        let before = &mut self.0[kind as usize];
-        let is_due = before.is_none_or(|refused| now.duration_since(refused.warned) >= WARN_EVERY);
-        let refused = before.get_or_insert(Refused {
+        let refused = self.0[kind as usize].get_or_insert_with(|| Refused {
             since: now,
-            warned: now,
+            warnings: TokenBucket::new(WARN_EVERY, 1),
         });
-        if is_due {
-            refused.warned = now;
-        }
-        is_due
+        refused.warnings.try_take(now)
     }
 
     /// Takes an opened watch: the kind is seen again.
-    pub(super) const fn handle_watched(&mut self, kind: Kind) {
+    pub(super) fn handle_watched(&mut self, kind: Kind) {
         self.0[kind as usize] = None;
     }
 
@@ -44,7 +41,7 @@ impl Refusals {
     /// # Errors
     /// The reason for `/readyz`.
     pub(super) fn check(&self, now: Timestamp) -> Result<(), &'static str> {
-        let is_lasting = |refused: &Refused| now.duration_since(refused.since) >= READY_FOR;
+        let is_lasting = |refused: &Refused| since(now, refused.since) >= READY_FOR;
         if self.0.iter().flatten().any(is_lasting) {
             return Err("lists or watches have failed for a minute; look at the log");
         }
@@ -57,7 +54,7 @@ mod tests {
     use super::*;
 
     fn at(seconds: i64) -> Timestamp {
-        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+        Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(seconds)
     }
 
     #[test]

@@ -8,28 +8,25 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-#[derive(Debug, Default)]
-pub(super) struct FrameCodec;
-
 #[derive(Debug)]
-pub(super) struct FrameDecoder;
+pub(super) struct FrameCodec;
 
 impl Codec for FrameCodec {
     type Encode = v1::ReconcileRequest;
     type Decode = v1::ReconcileResponse;
     type Encoder = <ProstCodec<v1::ReconcileRequest, ()> as Codec>::Encoder;
-    type Decoder = FrameDecoder;
+    type Decoder = Self;
 
     fn encoder(&mut self) -> Self::Encoder {
         ProstCodec::<v1::ReconcileRequest, ()>::default().encoder()
     }
 
-    fn decoder(&mut self) -> FrameDecoder {
-        FrameDecoder
+    fn decoder(&mut self) -> Self {
+        Self
     }
 }
 
-impl Decoder for FrameDecoder {
+impl Decoder for FrameCodec {
     type Item = v1::ReconcileResponse;
     type Error = Status;
 

@@ -32,65 +32,48 @@ impl Proof {
     /// Renews the session with the id from `welcomed`, during its life, whenever the file has another token.
     pub(super) async fn keep(
         self,
-        client: DecisionServiceClient<Channel>,
+        mut client: DecisionServiceClient<Channel>,
         welcomed: oneshot::Receiver<String>,
     ) -> Infallible {
-        let (Some((file, sent)), Ok(session_id)) = (self.0, welcomed.await) else {
+        // `sent` is the last token that the server has received.
+        let (Some((file, mut sent)), Ok(session_id)) = (self.0, welcomed.await) else {
             return pending().await;
-        };
-        let mut session = Session {
-            client,
-            session_id,
-            file,
-            sent,
         };
         loop {
             sleep(LOOK_EVERY).await;
-            session.renew().await;
+            let token = match file.read() {
+                Ok(token) if token == sent => continue,
+                Ok(token) => token,
+                Err(error) => {
+                    tracing::warn!(error = chain(&error), "token not read");
+                    continue;
+                }
+            };
+            match renew(&mut client, &session_id, &token).await {
+                Ok(()) => {
+                    tracing::info!("session renewed with another token");
+                    sent = token;
+                }
+                Err(status) => {
+                    let (code, message) = (status.code(), status.message());
+                    tracing::warn!(?code, message, "session not renewed");
+                }
+            }
         }
     }
 }
 
-struct Session {
-    client: DecisionServiceClient<Channel>,
-    session_id: String,
-    file: TokenFile,
-    /// The last token that the server has received.
-    sent: Token,
-}
-
-// === impl Session ===
-
-impl Session {
-    async fn renew(&mut self) {
-        let token = match self.file.read() {
-            Ok(token) if token == self.sent => return,
-            Ok(token) => token,
-            Err(error) => {
-                tracing::warn!(error = chain(&error), "token not read");
-                return;
-            }
-        };
-        match self.send(&token).await {
-            Ok(()) => {
-                tracing::info!("session renewed with another token");
-                self.sent = token;
-            }
-            Err(status) => {
-                let (code, message) = (status.code(), status.message());
-                tracing::warn!(?code, message, "session not renewed");
-            }
-        }
-    }
-
-    async fn send(&mut self, token: &Token) -> Result<(), Status> {
-        let session_id = self.session_id.clone();
-        let mut request = request(v1::RenewSessionRequest { session_id }, Some(token));
-        request.set_timeout(CALL_MAX);
-        let renewed = tokio::time::timeout(CALL_MAX, self.client.renew_session(request));
-        let late = |_| Status::deadline_exceeded("no answer");
-        renewed.await.map_err(late)?.map(drop)
-    }
+async fn renew(
+    client: &mut DecisionServiceClient<Channel>,
+    session_id: &str,
+    token: &Token,
+) -> Result<(), Status> {
+    let session_id = session_id.to_owned();
+    let mut request = request(v1::RenewSessionRequest { session_id }, Some(token));
+    request.set_timeout(CALL_MAX);
+    let renewed = tokio::time::timeout(CALL_MAX, client.renew_session(request));
+    let late = |_| Status::deadline_exceeded("no answer");
+    renewed.await.map_err(late)?.map(drop)
 }
 
 fn request<T>(message: T, token: Option<&Token>) -> Request<T> {
