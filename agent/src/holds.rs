@@ -57,17 +57,15 @@ impl Holds {
     }
 
     pub(crate) fn set<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
-        let mut count = 0;
-        let counted = holds.inspect(|_| count += 1);
-        let (shown, rest): (Vec<_>, Vec<_>) =
-            counted.enumerate().partition(|(at, _)| *at < SHOWN_MAX);
-        drop(rest);
         let mut page = self.lock();
-        page.holds = shown
-            .into_iter()
-            .map(|(_, hold)| HeldScope::from(hold))
-            .collect();
-        page.count = count;
+        page.count = 0;
+        page.holds.clear();
+        for hold in holds {
+            page.count += 1;
+            if page.count <= SHOWN_MAX {
+                page.holds.push(hold.into());
+            }
+        }
     }
 
     pub(crate) fn set_in_session(&self, in_session: bool) {

@@ -2,7 +2,7 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    budget::{Cause, Change, Hold, PodOfOther, Scope},
+    budget::{Cause, Change, Hold, Scope},
     history::WentBack,
     link::{Disconnect, Successor},
     report::Report,
@@ -67,7 +67,12 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             why = excerpt(&refused.message),
             "operations of the server break a rule and are not started"
         ),
-        Report::PodOfOther(pod) => pod_of_other(pod),
+        Report::PodOfOther(created) => warn!(
+            replica_set = named(&created.replica_set),
+            pod = excerpt(&created.pod),
+            writer = excerpt(&created.writer),
+            "another controller created a pod"
+        ),
         Report::Budget(change) => budget(change),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
@@ -89,20 +94,6 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             );
         }
     }
-}
-
-fn pod_of_other(pod: &PodOfOther) {
-    let PodOfOther {
-        replica_set,
-        pod,
-        writer,
-    } = pod;
-    warn!(
-        replica_set = named(replica_set),
-        pod = excerpt(pod),
-        writer = excerpt(writer),
-        "another controller created a pod"
-    );
 }
 
 fn named(object: &v1::ObjectRef) -> String {

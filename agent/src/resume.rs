@@ -71,40 +71,33 @@ async fn resume(
 }
 
 fn annotate(model: &mut agent_fake::Cluster, request: &ResumeRequest) -> Result<String, ApiError> {
-    let text = |set: &agent_fake::Object, field: &str| {
-        set["metadata"][field]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+    let named = |set: &agent_fake::Object| {
+        let text = |field| set["metadata"][field].as_str().unwrap_or_default();
+        ["namespace", "name"].map(|field| text(field).to_owned())
     };
-    let is_meant = |set: &&agent_fake::Object| {
-        let is = |field, wanted: &Option<String>| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| text(set, field) == *wanted)
-        };
-        is("namespace", &request.namespace) && is("name", &request.name)
+    let sets: Vec<_> = model.objects(Kind::ReplicaSet).map(named).collect();
+    let is = |found: &String, wanted: &Option<String>| {
+        wanted.as_ref().is_none_or(|wanted| wanted == found)
     };
-    let found = model.objects(Kind::ReplicaSet).find(is_meant);
-    let Some((namespace, name)) = found.map(|set| (text(set, "namespace"), text(set, "name")))
-    else {
-        let mut sets = model.objects(Kind::ReplicaSet);
-        let elsewhere = sets.find(|set| Some(text(set, "name")) == request.name);
-        let elsewhere = elsewhere.map(|set| text(set, "namespace"));
-        let elsewhere = elsewhere.map(|namespace| format!(": it exists in namespace {namespace}"));
-        let message = format!(
-            "there is no such ReplicaSet{}",
-            elsewhere.unwrap_or_default()
-        );
+    let found = sets
+        .iter()
+        .find(|[namespace, name]| is(namespace, &request.namespace) && is(name, &request.name));
+    let Some([namespace, name]) = found else {
+        let elsewhere = sets
+            .iter()
+            .find(|[_, name]| Some(name) == request.name.as_ref());
+        let elsewhere = elsewhere
+            .map(|[namespace, _]| format!(": it exists in namespace {namespace}"))
+            .unwrap_or_default();
         return Err(ApiError {
             code: Some(404),
-            message,
+            message: format!("there is no such ReplicaSet{elsewhere}"),
             ..ApiError::default()
         });
     };
     let value = request.extent().to_annotation(&model.now().to_string());
     let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
-    let patched = model.patch(Kind::ReplicaSet, &namespace, &name, &patch);
+    let patched = model.patch(Kind::ReplicaSet, namespace, name, &patch);
     patched.map_err(refused)?;
     Ok(format!("{namespace}/{name}"))
 }

@@ -1,7 +1,10 @@
 //! The agent's spans of a session. One is for a change, from the watch to its frame. Another is for a batch, from its frame over its calls
 //! to its outcomes.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use agent_core::{
     api::{ApiError, Call, Kind, Object},
@@ -119,19 +122,13 @@ impl Traces {
             return;
         }
         if let Report::BatchTaken { id, operations } = report {
-            if let Some(batch) = self.batches.get_mut(id) {
-                batch.open = *operations;
-            }
-            self.end_answered(*id);
+            self.count_open(*id, |_| *operations);
         } else if let Report::BatchRefused { id, refusal } = report {
             if let Some(mut batch) = self.batches.remove(id) {
                 batch.span.fail(&refusal.message);
             }
         } else if let Report::Finished { batch_id, .. } = report {
-            if let Some(batch) = self.batches.get_mut(batch_id) {
-                batch.open = batch.open.saturating_sub(1);
-            }
-            self.end_answered(*batch_id);
+            self.count_open(*batch_id, |open| open.saturating_sub(1));
         } else if let Report::Disconnected(_) = report {
             for (_, mut batch) in self.batches.drain() {
                 batch.span.fail("the session ended");
@@ -158,9 +155,14 @@ impl Traces {
         }))
     }
 
-    fn end_answered(&mut self, batch: u64) {
-        if self.batches.get(&batch).is_some_and(|it| it.open == 0) {
-            self.batches.remove(&batch);
+    /// Counts the operations without an outcome. The span of a batch ends with the last of them.
+    fn count_open(&mut self, batch: u64, count: impl FnOnce(usize) -> usize) {
+        if let Entry::Occupied(mut entry) = self.batches.entry(batch) {
+            let open = count(entry.get().open);
+            entry.get_mut().open = open;
+            if open == 0 {
+                entry.remove();
+            }
         }
     }
 
