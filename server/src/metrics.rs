@@ -12,10 +12,13 @@ use prometheus_client::{
     },
     registry::{Metric, Registry},
 };
-use server_core::{Kind, Span};
+use server_core::Kind;
 
-pub(crate) use self::newest::{SessionLabels, UnconvergedLabels};
 use self::{newest::Newest, queue::UnfinishedWork};
+pub(crate) use self::{
+    newest::{SessionLabels, UnconvergedLabels},
+    queue::seconds,
+};
 
 mod newest;
 mod queue;
@@ -144,15 +147,6 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
     };
     registry.register(name, help, metric.clone());
     metric
-}
-
-/// A span in seconds, which need no nanosecond.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a wait or an age needs no nanosecond"
-)]
-pub(crate) const fn seconds(span: Span) -> f64 {
-    span.0 as f64 / 1e9
 }
 
 // === impl Metrics ===

@@ -12,10 +12,8 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
 };
-use server_core::Unfinished;
+use server_core::{Span, Unfinished};
 use tokio::time::Instant;
-
-use super::seconds;
 
 /// The unfinished syncs of all sessions. Clones share the map.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +25,15 @@ struct Seen {
     syncs: usize,
     work: Unfinished,
     at: Instant,
+}
+
+/// A span in seconds, which need no nanosecond.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a wait or an age needs no nanosecond"
+)]
+pub(crate) const fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1e9
 }
 
 /// Upstream's label of a work queue.
@@ -91,8 +98,6 @@ impl Collector for UnfinishedWork {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use server_core::Span;
 
     use super::*;
 
