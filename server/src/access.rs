@@ -260,9 +260,8 @@ impl Access {
     }
 
     fn authority(&self) -> MutexGuard<'_, Authority> {
-        self.authority
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let authority = self.authority.lock();
+        authority.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

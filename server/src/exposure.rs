@@ -22,44 +22,32 @@ pub struct Exposed {
     remedy: String,
 }
 
-/// Why a server must not accept connections from other machines.
-#[derive(Debug, Error)]
-pub enum ExposureError {
-    /// The server would let everyone do everything, or nobody anything.
-    #[error(transparent)]
-    Exposed(#[from] Exposed),
-    /// The policy cannot be read.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-}
-
-/// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the error into a
+/// Checks that a server that other machines can reach identifies its peers and has a policy. `--insecure` turns the finding into a
 /// warning.
 ///
 /// # Errors
-/// If the server does not, or the policy cannot be read.
-pub(crate) fn check(config: &Config) -> Result<(), ExposureError> {
+/// If the policy cannot be read.
+pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, AccessError> {
     if config.listen.is_local() {
-        return Ok(());
+        return Ok(None);
     }
     let Some((fault, remedy)) = fault(config)? else {
-        return Ok(());
+        return Ok(None);
     };
     let listen = format!("--listen {}", config.listen);
     if config.tls.insecure {
         tracing::warn!("--insecure: {listen} lets other machines in, and {fault}");
-        return Ok(());
+        return Ok(None);
     }
-    Err(Exposed {
+    Ok(Some(Exposed {
         listen,
         fault,
         remedy,
-    }
-    .into())
+    }))
 }
 
 /// The fault of a configuration, and its remedy.
-fn fault(config: &Config) -> Result<Option<(String, String)>, ExposureError> {
+fn fault(config: &Config) -> Result<Option<(String, String)>, AccessError> {
     let has_ca = config.tls.files.tls_ca.is_some();
     // Who proves an identity, and an example.
     let proof = match (has_ca, config.access.token_keys.is_some()) {

@@ -47,7 +47,7 @@ pub use access::{
 };
 pub use args::{Args, Config, Limits, Recording};
 pub use error::DOMAIN;
-pub use exposure::{Exposed, ExposureError};
+pub use exposure::Exposed;
 pub use recorder::RecordError;
 pub use serve::{Addresses, ServeError, Server};
 pub use server_session::wire;

@@ -14,13 +14,9 @@ use prometheus_client::{
 };
 use server_core::Kind;
 
-use self::{newest::Newest, queue::UnfinishedWork};
-pub(crate) use self::{
-    newest::{SessionLabels, UnconvergedLabels},
-    queue::seconds,
-};
+use self::queue::UnfinishedWork;
+pub(crate) use self::queue::seconds;
 
-mod newest;
 mod queue;
 
 /// The buckets of grpc-prometheus: the default buckets of the Prometheus library for Go.
@@ -28,6 +24,11 @@ const GRPC_BUCKETS: [f64; 11] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
+/// The labels of a session: the display name of its cluster, the cluster's uid and the shard. Only one session at a time has a uid and
+/// a shard, always of one identity. So no session can change or remove the gauges of another cluster.
+pub(crate) type SessionLabels = [(&'static str, String); 3];
+/// The labels of a session, and the reason why its ReplicaSets have not converged.
+pub(crate) type UnconvergedLabels = [(&'static str, String); 4];
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
 
@@ -39,8 +40,6 @@ macro_rules! metrics {
         #[derive(Clone, Debug)]
         pub(crate) struct Metrics {
             $(pub(crate) $field: $kind,)*
-            /// The session that shows the three gauges whose labels are those of a session.
-            pub(crate) newest: Newest,
             pub(crate) unfinished: UnfinishedWork,
             pub(crate) tls: transport::Metrics,
         }
@@ -49,7 +48,6 @@ macro_rules! metrics {
             fn register_all(registry: &mut Registry) -> Self {
                 Self {
                     $($field: add(registry, $name, $help, metrics!(@new $($new)?)),)*
-                    newest: Newest::default(),
                     unfinished: UnfinishedWork::default(),
                     tls: transport::Metrics::default(),
                 }

@@ -40,6 +40,13 @@ impl LiveSessions {
         self.lock().of(cluster).into_iter().cloned().collect()
     }
 
+    /// Whether a session is registered, and not superseded.
+    pub(crate) fn has(&self, identity: &SessionIdentity) -> bool {
+        let registry = self.lock();
+        let mut sessions = registry.iter();
+        sessions.any(|session| session.identity.session_id == identity.session_id)
+    }
+
     pub(crate) fn end_all(&self, why: &Refusal) {
         for session in self.lock().iter() {
             session.handle.end_signal.send(why.clone());

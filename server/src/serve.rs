@@ -25,7 +25,7 @@ use crate::{
     args::Config,
     capacity::Places,
     console_backend,
-    exposure::{self, ExposureError},
+    exposure::{self, Exposed},
     incoming::{self, AcceptSettings, Connection},
     inspection::Inspection,
     layers::CallLayer,
@@ -81,7 +81,7 @@ pub enum ServeError {
     Setup(#[from] SetupError),
     /// Other machines would be let in without authentication.
     #[error(transparent)]
-    Exposure(#[from] ExposureError),
+    Exposure(#[from] Exposed),
     /// A socket has no address.
     #[error("the address of a socket is not known")]
     Address(#[source] io::Error),
@@ -119,7 +119,9 @@ impl Server {
             config.hello_deadline,
             metrics.tls.clone(),
         )?;
-        exposure::check(&config)?;
+        if let Some(exposed) = exposure::check(&config)? {
+            return Err(exposed.into());
+        }
         let grpc = Listener::bind(&config.listen).await?;
         let admin = config.admin.open("admin", "--admin").await?;
         let probe = config.probe.open("probe", "--probe").await?;

@@ -71,9 +71,8 @@ impl Streams {
         let mut open = table.open.values_mut();
         let found =
             open.find(|it| it.is_session(session_id) && it.caller.identity == caller.identity);
-        found
-            .map(|stream| stream.caller.expires = caller.expires)
-            .is_some()
+        let renewed = found.map(|stream| stream.caller.expires = caller.expires);
+        renewed.is_some()
     }
 
     pub(super) fn identity_of(&self, session_id: &str) -> Option<String> {
@@ -122,10 +121,8 @@ impl StreamEntry {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut authority = self
-            .authority
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let authority = self.authority.lock();
+        let mut authority = authority.unwrap_or_else(PoisonError::into_inner);
         authority.release(&self.admission);
     }
 }

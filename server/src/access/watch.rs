@@ -21,11 +21,7 @@ impl Access {
                 access.repeat(|| async { access.end_the_denied(|_| true) })
             )
         };
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => {}
-            _ = looks => {}
-        }
+        let _ = stop.run_until_cancelled(looks).await;
     }
 
     async fn repeat<F: Future<Output = ()>>(&self, look: impl Fn() -> F) {

@@ -1,11 +1,14 @@
 //! One session's part of the gauges that are summed over sessions. The part is subtracted when the session ends, for any reason.
 
-use std::mem;
+use std::{mem, sync::Arc};
 
 use server_core::{Sizes, Unfinished};
 use server_session::{SessionIdentity, Stats};
 
-use crate::metrics::{Metrics, SessionLabels, UnconvergedLabels, seconds};
+use crate::{
+    metrics::{Metrics, SessionLabels, UnconvergedLabels, seconds},
+    registry::LiveSessions,
+};
 
 /// The reason of ReplicaSets that have too few or too many pods, or unavailable ones.
 const NUMBER: &str = "number";
@@ -15,27 +18,33 @@ const AVAILABILITY: &str = "availability";
 #[derive(Debug)]
 pub(crate) struct Gauges {
     metrics: Metrics,
+    registry: Arc<LiveSessions>,
+    identity: Arc<SessionIdentity>,
     shown: Stats,
     labels: SessionLabels,
-    session_id: String,
 }
 
 // === impl Gauges ===
 
 impl Gauges {
-    pub(crate) fn new(identity: &SessionIdentity, metrics: Metrics) -> Self {
+    /// The gauges of a registered session.
+    pub(crate) fn new(
+        identity: &Arc<SessionIdentity>,
+        metrics: Metrics,
+        registry: &Arc<LiveSessions>,
+    ) -> Self {
         metrics.sessions.inc();
         let labels = [
             ("cluster", identity.cluster().to_owned()),
             ("cluster_uid", identity.cluster_uid.clone()),
             ("shard", identity.shard.clone()),
         ];
-        metrics.newest.open(&labels, &identity.session_id);
         let gauges = Self {
             metrics,
+            registry: Arc::clone(registry),
+            identity: Arc::clone(identity),
             shown: Stats::default(),
             labels,
-            session_id: identity.session_id.clone(),
         };
         for because in [NUMBER, AVAILABILITY] {
             gauges.set_unconverged(because, 0);
@@ -114,9 +123,10 @@ impl Drop for Gauges {
         self.shift(self.shown.sizes, Sizes::default());
         self.metrics.sessions.dec();
         let nothing = Unfinished::default();
-        self.metrics.unfinished.set(&self.session_id, 0, nothing);
+        let session_id = &self.identity.session_id;
+        self.metrics.unfinished.set(session_id, 0, nothing);
         // The gauges with labels may already belong to the session's successor.
-        if self.metrics.newest.close(&self.labels, &self.session_id) {
+        if self.registry.has(&self.identity) {
             self.metrics.view_age.remove(&self.labels);
             self.metrics.session_memory.remove(&self.labels);
             for because in [NUMBER, AVAILABILITY] {
@@ -131,16 +141,27 @@ impl Drop for Gauges {
 mod tests {
     use prometheus_client::registry::Registry;
     use server_core::Span;
+    use server_session::Registered;
 
     use super::*;
+    use crate::{registry::Registration, session::SessionHandle};
 
-    fn gauges(uid: &str, metrics: &Metrics, session_id: &str, bytes: usize) -> Gauges {
-        let identity = SessionIdentity {
-            session_id: session_id.to_owned(),
+    fn gauges(
+        uid: &str,
+        metrics: &Metrics,
+        registry: &Arc<LiveSessions>,
+        bytes: usize,
+    ) -> (Gauges, Registration) {
+        let identity = Arc::new(SessionIdentity {
             cluster_name: "north".to_owned(),
             ..crate::session::tests::identity(uid, 0)
+        });
+        let session = Registered {
+            identity: Arc::clone(&identity),
+            handle: SessionHandle::new().0,
         };
-        let mut gauges = Gauges::new(&identity, metrics.clone());
+        let registration = Arc::clone(registry).register(session);
+        let mut gauges = Gauges::new(&identity, metrics.clone(), registry);
         let sizes = Sizes {
             miscounted_for_long: bytes / 100,
             bytes,
@@ -151,15 +172,16 @@ mod tests {
             view_age: Some(Span::seconds(3)),
             ..Stats::default()
         });
-        gauges
+        (gauges, registration.expect("it is the newest"))
     }
 
     #[test]
     fn superseded_session_leaves_the_gauges_of_its_successor() {
         let metrics = Metrics::register(&mut Registry::default());
-        let older = gauges("uid", &metrics, "older", 100);
-        let newer = gauges("uid", &metrics, "newer", 200);
-        let labels = older.labels.clone();
+        let registry = Arc::default();
+        let older = gauges("uid", &metrics, &registry, 100);
+        let newer = gauges("uid", &metrics, &registry, 200);
+        let labels = older.0.labels.clone();
         let memory = || metrics.session_memory.get(&labels).map(|gauge| gauge.get());
         let age = || metrics.view_age.get(&labels).map(|gauge| gauge.get());
         let miscounted = unconverged_labels(&labels, NUMBER);
@@ -178,10 +200,11 @@ mod tests {
     #[test]
     fn cluster_that_is_called_like_another_leaves_the_gauges_of_that_one() {
         let metrics = Metrics::register(&mut Registry::default());
-        let first = gauges("first", &metrics, "one", 100);
-        let second = gauges("second", &metrics, "two", 200);
+        let registry = Arc::default();
+        let first = gauges("first", &metrics, &registry, 100);
+        let second = gauges("second", &metrics, &registry, 200);
         let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
-        let labels = first.labels.clone();
+        let labels = first.0.labels.clone();
         assert_eq!(memory(&labels), Some(100));
         drop(second);
         assert_eq!(memory(&labels), Some(100));

@@ -41,7 +41,7 @@ impl Telemetry {
         let metrics = shared.metrics.clone();
         Self {
             identity: Arc::clone(identity),
-            gauges: Gauges::new(identity, metrics.clone()),
+            gauges: Gauges::new(identity, metrics.clone(), &shared.registry),
             looked: None,
             watchers: Arc::clone(&shared.watchers),
             metrics,
