@@ -66,7 +66,13 @@ pub(crate) fn delete(
     };
     let grace = Duration::from_secs(seconds.into());
     if object::is_deleting(&object) {
-        return Ok(hasten(state, kind, &object, options.grace_seconds));
+        let object = match options.grace_seconds {
+            // A deletion that is repeated has no effect, unless the grace period is now 0.
+            Some(0) if kind == Kind::Pod => commit::end_grace(state, &object),
+            Some(_) | None => object,
+        };
+        let gone = state.store.find(kind, key).is_none();
+        return Ok(Deletion { object, gone });
     }
     let mut marked = Value::clone(&object);
     object::mark_deleting(&mut marked, state.now(), grace);
@@ -93,18 +99,6 @@ pub(crate) fn delete(
 pub(crate) fn delete_quietly(state: &mut State, kind: Kind, key: &ObjectKey) {
     let gone = delete(state, kind, key, &DeleteOptions::default());
     debug_assert!(gone.is_ok() || state.store.find(kind, key).is_none());
-}
-
-/// Repeats a deletion, which has no effect unless the grace period is now 0.
-fn hasten(state: &mut State, kind: Kind, object: &Object, grace_seconds: Option<u32>) -> Deletion {
-    let at_once = kind == Kind::Pod && grace_seconds == Some(0);
-    let object = if at_once {
-        commit::end_grace(state, object)
-    } else {
-        object.clone()
-    };
-    let gone = state.store.find(kind, &ObjectKey::of(&object)).is_none();
-    Deletion { object, gone }
 }
 
 fn check_preconditions(

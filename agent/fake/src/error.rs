@@ -143,16 +143,12 @@ impl ApiError {
             "reason": self.reason,
             "code": self.code,
         });
-        let mut details = serde_json::Map::new();
         if !self.causes.is_empty() {
             let causes = self.causes.iter().map(|cause| json!({"reason": cause}));
-            details.insert("causes".into(), causes.collect());
+            status["details"]["causes"] = causes.collect();
         }
         if let Some(seconds) = self.retry_after_seconds {
-            details.insert("retryAfterSeconds".into(), seconds.into());
-        }
-        if !details.is_empty() {
-            status["details"] = Value::Object(details);
+            status["details"]["retryAfterSeconds"] = seconds.into();
         }
         status
     }

@@ -8,7 +8,8 @@
 //! due; [`Cluster::next_due`] says when to come back. Every change takes the next resource version, goes into one bounded log
 //! per kind, and is read from there by any number of watches without being copied.
 //!
-//! [`Faults`] makes the model misbehave on purpose: calls are refused or delayed, replies are lost, watches end, and the log is compacted.
+//! [`Faults`] makes the model misbehave on purpose: calls are refused or delayed, and replies are lost. [`Cluster::drop_watches`] ends
+//! watches, and [`Cluster::compact`] compacts the log.
 //!
 //! **Invariant:** the model never asks the time, draws no randomness but from its seed, and waits for nothing: the same configuration and
 //! calls give the same bytes.

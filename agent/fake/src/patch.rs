@@ -5,16 +5,6 @@ use serde_json::{Map, Value};
 const DIRECTIVE: &str = "$patch";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
-/// How a list is patched.
-enum Strategy {
-    /// Elements are objects with this field as their key.
-    MergeBy(&'static str),
-    /// Elements are texts; missing ones are added.
-    Union,
-    /// The whole list is replaced.
-    Replace,
-}
-
 /// Merges `patch` into `target`: objects field by field, `null` removes, lists by their strategy.
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
@@ -47,7 +37,7 @@ fn merge_field(fields: &mut Map<String, Value>, field: &str, change: &Value) {
         }
         Value::Array(entries) => {
             let list = fields.entry(field).or_insert(Value::Null);
-            merge_list(list, strategy(field), entries);
+            merge_list(list, field, entries);
             if fields[field].as_array().is_some_and(Vec::is_empty) {
                 fields.shift_remove(field);
             }
@@ -59,20 +49,8 @@ fn merge_field(fields: &mut Map<String, Value>, field: &str, change: &Value) {
     }
 }
 
-/// The strategy of a list, by the name of its field: no two lists of these kinds have different strategies under one name.
-fn strategy(field: &str) -> Strategy {
-    match field {
-        "ownerReferences" => Strategy::MergeBy("uid"),
-        "conditions" => Strategy::MergeBy("type"),
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" => {
-            Strategy::MergeBy("name")
-        }
-        "finalizers" => Strategy::Union,
-        _ => Strategy::Replace,
-    }
-}
-
-fn merge_list(target: &mut Value, strategy: Strategy, entries: &[Value]) {
+/// Patches a list by the strategy of its field: no two lists of these kinds have different strategies under one name.
+fn merge_list(target: &mut Value, field: &str, entries: &[Value]) {
     let replaces = entries.iter().any(|entry| entry[DIRECTIVE] == "replace");
     if !target.is_array() || replaces {
         *target = Value::Array(Vec::new());
@@ -80,20 +58,25 @@ fn merge_list(target: &mut Value, strategy: Strategy, entries: &[Value]) {
     let Value::Array(list) = target else {
         return;
     };
-    match strategy {
-        Strategy::MergeBy(key) => {
-            for entry in entries {
-                merge_entry(list, key, entry);
-            }
-        }
-        Strategy::Union => {
+    let key = match field {
+        "ownerReferences" => "uid",
+        "conditions" => "type",
+        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" => "name",
+        "finalizers" => {
             for entry in entries {
                 if !list.contains(entry) {
                     list.push(entry.clone());
                 }
             }
+            return;
         }
-        Strategy::Replace => *list = entries.to_vec(),
+        _ => {
+            *list = entries.to_vec();
+            return;
+        }
+    };
+    for entry in entries {
+        merge_entry(list, key, entry);
     }
 }
 

@@ -9,8 +9,13 @@ use crate::{
     store::Store,
 };
 
-/// The resource names that quotas count.
-const COUNTED: [&str; 3] = ["pods", "count/pods", "count/replicasets.apps"];
+/// The resource names that quotas count, and the kind of each.
+const COUNTED: [(&str, Kind); 3] = [
+    (UNENDED_PODS, Kind::Pod),
+    ("count/pods", Kind::Pod),
+    ("count/replicasets.apps", Kind::ReplicaSet),
+];
+const UNENDED_PODS: &str = "pods";
 
 /// Refuses an object that would exceed a quota of its namespace, with Kubernetes' message.
 pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiError> {
@@ -18,10 +23,10 @@ pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiErr
     for quota in store.in_namespace(Kind::ResourceQuota, namespace) {
         let exceeded: Vec<_> = COUNTED
             .into_iter()
-            .filter(|counted| counts(counted, kind))
-            .filter_map(|counted| {
+            .filter(|(_, counts)| *counts == kind)
+            .filter_map(|(counted, _)| {
                 let hard = hard(quota, counted)?;
-                let used = used(store, namespace, counted);
+                let used = used(store, namespace, counted, kind);
                 (used.saturating_add(1) > hard).then_some((counted, used, hard))
             })
             .collect();
@@ -46,9 +51,10 @@ pub(crate) fn check(store: &Store, kind: Kind, new: &Value) -> Result<(), ApiErr
 pub(crate) fn refreshed(store: &Store, namespace: &str) -> Vec<(Object, Value)> {
     let quotas = store.in_namespace(Kind::ResourceQuota, namespace);
     let refreshed = quotas.map(|quota| {
-        let counted = COUNTED.into_iter().filter(|it| hard(quota, it).is_some());
-        let used = counted.map(|counted| {
-            let used = used(store, namespace, counted).to_string();
+        let counted = COUNTED.into_iter();
+        let counted = counted.filter(|(counted, _)| hard(quota, counted).is_some());
+        let used = counted.map(|(counted, kind)| {
+            let used = used(store, namespace, counted, kind).to_string();
             (counted.to_owned(), used.into())
         });
         let used: Map<_, _> = used.collect();
@@ -59,21 +65,12 @@ pub(crate) fn refreshed(store: &Store, namespace: &str) -> Vec<(Object, Value)> 
     refreshed.collect()
 }
 
-fn used(store: &Store, namespace: &str, counted: &str) -> u64 {
+fn used(store: &Store, namespace: &str, counted: &str, kind: Kind) -> u64 {
     let used = match counted {
-        "pods" => store.count_unended_pods(namespace),
-        "count/pods" => store.in_namespace(Kind::Pod, namespace).count(),
-        _ => store.in_namespace(Kind::ReplicaSet, namespace).count(),
+        UNENDED_PODS => store.count_unended_pods(namespace),
+        _ => store.in_namespace(kind, namespace).count(),
     };
     used as u64
-}
-
-fn counts(counted: &str, kind: Kind) -> bool {
-    match kind {
-        Kind::Pod => matches!(counted, "pods" | "count/pods"),
-        Kind::ReplicaSet => counted == "count/replicasets.apps",
-        Kind::Namespace | Kind::ResourceQuota | Kind::Node => false,
-    }
 }
 
 /// A limit may be a text or a number.

@@ -3,7 +3,7 @@
 //! Each module above this one has the functions of its layer on [`State`], and calls only functions of the layers below:
 //!
 //! ```text
-//! cluster, interventions ─▶ controllers ─▶ node ─▶ kubelet ─┐
+//! cluster, interventions ─▶ controllers ─▶ node, kubelet ───┐
 //!            └────────────▶ create, update, delete ─────────┴▶ commit ─▶ wake, quota ─▶ state
 //! ```
 
