@@ -136,7 +136,7 @@ async fn closed(server: Server) -> Verdict {
 }
 
 async fn deadline(server: Server) -> Verdict {
-    let mut link = server.connect_for(Some(DEADLINE)).await?;
+    let mut link = server.connect(Some(DEADLINE)).await?;
     link.send(Frame::Hello(server.hello())).await;
     link.expect_welcome().await?;
     let interval = link.interval();

@@ -73,13 +73,8 @@ impl Server {
         }
     }
 
-    /// Opens a stream and sends nothing.
-    pub(super) async fn connect(&self) -> Result<Link, String> {
-        self.connect_for(None).await
-    }
-
-    /// Opens a stream with a deadline, and sends nothing.
-    pub(super) async fn connect_for(&self, deadline: Option<Duration>) -> Result<Link, String> {
+    /// Opens a stream, if required with a deadline, and sends nothing.
+    pub(super) async fn connect(&self, deadline: Option<Duration>) -> Result<Link, String> {
         let (frames, queue) = mpsc::channel(64);
         let mut client = DecisionServiceClient::new(self.channel.clone());
         let mut request = Request::new(ReceiverStream::new(queue));
@@ -116,7 +111,7 @@ impl Server {
     }
 
     pub(super) async fn open_as(&self, hello: Hello) -> Result<Link, String> {
-        let mut link = self.connect().await?;
+        let mut link = self.connect(None).await?;
         link.send(Frame::Hello(hello)).await;
         link.expect_welcome().await?;
         Ok(link)
@@ -151,7 +146,7 @@ impl Server {
 
     /// Sends this Hello, and expects that it is refused for this reason.
     pub(super) async fn refuses(&self, hello: Hello, reason: &str) -> Result<Status, String> {
-        let mut link = self.connect().await?;
+        let mut link = self.connect(None).await?;
         link.send(Frame::Hello(hello)).await;
         link.ends(reason, &[]).await
     }

@@ -50,13 +50,13 @@ cases! {
 }
 
 async fn first_frame(server: Server) -> Verdict {
-    let mut link = server.connect().await?;
+    let mut link = server.connect(None).await?;
     link.begin(Kind::Pod).await;
     link.ends("HELLO_EXPECTED", &[]).await.map(drop)
 }
 
 async fn late_hello(server: Server) -> Verdict {
-    let mut link = server.connect().await?;
+    let mut link = server.connect(None).await?;
     link.ends("HELLO_TIMEOUT", &[]).await.map(drop)
 }
 
@@ -110,7 +110,7 @@ async fn welcome(server: Server) -> Verdict {
 }
 
 async fn lists_at_once(server: Server) -> Verdict {
-    let mut link = server.connect().await?;
+    let mut link = server.connect(None).await?;
     link.send(Frame::Hello(server.hello())).await;
     link.list([web(1)], []).await;
     link.expect_welcome().await?;
@@ -207,7 +207,7 @@ async fn facts(server: Server) -> Verdict {
 }
 
 async fn details(server: Server) -> Verdict {
-    let mut link = server.connect().await?;
+    let mut link = server.connect(None).await?;
     link.begin(Kind::Pod).await;
     let status = link.ends("HELLO_EXPECTED", &[]).await?;
     let failed = status.get_details_precondition_failure();
@@ -258,7 +258,7 @@ async fn higher_epoch(server: Server) -> Verdict {
 
 async fn undisturbed(server: Server) -> Verdict {
     let mut newer = server.open_as(server.hello_at(7)).await?;
-    let mut older = server.connect().await?;
+    let mut older = server.connect(None).await?;
     older.send(Frame::Hello(server.hello_at(6))).await;
     older.ends("EPOCH_TOO_OLD", &[("newest", "7")]).await?;
     newer.expect_served().await
@@ -306,7 +306,7 @@ async fn repeated_number(server: Server) -> Verdict {
 }
 
 async fn unnumbered(server: Server) -> Verdict {
-    let mut link = server.connect().await?;
+    let mut link = server.connect(None).await?;
     link.send_as(0, Frame::Hello(server.hello())).await;
     link.send_as(0, heartbeat()).await;
     link.expect_welcome().await?;
