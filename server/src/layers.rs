@@ -85,10 +85,13 @@ where
             Err(refusal) => return Box::pin(async { Ok(counted.refuse(refusal)) }),
         };
         // Read before tonic starts its timeout, so that this deadline passes first.
-        let limit = deadline::limit(request.headers(), shared.config.deadline);
-        let until = Instant::now() + limit;
+        let (asked, limit) = (
+            deadline::requested(request.headers()),
+            shared.config.deadline,
+        );
+        let until = Instant::now() + asked.map_or(limit, |asked| asked.min(limit));
         // The caller's deadline bounds streams too. A session is the exception, because it ends with a frame.
-        let last = deadline::requested(request.headers()).filter(|_| shape != CallShape::Session);
+        let last = asked.filter(|_| shape != CallShape::Session);
         let last = last.map(|asked| Instant::now() + asked);
         let owner = CallOwner {
             shared: Arc::clone(&shared),

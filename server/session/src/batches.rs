@@ -9,8 +9,8 @@ const FRAME_BYTES: usize = 256 << 10;
 /// The batches for the next frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
-    /// The batch that did not fit the previous frame, and its size in bytes.
-    held_back: Option<(v1::Batch, usize)>,
+    /// The batch that did not fit the previous frame.
+    held_back: Option<v1::Batch>,
 }
 
 // === impl BatchFrames ===
@@ -23,14 +23,12 @@ impl BatchFrames {
     ) -> Option<v1::Batches> {
         let (mut batches, mut bytes) = (Vec::new(), 0_usize);
         while bytes < FRAME_BYTES {
-            let next = self.held_back.take().or_else(|| {
-                let batch = poll()?;
-                let size = batch.encoded_len();
-                Some((batch, size))
-            });
-            let Some((batch, size)) = next else { break };
+            let Some(batch) = self.held_back.take().or_else(&mut poll) else {
+                break;
+            };
+            let size = batch.encoded_len();
             if bytes > 0 && bytes.saturating_add(size) > FRAME_BYTES {
-                self.held_back = Some((batch, size));
+                self.held_back = Some(batch);
                 break;
             }
             bytes = bytes.saturating_add(size);
@@ -60,20 +58,13 @@ mod tests {
     }
 
     #[test]
-    fn small_batches_share_a_frame() {
-        assert_eq!(frames(vec![batch(1, 9), batch(2, 9)]), [[1, 2]]);
-    }
-
-    #[test]
-    fn batch_that_does_not_fit_comes_first_in_the_next_frame() {
+    fn batches_share_a_frame_and_one_that_does_not_fit_comes_first_in_the_next_one() {
         let half = FRAME_BYTES / 2;
-        let batches = vec![batch(1, half), batch(2, half), batch(3, 9)];
-        assert_eq!(frames(batches), [vec![1], vec![2, 3]]);
-    }
-
-    #[test]
-    fn batch_larger_than_a_frame_leaves_alone() {
-        let batches = vec![batch(1, 2 * FRAME_BYTES), batch(2, 9)];
-        assert_eq!(frames(batches), [[1], [2]]);
+        let small = frames(vec![batch(1, 9), batch(2, 9)]);
+        assert_eq!(small, [[1, 2]]);
+        let large = frames(vec![batch(1, half), batch(2, half), batch(3, 9)]);
+        assert_eq!(large, [vec![1], vec![2, 3]]);
+        let larger_than_a_frame = frames(vec![batch(1, 2 * FRAME_BYTES), batch(2, 9)]);
+        assert_eq!(larger_than_a_frame, [[1], [2]]);
     }
 }

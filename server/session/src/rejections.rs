@@ -38,12 +38,12 @@ impl Rejections {
     /// Adds an object of the frame `sequence`.
     pub(crate) fn reject(&mut self, rejected: Rejected, sequence: u64) {
         *self.rejected.entry(rejected.kind).or_default() += 1;
-        self.add(rejected.into_message(sequence), false);
+        self.add(rejected, sequence, false);
     }
 
     /// Adds a ReplicaSet that was accepted and quarantined.
-    pub(crate) fn quarantine(&mut self, rejection: v1::Rejection) {
-        self.add(rejection, true);
+    pub(crate) fn quarantine(&mut self, quarantined: Rejected, sequence: u64) {
+        self.add(quarantined, sequence, true);
     }
 
     /// Returns the frame for the agent and the report, if there is anything to say, and starts again.
@@ -65,20 +65,19 @@ impl Rejections {
         Some((frame, report))
     }
 
-    fn add(&mut self, mut rejection: v1::Rejection, is_quarantined: bool) {
+    fn add(&mut self, mut rejected: Rejected, sequence: u64, is_quarantined: bool) {
         self.objects += 1;
         if self.fault.is_none() {
-            let fault = fault(&rejection, is_quarantined);
+            let fault = fault(&rejected, is_quarantined);
             self.fault = Some(fault).filter(|fault| self.is_new(fault));
         }
         let room = VIOLATIONS_MAX - self.violations;
-        let all = rejection.violations.len();
-        rejection.violations.truncate(room);
-        self.violations += rejection.violations.len();
-        let omitted = all - rejection.violations.len();
+        let omitted = rejected.violations.len().saturating_sub(room);
+        rejected.violations.truncate(room);
+        self.violations += rejected.violations.len();
         self.omitted = self.omitted.saturating_add(omitted as u64);
         if room > 0 {
-            self.named.push(rejection);
+            self.named.push(rejected.into_message(sequence));
         }
     }
 
@@ -93,22 +92,19 @@ impl Rejections {
     }
 }
 
-fn fault(rejection: &v1::Rejection, is_quarantined: bool) -> Fault {
+fn fault(rejected: &Rejected, is_quarantined: bool) -> Fault {
     let mut text = String::new();
-    for v1::FieldViolation {
-        field, description, ..
-    } in &rejection.violations
-    {
+    for violation in &rejected.violations {
         if text.len() > FAULT_BYTES_MAX {
             break;
         }
         let separator = if text.is_empty() { "" } else { "; " };
-        text.extend([separator, field, ": ", description]);
+        text.push_str(&format!("{separator}{violation}"));
     }
     text.truncate(text.floor_char_boundary(FAULT_BYTES_MAX));
     Fault {
-        kind: rejection.kind(),
-        object: rejection.object.clone().unwrap_or_default(),
+        kind: rejected.kind,
+        object: rejected.object.clone(),
         text,
         is_quarantined,
     }
@@ -119,21 +115,13 @@ mod tests {
     use super::*;
     use crate::wire::pod_applied;
 
-    /// Returns a rejected pod of this name, without a readable namespace, UID and version.
-    fn rejected(name: &str) -> Rejected {
-        let pod = v1::Pod {
-            name: name.to_owned(),
-            resource_version: "x".to_owned(),
-            ..v1::Pod::default()
-        };
-        pod_applied(&pod).expect_err("it has no uid")
-    }
-
     #[test]
     fn first_hundred_violations_are_named_and_the_others_are_counted() {
         let mut rejections = Rejections::default();
         for _ in 0..40 {
-            rejections.reject(rejected("a"), 7);
+            // A pod without namespace, name and UID.
+            let rejected = pod_applied(&v1::Pod::default()).expect_err("it has three faults");
+            rejections.reject(rejected, 7);
         }
         let (frame, report) = rejections.take().expect("there is something to say");
         let all = frame.others.iter().chain([&frame]);
@@ -148,14 +136,5 @@ mod tests {
         };
         assert_eq!((rejected, others), (vec![(v1::Kind::Pod, 40)], 39));
         assert!(rejections.take().is_none(), "begun anew");
-    }
-
-    #[test]
-    fn names_of_a_megabyte_are_cut() {
-        let mut rejections = Rejections::default();
-        let name = "n".repeat(1 << 20);
-        rejections.reject(rejected(&name), 1);
-        let (frame, _) = rejections.take().expect("there is something to say");
-        assert_eq!(frame.object.expect("as far as it is said").name.len(), 253);
     }
 }

@@ -231,13 +231,11 @@ impl Session {
     }
 
     fn poll_heartbeat(&self) -> Option<Frame> {
-        (self.heartbeat_at() <= self.clock.monotonic()).then(|| {
-            let heartbeat = v1::Heartbeat {
-                last_sequence: self.reader.sequence(),
-                view_age: None,
-            };
-            Frame::Heartbeat(heartbeat)
-        })
+        let heartbeat = Frame::Heartbeat(v1::Heartbeat {
+            last_sequence: self.reader.sequence(),
+            view_age: None,
+        });
+        (self.heartbeat_at() <= self.clock.monotonic()).then_some(heartbeat)
     }
 
     fn note_awaited(&mut self, now: Now) {

@@ -23,11 +23,8 @@ use crate::{
     scale_downs::ScaleDowns,
     shadow::ShadowSession,
     timeline::Timeline,
-    wire::{self, Rejected, encode},
+    wire::{self, Fault, Rejected, Violation, encode},
 };
-
-/// The reason in a rejection of a ReplicaSet that was accepted and quarantined.
-const QUARANTINED: &str = "QUARANTINED";
 
 /// The state of a session.
 #[derive(Clone, Debug)]
@@ -257,19 +254,10 @@ impl SessionState {
     /// Tells the agent that a ReplicaSet is quarantined.
     fn quarantined(&mut self, key: &Key, quarantine: &Quarantine, sequence: u64) {
         let Quarantine { field, detail } = quarantine.clone();
-        let violation = v1::FieldViolation {
-            field,
-            description: detail,
-            reason: QUARANTINED.to_owned(),
-        };
-        let rejection = v1::Rejection {
-            kind: v1::Kind::ReplicaSet.into(),
-            object: Some(wire::key_ref(key)),
-            violations: vec![violation],
-            sequence,
-            ..v1::Rejection::default()
-        };
-        self.rejections.quarantine(rejection);
+        let violation = Violation::new(field, Fault::Quarantined, detail);
+        let names = [&*key.namespace, &*key.name, &*key.uid.0];
+        let rejected = Rejected::new(v1::Kind::ReplicaSet, names, vec![violation]);
+        self.rejections.quarantine(rejected, sequence);
     }
 }
 

@@ -259,29 +259,21 @@ fn superfluous(entries: &VecDeque<Entry>) -> Option<u64> {
         return None;
     }
     let (mut statuses, mut shown, mut decisions) = (0, 0, 0);
-    let mut found = None;
-    for entry in entries.iter().rev() {
-        let is_needed = match entry.rank {
-            Rank::Status => {
-                statuses += 1;
-                statuses <= STATUS_MAX
-            }
-            Rank::Other => {
-                shown += 1;
-                let is_decision = entry.event.decided().is_some();
-                decisions += usize::from(is_decision);
-                shown <= SHOWN_MAX || (is_decision && decisions <= DECISIONS_MAX)
-            }
-            Rank::LastDeletion => {
-                shown += 1;
-                true
-            }
-        };
-        if !is_needed {
-            found = Some(entry.number);
+    let is_superfluous = |entry: &&Entry| {
+        if entry.rank == Rank::Status {
+            statuses += 1;
+            return statuses > STATUS_MAX;
         }
-    }
-    found
+        shown += 1;
+        if entry.rank == Rank::LastDeletion {
+            return false;
+        }
+        let is_decision = entry.event.decided().is_some();
+        decisions += usize::from(is_decision);
+        shown > SHOWN_MAX && !(is_decision && decisions <= DECISIONS_MAX)
+    };
+    let superfluous = entries.iter().rev().filter(is_superfluous);
+    superfluous.last().map(|entry| entry.number)
 }
 
 // === impl Entry ===

@@ -39,7 +39,7 @@ pub mod encode {
 
 pub use self::fields::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value};
 pub(crate) use self::{
-    batch::{batch, key_ref, version},
+    batch::{batch, version},
     event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
@@ -88,6 +88,8 @@ pub enum Fault {
     Enum,
     /// A text is longer than its limit, or has characters that are not allowed.
     Text,
+    /// No API server would admit the ReplicaSet, or its field is out of range: it was accepted and quarantined.
+    Quarantined,
 }
 
 /// An object, or the part of an outcome that describes one, that was not accepted.
@@ -136,22 +138,6 @@ impl fmt::Display for Violation {
     }
 }
 
-impl From<Violation> for v1::FieldViolation {
-    fn from(
-        Violation {
-            field,
-            description,
-            fault,
-        }: Violation,
-    ) -> Self {
-        Self {
-            field,
-            description,
-            reason: fault.as_str().to_owned(),
-        }
-    }
-}
-
 // === impl Fault ===
 
 impl Fault {
@@ -170,6 +156,7 @@ impl Fault {
             Self::Range => "OUT_OF_RANGE",
             Self::Enum => "UNKNOWN_VALUE",
             Self::Text => "INVALID_TEXT",
+            Self::Quarantined => "QUARANTINED",
         }
     }
 }
@@ -180,10 +167,15 @@ impl Rejected {
     /// The message for the agent, for an object of the frame `sequence`.
     #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {
+        let violations = self.violations.into_iter().map(|it| v1::FieldViolation {
+            field: it.field,
+            description: it.description,
+            reason: it.fault.as_str().to_owned(),
+        });
         v1::Rejection {
             kind: self.kind.into(),
             object: Some(self.object),
-            violations: self.violations.into_iter().map(Into::into).collect(),
+            violations: violations.collect(),
             sequence,
             ..v1::Rejection::default()
         }

@@ -83,31 +83,24 @@ pub(crate) fn wait(duration: &Duration) -> Span {
 }
 
 pub(crate) fn namespace<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
-    if text.len() <= NAMESPACE_MAX && is_dns_label(text.as_bytes()) {
-        return Ok(text);
-    }
+    let is_valid = text.len() <= NAMESPACE_MAX && is_dns_label(text.as_bytes());
     let rule = "must be a DNS-1123 label of 1 to 63 characters: a-z, 0-9 and inner hyphens";
-    Err(bad_text(field, text, Fault::Namespace, rule))
+    checked(field, text, is_valid, (Fault::Namespace, rule))
 }
 
 pub(crate) fn name<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
-    if is_subdomain(text.as_bytes()) {
-        return Ok(text);
-    }
     let rule = "must be a DNS-1123 subdomain of 1 to 253 characters: labels of a-z, 0-9 and inner hyphens, joined by dots";
-    Err(bad_text(field, text, Fault::Name, rule))
+    checked(
+        field,
+        text,
+        is_subdomain(text.as_bytes()),
+        (Fault::Name, rule),
+    )
 }
 
 pub(crate) fn uid<'a>(field: &str, text: &'a str) -> Result<&'a str, Violation> {
-    if is_token(text) {
-        return Ok(text);
-    }
-    Err(bad_text(
-        field,
-        text,
-        Fault::Uid,
-        "must be 1 to 128 printable ASCII characters",
-    ))
+    let rule = "must be 1 to 128 printable ASCII characters";
+    checked(field, text, is_token(text), (Fault::Uid, rule))
 }
 
 /// Returns whether `text` is 1 to 128 printable ASCII characters.
@@ -150,15 +143,24 @@ pub(crate) fn check_labels(field: &str, labels: &[(&str, &str)], faults: &mut Fa
         );
         return faults.add(Violation::new(field, Fault::Range, description));
     }
-    let found = labels
-        .iter()
-        .flat_map(|label| label_violations(field, *label));
-    let mut bad: Vec<_> = found.collect();
-    bad.sort_by(|left, right| {
-        left.field
-            .cmp(&right.field)
-            .then(left.fault.cmp(&right.fault))
-    });
+    let mut bad = Vec::new();
+    for (key, value) in labels {
+        let path = || format!("{field}[{}]", quoted(key));
+        if !is_label_key(key) {
+            let rule = "must be an optional DNS-1123 subdomain and a slash, then 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
+            bad.push(Violation::new(
+                path(),
+                Fault::LabelKey,
+                format!("key {rule}"),
+            ));
+        }
+        if !is_label_value(value) {
+            let rule = "must be empty or 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
+            let description = format!("value \"{}\" {rule}", quoted(value));
+            bad.push(Violation::new(path(), Fault::LabelValue, description));
+        }
+    }
+    bad.sort_by(|left, right| (&left.field, left.fault).cmp(&(&right.field, right.fault)));
     faults.0.append(&mut bad);
 }
 
@@ -179,28 +181,27 @@ pub(crate) fn labels(field: &str, map: &HashMap<String, String>, faults: &mut Fa
         .collect()
 }
 
-fn bad_text(field: &str, text: &str, fault: Fault, rule: &str) -> Violation {
-    if text.is_empty() {
-        return Violation::new(field, Fault::Required, format!("is absent; {rule}"));
+fn checked<'a>(
+    field: &str,
+    text: &'a str,
+    is_valid: bool,
+    (fault, rule): (Fault, &str),
+) -> Result<&'a str, Violation> {
+    if is_valid {
+        return Ok(text);
     }
-    Violation::new(field, fault, format!("\"{}\" {rule}", quoted(text)))
-}
-
-fn label_violations(field: &str, (key, value): (&str, &str)) -> impl Iterator<Item = Violation> {
-    let path = || format!("{field}[{}]", quoted(key));
-    let bad_key = (!is_label_key(key)).then(|| {
-        let rule = "must be an optional DNS-1123 subdomain and a slash, then 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
-        Violation::new(path(), Fault::LabelKey, format!("key {rule}"))
-    });
-    let bad_value = (!is_label_value(value)).then(|| {
-        let rule = "must be empty or 1 to 63 characters of a-z, A-Z, 0-9, inner -_.";
-        Violation::new(
-            path(),
-            Fault::LabelValue,
-            format!("value \"{}\" {rule}", quoted(value)),
-        )
-    });
-    bad_key.into_iter().chain(bad_value)
+    if text.is_empty() {
+        return Err(Violation::new(
+            field,
+            Fault::Required,
+            format!("is absent; {rule}"),
+        ));
+    }
+    Err(Violation::new(
+        field,
+        fault,
+        format!("\"{}\" {rule}", quoted(text)),
+    ))
 }
 
 /// Writes a count; a count that does not fit becomes the maximum.

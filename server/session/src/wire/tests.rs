@@ -327,6 +327,7 @@ fn every_kind_of_field_fault_has_a_word_of_its_own() {
         Fault::Range,
         Fault::Enum,
         Fault::Text,
+        Fault::Quarantined,
     ];
     let mut words: Vec<_> = faults.iter().map(|fault| fault.as_str()).collect();
     words.sort_unstable();
