@@ -69,11 +69,11 @@ pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
 // === impl SessionPacer ===
 
 impl SessionPacer {
-    /// `queue` supplies the permits of the session.
+    /// A new session, which counts as busy until it has rested: a peer can open many at a time. `queue` supplies its permits.
     pub fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
-            usage: Usage::new(),
+            usage: Usage::of(BUSY),
             permit: None,
         }
     }
@@ -127,10 +127,10 @@ fn in_place<T>(step: impl FnOnce() -> T) -> T {
 // === impl ConnectionPacer ===
 
 impl ConnectionPacer {
-    /// Starts to pace a new connection.
+    /// Starts to pace a new connection, which counts as busy until it has rested or waited for a permit.
     pub fn start() -> Self {
         Self {
-            usage: Usage::new(),
+            usage: Usage::of(BUSY),
             rests: false,
             passing: None,
         }
@@ -154,7 +154,7 @@ impl ConnectionPacer {
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.usage = Usage::new();
+            self.usage = Usage::of(Duration::ZERO);
         }
         Poll::Ready(())
     }
@@ -169,9 +169,9 @@ impl ConnectionPacer {
 // === impl Usage ===
 
 impl Usage {
-    fn new() -> Self {
+    fn of(time: Duration) -> Self {
         Self {
-            time: Duration::ZERO,
+            time,
             until: Instant::now(),
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn session_that_works_for_a_small_part_of_the_time_is_never_busy() {
         let (work, rest) = (Duration::from_micros(50), Duration::from_millis(1));
-        let mut usage = Usage::new();
+        let mut usage = Usage::of(Duration::ZERO);
         let mut now = usage.until;
         for _ in 0..1_000 {
             now += work;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn session_that_works_all_the_time_is_busy_and_recovers_soon() {
-        let mut usage = Usage::new();
+        let mut usage = Usage::of(Duration::ZERO);
         let mut now = usage.until;
         for _ in 0..100 {
             now += Duration::from_millis(1);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn step_that_the_kernel_interrupts_counts_as_a_short_one() {
-        let mut usage = Usage::new();
+        let mut usage = Usage::of(Duration::ZERO);
         usage.work(usage.until + Duration::from_secs(1), CONNECTION_STEP_MAX);
         assert!(!usage.is_busy());
     }
@@ -260,17 +260,19 @@ mod tests {
     }
 
     #[test]
-    fn large_steps_of_a_peer_run_one_at_a_time() {
+    fn first_steps_and_large_steps_of_a_peer_run_one_at_a_time() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         let queue = FairQueue::one_for_each_peer();
-        let mut pacer = SessionPacer::new(queue.peer("p"));
-        runtime.block_on(async {
-            let permit = queue.peer("p").enter().await;
-            let step = tokio::spawn(async move { pacer.step(true, || 7).await });
-            yield_now().await;
-            assert!(!step.is_finished());
-            drop(permit);
-            assert_eq!(step.await.expect("it does not panic"), 7);
-        });
+        for is_large in [false, true] {
+            let mut pacer = SessionPacer::new(queue.peer("p"));
+            runtime.block_on(async {
+                let permit = queue.peer("p").enter().await;
+                let step = tokio::spawn(async move { pacer.step(is_large, || 7).await });
+                yield_now().await;
+                assert!(!step.is_finished());
+                drop(permit);
+                assert_eq!(step.await.expect("it does not panic"), 7);
+            });
+        }
     }
 }
