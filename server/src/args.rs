@@ -325,13 +325,6 @@ mod tests {
     }
 
     #[test]
-    fn listeners_can_be_switched_off() {
-        let args = parse(&["--probe", "off", "--admin", "0.0.0.0:0"]).expect("valid");
-        assert_eq!(args.server.probe, ListenAddr::Off);
-        assert_eq!(args.server.admin, ListenAddr::At(([0, 0, 0, 0], 0).into()));
-    }
-
-    #[test]
     fn limits_out_of_range_are_refused() {
         for flag in [
             "--sessions-max=0",

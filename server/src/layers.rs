@@ -142,13 +142,9 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
     if let Some(ended) = peer.proved.has_ended() {
         return Err(Refusal::CertificateEnded(ended));
     }
-    let place = match shape {
-        CallShape::Session => None,
-        CallShape::Single | CallShape::Other => {
-            let place = peer.take(&shared.calls, PlaceRank::Settled);
-            Some(place.map_err(|_| shared.calls_refusal())?)
-        }
-    };
+    let take = || peer.take(&shared.calls, PlaceRank::Settled);
+    let place = (shape != CallShape::Session).then(take).transpose();
+    let place = place.map_err(|_| shared.calls_refusal())?;
     let active = peer.activity.begin_call();
     Ok(UnderWay { place, active })
 }

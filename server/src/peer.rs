@@ -92,24 +92,3 @@ impl ConnectionPeer {
         self.place.as_ref().map(PlaceHandle::settle)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peer_that_proves_an_identity_outranks_others() {
-        let places = Places::new(1, 1);
-        let place = places.take(
-            PeerNetwork::from(IpAddr::from([127, 0, 0, 1])),
-            PlaceRank::Settled,
-        );
-        let place = place.expect("free");
-        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
-        let peer = ConnectionPeer::new(proved, place.handle());
-        let taken = |bid| places.take(PeerNetwork::from(IpAddr::from([127, 0, 0, 2])), bid);
-        peer.prove(&Identity::Uid(7));
-        assert!(taken(PlaceRank::Proven).is_err());
-        assert!(taken(PlaceRank::Settled).is_ok(), "it is not settled");
-    }
-}

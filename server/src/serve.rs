@@ -217,14 +217,11 @@ impl Server {
             let incoming = probe_incoming(listener, settings.clone())?;
             beside.spawn(async move { drop(router.serve_with_incoming(incoming).await) });
         }
+        let no_reflection = ServeError::Reflection;
         let router = builder(&shared, true)
             .add_service(health_service)
-            .add_service(reflection().build_v1().map_err(ServeError::Reflection)?)
-            .add_service(
-                reflection()
-                    .build_v1alpha()
-                    .map_err(ServeError::Reflection)?,
-            )
+            .add_service(reflection().build_v1().map_err(no_reflection)?)
+            .add_service(reflection().build_v1alpha().map_err(no_reflection)?)
             .add_service(Decisions::server(&shared))
             .add_service(inspection(&shared));
         let (incoming, accepting) = incoming::accept(grpc, acceptor, settings.clone());
@@ -242,10 +239,8 @@ impl Server {
 }
 
 fn address(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>, ServeError> {
-    listener
-        .map(TcpListener::local_addr)
-        .transpose()
-        .map_err(ServeError::Address)
+    let address = listener.map(TcpListener::local_addr).transpose();
+    address.map_err(ServeError::Address)
 }
 
 /// Accepts connections of the probe port, which uses plain text because health is no secret. Its connections are counted separately, so
@@ -308,10 +303,8 @@ async fn drain(shared: &Shared, health: &Health) {
     tracing::info!(sessions = shared.tasks.len(), "draining");
     shared.watchers.close();
     shared.tasks.close();
-    if timeout(shared.config.drain_deadline, shared.tasks.wait())
-        .await
-        .is_err()
-    {
+    let ended = timeout(shared.config.drain_deadline, shared.tasks.wait());
+    if ended.await.is_err() {
         tracing::warn!(sessions = shared.tasks.len(), "cut off");
         shared.registry.end_all(&shared.drain_refusal());
         // A session that does not even end is left to the end of the process.

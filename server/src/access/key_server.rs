@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use http::{Request, Uri};
+use http::Uri;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
@@ -70,9 +70,7 @@ impl KeyServer {
             .build();
         let client: Client<_, Empty<Bytes>> =
             Client::builder(TokioExecutor::new()).build(connector);
-        let mut request = Request::new(Empty::new());
-        *request.uri_mut() = self.uri.clone();
-        let answer = client.request(request).await;
+        let answer = client.get(self.uri.clone()).await;
         let (head, body) = answer.map_err(FetchError::Unreachable)?.into_parts();
         if head.status != http::StatusCode::OK {
             return Err(FetchError::Status(head.status.as_u16()));

@@ -101,22 +101,17 @@ impl Keys {
         if !["RS256", "ES256"].contains(&algorithm) {
             return Err(TokenError::Algorithm);
         }
-        let named = self
-            .0
-            .iter()
-            .filter(|key| id.is_none() || key.id.as_deref() == id);
-        let named: Vec<_> = named.collect();
-        if named.is_empty() {
-            return Err(TokenError::UnknownKey);
-        }
-        let mut fitting = named
-            .into_iter()
-            .filter(|key| key.public.algorithm() == algorithm)
-            .peekable();
-        if fitting.peek().is_none() {
-            return Err(TokenError::Algorithm);
-        }
-        if fitting.any(|key| key.public.has_signed(signed, signature)) {
+        let named = || {
+            let keys = self.0.iter();
+            keys.filter(|key| id.is_none() || key.id.as_deref() == id)
+        };
+        let fits = |key: &&IssuerKey| key.public.algorithm() == algorithm;
+        let mut fitting = named().filter(fits).peekable();
+        if named().next().is_none() {
+            Err(TokenError::UnknownKey)
+        } else if fitting.peek().is_none() {
+            Err(TokenError::Algorithm)
+        } else if fitting.any(|key| key.public.has_signed(signed, signature)) {
             Ok(())
         } else {
             Err(TokenError::Signature)
