@@ -106,26 +106,24 @@ impl Acceptor {
     /// # Errors
     /// If the handshake fails or takes too long. The failure is counted.
     pub async fn accept(&self, socket: Socket) -> Result<(ByteStream, Peer), HandshakeError> {
-        let at = socket.address();
-        let (stream, credential) = match socket {
-            Socket::Tcp(stream, _) => {
-                if let Some(tls) = &self.tls {
-                    return self.secure(stream, at, tls.clone()).await;
-                }
-                (ByteStream::Tcp(stream), Credential::None)
+        let Socket { stream, address } = socket;
+        let stream = match (stream, &self.tls) {
+            (ByteStream::Tcp(stream), Some(tls)) => {
+                return self.secure(stream, address, tls.clone()).await;
             }
-            Socket::Unix(stream) => {
-                let found = stream.peer_cred();
-                let credential = found.map_or(Credential::None, |found| Credential::UnixPeer {
-                    uid: found.uid(),
-                    gid: found.gid(),
-                    pid: found.pid(),
-                });
-                (ByteStream::Unix(stream), credential)
-            }
-            Socket::InProcess(stream) => (ByteStream::InProcess(stream), Credential::None),
+            (stream, _) => stream,
         };
-        Ok((stream, Peer::new(at, credential)))
+        let mut credential = Credential::None;
+        if let ByteStream::Unix(stream) = &stream
+            && let Ok(found) = stream.peer_cred()
+        {
+            credential = Credential::UnixPeer {
+                uid: found.uid(),
+                gid: found.gid(),
+                pid: found.pid(),
+            };
+        }
+        Ok((stream, Peer::new(address, credential)))
     }
 
     async fn secure(

@@ -12,12 +12,12 @@ use runtime::ListenError;
 use thiserror::Error;
 use tokio::{
     io::DuplexStream,
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    net::{TcpListener, UnixListener, UnixStream},
     select,
     sync::mpsc,
 };
 
-use crate::{connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress};
+use crate::{connect::Connector, endpoint::ListenEndpoint, peer::PeerAddress, stream::ByteStream};
 
 /// Owner and group of a socket may connect. The mode of its folder can only restrict that further.
 const SOCKET_MODE: u32 = 0o660;
@@ -44,13 +44,9 @@ enum ListenerKind {
 
 /// An accepted connection.
 #[derive(Debug)]
-pub enum Socket {
-    /// Over TCP, with the address of the peer.
-    Tcp(TcpStream, SocketAddr),
-    /// Over a Unix socket.
-    Unix(UnixStream),
-    /// Within this process.
-    InProcess(DuplexStream),
+pub struct Socket {
+    pub(crate) stream: ByteStream,
+    pub(crate) address: PeerAddress,
 }
 
 /// The file of a Unix socket, and the lock of its owner.
@@ -91,11 +87,7 @@ impl Socket {
     /// The address of the peer.
     #[must_use]
     pub const fn address(&self) -> PeerAddress {
-        match self {
-            Self::Tcp(_, address) => PeerAddress::Tcp(*address),
-            Self::Unix(_) => PeerAddress::Unix,
-            Self::InProcess(_) => PeerAddress::InProcess,
-        }
+        self.address
     }
 }
 
@@ -158,7 +150,10 @@ impl Listener {
         select! {
             socket = self.kind.accept() => socket,
             // This value has a sender itself, so the channel is never closed.
-            Some(end) = self.in_process.recv() => Ok(Socket::InProcess(end)),
+            Some(end) = self.in_process.recv() => Ok(Socket {
+                stream: ByteStream::InProcess(end),
+                address: PeerAddress::InProcess,
+            }),
         }
     }
 }
@@ -172,9 +167,15 @@ impl ListenerKind {
                 let (stream, address) = listener.accept().await?;
                 // Without `TCP_NODELAY`, small frames wait for acknowledgements, but the connection works.
                 let _ = stream.set_nodelay(true);
-                Ok(Socket::Tcp(stream, address))
+                Ok(Socket {
+                    stream: ByteStream::Tcp(stream),
+                    address: PeerAddress::Tcp(address),
+                })
             }
-            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok(Socket {
+                stream: ByteStream::Unix(listener.accept().await?.0),
+                address: PeerAddress::Unix,
+            }),
         }
     }
 }
@@ -316,9 +317,8 @@ mod tests {
         let connect = |connector: &mut Connector| connector.call(http::Uri::default());
         let connected = connect(&mut connector).await.expect("it is accepted");
         let accepted = listener.accept().await.expect("it has come");
-        let Socket::InProcess(mut accepted) = accepted else {
-            panic!("{accepted:?}")
-        };
+        assert_eq!(accepted.address(), PeerAddress::InProcess);
+        let mut accepted = accepted.stream;
         let mut connected = connected.into_inner();
         connected.write_all(b"frame").await.expect("it is open");
         let mut read = [0; 5];
