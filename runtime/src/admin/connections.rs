@@ -203,17 +203,22 @@ async fn wait_over(open: &Open, taken: Pin<&mut WaitForCancellationFutureOwned>)
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
-        time::{advance, timeout},
+        time::advance,
     };
 
     use super::*;
 
     /// Whether a connection is over. Otherwise its peer is sent a byte.
     async fn is_over(connection: &mut AdminConnection) -> bool {
-        let over = wait_over(&connection.open, connection.taken.as_mut());
-        let is_over = timeout(Duration::ZERO, over).await.is_ok();
+        let is_over = tokio::select! {
+            biased;
+            () = wait_over(&connection.open, connection.taken.as_mut()) => true,
+            () = ready(()) => false,
+        };
         if !is_over {
             let sent = connection.stream.write_all(b"x").await;
             sent.expect("its peer is there");

@@ -149,26 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn slice_is_as_requested_and_inherited() {
-        alone(|| {
-            let requested = Duration::from_micros(300);
-            request(requested).expect("anybody may");
-            if is_known() {
-                assert_eq!(of_this_thread().expect("it tells"), Some(requested));
-                let inherited = alone(of_this_thread);
-                assert_eq!(inherited.expect("it tells"), Some(requested));
-            }
-        });
-    }
-
-    #[test]
-    fn slice_has_bounds() {
-        for (requested, given) in [(1, 100), (3_600_000_000, 100_000)] {
+    fn slice_is_as_requested_within_its_bounds_and_inherited() {
+        for (requested, given) in [(1, 100), (300, 300), (3_600_000_000, 100_000)] {
             alone(|| {
                 request(Duration::from_micros(requested)).expect("anybody may");
                 if is_known() {
-                    let slice = of_this_thread().expect("it tells");
-                    assert_eq!(slice, Some(Duration::from_micros(given)));
+                    let given = Some(Duration::from_micros(given));
+                    assert_eq!(of_this_thread().expect("it tells"), given);
+                    assert_eq!(alone(of_this_thread).expect("it tells"), given);
                 }
             });
         }
