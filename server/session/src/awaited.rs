@@ -23,14 +23,12 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// Records at `now` whether outcomes are due, and how many have come.
-    pub(crate) const fn note(&mut self, now: Duration, are_due: bool, outcomes: u64) {
+    pub(crate) fn note(&mut self, now: Duration, are_due: bool, outcomes: u64) {
         if !are_due {
-            (self.since, self.look_at) = (None, None);
+            *self = Self::default();
         } else if self.since.is_none() || self.outcomes != outcomes {
             self.since = Some(now);
-        }
-        if are_due && self.look_at.is_none() {
-            self.look_at = Some(now.saturating_add(LOOK_EVERY));
+            self.look_at.get_or_insert(now + LOOK_EVERY);
         }
         self.outcomes = outcomes;
     }

@@ -11,8 +11,7 @@ use crate::{
     incoming::{Head, IncomingFrame, Item, List},
     refusal::Refusal,
     wire::{
-        BadEvent, Fault, LargeObject, MalformedFrame, RawLabels, Violation, decode, duration_in,
-        read_event,
+        Fault, LargeObject, MalformedFrame, RawLabels, Violation, decode, duration_in, read_event,
     },
 };
 
@@ -114,19 +113,25 @@ impl FrameReader {
         labels: &mut RawLabels<'a>,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        if let Some(large) = LargeObject::of_event(bytes)? {
-            let event = large.read().map(Event::ReplicaSetApplied);
-            return self.take_event(place, event.map_err(BadEvent::from), None, sink);
-        }
-        let Some((pod, traceparent)) = read_event(bytes, labels) else {
+        let (event, trace) = if let Some(large) = LargeObject::within(bytes, 1, 2)? {
+            (large.read().map(Event::ReplicaSetApplied), None)
+        } else if let Some((pod, traceparent)) = read_event(bytes, labels) {
+            let trace = TraceContext::parse(traceparent);
+            return items::take_pod(&pod, labels, trace, sink, |sink| {
+                self.admit(Kind::Pod, sink)
+            });
+        } else {
             let event: v1::Event = items::message(bytes)?;
             let trace = TraceContext::parse(&event.traceparent);
-            return self.take_event(place, decode::event(event), trace, sink);
+            let event = decode::event(event);
+            let at = |fault: Violation| fault.within(&format!("events.events[{place}]"));
+            (event.map_err(|fault| Refusal::field(at(fault)))?, trace)
         };
-        let trace = TraceContext::parse(traceparent);
-        items::take_pod(&pod, labels, trace, sink, |sink| {
-            self.admit(Kind::Pod, sink)
-        })
+        if let Ok(event) = &event {
+            self.admit(kind_of(event), sink)?;
+        }
+        items::pass(event, trace, sink);
+        Ok(())
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -177,28 +182,6 @@ impl FrameReader {
         let named = self.lists.of_mut(kind).as_mut();
         let named = named.ok_or(Refusal::SnapshotNotOpen(kind))?;
         *named = named.saturating_add(1);
-        Ok(())
-    }
-
-    fn take_event(
-        &mut self,
-        place: usize,
-        event: Result<Event, BadEvent>,
-        trace: Option<TraceContext>,
-        sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
-        match event {
-            Ok(event) => {
-                self.admit(kind_of(&event), sink)?;
-                sink.event(event, trace);
-            }
-            Err(BadEvent::Rejected(rejected)) => sink.rejected(rejected),
-            Err(BadEvent::Malformed(violation)) => {
-                return Err(Refusal::field(
-                    violation.within(&format!("events.events[{place}]")),
-                ));
-            }
-        }
         Ok(())
     }
 

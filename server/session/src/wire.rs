@@ -20,7 +20,7 @@ mod report;
 /// Turns messages of the contract into values of the core.
 pub mod decode {
     pub use super::{
-        event::{BadEvent, event, kind, outcome},
+        event::{event, kind, outcome},
         field::{NAME_MAX, text, timestamp, version},
         object::{pod, replica_set, unverified_replica_set},
         report::options,
@@ -40,7 +40,7 @@ pub mod encode {
 pub use self::fields::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value};
 pub(crate) use self::{
     batch::{batch, version},
-    event::{BadEvent, class_out, kind_out, pod_applied, replica_set_applied},
+    event::{class_out, kind_out, pod_applied, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
     object::pod_view,

@@ -19,13 +19,13 @@ pub(super) fn read_pod<'a>(
     sink: &mut impl Sink,
 ) -> Result<(), Refusal> {
     if let Some(large) = LargeObject::of(v1::Kind::Pod, bytes) {
-        pass(large.read().map(Event::ReplicaSetApplied), sink);
+        pass(large.read().map(Event::ReplicaSetApplied), None, sink);
         return Ok(());
     }
     if let Some(pod) = RawPod::read(bytes, labels) {
         return take_pod(&pod, labels, None, sink, |_| Ok(()));
     }
-    pass(pod_applied(&message(bytes)?), sink);
+    pass(pod_applied(&message(bytes)?), None, sink);
     Ok(())
 }
 
@@ -34,7 +34,7 @@ pub(super) fn read_replica_set(bytes: &[u8], sink: &mut impl Sink) -> Result<(),
         Some(large) => large.read().map(Event::ReplicaSetApplied),
         None => replica_set_applied(&message(bytes)?),
     };
-    pass(set, sink);
+    pass(set, None, sink);
     Ok(())
 }
 
@@ -103,10 +103,14 @@ pub(super) fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, Malformed
     Ok(M::decode(bytes)?)
 }
 
-/// Passes on an object, or its rejection.
-fn pass(read: Result<Event, Rejected>, sink: &mut impl Sink) {
+/// Passes on an event with its trace context, or the rejection of its object.
+pub(super) fn pass(
+    read: Result<Event, Rejected>,
+    trace: Option<TraceContext>,
+    sink: &mut impl Sink,
+) {
     match read {
-        Ok(event) => sink.event(event, None),
+        Ok(event) => sink.event(event, trace),
         Err(rejected) => sink.rejected(rejected),
     }
 }

@@ -23,23 +23,22 @@ impl IncomingFrame {
         // All trace contexts have the same length, so nothing else changes.
         let (frame, mut written) = (&self.0, None);
         for item in self.items(list).map_while(Result::ok) {
-            let text = match item {
+            let (text, outcome) = match item {
                 Item::Pod(_) | Item::ReplicaSet(_) => return,
-                Item::Event(event) => text_of_field(event, EVENT_TRACEPARENT),
-                Item::Outcome(outcome) => text_of_field(outcome, OUTCOME_TRACEPARENT),
+                Item::Event(event) => (text_of_field(event, EVENT_TRACEPARENT), None),
+                Item::Outcome(it) => (text_of_field(it, OUTCOME_TRACEPARENT), Some(it)),
             };
             let text = text.filter(|text| text.len() == TraceContext::LENGTH);
-            let Some((text, place)) =
-                text.and_then(|text| Some((text, TraceContext::parse(text)?)))
-            else {
+            let place = text.and_then(TraceContext::parse);
+            let (Some(text), Some(place)) = (text, place) else {
                 continue;
             };
-            let outcome = match item {
-                Item::Outcome(outcome) if outcome.len() > OBJECT_BYTES_MAX => continue,
-                Item::Outcome(outcome) => v1::Outcome::decode(outcome).map(Some),
-                Item::Pod(_) | Item::ReplicaSet(_) | Item::Event(_) => Ok(None),
+            if outcome.is_some_and(|outcome| outcome.len() > OBJECT_BYTES_MAX) {
+                continue;
+            }
+            let Ok(outcome) = outcome.map(v1::Outcome::decode).transpose() else {
+                continue;
             };
-            let Ok(outcome) = outcome else { continue };
             if let Some(child) = begin(place, outcome.as_ref()) {
                 let from = text.as_ptr().addr() - frame.as_ptr().addr();
                 let written = written.get_or_insert_with(|| frame.to_vec());

@@ -18,15 +18,6 @@ const MESSAGE_MAX: usize = 32 * 1024;
 const KINDS: &str = "must be KIND_POD or KIND_REPLICA_SET";
 const ONE: &str = "is absent; exactly one must be set";
 
-/// The fault of an event: in its shape, or in its object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BadEvent {
-    /// The event is not one of the contract's: the frame is refused.
-    Malformed(Violation),
-    /// Only the object is refused.
-    Rejected(Rejected),
-}
-
 /// Reads a kind.
 ///
 /// # Errors
@@ -44,16 +35,16 @@ pub fn kind(field: &str, kind: i32) -> Result<Kind, Violation> {
     }
 }
 
-/// Reads an event.
+/// Reads an event, or the rejection of its object.
 ///
 /// # Errors
-/// If the event has no shape, or its object breaks the contract.
-pub fn event(event: v1::Event) -> Result<Event, BadEvent> {
+/// If the event is not one of the contract's.
+pub fn event(event: v1::Event) -> Result<Result<Event, Rejected>, Violation> {
     match event.event.ok_or_else(|| absent("event", ONE))? {
-        event::Event::PodApplied(pod) => Ok(Event::PodApplied(self::pod(&pod)?)),
-        event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)?),
+        event::Event::PodApplied(pod) => Ok(pod_applied(&pod)),
+        event::Event::ReplicaSetApplied(set) => Ok(replica_set_applied(&set)),
         event::Event::Deleted(deleted) => self::deleted(&deleted),
-        event::Event::Bookmark(bookmark) => Ok(self::bookmark(&bookmark)?),
+        event::Event::Bookmark(bookmark) => self::bookmark(&bookmark).map(Ok),
     }
 }
 
@@ -99,7 +90,7 @@ pub fn outcome(outcome: v1::Outcome) -> Result<(Outcome, Option<Rejected>), Viol
     Ok((outcome, rejected))
 }
 
-fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
+fn deleted(deleted: &v1::Deleted) -> Result<Result<Event, Rejected>, Violation> {
     let kind = kind("deleted.kind", deleted.kind)?;
     let object = deleted.object.as_ref();
     let object = object.ok_or_else(|| absent("deleted.object", "is absent"))?;
@@ -110,9 +101,9 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
     let violations = faults.into_vec();
     let (Some((namespace, name, uid)), true) = (identity, violations.is_empty()) else {
         let names = [&*object.namespace, &*object.name, &*object.uid];
-        return Err(Rejected::new(kind_out(kind), names, violations).into());
+        return Ok(Err(Rejected::new(kind_out(kind), names, violations)));
     };
-    Ok(match kind {
+    Ok(Ok(match kind {
         Kind::ReplicaSet => {
             let key = object::key((namespace, name, uid));
             Event::ReplicaSetDeleted { key, version }
@@ -123,7 +114,7 @@ fn deleted(deleted: &v1::Deleted) -> Result<Event, BadEvent> {
             uid: CompactUid::of(uid),
             version,
         },
-    })
+    }))
 }
 
 fn bookmark(bookmark: &v1::Bookmark) -> Result<Event, Violation> {
@@ -139,30 +130,28 @@ fn absent(field: &str, description: &str) -> Violation {
 }
 
 fn done(done: &v1::Done) -> (OperationResult, Option<Rejected>) {
-    let (after, rejected) = after(done.object.as_ref());
     let (version, unreadable) = match field::version("resource_version", &done.resource_version) {
         Ok(version) => (version, None),
-        Err(fault) => (None, Some(fault)),
-    };
-    let unreadable = unreadable
-        .map(|fault| Rejected::new(v1::Kind::Unspecified, ["", "", &done.uid], vec![fault]));
-    let result = OperationResult::Done { version, after };
-    (result, rejected.or(unreadable))
-}
-
-fn after(object: Option<&done::Object>) -> (Option<After>, Option<Rejected>) {
-    let read = match object {
-        None | Some(done::Object::Gone(false)) => return (None, None),
-        Some(done::Object::Gone(true)) => return (Some(After::Gone), None),
-        Some(done::Object::Pod(pod)) => self::pod(pod).map(Box::new).map(After::Pod),
-        Some(done::Object::ReplicaSet(set)) => {
-            replica_set(set).map(Box::new).map(After::ReplicaSet)
+        Err(fault) => {
+            let names = ["", "", &done.uid];
+            let rejected = Rejected::new(v1::Kind::Unspecified, names, vec![fault]);
+            (None, Some(rejected))
         }
     };
-    match read {
-        Ok(after) => (Some(after), None),
+    let (after, rejected) = match after(done.object.as_ref()) {
+        Ok(after) => (after, unreadable),
         Err(rejected) => (None, Some(rejected)),
-    }
+    };
+    (OperationResult::Done { version, after }, rejected)
+}
+
+fn after(object: Option<&done::Object>) -> Result<Option<After>, Rejected> {
+    Ok(match object {
+        None | Some(done::Object::Gone(false)) => None,
+        Some(done::Object::Gone(true)) => Some(After::Gone),
+        Some(done::Object::Pod(pod)) => Some(After::Pod(Box::new(self::pod(pod)?))),
+        Some(done::Object::ReplicaSet(set)) => Some(After::ReplicaSet(Box::new(replica_set(set)?))),
+    })
 }
 
 fn failed(failed: v1::Failed) -> OperationResult {
@@ -227,19 +216,5 @@ fn not_started(not_started: v1::NotStarted) -> NotStarted {
         }
         v1::NotStartedCause::SlowStart => NotStarted::SlowStart,
         v1::NotStartedCause::NotEnforcing => NotStarted::NotEnforcing,
-    }
-}
-
-// === impl BadEvent ===
-
-impl From<Violation> for BadEvent {
-    fn from(violation: Violation) -> Self {
-        Self::Malformed(violation)
-    }
-}
-
-impl From<Rejected> for BadEvent {
-    fn from(rejected: Rejected) -> Self {
-        Self::Rejected(rejected)
     }
 }

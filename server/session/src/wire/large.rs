@@ -1,7 +1,7 @@
 //! Objects above the size limit. Only their names are read, as far as possible.
 
 use decree::v1;
-use server_core::{After, BatchId, OperationResult, Outcome, Quarantine, ReplicaSet};
+use server_core::{After, BatchId, OperationResult, Outcome, ReplicaSet};
 
 use super::{
     Rejected, Violation, field,
@@ -13,8 +13,8 @@ use super::{
 /// An object that is too large, as it is on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LargeObject<'a> {
-    pub(crate) kind: v1::Kind,
-    pub(crate) bytes: &'a [u8],
+    kind: v1::Kind,
+    bytes: &'a [u8],
 }
 
 // === impl LargeObject ===
@@ -25,52 +25,34 @@ impl<'a> LargeObject<'a> {
         (bytes.len() > OBJECT_BYTES_MAX).then_some(Self { kind, bytes })
     }
 
-    /// Returns the object of an event, if it is too large.
-    ///
-    /// # Errors
-    /// If the event itself is too large, and is not one of the contract.
-    pub(crate) fn of_event(event: &'a [u8]) -> Result<Option<Self>, MalformedFrame> {
-        Self::within(event, 1, 2)
-    }
-
     /// Returns a ReplicaSet that can be named as quarantined, and any other object as not accepted.
     pub(crate) fn read(self) -> Result<Box<ReplicaSet>, Rejected> {
-        if self.kind != v1::Kind::ReplicaSet {
-            return Err(self.rejected());
+        let Self { kind, bytes } = self;
+        // Pods and ReplicaSets have their names in the same fields.
+        let texts = [1, 2, 3, 4].map(|field| text_of_field(bytes, field).unwrap_or_default());
+        let [namespace, name, uid, version] = texts;
+        let too_large = Violation::too_large("object", bytes.len());
+        let rejected = |fault| Rejected::new(kind, [namespace, name, uid], vec![fault]);
+        if kind != v1::Kind::ReplicaSet {
+            return Err(rejected(too_large));
         }
         let named = v1::ReplicaSet {
-            namespace: self.text(1).to_owned(),
-            name: self.text(2).to_owned(),
-            uid: self.text(3).to_owned(),
-            resource_version: self.text(4).to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: version.to_owned(),
             ..v1::ReplicaSet::default()
         };
-        let mut set = replica_set(&named).map_err(|_| self.rejected())?;
-        let Violation {
-            field,
-            description: detail,
-            ..
-        } = self.violation();
-        set.selector = Err(Quarantine { field, detail });
+        let mut set = replica_set(&named).map_err(|_| rejected(too_large.clone()))?;
+        set.selector = Err(too_large.into());
         Ok(Box::new(set))
     }
 
-    fn rejected(self) -> Rejected {
-        let names = [1, 2, 3].map(|field| self.text(field));
-        Rejected::new(self.kind, names, vec![self.violation()])
-    }
-
-    fn violation(self) -> Violation {
-        Violation::too_large("object", self.bytes.len())
-    }
-
-    /// Returns a text of the object. Pods and ReplicaSets have their names in the same fields.
-    fn text(self, field: u32) -> &'a str {
-        text_of_field(self.bytes, field).unwrap_or_default()
-    }
-
-    /// Returns the pod or ReplicaSet in one of these fields of a message that is too large, if the object is too large.
-    fn within(
+    /// Returns the pod or ReplicaSet in one of these fields of a message, if the object is too large.
+    ///
+    /// # Errors
+    /// If the message itself is too large, and is not one of the contract.
+    pub(crate) fn within(
         message: &'a [u8],
         pod: u32,
         replica_set: u32,

@@ -156,11 +156,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
     let template_labels = field::labels("template_labels", template_labels, &mut faults);
     let status = self::status(status.as_ref(), &mut faults);
     let selector = match faults.into_vec().into_iter().next() {
-        Some(Violation {
-            field,
-            description: detail,
-            ..
-        }) => Err(Quarantine { field, detail }),
+        Some(violation) => Err(violation.into()),
         None => self::selector(selector.as_ref()),
     };
     Ok(ReplicaSet {
@@ -363,6 +359,15 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
         last_transition,
         reason: text("reason", reason, REASON_MAX),
         message: text("message", message, MESSAGE_MAX),
+    }
+}
+
+impl From<Violation> for Quarantine {
+    fn from(violation: Violation) -> Self {
+        Self {
+            field: violation.field,
+            detail: violation.description,
+        }
     }
 }
 
