@@ -225,7 +225,7 @@ pub(crate) fn deletion(bytes: &Bytes) -> Result<Reply, Unreadable> {
 pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
     let is_status = kind_of(bytes).is_ok_and(|kind| kind == STATUS);
     is_status.then(|| {
-        let error = read_refusal(None, bytes);
+        let error = refusal(None, bytes);
         ApiError {
             message: format!("a Status instead of what was asked for: {}", error.message),
             ..error
@@ -233,16 +233,8 @@ pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
     })
 }
 
-/// Reads a refusal. A proxy may answer with another body; then only the code is known.
-pub(crate) fn refusal(code: u16, retry_after_seconds: Option<u32>, bytes: &Bytes) -> ApiError {
-    let error = read_refusal(Some(code), bytes);
-    ApiError {
-        retry_after_seconds: error.retry_after_seconds.or(retry_after_seconds),
-        ..error
-    }
-}
-
-fn read_refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
+/// Reads a refusal. A proxy may answer with another body; then only the `code` of the answer is known.
+pub(crate) fn refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
     let status: Status = message(bytes).unwrap_or_default();
     let code = code.or_else(|| status.code?.try_into().ok());
     let StatusDetails {
@@ -314,7 +306,7 @@ fn event_of(kind: Kind, verb: &str, document: &Bytes) -> WatchEvent {
         "ADDED" | "MODIFIED" => WatchEvent::Applied,
         "DELETED" => WatchEvent::Deleted,
         "BOOKMARK" => return bookmark(kind, document),
-        "ERROR" => return WatchEvent::Error(read_refusal(None, document)),
+        "ERROR" => return WatchEvent::Error(refusal(None, document)),
         _ => return unreadable_event(&format!("events of type {verb:?} are unknown")),
     };
     match object(kind, document) {

@@ -159,19 +159,16 @@ mod tests {
 
     use super::*;
 
-    fn throttled() -> Result<(), ApiError> {
-        Err(ApiError {
-            code: Some(429),
-            ..ApiError::default()
-        })
-    }
-
     #[tokio::test(start_paused = true)]
     async fn throttling_takes_permits_away_and_success_gives_them_back() {
         let limiter = ConcurrencyLimiter::new(64, None);
         assert_eq!(limiter.semaphore.available_permits(), 32);
         let permit = limiter.enter().await;
-        permit.note("create_pod", &throttled());
+        let throttled = ApiError {
+            code: Some(429),
+            ..ApiError::default()
+        };
+        permit.note("create_pod", &Err::<(), _>(throttled));
         drop(permit);
         for _ in 0..15 {
             drop(limiter.enter().await);
@@ -182,12 +179,9 @@ mod tests {
         for _ in 0..16 {
             permits.push(limiter.enter().await);
         }
-        permits
-            .iter()
-            .for_each(|permit| permit.note("create_pod", &Ok(())));
-        permits
-            .iter()
-            .for_each(|permit| permit.note("create_pod", &Ok(())));
+        for permit in permits.iter().chain(&permits) {
+            permit.note("create_pod", &Ok(()));
+        }
         drop(permits);
         assert_eq!(limiter.semaphore.available_permits(), 17);
     }

@@ -80,19 +80,15 @@ impl Metrics {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let Metrics {
-            host,
-            requests,
-            durations,
-        } = self.metrics;
         let code = self.status.as_ref().map_or(NO_STATUS, StatusCode::as_str);
-        let (method, host) = (self.method.as_str(), host.as_str());
+        let (method, host) = (self.method.as_str(), self.metrics.host.as_str());
         let labels = [("code", code), ("method", method), ("host", host)];
+        let requests = &self.metrics.requests;
         requests.get_or_create(&labels.map(owned)).inc();
         if self.is_timed {
             let labels = [("verb", method), ("host", host)].map(owned);
             let took = self.begun.elapsed().as_secs_f64();
-            durations.get_or_create(&labels).observe(took);
+            self.metrics.durations.get_or_create(&labels).observe(took);
         }
     }
 }

@@ -77,10 +77,8 @@ impl KubeCluster {
         let sets = list.pointer("/items").and_then(Value::as_array);
         let writes = sets.into_iter().flatten().filter_map(|set| {
             let ago = now.duration_since(status_written(set, BUILT_IN)?);
-            let (namespace, name) = (
-                text(set, "/metadata/namespace"),
-                text(set, "/metadata/name"),
-            );
+            let namespace = text(set, "/metadata/namespace");
+            let name = text(set, "/metadata/name");
             let replica_set = format!("{namespace}/{name}");
             Some(StatusWrite { replica_set, ago })
         });

@@ -57,12 +57,7 @@ impl Default for Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            plural,
-            version,
-            group,
-        } = self;
-        write!(formatter, "{plural}.{version}.{group}")
+        write!(formatter, "{}.{}.{}", self.plural, self.version, self.group)
     }
 }
 

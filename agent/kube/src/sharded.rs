@@ -17,7 +17,7 @@ use agent_core::{
     cluster::{Cluster, EventStream, PageStream},
     recorder::Event,
     shard::Shard,
-    sharing::QueueId,
+    sharing::{QueueId, Sharing},
     watch::{List, WatchEvent},
 };
 use decree::TraceContext;
@@ -119,7 +119,7 @@ impl Cluster for ShardedCluster {
     /// Lists the objects in the namespaces of the shard. An open watch of the kind is void.
     fn list(&self, kind: Kind) -> SharedPages {
         let reader = self.member.readers.of(kind);
-        let id = reader.join(self.member.shard);
+        let id = reader.change(|sharing, _| sharing.join(self.member.shard));
         self.member.queues()[kind as usize] = Some(id);
         SharedPages {
             reader: Arc::clone(reader),
@@ -191,7 +191,8 @@ impl Drop for Member {
 
 impl PageStream for SharedPages {
     async fn next(&mut self) -> Option<Result<List, ApiError>> {
-        self.reader.next_page(self.id).await
+        let poll = |sharing: &mut Sharing| sharing.poll_page(self.id);
+        self.reader.next(self.id, poll).await
     }
 }
 
@@ -199,7 +200,8 @@ impl PageStream for SharedPages {
 
 impl EventStream for SharedEvents {
     async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        let events = self.reader.next_events(self.id).await;
+        let poll = |sharing: &mut Sharing| sharing.poll_events(self.id);
+        let events = self.reader.next(self.id, poll).await;
         self.has_ended = events.is_none();
         events
     }

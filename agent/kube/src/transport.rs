@@ -82,7 +82,11 @@ impl Transport {
         // The status code is enough if the body cannot be read.
         let body = Limited::new(body, REFUSAL_BYTES_MAX).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
-        Err(codec::refusal(head.status.as_u16(), retry_after, &body))
+        let error = codec::refusal(Some(head.status.as_u16()), &body);
+        Err(ApiError {
+            retry_after_seconds: error.retry_after_seconds.or(retry_after),
+            ..error
+        })
     }
 }
 

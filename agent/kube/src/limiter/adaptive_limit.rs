@@ -92,22 +92,17 @@ impl AdaptiveLimit {
     }
 
     pub(super) fn handle_answer(&mut self, now: Timestamp, sample: Sample) {
-        let Sample {
-            verb,
-            took,
-            ending,
-            in_flight,
-        } = sample;
-        let usual = self.usual.entry(verb).or_default();
-        if ending == Ending::Done {
+        let took = sample.took;
+        let usual = self.usual.entry(sample.verb).or_default();
+        if sample.ending == Ending::Done {
             usual.handle_answer(now, took);
         }
         let usual = usual.quickest().unwrap_or(took);
         let slow = took > SLOW && usual.saturating_mul(SLOW_FACTOR) < took;
-        if ending == Ending::Throttled || slow {
+        if sample.ending == Ending::Throttled || slow {
             self.fall(now);
-        } else if ending == Ending::Done {
-            self.rise_or_sink(usual, took, in_flight);
+        } else if sample.ending == Ending::Done {
+            self.rise_or_sink(usual, took, sample.in_flight);
         }
     }
 

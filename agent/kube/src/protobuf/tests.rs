@@ -244,7 +244,7 @@ fn refusal_tells_its_causes_and_when_to_come_again() {
         vec![0x30, 0x93, 0x03],
     ]
     .concat();
-    let error = codec::refusal(403, None, &document("Status", status));
+    let error = codec::refusal(Some(403), &document("Status", status));
     assert_eq!(
         (error.code, error.reason.as_str(), error.message.as_str()),
         (Some(403), "Forbidden", "no")

@@ -12,7 +12,7 @@ use agent_core::{
     cluster::{Cluster as _, EventStream as _, PageStream as _},
     shard::Shard,
     sharing::{QueueId, Sharing},
-    watch::{List, WatchEvent, WatchId},
+    watch::WatchId,
 };
 use jiff::Timestamp;
 use tokio::{
@@ -57,20 +57,8 @@ impl KindReader {
         }
     }
 
-    pub(super) fn join(&self, shard: Shard) -> QueueId {
-        self.change(|sharing, _| sharing.join(shard))
-    }
-
     pub(super) fn leave(&self, id: QueueId) {
         self.change(|sharing, _| sharing.leave(id));
-    }
-
-    pub(super) async fn next_page(&self, id: QueueId) -> Option<Result<List, ApiError>> {
-        self.next(id, |sharing| sharing.poll_page(id)).await
-    }
-
-    pub(super) async fn next_events(&self, id: QueueId) -> Option<Vec<WatchEvent>> {
-        self.next(id, |sharing| sharing.poll_events(id)).await
     }
 
     /// Waits until the watch is open or refused.
@@ -174,7 +162,7 @@ impl KindReader {
     }
 
     /// Waits for a shard's next input.
-    async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Poll<T>) -> T {
+    pub(super) async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Poll<T>) -> T {
         let news = &self.news[usize::from(id.shard())];
         loop {
             let news = news.notified();
@@ -189,7 +177,7 @@ impl KindReader {
     }
 
     /// Changes the shared state, and notifies the tasks and shards that the change concerns.
-    fn change<T>(&self, act: impl FnOnce(&mut Sharing, Timestamp) -> T) -> T {
+    pub(super) fn change<T>(&self, act: impl FnOnce(&mut Sharing, Timestamp) -> T) -> T {
         let (result, told) = {
             let mut sharing = self.sharing();
             let result = act(&mut sharing, self.clock.now());
