@@ -2,12 +2,13 @@
 
 use std::{
     collections::VecDeque,
+    future::ready,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use agent_core::lease;
 use agent_kube::Clock;
-use axum::{Json, Router, extract::State, routing::get};
+use axum::{Json, Router, routing::get};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -69,7 +70,8 @@ impl History {
 
     /// Returns the route of the page.
     pub fn router(&self) -> Router {
-        Router::new().route(HISTORY_PATH, get(page).with_state(self.clone()))
+        let history = self.clone();
+        Router::new().route(HISTORY_PATH, get(move || ready(Json(history.page()))))
     }
 
     /// Notes and counts that the versions of a kind went back.
@@ -108,10 +110,6 @@ impl History {
             went_back: shown.collect(),
         }
     }
-}
-
-async fn page(State(history): State<History>) -> Json<HistoryPage> {
-    Json(history.page())
 }
 
 #[cfg(test)]

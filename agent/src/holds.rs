@@ -1,9 +1,12 @@
 //! The holds of the budget, for clients of the admin port.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    future::ready,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use agent_core::budget::{Hold, Scope};
-use axum::{Json, Router, extract::State, routing::get};
+use axum::{Json, Router, routing::get};
 use runtime::excerpt;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +56,8 @@ pub struct HeldScope {
 impl Holds {
     /// Returns the route of the page.
     pub fn router(&self) -> Router {
-        Router::new().route(HOLDS_PATH, get(page).with_state(self.clone()))
+        let holds = self.clone();
+        Router::new().route(HOLDS_PATH, get(move || ready(Json(holds.page()))))
     }
 
     pub(crate) fn set<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
@@ -112,8 +116,4 @@ impl From<&Hold> for HeldScope {
             resume: excerpt(&hold.scope.command()),
         }
     }
-}
-
-async fn page(State(holds): State<Holds>) -> Json<HoldsPage> {
-    Json(holds.page())
 }

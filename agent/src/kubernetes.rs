@@ -1,7 +1,5 @@
 //! An agent of a real cluster: it runs while it leads, unless leader election is off.
 
-pub(crate) mod error;
-
 use std::{
     fs,
     hash::{BuildHasher as _, Hasher as _, RandomState},
@@ -11,12 +9,11 @@ use agent_core::assignment;
 use agent_kube::{KubeCluster, Probe};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-pub use self::error::KubernetesError;
 use crate::{
     args::{AgentArgs, BuiltIn, Mode},
     lease::LeaseKeeper,
     reach,
-    shards::run_shards,
+    shards::{KubernetesError, run_shards},
     shell::{ShellConfig, run},
     standby::stand_by,
 };

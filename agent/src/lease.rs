@@ -159,14 +159,9 @@ impl LeaseKeeper {
     }
 
     async fn ask(&self, command: &Command) -> Result<Record, ApiError> {
-        let LeaseConfig {
-            namespace,
-            name,
-            duration,
-            ..
-        } = &self.config;
-        let answer = self.cluster.lease(namespace, name, command);
-        let answer = timeout(*duration / 3, answer).await;
+        let config = &self.config;
+        let answer = self.cluster.lease(&config.namespace, &config.name, command);
+        let answer = timeout(config.duration / 3, answer).await;
         answer.unwrap_or_else(|_| Err(ApiError::no_answer("the lease took too long")))
     }
 }

@@ -2,9 +2,9 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    budget::{Cause, Change, Hold, Scope},
+    budget::{Cause, Change, PodOfOther, Scope},
     history::WentBack,
-    link::{Disconnect, Successor},
+    link::Disconnect,
     report::Report,
 };
 use decree::v1::{self, batch::Action};
@@ -67,12 +67,7 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             why = excerpt(&refused.message),
             "operations of the server break a rule and are not started"
         ),
-        Report::PodOfOther(created) => warn!(
-            replica_set = named(&created.replica_set),
-            pod = excerpt(&created.pod),
-            writer = excerpt(&created.writer),
-            "another controller created a pod"
-        ),
+        Report::PodOfOther(pod) => pod_of_other(pod),
         Report::Budget(change) => budget(change),
         Report::Shown(batch) => shown(batch),
         Report::Noted(note) => {
@@ -83,17 +78,23 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             operation,
             class,
             message,
-        } => {
-            let why = excerpt(message);
-            debug!(
-                batch = batch_id,
-                operation,
-                outcome = class,
-                why,
-                "operation finished"
-            );
-        }
+        } => debug!(
+            batch = batch_id,
+            operation,
+            outcome = class,
+            why = excerpt(message),
+            "operation finished"
+        ),
     }
+}
+
+fn pod_of_other(created: &PodOfOther) {
+    warn!(
+        replica_set = named(&created.replica_set),
+        pod = excerpt(&created.pod),
+        writer = excerpt(&created.writer),
+        "another controller created a pod"
+    );
 }
 
 fn named(object: &v1::ObjectRef) -> String {
@@ -147,29 +148,21 @@ pub(crate) fn watch_ended(kind: Kind) {
 
 fn budget(change: &Change) {
     let (Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold)) = change;
-    let Hold {
-        verb,
-        scope,
-        replica_set,
-        cause,
-        detail,
-        ..
-    } = hold;
-    let (operation, level) = (verb.as_str(), scope.level());
-    let (replica_set, held) = (named(replica_set), excerpt(&scope.to_string()));
+    let (operation, level) = (hold.verb.as_str(), hold.scope.level());
+    let (replica_set, held) = (named(&hold.replica_set), excerpt(&hold.scope.to_string()));
     match change {
-        Change::Warned(_) if *cause == Cause::OtherController => {
+        Change::Warned(_) if hold.cause == Cause::OtherController => {
             warn!(
                 replica_set,
-                why = excerpt(detail),
+                why = excerpt(&hold.detail),
                 "another controller is at work: turn it off"
             );
         }
-        Change::Held(_) if *cause == Cause::OtherController => error!(
+        Change::Held(_) if hold.cause == Cause::OtherController => error!(
             operation,
             replica_set,
-            why = excerpt(detail),
-            resume = excerpt(&scope.command()),
+            why = excerpt(&hold.detail),
+            resume = excerpt(&hold.scope.command()),
             "another controller is at work, and no further operation starts until a person turns it off and resumes them"
         ),
         Change::Warned(_) => warn!(
@@ -177,7 +170,7 @@ fn budget(change: &Change) {
             scope = level,
             what = held,
             replica_set,
-            why = detail,
+            why = hold.detail,
             "the budget is exceeded"
         ),
         Change::Held(_) => error!(
@@ -185,8 +178,8 @@ fn budget(change: &Change) {
             scope = level,
             what = held,
             replica_set,
-            why = detail,
-            resume = excerpt(&scope.command()),
+            why = hold.detail,
+            resume = excerpt(&hold.scope.command()),
             "the budget is exceeded, and no further operation starts until a person resumes them"
         ),
         Change::Ended(_) => info!(
@@ -254,20 +247,13 @@ fn disconnected(now: Timestamp, cause: &Disconnect, away: &Away) {
             Some(times) => warn!(cause = excerpt(cause), times, "the server is away"),
             None => debug!(cause = excerpt(cause), "the server is still away"),
         },
-        Disconnect::Superseded(successor) => {
-            let Successor {
-                agent_instance,
-                session_id,
-                epoch,
-            } = successor;
-            warn!(
-                by_agent = excerpt(agent_instance),
-                by_session = excerpt(session_id),
-                by_epoch = excerpt(epoch),
-                "superseded by another agent of this cluster and shard, trying again in minutes: \
-                 stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
-            );
-        }
+        Disconnect::Superseded(successor) => warn!(
+            by_agent = excerpt(&successor.agent_instance),
+            by_session = excerpt(&successor.session_id),
+            by_epoch = excerpt(&successor.epoch),
+            "superseded by another agent of this cluster and shard, trying again in minutes: \
+             stop one of the two, let them elect a leader, or give each a --shard or a server of its own"
+        ),
         Disconnect::Refused {
             status,
             retry_after: Some(wait),

@@ -107,16 +107,12 @@ async fn connect_cluster(
     match kind {
         ClusterKind::Kubernetes => {
             let cluster = KubeCluster::connect(&args.kube_config()).await?;
-            let agent_kube::Target {
-                api_server,
-                context,
-                credentials,
-            } = cluster.target();
+            let target = cluster.target();
             info!(
                 kind = "kubernetes",
-                api_server,
-                context,
-                credentials,
+                api_server = target.api_server,
+                context = target.context,
+                credentials = target.credentials,
                 namespaces,
                 server,
                 "connected to a Kubernetes cluster"

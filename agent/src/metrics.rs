@@ -39,7 +39,7 @@ pub struct Metrics {
     operations_refused: Family<Label, Counter>,
     operations: Family<Label, Counter>,
     operations_in_flight: SummedGauge,
-    calls: Family<Label, Counter>,
+    pub(crate) calls: Family<Label, Counter>,
     calls_in_flight: SummedGauge,
     pub(crate) events_dropped: Counter,
     leading: Family<[(&'static str, String); 1], Gauge>,
@@ -178,10 +178,6 @@ impl Metrics {
             ("code", code),
         ];
         self.read_failures.get_or_create(&labels).inc();
-    }
-
-    pub(crate) fn count_call(&self, verb: &'static str) {
-        self.calls.get_or_create(&[("verb", verb)]).inc();
     }
 
     pub(crate) fn set_in_flight(&self, operations: usize, calls: usize) {

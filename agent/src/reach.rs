@@ -52,14 +52,10 @@ async fn ask(connector: Connector, token: Option<&TokenFile>) -> Result<(), Stri
         service: SERVICE.to_owned(),
     });
     let answer = HealthClient::new(channel).check(request).await;
-    match answer
-        .map_err(|status| uplink::said(&status))?
-        .get_ref()
-        .status()
-    {
-        ServingStatus::Serving => Ok(()),
-        ServingStatus::NotServing | ServingStatus::ServiceUnknown | ServingStatus::Unknown => {
-            Err("the server does not serve".to_owned())
-        }
+    let status = answer.map_err(|status| uplink::said(&status))?;
+    if status.get_ref().status() == ServingStatus::Serving {
+        Ok(())
+    } else {
+        Err("the server does not serve".to_owned())
     }
 }

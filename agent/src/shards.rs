@@ -11,20 +11,20 @@
 //! **Invariant:** a call for a shard leaves only while this process holds the shard's Lease and the Lease of the number of shards.
 //! **Invariant:** a lost shard ends its own agent, and no other.
 
-use std::{collections::BTreeMap, convert::Infallible};
+use std::{collections::BTreeMap, convert::Infallible, pin::pin, time::Duration};
 
 use agent_core::{
     api::ApiError,
     assignment::{self, Assignment},
-    lease::Record,
+    lease::{LeaseTooShort, Record},
     shard::Shard,
 };
 use agent_kube::{Clock, KubeCluster, ShardReaders};
 use jiff::Timestamp;
 use runtime::Readiness;
+use thiserror::Error;
 use tokio::{
     select,
-    sync::mpsc,
     task::{JoinError, JoinSet},
     time::timeout,
 };
@@ -33,10 +33,26 @@ use tracing::{info, warn};
 
 use crate::{
     holds::Holds,
-    kubernetes::error::KubernetesError,
     lease::{LeaseKeeper, LeaseLost},
     shell::{RunError, ShellConfig, run},
 };
+
+/// Why an agent of a real cluster ended other than on request.
+#[derive(Debug, Error)]
+pub enum KubernetesError {
+    /// The Lease could expire before a create.
+    #[error(transparent)]
+    LeaseTooShort(#[from] LeaseTooShort),
+    /// Another agent may lead.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// Shards require Leases.
+    #[error("--shards needs --leader-elect: a shard is served by the agent that holds its lease")]
+    ShardsWithoutLeases,
+    /// The agent failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
 
 /// All Leases of the namespace by name, or the error of the list.
 type Listed = Result<Vec<(String, Record)>, ApiError>;
@@ -111,16 +127,18 @@ impl Shards {
         let attendance =
             hold_member_lease(self.names.clone(), self.cluster.clone(), member.clone());
         let attendance = AbortOnDropHandle::new(tokio::spawn(attendance));
-        let (sender, mut lists) = mpsc::channel(1);
-        let lister = list_all(self.names.clone(), self.cluster.clone(), sender);
-        let _lister = AbortOnDropHandle::new(tokio::spawn(lister));
+        let (names, cluster) = (self.names.clone(), self.cluster.clone());
+        let mut listing = pin!(list_all(&names, &cluster, Duration::ZERO));
         while !shutdown.is_cancelled() {
             let due = self.assignment.poll_timeout(self.clock.now());
             select! {
                 biased;
                 () = shutdown.cancelled() => {}
                 Some(ended) = self.agents.join_next() => self.handle_ended(ended)?,
-                Some(listed) = lists.recv() => self.handle_list(listed),
+                listed = &mut listing => {
+                    listing.set(list_all(&names, &cluster, names.list_every()));
+                    self.handle_list(listed);
+                }
                 () = self.clock.sleep_until(due) => self.follow_plan(),
                 Some(_) = self.deletes.join_next() => {}
             }
@@ -279,18 +297,14 @@ async fn hold_member_lease(
     }
 }
 
+/// Lists all Leases after a time.
 async fn list_all(
-    names: assignment::AssignmentConfig,
-    cluster: KubeCluster,
-    sender: mpsc::Sender<Listed>,
-) {
-    let wait = names.lease.duration / 3;
-    loop {
-        let list = timeout(wait, cluster.list_leases(&names.lease.namespace)).await;
-        let list = list.unwrap_or_else(|_| Err(ApiError::no_answer("the list took too long")));
-        if sender.send(list).await.is_err() {
-            return;
-        }
-        tokio::time::sleep(names.list_every()).await;
-    }
+    names: &assignment::AssignmentConfig,
+    cluster: &KubeCluster,
+    after: Duration,
+) -> Listed {
+    tokio::time::sleep(after).await;
+    let list = cluster.list_leases(&names.lease.namespace);
+    let list = timeout(names.lease.duration / 3, list).await;
+    list.unwrap_or_else(|_| Err(ApiError::no_answer("the list took too long")))
 }

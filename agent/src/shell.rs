@@ -14,7 +14,6 @@ use agent_core::{
     token_bucket::TokenBucket,
     watch::WatchEvent,
 };
-use decree::v1;
 use jiff::Timestamp;
 use otlp::{Span, Tracer};
 use runtime::{Readiness, TokenFile, excerpt};
@@ -228,7 +227,8 @@ impl<C: Cluster> Shell<C> {
                 AgentCommand::Watch(kind, command) => self.sources.command(kind, command),
                 AgentCommand::AskVersion(kind, id) => self.sources.ask_version(kind, id),
                 AgentCommand::Call(call) => {
-                    self.config.metrics.count_call(call.request.verb());
+                    let label = [("verb", call.request.verb())];
+                    self.config.metrics.calls.get_or_create(&label).inc();
                     let span = self.traces.call(&call, self.agent.trace(call.id));
                     self.calls.spawn(executor::call(&self.cluster, call, span));
                 }
@@ -304,7 +304,11 @@ impl<C: Cluster> Shell<C> {
         while let Some(news) = next {
             match news {
                 uplink::News::Connected => self.agent.handle_connected(self.clock.now()),
-                uplink::News::Frame(frame) => self.handle_frame(frame),
+                uplink::News::Frame(mut frame) => {
+                    self.config.metrics.frames_received.inc();
+                    self.traces.receive(&mut frame);
+                    self.agent.handle_frame(self.clock.now(), frame);
+                }
                 uplink::News::Disconnected(cause) => {
                     self.uplink.command(LinkCommand::Abort);
                     self.agent.handle_disconnected(self.clock.now(), cause);
@@ -312,12 +316,6 @@ impl<C: Cluster> Shell<C> {
             }
             next = self.uplink.try_next();
         }
-    }
-
-    fn handle_frame(&mut self, mut frame: v1::ReconcileResponse) {
-        self.config.metrics.frames_received.inc();
-        self.traces.receive(&mut frame);
-        self.agent.handle_frame(self.clock.now(), frame);
     }
 
     /// Takes all answers that have come, so that their outcomes share a frame.

@@ -82,9 +82,6 @@ impl Traces {
         let Some(reconcile_request::Frame::Events(events)) = &mut frame.frame else {
             return;
         };
-        if !self.tracer.is_on() {
-            return;
-        }
         for event in &mut events.events {
             if let Some(mut span) = self.child(&event.traceparent, SpanKind::Producer, "frame") {
                 span.number("decree.frame.sequence", frame.sequence);
@@ -99,9 +96,6 @@ impl Traces {
         let Some(reconcile_response::Frame::Batches(batches)) = &mut frame.frame else {
             return;
         };
-        if !self.tracer.is_on() {
-            return;
-        }
         for batch in &mut batches.batches {
             let Some(mut span) = self.child(&batch.traceparent, SpanKind::Consumer, "batch") else {
                 continue;

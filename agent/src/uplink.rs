@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{
-    Code, Request, Response, Status, Streaming,
+    Code, Status, Streaming,
     client::Grpc,
     codegen::http::uri::PathAndQuery,
     transport::{Channel, Endpoint},
@@ -133,10 +133,8 @@ impl Uplink {
         let Some(connection) = &mut self.connection else {
             return pending().await;
         };
-        match connection.news.recv().await {
-            Some(news) => news,
-            None => News::Disconnected(Disconnect::Lost("the connection ended".into())),
-        }
+        let ended = || News::Disconnected(Disconnect::Lost("the connection ended".into()));
+        connection.news.recv().await.unwrap_or_else(ended)
     }
 
     pub(crate) fn try_next(&mut self) -> Option<News> {
@@ -184,7 +182,14 @@ async fn stream(
         return Disconnect::Ended;
     }
     let request = proof.request(ReceiverStream::new(outgoing));
-    let incoming = match reconcile(channel.clone(), request).await {
+    let mut grpc = Grpc::new(channel.clone())
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    if let Err(error) = grpc.ready().await {
+        return disconnect(&Status::from_error(error.into()));
+    }
+    let path = PathAndQuery::from_static(RECONCILE);
+    let incoming = match grpc.streaming(request, path, FrameCodec).await {
         Ok(response) => response.into_inner(),
         Err(status) => return disconnect(&status),
     };
@@ -195,21 +200,6 @@ async fn stream(
         cause = receive(incoming, sender, welcome) => cause,
         never = proof.keep(client, welcomed) => match never {},
     }
-}
-
-/// Opens the stream, with this crate's codec for its frames.
-async fn reconcile(
-    channel: Channel,
-    request: Request<ReceiverStream<v1::ReconcileRequest>>,
-) -> Result<Response<Streaming<v1::ReconcileResponse>>, Status> {
-    let mut grpc = Grpc::new(channel)
-        .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
-    grpc.ready()
-        .await
-        .map_err(|error| Status::from_error(error.into()))?;
-    let path = PathAndQuery::from_static(RECONCILE);
-    grpc.streaming(request, path, FrameCodec).await
 }
 
 /// Passes frames on until the stream ends, and the session's id to `welcome`.

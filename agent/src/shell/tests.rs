@@ -1,7 +1,7 @@
 //! The shell against a scripted server.
 
 use agent_fake::{Fault, Kind, Verb};
-use decree::v1::{batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
+use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind, reconcile_request::Frame};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
