@@ -17,12 +17,6 @@ const CALL_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) type Answered = (CallId, Result<Reply, ApiError>);
 
-/// The error with a text fit for a status, an event and a terminal: others than the cluster may have written parts of the text.
-fn readable(error: ApiError) -> ApiError {
-    let message = excerpt(&error.message);
-    ApiError { message, ..error }
-}
-
 /// Makes a call; its span ends with the answer. The call may have its effect before the answer is awaited.
 pub(crate) fn call<C: Cluster>(
     cluster: &C,
@@ -34,7 +28,11 @@ pub(crate) fn call<C: Cluster>(
     async move {
         let reply = timeout(CALL_MAX, answer).await;
         let reply = reply.unwrap_or_else(|_| Err(ApiError::no_answer("the call took too long")));
-        let reply = reply.map_err(readable);
+        // Others than the cluster may have written parts of the text, which becomes part of a status, an event and a terminal.
+        let reply = reply.map_err(|error| ApiError {
+            message: excerpt(&error.message),
+            ..error
+        });
         span.end(&reply);
         (id, reply)
     }

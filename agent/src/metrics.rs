@@ -154,7 +154,7 @@ impl Metrics {
         let labels: Vec<_> = labels.collect();
         for (label, share) in &self.budget_held.shares {
             let count = labels.iter().filter(|it| *it == label).count();
-            share.set(i64::try_from(count).unwrap_or(i64::MAX));
+            share.set(count);
         }
     }
 
@@ -181,10 +181,8 @@ impl Metrics {
     }
 
     pub(crate) fn set_in_flight(&self, operations: usize, calls: usize) {
-        self.operations_in_flight
-            .set(i64::try_from(operations).unwrap_or(i64::MAX));
-        self.calls_in_flight
-            .set(i64::try_from(calls).unwrap_or(i64::MAX));
+        self.operations_in_flight.set(operations);
+        self.calls_in_flight.set(calls);
     }
 
     fn refused(&self, rule: Rule) -> Counter {
@@ -235,9 +233,9 @@ impl Metrics {
         let help = "Operations by outcome: done, or the class of the failure";
         registry.register("operations", help, self.operations.clone());
         // Each rule exists from the start, so that a first refusal shows as an increase.
-        Rule::ALL
-            .into_iter()
-            .for_each(|rule| drop(self.refused(rule)));
+        for rule in Rule::ALL {
+            drop(self.refused(rule));
+        }
         let help = "Operations that the agent refused to start, by the rule that they break";
         registry.register("operations_refused", help, self.operations_refused.clone());
         // Each scope exists from the start, as each rule does.

@@ -54,7 +54,7 @@ pub struct KubeCluster {
     pub(crate) leases: Transport,
     /// The transport of lists and watches.
     reader: Transport,
-    scope: Arc<Scope>,
+    pub(crate) scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
     own_namespace: Option<String>,
@@ -147,11 +147,7 @@ impl KubeCluster {
     /// Sends a request of people or of the probe, and reads the answer as JSON. The fence does not stop it.
     pub(crate) async fn read(&self, request: http::Request<Body>) -> Result<Value, ApiError> {
         let answer = self.transport.fetch(request).await?;
-        codec::whole(&answer).map_err(unreadable)
-    }
-
-    pub(crate) fn scope(&self) -> &Scope {
-        &self.scope
+        serde_json::from_slice(&answer).map_err(|error| unreadable(error.into()))
     }
 
     pub(crate) fn with_credentials(

@@ -8,7 +8,7 @@ use agent_core::{
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     objects::{
@@ -150,11 +150,6 @@ pub(crate) fn object(kind: Kind, bytes: &Bytes) -> Result<Object, Unreadable> {
         Kind::Pod => projected::<PodMessage>(bytes).map(Object::from),
         Kind::ReplicaSet => projected::<ReplicaSetMessage>(bytes).map(Object::from),
     }
-}
-
-/// Reads any object from JSON, with all fields.
-pub(crate) fn whole(bytes: &[u8]) -> Result<Value, Unreadable> {
-    Ok(serde_json::from_slice(bytes)?)
 }
 
 /// Reads a page of a list; `begins` marks the first page. An answer of another kind, or without a version, tells nothing about the objects.

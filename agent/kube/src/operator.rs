@@ -91,7 +91,7 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn some_replica_set(&self) -> Result<Option<(String, String)>, ApiError> {
-        let path = self.scope().page(Kind::ReplicaSet, 1, None)?;
+        let path = self.scope.page(Kind::ReplicaSet, 1, None)?;
         let page = self.read(requests::read(&path, codec::JSON)?).await?;
         let text = |path| page.pointer(path)?.as_str().map(str::to_owned);
         let namespace = text("/items/0/metadata/namespace");
@@ -103,7 +103,7 @@ impl KubeCluster {
     /// # Errors
     /// The error of the API server.
     pub async fn resume(&self, namespace: &str, name: &str, value: &str) -> Result<(), ApiError> {
-        let request = requests::resume(&self.scope().resource, namespace, name, value)?;
+        let request = requests::resume(&self.scope.resource, namespace, name, value)?;
         self.read(request).await.map(drop)
     }
 }

@@ -35,7 +35,8 @@ impl SummedGauge {
     }
 
     /// Replaces the present share.
-    pub(super) fn set(&self, value: i64) {
+    pub(super) fn set(&self, value: usize) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
         // The gauge publishes no other memory.
         let before = self.0.added.swap(value, Ordering::Relaxed);
         self.0.total.inc_by(value.wrapping_sub(before));

@@ -19,7 +19,7 @@ fn lines(request: Result<http::Request<Body>, ApiError>) -> (String, String) {
 async fn body(request: Result<http::Request<Body>, ApiError>) -> Value {
     let request = request.expect("it can be expressed");
     let bytes = request.into_body().collect_bytes().await;
-    codec::whole(&bytes.expect("it is at hand")).expect("it is JSON")
+    serde_json::from_slice(&bytes.expect("it is at hand")).expect("it is JSON")
 }
 
 fn apps(request: &Request) -> Result<http::Request<Body>, ApiError> {
