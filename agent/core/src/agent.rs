@@ -28,7 +28,7 @@ use crate::{
     watch::{List, WatchEvent, WatchId},
 };
 
-pub use self::{command::AgentCommand, config::AgentConfig};
+pub use self::{config::AgentConfig, reading::AgentCommand};
 use self::{intake::Intake, reading::Reading};
 
 /// The agent. Owned by one task, which is the only one to change it.
@@ -248,7 +248,7 @@ impl Agent {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let link = self.link.poll_timeout(self.is_settled());
-        let unsettled = self.batches.unsettled_until();
+        let unsettled = self.batches.unsettled.until();
         let end = unsettled.filter(|_| self.link.is_stopped());
         let reading = self.reading.poll_timeout();
         reading.into_iter().chain(link).chain(end).min()
@@ -265,11 +265,9 @@ impl Agent {
     /// take effect. Another agent may then begin.
     #[must_use]
     pub fn is_stopped(&self, now: Timestamp) -> bool {
-        let settled = self
-            .batches
-            .unsettled_until()
-            .is_none_or(|until| until <= now);
-        self.link.is_stopped() && self.batches.calls_in_flight() == 0 && settled
+        let unsettled = self.batches.unsettled.until();
+        let is_settled = unsettled.is_none_or(|until| until <= now);
+        self.link.is_stopped() && self.batches.calls_in_flight() == 0 && is_settled
     }
 
     /// Returns the id of the open session.
@@ -365,7 +363,7 @@ impl Agent {
 
     /// Opens no session while a create of an older session may take effect unseen by any list.
     fn hold_link(&mut self) {
-        if let Some(until) = self.batches.unsettled_until() {
+        if let Some(until) = self.batches.unsettled.until() {
             self.link.hold_until(until);
         }
     }
@@ -464,7 +462,6 @@ impl Agent {
     }
 }
 
-mod command;
 mod config;
 mod intake;
 mod reading;

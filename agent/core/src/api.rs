@@ -338,12 +338,8 @@ impl Kind {
 
     /// Returns the kind for a value of the contract.
     #[must_use]
-    pub const fn from_wire(kind: v1::Kind) -> Option<Self> {
-        match kind {
-            v1::Kind::Unspecified => None,
-            v1::Kind::Pod => Some(Self::Pod),
-            v1::Kind::ReplicaSet => Some(Self::ReplicaSet),
-        }
+    pub fn from_wire(kind: v1::Kind) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.to_wire() == kind)
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Batches {
     follow_ups: VecDeque<Call>,
     outcomes: VecDeque<v1::Outcome>,
     reports: VecDeque<Report>,
-    unsettled: Unsettled,
+    pub(crate) unsettled: Unsettled,
     pub(crate) budget: Budget,
     call_last: u64,
     operations: usize,
@@ -272,11 +272,6 @@ impl Batches {
             reports.push_back(Report::finished(&outcome));
             outbox.push_outcome(outcome);
         }
-    }
-
-    /// Until when creates with an unknown result may still take effect.
-    pub(crate) fn unsettled_until(&self) -> Option<Timestamp> {
-        self.unsettled.until()
     }
 
     #[must_use]

@@ -97,7 +97,7 @@ impl Unsettled {
         }
     }
 
-    /// When all creates are settled; `None` if there never was one.
+    /// Until when a create may still take effect; `None` if there never was one of unknown effect.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         self.until.values().max().copied()
     }

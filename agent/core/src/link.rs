@@ -13,16 +13,14 @@ use std::{ops::RangeInclusive, time::Duration};
 use decree::v1::{self, reconcile_request, reconcile_response::Frame};
 use jiff::Timestamp;
 
-pub use disconnect::{Disconnect, Successor};
-
 use self::session::Session;
 use crate::{
     backoff::{Backoff, after, since},
+    history::WentBack,
     token_bucket::TokenBucket,
 };
 
 pub(crate) mod bounds;
-mod disconnect;
 mod session;
 
 /// The protocol that this agent speaks.
@@ -51,6 +49,37 @@ pub enum LinkCommand {
     Close,
     /// Drop the connection.
     Abort,
+}
+
+/// Why a connection ended, or could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disconnect {
+    /// The server ended the stream in order.
+    Ended,
+    /// The transport broke, or the server is unreachable.
+    Lost(String),
+    /// The versions of the cluster went back, so this agent ended the connection.
+    WentBack(WentBack),
+    /// Another agent of the same cluster and shard took over.
+    Superseded(Successor),
+    /// The server refuses this agent: an immediate retry will not help.
+    Refused {
+        /// The status code and text.
+        status: String,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// The agent that took over, as the server describes it. Fields that the server leaves out are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Successor {
+    /// The other process.
+    pub agent_instance: String,
+    /// The server's name for its session.
+    pub session_id: String,
+    /// The number of lease transitions of its lead.
+    pub epoch: String,
 }
 
 /// The state of the connection. Owned and changed by one [`Agent`](crate::agent::Agent).
@@ -207,7 +236,7 @@ impl Link {
             return Ok(None);
         }
         if let Some(session) = &mut self.session {
-            session.note_heard(now);
+            session.heard = now;
         }
         match &frame.frame {
             Some(Frame::Welcome(_)) if is_open => return Err("a second Welcome came".into()),
@@ -244,24 +273,16 @@ impl Link {
         if self.state == State::Draining && self.until.is_none() {
             self.until = Some(after(now, bounds::DRAINING_MAX));
         }
-        match self.state {
-            State::Waiting if settled && self.until <= Some(now) => {
-                self.sessions.take(now);
-                self.enter(State::Connecting, Some(after(now, GREETING_MAX)));
-                Some(LinkCommand::Connect)
-            }
-            State::Draining if settled => {
-                self.enter(State::Closing, Some(after(now, CLOSING_MAX)));
-                Some(LinkCommand::Close)
-            }
-            State::Waiting
-            | State::Connecting
-            | State::Greeting
-            | State::Open
-            | State::Draining
-            | State::Closing
-            | State::Stopped => None,
+        if settled && self.state == State::Waiting && self.until <= Some(now) {
+            self.sessions.take(now);
+            self.enter(State::Connecting, Some(after(now, GREETING_MAX)));
+            return Some(LinkCommand::Connect);
         }
+        if settled && self.state == State::Draining {
+            self.enter(State::Closing, Some(after(now, CLOSING_MAX)));
+            return Some(LinkCommand::Close);
+        }
+        None
     }
 
     /// The link's own next frame: the Hello, or a heartbeat after a long pause.
@@ -290,7 +311,7 @@ impl Link {
 
     pub(crate) fn has_own_frame(&self) -> bool {
         let session = self.session.as_ref();
-        self.hello_due || session.is_some_and(Session::is_heartbeat_due)
+        self.hello_due || session.is_some_and(|session| session.heartbeat_due)
     }
 
     /// Numbers a frame that is about to be sent.

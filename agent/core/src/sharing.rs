@@ -246,11 +246,8 @@ impl Sharing {
         if let Some(error) = error.as_ref().filter(|error| error.is_gone()) {
             return self.lose(None, error);
         }
-        let asked = error.as_ref().map(ApiError::retry_after);
-        let wait = self
-            .watch_backoff
-            .next_wait()
-            .max(asked.unwrap_or_default());
+        let asked = error.as_ref().map_or(Duration::ZERO, ApiError::retry_after);
+        let wait = self.watch_backoff.next_wait().max(asked);
         self.watch_state = WatchState::Closed {
             until: after(now, wait),
         };

@@ -4,18 +4,31 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 
-use super::command::AgentCommand;
 use crate::{
     api::{
         ApiError, Call, CallId, Kind, Reply, Request, leaves_effect_open, parse_version, pod_ref,
     },
     doubts::Doubts,
-    history::{History, WentBack, Written},
+    history::{History, VersionId, WentBack, Written},
+    link::LinkCommand,
     report::Report,
     rules::{Refusal, Rule},
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
+
+/// A command to the shell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentCommand {
+    /// A command about the connection to the server.
+    Link(LinkCommand),
+    /// A command about the list and watch of a kind.
+    Watch(Kind, WatchCommand),
+    /// Ask for the newest version of a kind, answered by [`Agent::handle_version`](super::Agent::handle_version).
+    AskVersion(Kind, VersionId),
+    /// A call to the cluster, answered by [`Agent::handle_reply`](super::Agent::handle_reply).
+    Call(Call),
+}
 
 /// The lists and watches. Owned and changed by one [`Agent`](super::Agent).
 #[derive(Clone, Debug)]

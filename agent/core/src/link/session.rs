@@ -19,9 +19,9 @@ pub(crate) struct Session {
     /// The server's limits.
     pub(crate) limits: v1::Limits,
     heartbeat: Duration,
-    heartbeat_due: bool,
+    pub(super) heartbeat_due: bool,
     sent: Timestamp,
-    heard: Timestamp,
+    pub(super) heard: Timestamp,
 }
 
 // === impl Session ===
@@ -38,10 +38,6 @@ impl Session {
         }
     }
 
-    pub(super) const fn note_heard(&mut self, now: Timestamp) {
-        self.heard = now;
-    }
-
     pub(super) const fn note_sent(&mut self, now: Timestamp) {
         self.sent = now;
         self.heartbeat_due = false;
@@ -56,10 +52,6 @@ impl Session {
             self.sent = now;
         }
         self.silent_at() <= now
-    }
-
-    pub(super) const fn is_heartbeat_due(&self) -> bool {
-        self.heartbeat_due
     }
 
     pub(super) fn poll_timeout(&self) -> Timestamp {
