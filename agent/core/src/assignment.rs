@@ -193,10 +193,7 @@ impl Assignment {
 
     /// Returns the names of the Leases of agents that are long lost, with the versions to delete.
     pub fn forgotten(&self, now: Timestamp) -> impl Iterator<Item = (&str, &str)> {
-        let prefix = self.config.member_prefix();
-        let members = self.seen.iter();
-        let members = members.filter(move |(name, _)| name.starts_with(&prefix));
-        let gone = members.filter(move |(_, seen)| {
+        let gone = self.member_leases().filter(move |(_, seen)| {
             since(now, seen.since) > self.config.lease.duration * FORGOTTEN_AFTER
         });
         gone.map(|(name, seen)| (name.as_str(), seen.record.resource_version.as_str()))
@@ -215,13 +212,17 @@ impl Assignment {
     }
 
     fn members(&self, now: Timestamp) -> BTreeSet<&str> {
-        let prefix = self.config.member_prefix();
-        let members = self.seen.iter();
-        let members = members.filter(|(name, _)| name.starts_with(&prefix));
-        let holders = members.filter_map(|(_, seen)| holder(seen, now));
+        let leases = self.member_leases();
+        let holders = leases.filter_map(|(_, seen)| holder(seen, now));
         holders
             .filter(|holder| !holder.is_empty() && !self.lost.contains(*holder))
             .collect()
+    }
+
+    fn member_leases(&self) -> impl Iterator<Item = (&String, &Sighting)> {
+        let prefix = self.config.member_prefix();
+        let leases = self.seen.iter();
+        leases.filter(move |(name, _)| name.starts_with(&prefix))
     }
 
     fn sighting(&self, shard: u16) -> Option<&Sighting> {

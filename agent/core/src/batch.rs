@@ -331,7 +331,7 @@ impl ActiveBatch {
                 };
                 Next::Call(Stage::Write(PodWrite::Create, pod), request)
             }
-            Err(error) => failed(FailureClass::Invalid, error.to_string()),
+            Err(why) => failed(FailureClass::Invalid, *why),
         })
     }
 

@@ -123,17 +123,11 @@ impl Hold {
 // === impl Cause ===
 
 impl Cause {
-    const fn rule(self) -> Rule {
+    /// The rule that refuses the operations, and the reason of the event.
+    const fn names(self) -> (Rule, Reason) {
         match self {
-            Self::Limit => Rule::Budget,
-            Self::OtherController => Rule::OtherController,
-        }
-    }
-
-    const fn reason(self) -> Reason {
-        match self {
-            Self::Limit => Reason::BudgetExceeded,
-            Self::OtherController => Reason::OtherController,
+            Self::Limit => (Rule::Budget, Reason::BudgetExceeded),
+            Self::OtherController => (Rule::OtherController, Reason::OtherController),
         }
     }
 }
@@ -164,7 +158,12 @@ impl Budget {
         if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
             return Err(self.refuse(key, replica_set));
         }
-        self.check_others(now, replica_set)?;
+        let writer = self.others.writer(now, &replica_set.uid);
+        if let Some(writer) = writer.filter(|_| self.config.other_controller == Action::Hold) {
+            let text = "created a pod less than a minute ago";
+            let message = format!("another controller, {writer}, {text}");
+            return Err(Refusal::new(Rule::OtherController, message));
+        }
         if *self.limits(verb) == Limits::default() {
             return Ok(());
         }
@@ -261,19 +260,6 @@ impl Budget {
         self.holds.values()
     }
 
-    /// Refuses operations of a ReplicaSet if another controller created one of its pods within the last minute.
-    fn check_others(&self, now: Timestamp, replica_set: &v1::ObjectRef) -> Result<(), Refusal> {
-        let writer = self.others.writer(now, &replica_set.uid);
-        match (writer, self.config.other_controller) {
-            (Some(writer), Action::Hold) => {
-                let message =
-                    format!("another controller, {writer}, created a pod less than a minute ago");
-                Err(Refusal::new(Rule::OtherController, message))
-            }
-            (Some(_), Action::Warn) | (None, _) => Ok(()),
-        }
-    }
-
     const fn limits(&self, verb: Verb) -> &Limits {
         match verb {
             Verb::Create => &self.config.creates,
@@ -284,15 +270,15 @@ impl Budget {
     /// Refuses an operation in a held scope. Each ReplicaSet that meets the hold gets one event.
     fn refuse(&mut self, key: &Key, replica_set: &v1::ObjectRef) -> Refusal {
         let hold = self.holds.get_mut(key).expect("the scope is held");
-        let message = hold.message();
+        let (rule, reason) = hold.cause.names();
         if hold.notified.insert(replica_set.uid.clone()) {
             self.notes.push_back(Note {
                 object: replica_set.clone(),
-                reason: hold.cause.reason(),
+                reason,
                 message: hold.event(),
             });
         }
-        Refusal::new(hold.cause.rule(), message)
+        Refusal::new(rule, hold.message())
     }
 
     /// Holds a scope, unless it is held already, and notifies people. Returns the refusal of its operations.
@@ -313,7 +299,7 @@ impl Budget {
         };
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
-            reason: hold.cause.reason(),
+            reason: hold.cause.names().1,
             message,
         });
         self.changes.push_back(Change::Warned(hold));

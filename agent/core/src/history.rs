@@ -249,12 +249,10 @@ impl History {
 
     pub(crate) fn set_watched(&mut self, now: Timestamp, kind: Kind, is_watched: bool) {
         let versions = self.of(kind);
-        match versions.question {
-            Question::Idle if is_watched => versions.wait(now),
-            Question::Due(_) | Question::Asked { .. } if !is_watched => {
-                versions.question = Question::Idle;
-            }
-            Question::Idle | Question::Due(_) | Question::Asked { .. } => {}
+        if !is_watched {
+            versions.question = Question::Idle;
+        } else if versions.question == Question::Idle {
+            versions.wait(now);
         }
     }
 
@@ -357,13 +355,9 @@ fn reference((namespace, name): PodName) -> v1::ObjectRef {
     }
 }
 
-fn check(kind: Kind, reached: Option<u64>, version: u64) -> Result<(), WentBack> {
+fn check(kind: Kind, reached: Option<u64>, to: u64) -> Result<(), WentBack> {
     match reached {
-        Some(from) if version < from => Err(WentBack {
-            kind,
-            from,
-            to: version,
-        }),
+        Some(from) if to < from => Err(WentBack { kind, from, to }),
         Some(_) | None => Ok(()),
     }
 }

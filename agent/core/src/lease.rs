@@ -405,24 +405,20 @@ impl Lease {
         self.seen = Some(Sighting::next(before, now, record, self.config.duration));
     }
 
+    /// The lease as created by this process. The number of the lead continues from the lease as last seen, even if that lease was deleted.
     fn fresh(&self, now: Timestamp) -> Record {
+        let next_transitions = |seen: &Sighting| {
+            let is_own = seen.record.holder == self.config.identity;
+            seen.transitions.saturating_add(i64::from(!is_own))
+        };
         Record {
             holder: self.config.identity.clone(),
             duration: self.config.duration,
             acquired: Some(now),
             renewed: Some(now),
-            transitions: self.next_transitions(),
+            transitions: self.seen.as_ref().map_or(0, next_transitions),
             ..Record::default()
         }
-    }
-
-    /// The number of the next lead. It continues from the lease as last seen, even if somebody has deleted that lease.
-    fn next_transitions(&self) -> i64 {
-        let Some(seen) = &self.seen else {
-            return 0;
-        };
-        let is_own = seen.record.holder == self.config.identity;
-        seen.transitions.saturating_add(i64::from(!is_own))
     }
 
     /// The lease as taken or renewed by this process.

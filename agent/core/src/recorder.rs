@@ -191,32 +191,33 @@ impl Reason {
     /// Returns upstream's word, if it has one.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SuccessfulCreate => "SuccessfulCreate",
-            Self::FailedCreate => "FailedCreate",
-            Self::SuccessfulDelete => "SuccessfulDelete",
-            Self::FailedDelete => "FailedDelete",
-            Self::BudgetExceeded => "BudgetExceeded",
-            Self::OtherController => "OtherController",
-            Self::BudgetResumed => "BudgetResumed",
-            Self::PodsDoNotLast => "PodsDoNotLast",
-            Self::VersionsWentBack => "VersionsWentBack",
-        }
+        self.row().0
+    }
+
+    /// Returns the type of an event of this reason.
+    #[must_use]
+    pub const fn event_type(self) -> &'static str {
+        self.row().1
     }
 
     /// Returns the kind of the object of an event with this reason.
     #[must_use]
     pub const fn subject(self) -> Subject {
+        self.row().2
+    }
+
+    const fn row(self) -> (&'static str, &'static str, Subject) {
+        use Subject::{Cluster, ReplicaSet};
         match self {
-            Self::SuccessfulCreate
-            | Self::FailedCreate
-            | Self::SuccessfulDelete
-            | Self::FailedDelete
-            | Self::BudgetExceeded
-            | Self::OtherController
-            | Self::BudgetResumed
-            | Self::PodsDoNotLast => Subject::ReplicaSet,
-            Self::VersionsWentBack => Subject::Cluster,
+            Self::SuccessfulCreate => ("SuccessfulCreate", "Normal", ReplicaSet),
+            Self::FailedCreate => ("FailedCreate", "Warning", ReplicaSet),
+            Self::SuccessfulDelete => ("SuccessfulDelete", "Normal", ReplicaSet),
+            Self::FailedDelete => ("FailedDelete", "Warning", ReplicaSet),
+            Self::BudgetExceeded => ("BudgetExceeded", "Warning", ReplicaSet),
+            Self::OtherController => ("OtherController", "Warning", ReplicaSet),
+            Self::BudgetResumed => ("BudgetResumed", "Normal", ReplicaSet),
+            Self::PodsDoNotLast => ("PodsDoNotLast", "Warning", ReplicaSet),
+            Self::VersionsWentBack => ("VersionsWentBack", "Warning", Cluster),
         }
     }
 
@@ -231,20 +232,6 @@ impl Reason {
                 | Self::PodsDoNotLast
                 | Self::VersionsWentBack
         )
-    }
-
-    /// Returns the type of an event of this reason.
-    #[must_use]
-    pub const fn event_type(self) -> &'static str {
-        match self {
-            Self::SuccessfulCreate | Self::SuccessfulDelete | Self::BudgetResumed => "Normal",
-            Self::FailedCreate
-            | Self::FailedDelete
-            | Self::BudgetExceeded
-            | Self::OtherController
-            | Self::PodsDoNotLast
-            | Self::VersionsWentBack => "Warning",
-        }
     }
 }
 

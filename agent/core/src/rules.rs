@@ -288,10 +288,8 @@ fn check_text(text: &str) -> Result<(), String> {
     if text.len() > CONDITION_BYTES_MAX {
         return Err(format!("more than {CONDITION_BYTES_MAX} bytes"));
     }
-    match text.chars().find(|it| steers(*it)) {
-        Some(character) => Err(format!("the character {character:?}")),
-        None => Ok(()),
-    }
+    let character = text.chars().find(|it| steers(*it));
+    character.map_or(Ok(()), |it| Err(format!("the character {it:?}")))
 }
 
 /// True if the API server could form this name and `generateName` for a pod of the ReplicaSet.

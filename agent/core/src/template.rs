@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use decree::v1;
-use thiserror::Error;
 
 use crate::{
     api::{ReplicaSet, Template, parse_version},
@@ -12,6 +11,10 @@ use crate::{
 
 /// The group and version of Kubernetes' own ReplicaSets.
 pub(crate) const APPS_V1: &str = "apps/v1";
+/// Why no pod can be made: the template has no labels, so its pod would be an orphan.
+const NO_LABELS: &str = "unable to create pods, no labels";
+/// Why no pod can be made: the ReplicaSet has no template.
+const NO_TEMPLATE: &str = "unable to create pods, no template";
 
 /// The ReplicaSets by uid. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
@@ -22,21 +25,10 @@ pub(crate) struct Templates {
     wanted: Totals,
 }
 
-/// Why no pod can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum TemplateError {
-    /// The template has no labels, so its pod would be an orphan.
-    #[error("unable to create pods, no labels")]
-    NoLabels,
-    /// The ReplicaSet has no template.
-    #[error("unable to create pods, no template")]
-    NoTemplate,
-}
-
 #[derive(Clone, Debug)]
 struct Entry {
     newest: v1::ReplicaSet,
-    template: Result<Template, TemplateError>,
+    template: Result<Template, &'static str>,
     /// The first generation that is known to have this template.
     since: i64,
     /// The value of the resume annotation.
@@ -88,8 +80,8 @@ impl Templates {
             resume,
         } = replica_set;
         let template = match template {
-            None => Err(TemplateError::NoTemplate),
-            Some(_) if projected.template_labels.is_empty() => Err(TemplateError::NoLabels),
+            None => Err(NO_TEMPLATE),
+            Some(_) if projected.template_labels.is_empty() => Err(NO_LABELS),
             Some(template) => Ok(template.clone()),
         };
         match self.by_uid.get_mut(&projected.uid) {
@@ -146,7 +138,7 @@ impl Templates {
         &self,
         uid: &str,
         generation: i64,
-    ) -> Option<&Result<Template, TemplateError>> {
+    ) -> Option<&Result<Template, &'static str>> {
         let entry = self.by_uid.get(uid)?;
         let generations = entry.since..=entry.newest.generation;
         generations.contains(&generation).then_some(&entry.template)
@@ -165,7 +157,7 @@ impl Entry {
     fn apply(
         &mut self,
         projected: &v1::ReplicaSet,
-        template: Result<Template, TemplateError>,
+        template: Result<Template, &'static str>,
         resume: &str,
     ) -> bool {
         let (old, new) = (

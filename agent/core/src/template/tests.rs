@@ -22,12 +22,12 @@ fn template_without_labels_makes_no_pod() {
     bare.projected.template_labels.clear();
     let mut templates = Templates::default();
     templates.apply(&bare);
-    let refused = Err(TemplateError::NoLabels);
+    let refused = Err(NO_LABELS);
     assert_eq!(templates.of_generation("rs", 1), Some(&refused));
     bare.projected.generation = 2;
     bare.template = None;
     templates.apply(&bare);
-    let refused = Err(TemplateError::NoTemplate);
+    let refused = Err(NO_TEMPLATE);
     assert_eq!(templates.of_generation("rs", 2), Some(&refused));
 }
 
