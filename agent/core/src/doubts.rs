@@ -148,18 +148,13 @@ impl Doubt {
 mod tests {
     use super::*;
     use crate::{
-        tests::{pod, pod_ref, refusal, replied},
+        tests::{pod, pod_list, pod_ref, refusal, replied},
         watch::Part,
     };
 
     fn list(part: Part, version: &str, names: &[&str]) -> List {
-        let pods = names.iter().map(|name| pod(name, 1));
-        List {
-            part,
-            items: Items::Pods(pods.collect()),
-            invalid: Vec::new(),
-            resource_version: version.into(),
-        }
+        let pods: Vec<_> = names.iter().map(|name| pod(name, 1)).collect();
+        pod_list(part, version, &pods)
     }
 
     /// Two pods, in a cluster that had reached version 100.

@@ -95,20 +95,15 @@ mod tests {
         for name in names() {
             sizes[usize::from(Shard::of_namespace(&name, count(8)).index())] += 1;
         }
-        assert!(
-            sizes.iter().all(|size| (1_100..1_400).contains(size)),
-            "{sizes:?}"
-        );
+        let even = 1_100..1_400;
+        assert!(sizes.iter().all(|it| even.contains(it)), "{sizes:?}");
     }
 
     #[test]
     fn more_shards_take_their_share_and_move_nothing_else() {
         let mut moved = 0;
         for name in names() {
-            let (before, after) = (
-                Shard::of_namespace(&name, count(4)).index(),
-                Shard::of_namespace(&name, count(5)).index(),
-            );
+            let [before, after] = [4, 5].map(|it| Shard::of_namespace(&name, count(it)).index());
             if before != after {
                 assert_eq!(after, 4, "{name} moves between shards that were there");
                 moved += 1;
@@ -120,12 +115,8 @@ mod tests {
     #[test]
     fn each_namespace_is_in_exactly_one_shard() {
         for name in names().take(200) {
-            assert_eq!(
-                Shard::all(count(7))
-                    .filter(|shard| shard.contains(&name))
-                    .count(),
-                1
-            );
+            let shards = Shard::all(count(7)).filter(|shard| shard.contains(&name));
+            assert_eq!(shards.count(), 1);
         }
         assert_eq!(Shard::new(7, count(7)), None);
     }

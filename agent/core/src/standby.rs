@@ -82,27 +82,23 @@ mod tests {
         Timestamp::from_second(seconds).expect("it is small")
     }
 
+    fn look(standby: &mut Standby, seconds: i64, seen_by: SeenBy) -> Next {
+        standby.handle_look(at(seconds), seen_by)
+    }
+
     #[test]
     fn built_in_controller_that_answers_is_waited_for() {
         let mut standby = Standby::default();
-        assert_eq!(
-            standby.handle_look(at(0), SeenBy::Nobody),
-            Next::Change(Duration::ZERO)
-        );
+        let first = look(&mut standby, 0, SeenBy::Nobody);
+        assert_eq!(first, Next::Change(Duration::ZERO));
         standby.handle_changed(at(0), false);
-        assert_eq!(standby.handle_look(at(1), SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(
-            standby.handle_look(at(2), SeenBy::BuiltIn),
-            Next::Change(PERIOD)
-        );
+        assert_eq!(look(&mut standby, 1, SeenBy::Nobody), Next::Look(LOOK));
+        assert_eq!(look(&mut standby, 2, SeenBy::BuiltIn), Next::Change(PERIOD));
         standby.handle_changed(at(7), false);
         // Its process ends, and a process on another machine takes over.
+        assert_eq!(look(&mut standby, 30, SeenBy::Nobody), Next::Look(LOOK));
         assert_eq!(
-            standby.handle_look(at(30), SeenBy::Nobody),
-            Next::Look(LOOK)
-        );
-        assert_eq!(
-            standby.handle_look(at(31), SeenBy::BuiltIn),
+            look(&mut standby, 31, SeenBy::BuiltIn),
             Next::Change(PERIOD)
         );
     }
@@ -111,23 +107,17 @@ mod tests {
     fn built_in_controller_that_is_silent_for_long_is_off() {
         let mut standby = Standby::default();
         standby.handle_changed(at(0), false);
-        assert_eq!(
-            standby.handle_look(at(29), SeenBy::Nobody),
-            Next::Look(LOOK)
-        );
-        assert_eq!(standby.handle_look(at(30), SeenBy::Nobody), Next::Begin);
+        assert_eq!(look(&mut standby, 29, SeenBy::Nobody), Next::Look(LOOK));
+        assert_eq!(look(&mut standby, 30, SeenBy::Nobody), Next::Begin);
     }
 
     #[test]
     fn agent_that_comes_after_another_begins_soon() {
         let mut standby = Standby::default();
         standby.handle_changed(at(0), true);
-        assert_eq!(standby.handle_look(at(1), SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(standby.handle_look(at(2), SeenBy::Nobody), Next::Begin);
-        assert_eq!(standby.handle_look(at(0), SeenBy::Another), Next::Begin);
-        assert_eq!(
-            standby.handle_look(at(1), SeenBy::BuiltIn),
-            Next::Change(PERIOD)
-        );
+        assert_eq!(look(&mut standby, 1, SeenBy::Nobody), Next::Look(LOOK));
+        assert_eq!(look(&mut standby, 2, SeenBy::Nobody), Next::Begin);
+        assert_eq!(look(&mut standby, 0, SeenBy::Another), Next::Begin);
+        assert_eq!(look(&mut standby, 1, SeenBy::BuiltIn), Next::Change(PERIOD));
     }
 }

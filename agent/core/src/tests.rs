@@ -6,6 +6,7 @@ use crate::{
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
     guard::Guard,
     view::View,
+    watch::{Items, List, Part},
 };
 
 pub(crate) const SESSION: &str = "s-1";
@@ -183,6 +184,16 @@ pub(crate) fn view(pods: &[v1::Pod]) -> View {
     view.apply_replica_set(&replica_set(10, 1));
     pods.iter().for_each(|pod| view.pods.apply(pod));
     view
+}
+
+/// A list of pods, or a page of it.
+pub(crate) fn pod_list(part: Part, version: &str, pods: &[v1::Pod]) -> List {
+    List {
+        part,
+        items: Items::Pods(pods.iter().collect()),
+        invalid: Vec::new(),
+        resource_version: version.into(),
+    }
 }
 
 pub(crate) fn invalid() -> InvalidObject {

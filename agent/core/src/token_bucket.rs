@@ -72,31 +72,22 @@ mod tests {
     #[test]
     fn bucket_gives_its_burst_and_then_its_rate() {
         let mut bucket = TokenBucket::per_second(10.0, 2);
-        assert_eq!(bucket.take(START), Duration::ZERO);
-        assert_eq!(bucket.take(START), Duration::ZERO);
-        assert_eq!(bucket.take(START), Duration::from_millis(100));
-        assert_eq!(bucket.take(START), Duration::from_millis(200));
-        assert!(!bucket.try_take(START));
-        assert!(bucket.try_take(at(1)));
+        for wait in [0, 0, 100, 200] {
+            assert_eq!(bucket.take(START), Duration::from_millis(wait));
+        }
+        assert!(!bucket.try_take(START) && bucket.try_take(at(1)));
     }
 
     #[test]
     fn some_are_at_once_and_then_one_each_interval() {
         let mut bucket = TokenBucket::new(Duration::from_secs(10), 3);
         let mut now = START;
-        let times: Vec<_> = (0..6)
-            .map(|_| {
-                now = bucket.next(now);
-                assert!(bucket.try_take(now));
-                now
-            })
-            .collect();
-        assert_eq!(times, [0, 0, 0, 10, 20, 30].map(at));
-        assert_eq!(
-            bucket.next(at(45)),
-            at(45),
-            "one interval of rest, one more"
-        );
+        for due in [0, 0, 0, 10, 20, 30] {
+            now = bucket.next(now);
+            assert_eq!(now, at(due));
+            assert!(bucket.try_take(now));
+        }
+        assert_eq!(bucket.next(at(45)), at(45), "one interval of rest");
         bucket.take(at(45));
         assert_eq!(bucket.next(at(45)), at(50));
         assert_eq!(bucket.next(at(90)), at(90), "rested");

@@ -49,15 +49,17 @@ mod tests {
         let years = Duration::from_secs(10 * 365 * 24 * 3600);
         assert_eq!(wait(years), WAIT_MAX);
         assert_eq!(wait(Duration::from_secs(7)), Duration::from_secs(7));
-        let asked = |seconds, nanos| heartbeat(Some(prost_types::Duration { seconds, nanos }));
-        assert_eq!(asked(1 << 62, 0), Duration::from_secs(60));
-        assert_eq!(asked(0, 1), Duration::from_millis(100));
-        assert_eq!(asked(5, 0), Duration::from_secs(5));
-        assert_eq!(asked(i64::MIN, i32::MIN), HEARTBEAT_DEFAULT);
-        assert_eq!(
-            (asked(0, 0), asked(-5, 0)),
-            (HEARTBEAT_DEFAULT, HEARTBEAT_DEFAULT)
-        );
+        for (seconds, nanos, bounded) in [
+            (1 << 62, 0, Duration::from_secs(60)),
+            (0, 1, Duration::from_millis(100)),
+            (5, 0, Duration::from_secs(5)),
+            (i64::MIN, i32::MIN, HEARTBEAT_DEFAULT),
+            (0, 0, HEARTBEAT_DEFAULT),
+            (-5, 0, HEARTBEAT_DEFAULT),
+        ] {
+            let asked = prost_types::Duration { seconds, nanos };
+            assert_eq!(heartbeat(Some(asked)), bounded);
+        }
         assert_eq!(heartbeat(None), HEARTBEAT_DEFAULT);
         assert_eq!(operations_in_flight(10_000), 10_000);
         for allowed in [0, -1, i32::MAX] {

@@ -7,6 +7,7 @@ use decree::v1;
 use super::*;
 use crate::{
     api::{InvalidObject, Object},
+    tests::pod_list,
     watch::{Items, Part},
 };
 
@@ -32,12 +33,7 @@ fn pod(namespace: &str, name: &str, version: u64) -> v1::Pod {
 }
 
 fn page(part: Part, version: &str, pods: &[v1::Pod]) -> Result<List, ApiError> {
-    Ok(List {
-        part,
-        items: Items::Pods(pods.iter().collect()),
-        invalid: Vec::new(),
-        resource_version: version.into(),
-    })
+    Ok(pod_list(part, version, pods))
 }
 
 fn applied(namespace: &str, name: &str, version: u64) -> WatchEvent {

@@ -3,18 +3,13 @@
 use super::*;
 use crate::{
     backoff::since,
-    tests::{pod, refusal},
+    tests::{pod, pod_list, refusal},
 };
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn list(version: &str) -> Result<List, ApiError> {
-    Ok(List {
-        part: Part::Whole,
-        items: Items::Pods(PackedPods::default()),
-        invalid: Vec::new(),
-        resource_version: version.into(),
-    })
+    Ok(pod_list(Part::Whole, version, &[]))
 }
 
 fn list_id(command: Option<WatchCommand>) -> WatchId {

@@ -37,13 +37,7 @@ fn nothing_starts_while_the_pages_of_the_first_list_come() {
     rig.frames();
     let mut sent = 0;
     let mut page = |part: Part, name| {
-        let items = Items::Pods([pod(name, 5)].into_iter().collect());
-        let list = List {
-            part,
-            items,
-            invalid: Vec::new(),
-            resource_version: "10".into(),
-        };
+        let list = pod_list(part, "10", &[pod(name, 5)]);
         rig.agent.handle_listed(rig.now, Kind::Pod, pods, Ok(list));
         rig.effects();
         let frames = rig.frames();
