@@ -25,19 +25,12 @@ struct Rig {
 
 impl Rig {
     fn new(pods: &[v1::Pod]) -> Self {
-        let (batches, calls) = (
-            Batches::new(
-                256,
-                CreateLimits::default(),
-                budget::BudgetConfig::default(),
-            ),
-            BTreeMap::new(),
-        );
+        let budget = budget::BudgetConfig::default();
         Self {
-            batches,
+            batches: Batches::new(256, CreateLimits::default(), budget),
             view: view(pods),
             guard: guard(),
-            calls,
+            calls: BTreeMap::new(),
         }
     }
 
@@ -116,16 +109,11 @@ impl Rig {
             (0, 0)
         );
     }
-}
 
-impl Rig {
     fn ends_with_refusals(mut self) {
         assert_eq!(self.calls(), []);
-        let guard = self
-            .outcomes()
-            .into_iter()
-            .all(|(_, word)| word == "NOT_STARTED_CAUSE_GUARD");
-        assert!(guard);
+        let mut outcomes = self.outcomes().into_iter();
+        assert!(outcomes.all(|(_, word)| word == "NOT_STARTED_CAUSE_GUARD"));
     }
 }
 
