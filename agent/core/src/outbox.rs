@@ -33,7 +33,13 @@ const FRAME_OUTCOMES_MAX: usize = 256;
 pub(crate) struct Outbox {
     outcomes: VecDeque<v1::Outcome>,
     snapshots: VecDeque<Snapshot>,
-    events: Events,
+    /// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
+    events: BTreeMap<u64, (ObjectId, v1::Event)>,
+    /// The position of the latest event of each object that waits.
+    positions: HashMap<ObjectId, u64>,
+    position_last: u64,
+    /// How many events may wait before events of one object are merged.
+    unmerged_max: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -48,26 +54,16 @@ struct Snapshot {
     resource_version: Option<String>,
 }
 
-/// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
-#[derive(Clone, Debug, Default)]
-struct Events {
-    waiting: BTreeMap<u64, (ObjectId, v1::Event)>,
-    /// The position of the latest event of each object that waits.
-    positions: HashMap<ObjectId, u64>,
-    position_last: u64,
-    /// How many events may wait before events of one object are merged.
-    unmerged_max: usize,
-}
-
 /// The kind and UID of an object. A bookmark has an empty UID.
 type ObjectId = (Kind, String);
 
 // === impl Outbox ===
 
 impl Outbox {
-    pub(crate) fn new(events_max: usize) -> Self {
+    /// Creates an empty outbox, in which this many events may wait before events of one object are merged.
+    pub(crate) fn new(unmerged_max: usize) -> Self {
         Self {
-            events: Events::new(events_max),
+            unmerged_max,
             ..Self::default()
         }
     }
@@ -80,7 +76,8 @@ impl Outbox {
     pub(crate) fn push_list(&mut self, part: Part, items: Items, resource_version: String) {
         let kind = items.kind();
         if part.begins() {
-            self.events.forget(kind);
+            self.positions.retain(|(of, _), _| *of != kind);
+            self.events.retain(|_, ((of, _), _)| *of != kind);
             self.snapshots.retain(|snapshot| snapshot.kind != kind);
             self.snapshots.push_back(Snapshot::new(kind));
         }
@@ -99,7 +96,27 @@ impl Outbox {
         event: EventKind,
         trace: Option<TraceContext>,
     ) {
-        self.events.push(kind, uid, event, traceparent(trace));
+        let mut traceparent = traceparent(trace);
+        self.position_last += 1;
+        let position = self.position_last;
+        let bookmark = matches!(event, EventKind::Bookmark(_));
+        let merges = bookmark || self.events.len() >= self.unmerged_max;
+        let id = (kind, uid);
+        let earlier = self.positions.insert(id.clone(), position);
+        if let Some(earlier) = earlier.filter(|_| merges) {
+            if let Some((_, earlier)) = self.events.remove(&earlier)
+                && !earlier.traceparent.is_empty()
+            {
+                traceparent = earlier.traceparent;
+            }
+            // A waiting bookmark would vouch for the replaced event.
+            if !bookmark && let Some(position) = self.positions.remove(&(kind, String::new())) {
+                self.events.remove(&position);
+            }
+        }
+        let event = Some(event);
+        self.events
+            .insert(position, (id, v1::Event { event, traceparent }));
     }
 
     pub(crate) fn outcomes_waiting(&self) -> usize {
@@ -108,22 +125,23 @@ impl Outbox {
 
     /// True if nothing waits, and no open list will bring more.
     pub(crate) fn is_empty(&self) -> bool {
-        self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.waiting.is_empty()
+        self.outcomes.is_empty() && self.snapshots.is_empty() && self.events.is_empty()
     }
 
     pub(crate) fn has_frame(&self) -> bool {
         let listed = self.snapshots.iter().any(Snapshot::has_frame);
-        listed || !self.outcomes.is_empty() || !self.events.waiting.is_empty()
+        listed || !self.outcomes.is_empty() || !self.events.is_empty()
     }
 
     /// Drops lists and events.
     pub(crate) fn keep_outcomes(&mut self) {
-        self.snapshots.clear();
-        self.events = Events::new(self.events.unmerged_max);
+        let outcomes = std::mem::take(&mut self.outcomes);
+        self.clear();
+        self.outcomes = outcomes;
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.events.unmerged_max);
+        *self = Self::new(self.unmerged_max);
     }
 
     /// The next frame: outcomes first, as the server waits for them, then lists, then events.
@@ -133,7 +151,7 @@ impl Outbox {
         }
         let snapshot = self.snapshots.iter().position(Snapshot::has_frame);
         let Some(index) = snapshot else {
-            return self.events.poll_frame();
+            return self.events_frame();
         };
         let frame = self.snapshots[index].poll_frame();
         if matches!(frame, Some(Frame::SnapshotEnd(_))) {
@@ -148,12 +166,41 @@ impl Outbox {
         for outcome in &mut outcomes {
             if let Some(OutcomeKind::Done(done)) = &mut outcome.outcome
                 && let Some(done::Object::Pod(pod)) = &mut done.object
-                && let Some(newest) = self.events.newest_of(pod)
+                && let Some(newest) = self.newest_of(pod)
             {
                 *pod = newest.clone();
             }
         }
         Frame::Outcomes(v1::Outcomes { outcomes })
+    }
+
+    /// The waiting state of a pod. An event that this state replaced may have been due before changes that are sent already. A server that
+    /// received the older state only now would take the pod for gone.
+    fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
+        let position = self.positions.get(&(Kind::Pod, pod.uid.clone()))?;
+        let event = self.events.get(position)?.1.event.as_ref()?;
+        let EventKind::PodApplied(newest) = event else {
+            return None;
+        };
+        Some(newest)
+    }
+
+    fn events_frame(&mut self) -> Option<Frame> {
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        while let Some(entry) = self.events.first_entry() {
+            let length = entry.get().1.encoded_len();
+            if !events.is_empty() && bytes + length > FRAME_BYTES_MAX {
+                break;
+            }
+            bytes += length;
+            let (position, (id, event)) = entry.remove_entry();
+            events.push(event);
+            // A later event of the same object keeps its position.
+            if self.positions.get(&id) == Some(&position) {
+                self.positions.remove(&id);
+            }
+        }
+        (!events.is_empty()).then_some(Frame::Events(v1::Events { events }))
     }
 }
 
@@ -209,75 +256,6 @@ impl Snapshot {
             pods: self.pods.pop_fitting(FRAME_BYTES_MAX),
             replica_sets: take_fitting(&mut self.replica_sets),
         }))
-    }
-}
-
-// === impl Events ===
-
-impl Events {
-    fn new(unmerged_max: usize) -> Self {
-        Self {
-            unmerged_max,
-            ..Self::default()
-        }
-    }
-
-    fn push(&mut self, kind: Kind, uid: String, event: EventKind, mut traceparent: String) {
-        self.position_last += 1;
-        let position = self.position_last;
-        let bookmark = matches!(event, EventKind::Bookmark(_));
-        let merges = bookmark || self.waiting.len() >= self.unmerged_max;
-        let id = (kind, uid);
-        let earlier = self.positions.insert(id.clone(), position);
-        if let Some(earlier) = earlier.filter(|_| merges) {
-            if let Some((_, earlier)) = self.waiting.remove(&earlier)
-                && !earlier.traceparent.is_empty()
-            {
-                traceparent = earlier.traceparent;
-            }
-            // A waiting bookmark would vouch for the replaced event.
-            if !bookmark && let Some(position) = self.positions.remove(&(kind, String::new())) {
-                self.waiting.remove(&position);
-            }
-        }
-        let event = Some(event);
-        self.waiting
-            .insert(position, (id, v1::Event { event, traceparent }));
-    }
-
-    /// The waiting state of a pod. An event that this state replaced may have been due before changes that are sent already. A server that
-    /// received the older state only now would take the pod for gone.
-    fn newest_of(&self, pod: &v1::Pod) -> Option<&v1::Pod> {
-        let position = self.positions.get(&(Kind::Pod, pod.uid.clone()))?;
-        match self.waiting.get(position)?.1.event.as_ref()? {
-            EventKind::PodApplied(newest) => Some(newest),
-            EventKind::ReplicaSetApplied(_) | EventKind::Deleted(_) | EventKind::Bookmark(_) => {
-                None
-            }
-        }
-    }
-
-    fn forget(&mut self, kind: Kind) {
-        self.positions.retain(|(of, _), _| *of != kind);
-        self.waiting.retain(|_, ((of, _), _)| *of != kind);
-    }
-
-    fn poll_frame(&mut self) -> Option<Frame> {
-        let (mut events, mut bytes) = (Vec::new(), 0);
-        while let Some(entry) = self.waiting.first_entry() {
-            let length = entry.get().1.encoded_len();
-            if !events.is_empty() && bytes + length > FRAME_BYTES_MAX {
-                break;
-            }
-            bytes += length;
-            let (position, (id, event)) = entry.remove_entry();
-            events.push(event);
-            // A later event of the same object keeps its position.
-            if self.positions.get(&id) == Some(&position) {
-                self.positions.remove(&id);
-            }
-        }
-        (!events.is_empty()).then_some(Frame::Events(v1::Events { events }))
     }
 }
 
