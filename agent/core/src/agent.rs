@@ -448,7 +448,7 @@ impl Agent {
         let budget = &mut self.batches.budget;
         budget.retain(|uid| templates.newest(uid).is_some());
         let mut concerns_many = false;
-        for resume in self.view.take_resumes() {
+        for resume in self.view.resumes.drain(..) {
             concerns_many |= budget.resume(&resume);
         }
         if concerns_many && self.link.takes_work() {

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use crate::{
     api::{Reply, classify, leaves_effect_open},
     operation::{Answer, PodWrite, Stage},
-    pods::WriteResult,
     view::View,
 };
 
@@ -35,22 +34,21 @@ pub(crate) fn answered(
         view.note_write(kind, version);
     }
     absorb(view, answer);
+    let is_open = matches!(answer, Err(error) if leaves_effect_open(error));
+    let until = is_open.then_some(end);
     match step {
         Stage::Write(PodWrite::Create, pod) => {
-            let effect = effect(answer, end);
-            view.pods.end_create(replica_set, &pod.name, effect);
+            view.pods.end_create(replica_set, &pod.name, until);
         }
         Stage::Read(PodWrite::Create, pod, _) if answer.is_ok() => {
-            view.pods
-                .end_create(replica_set, &pod.name, WriteResult::Known);
+            view.pods.end_create(replica_set, &pod.name, None);
         }
         Stage::Write(write, pod) | Stage::Read(write, pod, _) => {
             if *write != PodWrite::Create && is_gone(answer, &pod.uid) {
                 view.pods.mark_gone(&pod.uid);
             }
             if matches!(step, Stage::Write(PodWrite::Delete, _)) {
-                let effect = effect(answer, end);
-                view.pods.end_delete(replica_set, &pod.uid, effect);
+                view.pods.end_delete(replica_set, &pod.uid, until);
             }
         }
         Stage::WriteStatus(_) if answer.is_ok() => view.pods.reset_peak(replica_set),
@@ -64,13 +62,6 @@ pub(crate) fn absorb(view: &mut View, answer: &Answer) {
         Ok(Reply::Pod(pod)) => view.absorb_pod(pod),
         Ok(Reply::ReplicaSet(replica_set)) => view.absorb_replica_set(replica_set),
         Ok(Reply::Gone(_)) | Err(_) => {}
-    }
-}
-
-fn effect(answer: &Answer, end: Timestamp) -> WriteResult {
-    match answer {
-        Err(error) if leaves_effect_open(error) => WriteResult::Unknown(end),
-        Ok(_) | Err(_) => WriteResult::Known,
     }
 }
 

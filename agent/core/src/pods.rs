@@ -65,15 +65,6 @@ pub(crate) struct Counts {
     pub(crate) leaving: u32,
 }
 
-/// Whether an operation of the agent took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteResult {
-    /// Known, and in the view.
-    Known,
-    /// Unknown. The operation may take effect until this time.
-    Unknown(Timestamp),
-}
-
 #[derive(Clone, Debug, Default)]
 struct Controller {
     labels: Arc<Labels>,
@@ -236,11 +227,12 @@ impl Pods {
         it.creates.insert(name.to_owned());
     }
 
-    pub(crate) fn end_create(&mut self, controller: &str, name: &str, effect: WriteResult) {
+    /// Ends a create. If its effect is unknown, it may take effect until a time.
+    pub(crate) fn end_create(&mut self, controller: &str, name: &str, until: Option<Timestamp>) {
         if let Some(it) = self.controllers.get_mut(controller) {
-            match effect {
-                WriteResult::Known => drop(it.creates.remove(name)),
-                WriteResult::Unknown(until) => it.unknown.push((until, name.to_owned())),
+            match until {
+                None => drop(it.creates.remove(name)),
+                Some(until) => it.unknown.push((until, name.to_owned())),
             }
         }
         self.drop_empty(controller);
@@ -253,11 +245,11 @@ impl Pods {
         self.set_leaving(uid, true);
     }
 
-    /// The caller has [applied](Self::apply) the result of the delete before.
-    pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, effect: WriteResult) {
-        match (effect, self.controllers.get_mut(controller)) {
-            (WriteResult::Unknown(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
-            (WriteResult::Known, _) | (_, None) => self.set_leaving(uid, false),
+    /// Ends a delete, as [`end_create`](Self::end_create). The caller has [applied](Self::apply) the result before.
+    pub(crate) fn end_delete(&mut self, controller: &str, uid: &str, until: Option<Timestamp>) {
+        match (until, self.controllers.get_mut(controller)) {
+            (Some(until), Some(it)) => it.unknown.push((until, uid.to_owned())),
+            (None, _) | (_, None) => self.set_leaving(uid, false),
         }
     }
 

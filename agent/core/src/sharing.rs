@@ -247,10 +247,8 @@ impl Sharing {
             return self.lose(None, error);
         }
         let asked = error.as_ref().map_or(Duration::ZERO, ApiError::retry_after);
-        let wait = self.watch_backoff.next_wait().max(asked);
-        self.watch_state = WatchState::Closed {
-            until: after(now, wait),
-        };
+        let until = after(now, self.watch_backoff.next_wait().max(asked));
+        self.watch_state = WatchState::Closed { until };
         if error.is_some() {
             self.outage = error;
             self.wake_all();
@@ -285,14 +283,14 @@ impl Sharing {
     /// If the API server refuses the watch, or the shard must list again.
     pub fn subscribe(&mut self, id: QueueId, from: &str) -> Poll<Result<(), ApiError>> {
         let (outage, is_open) = (self.outage.clone(), self.watch_state == WatchState::Open);
-        match (self.queue(id), outage) {
-            (Some(queue), _) if queue.has_error() => Poll::Ready(Ok(())),
-            (Some(queue), None) if queue.continues(from) && is_open => Poll::Ready(Ok(())),
-            (Some(queue), None) if queue.continues(from) => Poll::Pending,
-            (Some(queue), Some(outage)) if queue.continues(from) => Poll::Ready(Err(outage)),
-            (Some(_) | None, _) => {
-                Poll::Ready(Err(gone("the events after this version are not kept")))
-            }
+        match self.queue(id) {
+            Some(queue) if queue.has_error() => Poll::Ready(Ok(())),
+            Some(queue) if queue.continues(from) => match outage {
+                Some(outage) => Poll::Ready(Err(outage)),
+                None if is_open => Poll::Ready(Ok(())),
+                None => Poll::Pending,
+            },
+            Some(_) | None => Poll::Ready(Err(gone("the events after this version are not kept"))),
         }
     }
 

@@ -20,7 +20,8 @@ pub(crate) struct View {
     pub(crate) pods: Pods,
     own_writes: [Option<u64>; 2],
     seen: [Option<u64>; 2],
-    resumes: Vec<Resume>,
+    /// The resumes of people that nobody has taken.
+    pub(crate) resumes: Vec<Resume>,
     /// The uids of the ReplicaSets that an open list has shown so far.
     listed: HashSet<String>,
 }
@@ -65,11 +66,6 @@ impl View {
                 extent: Extent::of_annotation(&replica_set.resume),
             });
         }
-    }
-
-    /// The resumes of people since the last call.
-    pub(crate) fn take_resumes(&mut self) -> Vec<Resume> {
-        std::mem::take(&mut self.resumes)
     }
 
     /// Forgets a ReplicaSet that is gone.

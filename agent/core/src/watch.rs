@@ -303,10 +303,8 @@ impl Watch {
         let asked = list.as_ref().err().map(ApiError::retry_after);
         let Some(page) = list.ok().filter(fresh) else {
             let wait = self.backoff.next_wait().max(asked.unwrap_or_default());
-            self.kept = None;
-            self.state = State::WaitingToList {
-                until: after(now, wait),
-            };
+            let until = after(now, wait);
+            (self.state, self.kept) = (State::WaitingToList { until }, None);
             return None;
         };
         let (is_last, is_first_list) = (page.part.ends(), self.heard.is_none());

@@ -89,7 +89,7 @@ fn create_counts_until_its_pod_is_seen_or_it_has_failed() {
     assert_eq!(pods.creates_besides("rs", "a"), 2);
     pods.apply(&pod("a", 5));
     assert_eq!((pods.creates_besides("rs", "d"), counted(&pods).0), (2, 1));
-    pods.end_create("rs", "b", WriteResult::Known);
+    pods.end_create("rs", "b", None);
     assert_eq!(pods.creates_besides("rs", "d"), 1);
 }
 
@@ -98,7 +98,7 @@ fn create_under_the_name_of_an_active_pod_does_not_count_once_that_is_seen_again
     let mut pods = Pods::default();
     pods.apply(&pod("a", 5));
     pods.begin_create("rs", "a");
-    pods.end_create("rs", "a", WriteResult::Unknown(NOW));
+    pods.end_create("rs", "a", Some(NOW));
     assert_eq!(pods.creates_besides("rs", "b"), 1);
     pods.apply(&pod("a", 6));
     assert_eq!((pods.creates_besides("rs", "b"), counted(&pods).0), (0, 1));
@@ -109,16 +109,16 @@ fn create_of_unknown_effect_counts_until_it_can_have_none() {
     let mut pods = Pods::default();
     let end = NOW + jiff::SignedDuration::from_secs(28);
     pods.begin_create("rs", "a");
-    pods.end_create("rs", "a", WriteResult::Unknown(end));
+    pods.end_create("rs", "a", Some(end));
     pods.forget_expired(NOW, "rs");
     assert_eq!(pods.creates_besides("rs", "b"), 1);
     pods.begin_create("rs", "a");
     pods.forget_expired(end, "rs");
     assert_eq!(pods.creates_besides("rs", "b"), 1, "it was tried again");
-    pods.end_create("rs", "a", WriteResult::Unknown(end));
+    pods.end_create("rs", "a", Some(end));
     pods.forget_expired(end, "rs");
     assert_eq!(pods.creates_besides("rs", "b"), 0);
-    pods.end_create("rs", "a", WriteResult::Known);
+    pods.end_create("rs", "a", None);
     assert!(pods.controllers.is_empty());
 }
 
@@ -131,9 +131,9 @@ fn pod_leaves_from_the_start_of_its_deletion() {
     assert_eq!(counted(&pods), (3, 0, 0, 3));
     assert_eq!(pods.leaving_besides("rs", "uid-a"), 2);
     pods.apply(&deleting(pod("a", 4)));
-    pods.end_delete("rs", "uid-b", WriteResult::Known);
+    pods.end_delete("rs", "uid-b", None);
     let end = NOW + jiff::SignedDuration::from_secs(28);
-    pods.end_delete("rs", "uid-c", WriteResult::Unknown(end));
+    pods.end_delete("rs", "uid-c", Some(end));
     assert_eq!(counted(&pods), (2, 0, 1, 1));
     pods.list(Part::Whole, 2, [pod("b", 2), pod("c", 3)]);
     assert_eq!(counted(&pods), (2, 0, 0, 1), "a list resolves nothing");
