@@ -62,6 +62,32 @@ fn pods_that_go_are_not_counted_on_their_node() {
     assert_eq!(node(&rig.view("web")), Some(("node-b", 3)));
     rig.apply_pod(deleting(unready(on("node-b", pod("api-3", "api")))));
     assert_eq!(node(&rig.view("web")), Some(("node-b", 2)));
+    rig.delete_pod(&pod("web-2", "web"));
+    assert_eq!(node(&rig.view("web")), None, "one pod says little");
+}
+
+#[test]
+fn node_is_named_if_most_of_its_pods_were_ready() {
+    for (lapsed, never_ready, expected) in [
+        (2, 0, Some(2)),
+        (2, 2, Some(4)),
+        (2, 3, None),
+        (1, 0, None),
+        (0, 1, None),
+        (0, 3, None),
+    ] {
+        let all = lapsed + never_ready;
+        let on_b = |number: i32| on("node-b", pod(&format!("web-{number}"), "web"));
+        let mut pods = vec![on("node-a", pod("api-1", "api"))];
+        pods.extend((0..lapsed).map(on_b));
+        pods.extend((lapsed..all).map(|number| unready(on_b(number))));
+        let mut rig = Rig::of(vec![set("web", all), set("api", 1)], pods);
+        rig.settle();
+        (0..lapsed).for_each(|number| rig.apply_pod(unready(on_b(number))));
+        rig.settle();
+        let pods = node(&rig.view("web")).map(|(_, pods)| pods);
+        assert_eq!(pods, expected, "{lapsed} {never_ready}");
+    }
 }
 
 #[test]

@@ -216,30 +216,3 @@ fn ago(time: Option<Timestamp>, now: Timestamp) -> String {
     let ago = time.map(|time| Lasting(now.since(time)).to_string());
     ago.unwrap_or_else(|| "an unknown time".to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_said_by_the_bucket_in_which_they_are_equal() {
-        const NOW: Timestamp = Timestamp::from_seconds(1_000_000);
-        let said = |ago: i64| age(bucket(Some(Timestamp(NOW.0 - ago)), NOW));
-        let second = 1_000_000_000;
-        for (ago, expected) in [
-            (0, "0 s"),
-            (1_000, "under 1 ms"),
-            (300_000_000, "268-537 ms"),
-            (70 * second, "69-137 s"),
-            (137 * second, "69-137 s"),
-            (138 * second, "137-275 s"),
-            (3_600 * second, "37-73 min"),
-            (100_000 * second, "20-39 h"),
-            (900_000 * second, "7-13 d"),
-        ] {
-            assert_eq!(said(ago), expected, "{ago}");
-        }
-        assert_eq!(age(bucket(None, NOW)), "unknown");
-        assert_eq!(age(64), "53376-106752 d");
-    }
-}

@@ -49,3 +49,31 @@ fn each_rule_has_a_value_in_the_order_of_the_rules() {
     assert_eq!(said[..3], ["unassigned", "Pending", "not ready"]);
     assert_eq!(said[4..6], ["7 unassigned", "not ready"]);
 }
+
+#[test]
+fn ages_are_said_by_the_bucket_in_which_they_are_equal() {
+    let said = |created: Option<Timestamp>| {
+        let pod = pod("a").created(created);
+        let candidates = [pod.candidate()];
+        let Choice { near_cut, .. } = choose(&candidates, 1, NOW, &|uid| uid.into());
+        let mut values = near_cut[0].values().into_iter();
+        let age = values.find(|(rule, _)| *rule == Rule::CreatedRecently);
+        age.expect("each rule has a value").1
+    };
+    let second = 1_000_000_000;
+    for (nanoseconds, expected) in [
+        (0, "0 s"),
+        (1_000, "under 1 ms"),
+        (300_000_000, "268-537 ms"),
+        (70 * second, "69-137 s"),
+        (137 * second, "69-137 s"),
+        (138 * second, "137-275 s"),
+        (3_600 * second, "37-73 min"),
+        (100_000 * second, "20-39 h"),
+        (900_000 * second, "7-13 d"),
+        (1 << 62, "53376-106752 d"),
+    ] {
+        assert_eq!(said(ago_ns(nanoseconds)), expected, "{nanoseconds}");
+    }
+    assert_eq!(said(None), "unknown");
+}
