@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decree::{
-    recording::v1::{Header, Poll, Record, record::Step},
+    recording::v1::{Closed, Drain, End, Header, Poll, Record, Timeout, record::Step},
     v1::{self, reconcile_request::Frame, reconcile_response::Frame as Answer},
 };
 use proptest::prelude::*;
@@ -109,6 +109,9 @@ fn recording_of(names: &[&str]) -> Vec<u8> {
     encoder.timeout(at(10), &mut out);
     session.handle_timeout(at(10));
     poll(&mut session, &mut encoder, at(10), &mut out);
+    encoder.drain(at(10), &mut out);
+    session.handle_drain(at(10));
+    poll(&mut session, &mut encoder, at(10), &mut out);
     encoder.closed(at(11), &mut out);
     session.handle_closed(at(11));
     poll(&mut session, &mut encoder, at(11), &mut out);
@@ -164,6 +167,57 @@ fn whole_recording_replays_to_the_same_frames() {
         ..Decisions::default()
     };
     assert_eq!(summary.decisions, three_pods);
+}
+
+#[test]
+fn records_have_the_bytes_of_the_contract() {
+    let request = v1::ReconcileRequest {
+        sequence: 7,
+        frame: Some(Frame::Heartbeat(v1::Heartbeat::default())),
+    };
+    let response = v1::ReconcileResponse {
+        sequence: 8,
+        frame: None,
+    };
+    let mut out = Vec::new();
+    let mut encoder = Encoder::begin(at(0), &config(1), "session-0", &request, &mut out);
+    let set_back = Now {
+        monotonic: Duration::from_secs(3),
+        ..at(1)
+    };
+    encoder.frame(set_back, &IncomingFrame::from(request.clone()), &mut out);
+    encoder.timeout(set_back, &mut out);
+    encoder.drain(set_back, &mut out);
+    encoder.closed(set_back, &mut out);
+    encoder.poll(set_back, Some(&response), &mut out);
+    encoder.poll(set_back, None, &mut out);
+    end(EndReason::Session, None, &mut out);
+    let mut rest = &out[MAGIC.len()..];
+    Header::decode_length_delimited(&mut rest).expect("a header");
+    let mut records = Vec::new();
+    while !rest.is_empty() {
+        records.push(Record::decode_length_delimited(&mut rest).expect("a record"));
+    }
+    let times = (records[0].elapsed_nanos, records[0].drift_nanos);
+    assert_eq!(times, (3_000_000_000, -2_000_000_000));
+    let steps: Vec<_> = records.into_iter().filter_map(|it| it.step).collect();
+    let ended = End {
+        reason: EndReason::Session.into(),
+        session_end: String::new(),
+    };
+    let polled = Poll {
+        frame: Some(response),
+    };
+    let expected = [
+        Step::Frame(request),
+        Step::Timeout(Timeout {}),
+        Step::Drain(Drain {}),
+        Step::Closed(Closed {}),
+        Step::Poll(polled),
+        Step::Poll(Poll { frame: None }),
+        Step::End(ended),
+    ];
+    assert_eq!(steps, expected);
 }
 
 #[test]
