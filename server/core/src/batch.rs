@@ -126,9 +126,6 @@ impl Action {
 
     /// Returns the operations, without the fields that only the agent needs.
     pub(crate) fn each_operation(&self) -> Vec<Operation> {
-        let pods = |pods: &[PodRef], of: fn(PodRef) -> Operation| -> Vec<_> {
-            pods.iter().cloned().map(of).collect()
-        };
         match self {
             Self::Create { names, .. } => names.iter().cloned().map(Operation::Create).collect(),
             Self::Delete(victims) => {
@@ -136,8 +133,9 @@ impl Action {
                 victims.map(Operation::Delete).collect()
             }
             Self::Claim { adopts, releases } => {
-                let adopts = pods(adopts, Operation::Adopt);
-                [adopts, pods(releases, Operation::Release)].concat()
+                let adopts = adopts.iter().cloned().map(Operation::Adopt);
+                let releases = releases.iter().cloned().map(Operation::Release);
+                adopts.chain(releases).collect()
             }
             Self::WriteStatus(_) => vec![Operation::WriteStatus],
         }

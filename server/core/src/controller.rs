@@ -154,6 +154,7 @@ impl Controller {
 
     fn tick(&mut self, now: Timestamp) {
         self.clock = self.clock.max(now);
+        self.index.now = self.clock;
         self.queue.now = self.clock;
         self.miscounted.tick(self.clock);
         self.unavailable.tick(self.clock);
@@ -355,11 +356,10 @@ impl Controller {
         if let Some(delay) = requeue_after {
             self.queue.add_after(id, delay);
         }
-        let closed = self.index.set(id).and_then(|set| set.closed_creates(now));
-        if let Some((_, until)) = closed {
-            self.queue.add_after(id, until.since(now));
-        }
         if let Some(set) = self.index.set(id) {
+            if let Some((_, until)) = set.closed_creates(now) {
+                self.queue.add_after(id, until.since(now));
+            }
             self.reports.push_back(ControllerReport::Synced {
                 key: set.object.key.clone(),
                 error: result.error,

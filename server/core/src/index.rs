@@ -76,6 +76,8 @@ pub(crate) struct Index {
     /// The memory of pods and ReplicaSets, without shared data.
     bytes: usize,
     names: NameSeed,
+    /// The clock of the controller.
+    pub(crate) now: Timestamp,
     /// The number of the last snapshot that began, of either kind.
     pub(crate) snapshot: u32,
     /// The number of the last snapshot of pods that began.
@@ -343,12 +345,12 @@ impl Index {
         }
     }
 
-    /// Counts pods that have become available by `now`.
-    pub(crate) fn let_become_available(&mut self, now: Timestamp, id: SetId) {
+    /// Counts pods that have become available by now.
+    pub(crate) fn let_become_available(&mut self, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
             return;
         };
-        while let Some(pod) = set.pop_available(now) {
+        while let Some(pod) = set.pop_available(self.now) {
             if let Some(entry) = self.pods.get_mut(pod) {
                 entry.counted.available = true;
                 entry.counted.pending = false;

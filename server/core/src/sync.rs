@@ -157,7 +157,7 @@ fn claim_or_manage(
 }
 
 fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetId) -> Next {
-    index.let_become_available(now, id);
+    index.let_become_available(id);
     let Some(basis) = index.set(id).map(|set| StatusBasis::of(set, now)) else {
         return Next::Finished(SyncResult::default());
     };

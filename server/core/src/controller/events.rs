@@ -54,7 +54,7 @@ impl Controller {
         self.tick(now);
         let priority = self.priority_of(Kind::Pod);
         let if_unknown = self.if_unknown(Kind::Pod, pod.version);
-        let news = self.index.apply_pod(self.clock, pod, if_unknown);
+        let news = self.index.apply_pod(pod, if_unknown);
         self.pod_applied(priority, news);
         self.saw(Kind::Pod, pod.version);
     }
@@ -63,7 +63,7 @@ impl Controller {
         let version = set.version;
         let priority = self.priority_of(Kind::ReplicaSet);
         let if_unknown = self.if_unknown(Kind::ReplicaSet, version);
-        let (removed, applied) = self.index.apply_set(self.clock, set, if_unknown);
+        let (removed, applied) = self.index.apply_set(set, if_unknown);
         if let Some(id) = removed {
             self.forget_set(id);
         }
@@ -204,7 +204,7 @@ impl Controller {
     /// Records the end of a replica, which closes the creates of its ReplicaSet if its pods do not last.
     pub(super) fn replica_ended(&mut self, ended: EndedReplica) {
         let now = self.clock;
-        if !self.config.create_back_off || !lasting::end_replica(&mut self.index, now, ended) {
+        if !self.config.create_back_off || !lasting::end_replica(&mut self.index, ended) {
             return;
         }
         let Some(set) = self.index.set(ended.set) else {
@@ -283,7 +283,7 @@ impl Controller {
     pub(super) fn mark_listed(&mut self, id: SetId, namespace: &str, unseen: &Unseen) {
         for name in &unseen.names {
             let made = (namespace, &**name, None);
-            if let Some(ended) = lasting::mark_made(&mut self.index, self.clock, id, made) {
+            if let Some(ended) = lasting::mark_made(&mut self.index, id, made) {
                 self.replica_ended(ended);
             }
         }

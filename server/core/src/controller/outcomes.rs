@@ -246,16 +246,15 @@ impl Controller {
     /// Records a created pod. The stream may have passed the pod's version without showing the pod, and the pod may still exist: the
     /// cluster's versions went back, or the stream left the pod out. The server creates another pod only after a list.
     fn created(&mut self, (set, key): (SetId, &Key), name: &str, pod: &PodView<'_>) -> bool {
-        let now = self.clock;
         let has_passed = self.streams.of(Kind::Pod).has_passed(pod.version);
-        let Some(news) = self.index.apply_created_pod(now, pod, has_passed) else {
+        let Some(news) = self.index.apply_created_pod(pod, has_passed) else {
             return false;
         };
         self.pod_applied(Priority::Live, news);
         let tombstones = &mut self.index.tombstones;
         tombstones.remove_unversioned(Kind::Pod, pod.uid);
         let made = (&*key.namespace, name, Some(pod.uid));
-        let ended = lasting::mark_made(&mut self.index, now, set, made);
+        let ended = lasting::mark_made(&mut self.index, set, made);
         self.index.namespaces.end_making(&key.namespace, name);
         if let Some(ended) = ended {
             // The pod came and went before its outcome, or has no owner: no change of the view queues the ReplicaSet.
@@ -266,7 +265,7 @@ impl Controller {
     }
 
     fn changed(&mut self, pod: &PodView<'_>) {
-        let news = self.index.apply_written_pod(self.clock, pod);
+        let news = self.index.apply_written_pod(pod);
         self.pod_applied(Priority::Live, news);
     }
 
@@ -283,7 +282,7 @@ impl Controller {
         };
         let asks = |set: &ReplicaSet| (set.generation, set.deleting, set.replicas);
         let changed = asks(&known.object) != asks(&object);
-        self.index.apply_written_set(self.clock, id, object);
+        self.index.apply_written_set(id, object);
         if changed {
             self.queue.add(id, Priority::Live);
             self.note_wanted(id);

@@ -7,7 +7,7 @@ use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
     index::{Entry, PodGroup, Set},
-    object::{Key, OwnerReference, Pod, ReplicaSet, Timestamp},
+    object::{OwnerReference, Pod, ReplicaSet, Timestamp},
     report::Decision,
 };
 
@@ -47,10 +47,8 @@ impl Inspect<'_> {
         };
         let own = self.0.index.set(id).into_iter();
         let siblings = self.0.index.siblings(id).filter(|set| {
-            let Key {
-                namespace, name, ..
-            } = &set.object.key;
-            (&**namespace, &**name) != (&*around.namespace, &*around.name)
+            let key = &set.object.key;
+            (&*key.namespace, &*key.name) != (namespace, name)
         });
         let related: Vec<&Set> = own.chain(siblings).collect();
         let namespaces = related.iter().map(|set| &*set.object.key.namespace);
@@ -76,9 +74,10 @@ fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
     object.key.namespace == group.namespace
         && (pod.controller.as_deref().is_some_and(is_owner)
             || pod.name.starts_with(set.name_base())
-            || set
-                .selector()
-                .is_some_and(|selector| selector.matches(&group.labels)))
+            || object
+                .selector
+                .as_ref()
+                .is_ok_and(|it| it.matches(&group.labels)))
 }
 
 // === impl Surroundings ===

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use hashbrown::hash_map;
+
 use super::{
     Index, OWNER_KIND,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
-use crate::object::{Key, OwnerReference, Timestamp};
+use crate::object::{Key, OwnerReference};
 
 pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
     let owner = entry.controller.as_ref()?;
@@ -50,21 +52,18 @@ pub(super) fn unlist_pod(
     let Some(owner) = &entry.controller else {
         return;
     };
-    let moved = match set.and_then(|set| index.sets.get_mut(&set)) {
-        Some(set) => swap_out(&mut set.owned, entry.position),
-        None => {
-            let Some(key) = owner_key(namespace, owner) else {
-                return;
-            };
-            let Some(owned) = index.owned_by_unknown.get_mut(&key) else {
-                return;
-            };
-            let moved = swap_out(owned, entry.position);
-            if owned.is_empty() {
-                index.owned_by_unknown.remove(&key);
-            }
-            moved
+    let moved = if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
+        swap_out(&mut set.owned, entry.position)
+    } else if let Some(key) = owner_key(namespace, owner)
+        && let hash_map::Entry::Occupied(mut unknown) = index.owned_by_unknown.entry(key)
+    {
+        let moved = swap_out(unknown.get_mut(), entry.position);
+        if unknown.get().is_empty() {
+            unknown.remove();
         }
+        moved
+    } else {
+        None
     };
     if let Some(moved) = moved.and_then(|moved| index.pods.get_mut(moved)) {
         moved.position = entry.position;
@@ -88,13 +87,7 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
 }
 
 /// Puts an entry, whose owner resolves to `set`, into its place and counts it.
-pub(super) fn count_pod(
-    index: &mut Index,
-    now: Timestamp,
-    id: PodId,
-    mut entry: Entry,
-    set: Option<SetId>,
-) {
+pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Option<SetId>) {
     count_readiness(index, &entry, 1);
     let group = index.groups.at(entry.group);
     entry.counted = Contribution::default();
@@ -106,7 +99,7 @@ pub(super) fn count_pod(
             orphans.insert(entry.group, &group.labels, &entry.name, id);
         }
     } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
-        entry.counted = set.count_in(now, id, &entry, &group.labels);
+        entry.counted = set.count_in(index.now, id, &entry, &group.labels);
     }
     index.pods.put(id, entry);
 }

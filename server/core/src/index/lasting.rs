@@ -5,21 +5,19 @@ use super::{
     create_back_off::{CreateBackOff, Ending, Made},
     set::SetId,
 };
-use crate::{batch::Victim, object::Timestamp};
+use crate::batch::Victim;
 
-/// Marks the pod of this name and UID as created for a ReplicaSet at `now`. Returns how the pod has ended already, if it is neither a
+/// Marks the pod of this name and UID as created for a ReplicaSet now. Returns how the pod has ended already, if it is neither a
 /// replica nor an orphan to adopt next.
 pub(crate) fn mark_made(
     index: &mut Index,
-    now: Timestamp,
     set: SetId,
     (namespace, name, uid): (&str, &str, Option<&str>),
 ) -> Option<EndedReplica> {
-    let made = Made::at(now);
-    let back_off = index
-        .set_mut(set)
-        .and_then(|set| set.create_back_off.as_mut());
-    if let Some(back_off) = back_off {
+    let made = Made::at(index.now);
+    let now = index.now;
+    let known = index.set_mut(set);
+    if let Some(back_off) = known.and_then(|set| set.create_back_off.as_mut()) {
         back_off.note_made(now);
     }
     let known = index.pod_named(namespace, name);
@@ -53,8 +51,9 @@ pub(crate) fn expect_end(index: &mut Index, namespace: &str, victims: &[Victim])
 }
 
 /// Records the end of a replica. Returns whether that closes the creates of its ReplicaSet.
-pub(crate) fn end_replica(index: &mut Index, now: Timestamp, ended: EndedReplica) -> bool {
+pub(crate) fn end_replica(index: &mut Index, ended: EndedReplica) -> bool {
     let EndedReplica { set, made, ending } = ended;
+    let now = index.now;
     if !made.is_recent(now) {
         return false;
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp},
+    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion},
     pod_view::{OwnerView, PodView},
 };
 
@@ -29,12 +29,7 @@ struct Differences {
 
 impl Index {
     /// Applies a pod from the stream, unless the index knows a newer state.
-    pub(crate) fn apply_pod(
-        &mut self,
-        now: Timestamp,
-        pod: &PodView<'_>,
-        if_unknown: IfUnknown,
-    ) -> PodUpdate {
+    pub(crate) fn apply_pod(&mut self, pod: &PodView<'_>, if_unknown: IfUnknown) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         if let Some((id, is_same, version)) = known {
@@ -43,7 +38,7 @@ impl Index {
                 entry.snapshot = self.snapshot;
             }
             if is_same && is_newer {
-                return self.change_pod(now, id, pod);
+                return self.change_pod(id, pod);
             }
             if is_same || !is_newer {
                 return PodUpdate::Nothing;
@@ -56,7 +51,7 @@ impl Index {
             return PodUpdate::Nothing;
         }
         let old = known.map(|(id, ..)| self.take_out_pod(id));
-        let (id, new) = self.add_pod(now, pod, self.snapshot);
+        let (id, new) = self.add_pod(pod, self.snapshot);
         if !is_certain {
             self.doubtful_pods.insert(id);
         }
@@ -98,14 +93,13 @@ impl Index {
     /// index does not take it for granted: `None`, and a list must show its state.
     pub(crate) fn apply_created_pod(
         &mut self,
-        now: Timestamp,
         pod: &PodView<'_>,
         has_passed: bool,
     ) -> Option<PodUpdate> {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         match known {
-            Some((_, true, _)) => return Some(self.apply_written_pod(now, pod)),
+            Some((_, true, _)) => return Some(self.apply_written_pod(pod)),
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
@@ -116,17 +110,17 @@ impl Index {
         }
         // The stream has yet to show that the earlier pod of this name is gone.
         let old = known.map(|(id, ..)| self.take_out_pod(id));
-        let (_, new) = self.add_pod(now, pod, 0);
+        let (_, new) = self.add_pod(pod, 0);
         Some(PodUpdate::Changed(old, new))
     }
 
     /// Applies a known pod as a write returned it.
-    pub(crate) fn apply_written_pod(&mut self, now: Timestamp, pod: &PodView<'_>) -> PodUpdate {
+    pub(crate) fn apply_written_pod(&mut self, pod: &PodView<'_>) -> PodUpdate {
         match self.pod_named(pod.namespace, pod.name) {
             Some((id, known))
                 if known.uid.is(pod.uid) && is_newer_written(pod.version, known.version) =>
             {
-                self.change_pod(now, id, pod)
+                self.change_pod(id, pod)
             }
             Some(_) | None => PodUpdate::Nothing,
         }
@@ -147,7 +141,7 @@ impl Index {
     }
 
     /// Adds a pod that list number `snapshot` named; 0 if no list named it.
-    fn add_pod(&mut self, now: Timestamp, pod: &PodView<'_>, snapshot: u32) -> (PodId, PodChange) {
+    fn add_pod(&mut self, pod: &PodView<'_>, snapshot: u32) -> (PodId, PodChange) {
         let namespace = self.namespaces.shared_name(pod.namespace);
         let set = pod
             .controller
@@ -173,7 +167,7 @@ impl Index {
         counting::list_pod(self, &namespace, id, &mut entry, set);
         let new = self.facts(&entry, set);
         counting::count_on_node(self, &entry, 1);
-        counting::count_pod(self, now, id, entry, set);
+        counting::count_pod(self, id, entry, set);
         let change = PodChange {
             old: None,
             new: Some(new),
@@ -213,7 +207,7 @@ impl Index {
 
     /// Applies the shown state of a known pod. If only the version has changed, it updates only the version. If not, it copies only the new
     /// values.
-    fn change_pod(&mut self, now: Timestamp, id: PodId, pod: &PodView<'_>) -> PodUpdate {
+    fn change_pod(&mut self, id: PodId, pod: &PodView<'_>) -> PodUpdate {
         let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
             return PodUpdate::Nothing;
         };
@@ -238,7 +232,7 @@ impl Index {
             counting::count_on_node(self, &entry, 1);
         }
         let new = self.facts(&entry, set);
-        counting::count_pod(self, now, id, entry, set);
+        counting::count_pod(self, id, entry, set);
         let change = PodChange {
             old: Some(old),
             new: Some(new),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
+    object::{Key, Kind, ReplicaSet, ResourceVersion},
 };
 
 impl Index {
@@ -17,7 +17,6 @@ impl Index {
     /// removed, and the applied one. A ReplicaSet at the known version counts as applied too, since a resync relies on it (spec 3.2).
     pub(crate) fn apply_set(
         &mut self,
-        now: Timestamp,
         object: ReplicaSet,
         if_unknown: IfUnknown,
     ) -> (Option<SetId>, Option<SetId>) {
@@ -34,7 +33,7 @@ impl Index {
             if set.object.key.uid == key.uid {
                 set.snapshot = snapshot;
                 if is_newer {
-                    self.change_set(now, id, object);
+                    self.change_set(id, object);
                 }
                 return (None, (is_newer || version == known).then_some(id));
             }
@@ -45,7 +44,7 @@ impl Index {
         } else if gone {
             return (None, None);
         }
-        let id = self.add_set(now, object);
+        let id = self.add_set(object);
         if if_unknown == IfUnknown::Doubtful {
             self.doubtful_sets.insert(id);
         }
@@ -53,10 +52,10 @@ impl Index {
     }
 
     /// Applies a known ReplicaSet as a status write returned it, unless the index knows a newer state.
-    pub(crate) fn apply_written_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    pub(crate) fn apply_written_set(&mut self, id: SetId, object: ReplicaSet) {
         let known = self.set(id).map(|set| set.object.version);
         if known.is_some_and(|known| is_newer(object.version, known)) {
-            self.change_set(now, id, object);
+            self.change_set(id, object);
         }
     }
 
@@ -76,7 +75,7 @@ impl Index {
         Some(id)
     }
 
-    fn add_set(&mut self, now: Timestamp, mut object: ReplicaSet) -> SetId {
+    fn add_set(&mut self, mut object: ReplicaSet) -> SetId {
         object.key.namespace = self.namespaces.shared_name(&object.key.namespace);
         share_texts(&mut object);
         let id = self.next_set;
@@ -92,11 +91,11 @@ impl Index {
         self.bytes += cost::replica_set(&set.object);
         self.sets.insert(id, Box::new(set));
         self.link_set(id);
-        self.count_anew(now, id);
+        self.count_anew(id);
         id
     }
 
-    fn change_set(&mut self, now: Timestamp, id: SetId, object: ReplicaSet) {
+    fn change_set(&mut self, id: SetId, object: ReplicaSet) {
         let Some(set) = self.set(id) else { return };
         let old = &set.object;
         let same_links = old.selector == object.selector && old.controller == object.controller;
@@ -120,7 +119,7 @@ impl Index {
             self.link_set(id);
         }
         if !same_counts {
-            self.count_anew(now, id);
+            self.count_anew(id);
         }
     }
 
@@ -179,7 +178,7 @@ impl Index {
     }
 
     /// Counts all pods of the ReplicaSet again: the cost of a new selector, template or minimum ready time.
-    fn count_anew(&mut self, now: Timestamp, id: SetId) {
+    fn count_anew(&mut self, id: SetId) {
         let Some(set) = self.sets.get_mut(&id) else {
             return;
         };
@@ -188,7 +187,7 @@ impl Index {
             let pod = set.owned[at];
             if let Some(entry) = self.pods.get_mut(pod) {
                 let labels = &self.groups.at(entry.group).labels;
-                entry.counted = set.count_in(now, pod, entry, labels);
+                entry.counted = set.count_in(self.now, pod, entry, labels);
             }
         }
     }
