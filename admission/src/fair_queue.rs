@@ -111,15 +111,9 @@ async fn next(permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::{Builder, Runtime};
-
     use super::*;
 
     type Log = Arc<Mutex<Vec<&'static str>>>;
-
-    fn runtime() -> Runtime {
-        Builder::new_current_thread().build().expect("a runtime")
-    }
 
     /// Writes a word under each of two permits.
     async fn twice(queue: PeerQueue, word: &'static str, log: Log) {
@@ -130,76 +124,67 @@ mod tests {
         }
     }
 
-    #[test]
-    fn peers_alternate_however_many_requests_one_has() {
+    #[tokio::test]
+    async fn peers_alternate_however_many_requests_one_has() {
         let (queue, log) = (FairQueue::of(1), Log::default());
-        runtime().block_on(async {
-            let tasks = [("p", "a"), ("p", "b"), ("p", "c"), ("q", "x")];
-            let tasks = tasks
-                .map(|(peer, word)| tokio::spawn(twice(queue.peer(peer), word, Arc::clone(&log))));
-            for task in tasks {
-                task.await.expect("it gets its permits");
-            }
-        });
+        let tasks = [("p", "a"), ("p", "b"), ("p", "c"), ("q", "x")];
+        let tasks =
+            tasks.map(|(peer, word)| tokio::spawn(twice(queue.peer(peer), word, Arc::clone(&log))));
+        for task in tasks {
+            task.await.expect("it gets its permits");
+        }
         let log = log.lock().expect("nobody panics").concat();
         assert_eq!(log, "abxcxabc");
         assert_eq!(queue.0.permits.available_permits(), 1);
     }
 
-    #[test]
-    fn each_peer_has_one_permit_beside_those_of_others() {
+    #[tokio::test]
+    async fn each_peer_has_one_permit_beside_those_of_others() {
         let queue = FairQueue::one_for_each_peer();
         let (p, q) = (queue.peer("p"), queue.peer("q"));
-        runtime().block_on(async {
-            let (first, other) = (p.enter().await, q.enter().await);
-            let second = tokio::spawn(async move { p.enter().await });
-            yield_now().await;
-            drop(other);
-            yield_now().await;
-            assert!(!second.is_finished());
-            drop(first);
-            drop(second.await.expect("it gets its permit"));
-        });
+        let (first, other) = (p.enter().await, q.enter().await);
+        let second = tokio::spawn(async move { p.enter().await });
+        yield_now().await;
+        drop(other);
+        yield_now().await;
+        assert!(!second.is_finished());
+        drop(first);
+        drop(second.await.expect("it gets its permit"));
         let turns = (0..100).map(|peer| queue.peer(peer).turn.available_permits());
         assert_eq!(turns.sum::<usize>(), 100);
         let known = queue.0.turns.lock().expect("nobody panics").len();
         assert!(known < 10, "peers that are gone take no memory: {known}");
     }
 
-    #[test]
-    fn so_many_permits_are_held_at_a_time() {
+    #[tokio::test]
+    async fn so_many_permits_are_held_at_a_time() {
         let peer = FairQueue::of(2).peer("p");
-        runtime().block_on(async {
-            let (first, second) = (peer.enter().await, peer.enter().await);
-            let third = tokio::spawn(async move { peer.enter().await });
-            yield_now().await;
-            assert!(!third.is_finished());
-            drop(first);
-            drop(third.await.expect("it gets its permit"));
-            drop(second);
-        });
+        let (first, _second) = (peer.enter().await, peer.enter().await);
+        let third = tokio::spawn(async move { peer.enter().await });
+        yield_now().await;
+        assert!(!third.is_finished());
+        drop(first);
+        drop(third.await.expect("it gets its permit"));
     }
 
-    #[test]
-    fn requests_that_are_given_up_take_no_permit() {
+    #[tokio::test]
+    async fn requests_that_are_given_up_take_no_permit() {
         let queue = FairQueue::of(1);
-        runtime().block_on(async {
-            let peer = queue.peer("p");
-            let first = peer.enter().await;
-            for _ in 0..100 {
-                let gone = tokio::spawn(peer.clone().pass());
-                yield_now().await;
-                gone.abort();
-                yield_now().await;
-            }
-            let given = tokio::spawn(peer.clone().pass());
-            let last = tokio::spawn(peer.clone().pass());
+        let peer = queue.peer("p");
+        let first = peer.enter().await;
+        for _ in 0..100 {
+            let gone = tokio::spawn(peer.clone().pass());
             yield_now().await;
-            drop(first);
-            // The task was sent the permit, and does not take it.
-            given.abort();
-            last.await.expect("it gets its permit");
-        });
+            gone.abort();
+            yield_now().await;
+        }
+        let given = tokio::spawn(peer.clone().pass());
+        let last = tokio::spawn(peer.clone().pass());
+        yield_now().await;
+        drop(first);
+        // The task was sent the permit, and does not take it.
+        given.abort();
+        last.await.expect("it gets its permit");
         assert_eq!(queue.0.permits.available_permits(), 1);
     }
 }

@@ -196,37 +196,30 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::Builder;
-
     use super::*;
     use crate::fair_queue::FairQueue;
 
     #[test]
-    fn session_that_works_for_a_small_part_of_the_time_is_never_busy() {
-        let (work, rest) = (Duration::from_micros(50), Duration::from_millis(1));
+    fn session_that_works_all_the_time_is_busy_and_one_that_rests_is_not() {
+        let millisecond = Duration::from_millis(1);
         let mut usage = Usage::of(Duration::ZERO);
-        let mut now = usage.until;
+        let mut works_and_rests = |work: Duration, rest: Duration| {
+            usage.work(usage.until + work, SESSION_STEP_MAX);
+            let was_busy = usage.is_busy();
+            usage.rest(usage.until + rest);
+            was_busy
+        };
         for _ in 0..1_000 {
-            now += work;
-            usage.work(now, SESSION_STEP_MAX);
-            assert!(!usage.is_busy());
-            now += rest;
-            usage.rest(now);
+            assert!(!works_and_rests(Duration::from_micros(50), millisecond));
         }
-    }
-
-    #[test]
-    fn session_that_works_all_the_time_is_busy_and_recovers_soon() {
-        let mut usage = Usage::of(Duration::ZERO);
-        let mut now = usage.until;
         for _ in 0..100 {
-            now += Duration::from_millis(1);
-            usage.work(now, SESSION_STEP_MAX);
+            works_and_rests(millisecond, Duration::ZERO);
         }
-        assert!(usage.is_busy());
-        now += USED_MAX * RECOVERY;
-        usage.rest(now);
-        assert!(!usage.is_busy());
+        assert!(works_and_rests(millisecond, USED_MAX * RECOVERY));
+        assert!(
+            !works_and_rests(Duration::ZERO, Duration::ZERO),
+            "it recovers"
+        );
     }
 
     #[test]
@@ -236,43 +229,37 @@ mod tests {
         assert!(!usage.is_busy());
     }
 
-    #[test]
-    fn busy_session_gives_its_permit_back_after_a_slice_and_when_it_waits() {
-        let runtime = Builder::new_current_thread().build().expect("a runtime");
+    #[tokio::test]
+    async fn busy_session_gives_its_permit_back_after_a_slice_and_when_it_waits() {
         let queue = FairQueue::one_for_each_peer();
         let mut pacer = SessionPacer::new(queue.peer("p"));
-        runtime.block_on(async {
-            pacer.usage.time = USED_MAX;
-            pacer.step(false, || ()).await;
-            let (permit, _) = pacer.permit.take().expect("its slice is not over");
-            pacer.permit = Some((permit, pacer.usage.until));
-            pacer.step(false, || ()).await;
-            assert!(pacer.permit.is_none());
-            pacer.step(true, || ()).await;
-            let never = pacer.wait(std::future::pending::<()>());
-            let other = queue.peer("p").pass();
-            tokio::select! {
-                biased;
-                () = never => panic!("nothing comes"),
-                () = other => {}
-            }
-        });
+        pacer.usage.time = USED_MAX;
+        pacer.step(false, || ()).await;
+        let (permit, _) = pacer.permit.take().expect("its slice is not over");
+        pacer.permit = Some((permit, pacer.usage.until));
+        pacer.step(false, || ()).await;
+        assert!(pacer.permit.is_none());
+        pacer.step(true, || ()).await;
+        let never = pacer.wait(std::future::pending::<()>());
+        let other = queue.peer("p").pass();
+        tokio::select! {
+            biased;
+            () = never => panic!("nothing comes"),
+            () = other => {}
+        }
     }
 
-    #[test]
-    fn first_steps_and_large_steps_of_a_peer_run_one_at_a_time() {
-        let runtime = Builder::new_current_thread().build().expect("a runtime");
+    #[tokio::test]
+    async fn first_steps_and_large_steps_of_a_peer_run_one_at_a_time() {
         let queue = FairQueue::one_for_each_peer();
         for is_large in [false, true] {
             let mut pacer = SessionPacer::new(queue.peer("p"));
-            runtime.block_on(async {
-                let permit = queue.peer("p").enter().await;
-                let step = tokio::spawn(async move { pacer.step(is_large, || 7).await });
-                yield_now().await;
-                assert!(!step.is_finished());
-                drop(permit);
-                assert_eq!(step.await.expect("it does not panic"), 7);
-            });
+            let permit = queue.peer("p").enter().await;
+            let step = tokio::spawn(async move { pacer.step(is_large, || 7).await });
+            yield_now().await;
+            assert!(!step.is_finished());
+            drop(permit);
+            assert_eq!(step.await.expect("it does not panic"), 7);
         }
     }
 }

@@ -19,12 +19,7 @@ pub struct UnderWay<I: PeerIdentity> {
 // === impl UnderWay ===
 
 impl<I: PeerIdentity> UnderWay<I> {
-    /// Waits until the place is taken; forever if there is none.
-    pub async fn wait_taken(&mut self) {
-        std::future::poll_fn(|cx| self.poll_taken(cx)).await;
-    }
-
-    /// Ready when the place is taken.
+    /// Ready when the place is taken; never if there is none.
     pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.place {
             Some(place) => place.poll_taken(cx),

@@ -4,22 +4,37 @@ use decree::{
     TraceContext,
     v1::{self, reconcile_request::Frame},
 };
-use server_core::{ByKind, Event, Kind};
+use prost::Message;
+use server_core::{ByKind, Event, Kind, Outcome, PodView, ResourceVersion, Span};
 
-pub(crate) use self::sink::Sink;
 use crate::{
     incoming::{Head, IncomingFrame, Item, List},
     refusal::Refusal,
     wire::{
-        Fault, LargeObject, MalformedFrame, RawLabels, Violation, decode, duration_in, read_event,
+        Fault, LargeObject, MalformedFrame, RawLabels, RawPod, Rejected, Violation, decode,
+        duration_in, outcome_with_large_object, pod_applied, pod_view, read_done, read_event,
+        replica_set_applied,
     },
 };
 
-mod items;
-mod sink;
-
 const ABSENT: &str = "is absent; exactly one must be set";
 const EMPTY: &str = "is empty; must have at least one";
+
+/// Takes the content of frames, in order.
+pub(crate) trait Sink {
+    fn is_listed(&self, kind: Kind) -> bool;
+    /// Returns the version of the last complete list of this kind that had one.
+    fn last_list(&self, kind: Kind) -> Option<ResourceVersion>;
+    fn event(&mut self, event: Event, trace: Option<TraceContext>);
+    /// Takes a pod with its trace context: inside a list a member of it, outside a change.
+    fn pod(&mut self, pod: &PodView<'_>, trace: Option<TraceContext>);
+    /// Takes an outcome with its trace context. If the pod after the operation is separate, the outcome has no object.
+    fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>, trace: Option<TraceContext>);
+    fn rejected(&mut self, rejected: Rejected);
+    /// Checks the limits of the session, between two items: a frame may have very many.
+    fn check(&self) -> Result<(), Refusal>;
+    fn view_age(&mut self, age: Span);
+}
 
 /// The progress of reading the agent's frames.
 #[derive(Clone, Debug, Default)]
@@ -62,18 +77,10 @@ impl FrameReader {
         for (place, item) in frame.items(list).enumerate() {
             items += 1;
             match item? {
-                Item::Pod(pod) => {
-                    self.name(Kind::Pod)?;
-                    items::read_pod(pod, &mut labels, sink)?;
-                }
-                Item::ReplicaSet(set) => {
-                    self.name(Kind::ReplicaSet)?;
-                    items::read_replica_set(set, sink)?;
-                }
+                Item::Pod(pod) => self.read_pod(pod, &mut labels, sink)?,
+                Item::ReplicaSet(set) => self.read_replica_set(set, sink)?,
                 Item::Event(event) => self.read_event(place, event, &mut labels, sink)?,
-                Item::Outcome(outcome) => {
-                    items::read_outcome(place, outcome, &mut labels, sink)?;
-                }
+                Item::Outcome(outcome) => read_outcome(place, outcome, &mut labels, sink)?,
             }
             sink.check()?;
         }
@@ -106,6 +113,33 @@ impl FrameReader {
         }
     }
 
+    /// Reads a member of a list in place, without a copy of its texts if prost need not read it.
+    fn read_pod<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        labels: &mut RawLabels<'a>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.name(Kind::Pod)?;
+        if let Some(large) = LargeObject::of(v1::Kind::Pod, bytes) {
+            return self.take(large.read().map(Event::ReplicaSetApplied), None, sink);
+        }
+        match RawPod::read(bytes, labels) {
+            Some(pod) => self.take_pod(&pod, labels, None, sink),
+            None => self.take(pod_applied(&message(bytes)?), None, sink),
+        }
+    }
+
+    fn read_replica_set(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
+        self.name(Kind::ReplicaSet)?;
+        let set = match LargeObject::of(v1::Kind::ReplicaSet, bytes) {
+            Some(large) => large.read().map(Event::ReplicaSetApplied),
+            None => replica_set_applied(&message(bytes)?),
+        };
+        self.take(set, None, sink)
+    }
+
+    /// Reads the event at index `place` of its list.
     fn read_event<'a>(
         &mut self,
         place: usize,
@@ -113,25 +147,18 @@ impl FrameReader {
         labels: &mut RawLabels<'a>,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let (event, trace) = if let Some(large) = LargeObject::within(bytes, 1, 2)? {
-            (large.read().map(Event::ReplicaSetApplied), None)
-        } else if let Some((pod, traceparent)) = read_event(bytes, labels) {
-            let trace = TraceContext::parse(traceparent);
-            return items::take_pod(&pod, labels, trace, sink, |sink| {
-                self.admit(Kind::Pod, sink)
-            });
-        } else {
-            let event: v1::Event = items::message(bytes)?;
-            let trace = TraceContext::parse(&event.traceparent);
-            let event = decode::event(event);
-            let at = |fault: Violation| fault.within(&format!("events.events[{place}]"));
-            (event.map_err(|fault| Refusal::field(at(fault)))?, trace)
-        };
-        if let Ok(event) = &event {
-            self.admit(kind_of(event), sink)?;
+        if let Some(large) = LargeObject::within(bytes, 1, 2)? {
+            return self.take(large.read().map(Event::ReplicaSetApplied), None, sink);
         }
-        items::pass(event, trace, sink);
-        Ok(())
+        if let Some((pod, traceparent)) = read_event(bytes, labels) {
+            return self.take_pod(&pod, labels, TraceContext::parse(traceparent), sink);
+        }
+        let event: v1::Event = message(bytes)?;
+        let trace = TraceContext::parse(&event.traceparent);
+        let event = decode::event(event).map_err(|violation| {
+            Refusal::field(violation.within(&format!("events.events[{place}]")))
+        })?;
+        self.take(event, trace, sink)
     }
 
     fn advance(&mut self, got: u64) -> Result<(), Refusal> {
@@ -185,13 +212,86 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Checks that a change is legal in the current state of the list of its kind.
+    /// Passes on a member of a list or a change, or the rejection of its object.
+    fn take(
+        &mut self,
+        event: Result<Event, Rejected>,
+        trace: Option<TraceContext>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        match event {
+            Ok(event) => {
+                self.admit(kind_of(&event), sink)?;
+                sink.event(event, trace);
+            }
+            Err(rejected) => sink.rejected(rejected),
+        }
+        Ok(())
+    }
+
+    /// Does as [`Self::take`] for a pod that is read in place.
+    fn take_pod(
+        &mut self,
+        pod: &RawPod<'_>,
+        labels: &[(&str, &str)],
+        trace: Option<TraceContext>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        match pod_view(pod, labels) {
+            Ok(pod) => {
+                self.admit(Kind::Pod, sink)?;
+                sink.pod(&pod, trace);
+            }
+            Err(violations) => {
+                let names = [pod.namespace, pod.name, pod.uid];
+                sink.rejected(Rejected::new(v1::Kind::Pod, names, violations));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that an object may come in the current state of the list of its kind.
     fn admit(&mut self, kind: Kind, sink: &impl Sink) -> Result<(), Refusal> {
         if self.lists.of_mut(kind).is_some() || sink.is_listed(kind) {
             return Ok(());
         }
         Err(Refusal::EventBeforeSnapshot(kind))
     }
+}
+
+/// Reads the outcome at index `place` of its list.
+fn read_outcome<'a>(
+    place: usize,
+    bytes: &'a [u8],
+    labels: &mut RawLabels<'a>,
+    sink: &mut impl Sink,
+) -> Result<(), Refusal> {
+    let (outcome, rejected, trace) = if let Some(large) = outcome_with_large_object(bytes)? {
+        let (outcome, rejected) = large;
+        (outcome, rejected, None)
+    } else if let Some((outcome, pod, traceparent)) = read_done(bytes, labels)
+        && let Ok(pod) = pod.map(|pod| pod_view(&pod, labels)).transpose()
+    {
+        sink.outcome(outcome, pod.as_ref(), TraceContext::parse(traceparent));
+        return Ok(());
+    } else {
+        let outcome: v1::Outcome = message(bytes)?;
+        let trace = TraceContext::parse(&outcome.traceparent);
+        let (outcome, rejected) = decode::outcome(outcome).map_err(|violation| {
+            Refusal::field(violation.within(&format!("outcomes.outcomes[{place}]")))
+        })?;
+        (outcome, rejected, trace)
+    };
+    sink.outcome(outcome, None, trace);
+    if let Some(rejected) = rejected {
+        sink.rejected(rejected);
+    }
+    Ok(())
+}
+
+/// Reads an item with prost.
+fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, MalformedFrame> {
+    Ok(M::decode(bytes)?)
 }
 
 const fn kind_of(event: &Event) -> Kind {

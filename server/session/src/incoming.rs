@@ -5,13 +5,11 @@ use bytes::Bytes;
 use decree::v1;
 use prost::Message;
 
-pub(crate) use self::items::{Item, List};
 use crate::{
     refusal::Refusal,
     wire::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value, Violation},
 };
 
-mod items;
 mod trace;
 
 /// The field of `ReconcileRequest` with the number of the frame.
@@ -27,6 +25,23 @@ pub(crate) struct Head {
     pub(crate) sequence: u64,
     /// Its list, if it has one.
     pub(crate) list: Option<List>,
+}
+
+/// The lists that a frame may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    Objects,
+    Events,
+    Outcomes,
+}
+
+/// An object, an event or an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item<'a> {
+    Pod(&'a [u8]),
+    ReplicaSet(&'a [u8]),
+    Event(&'a [u8]),
+    Outcome(&'a [u8]),
 }
 
 // === impl IncomingFrame ===
@@ -75,12 +90,17 @@ impl IncomingFrame {
         Ok(head)
     }
 
-    /// Returns the items of a list of the frame, in their order.
+    /// Returns the items of a list of the frame, in their order. The list may be in several pieces; its frame has a sound [head](Self::head).
     pub(crate) fn items(
         &self,
         list: List,
     ) -> impl Iterator<Item = Result<Item<'_>, MalformedFrame>> {
-        list.items(&self.0)
+        let pieces = Fields(&self.0).filter_map(move |field| match field {
+            Ok((field, Value::Bytes(piece))) if List::of_field(field) == Some(list) => Some(piece),
+            Ok(_) | Err(_) => None,
+        });
+        let fields = pieces.flat_map(Fields);
+        fields.filter_map(move |field| list.item(field).transpose())
     }
 }
 
@@ -93,6 +113,39 @@ impl From<Bytes> for IncomingFrame {
 impl From<v1::ReconcileRequest> for IncomingFrame {
     fn from(message: v1::ReconcileRequest) -> Self {
         Self(message.encode_to_vec().into())
+    }
+}
+
+// === impl List ===
+
+impl List {
+    /// Returns the list in a field of `ReconcileRequest`.
+    const fn of_field(field: u32) -> Option<Self> {
+        match field {
+            4 => Some(Self::Objects),
+            6 => Some(Self::Events),
+            7 => Some(Self::Outcomes),
+            _ => None,
+        }
+    }
+
+    /// Returns the item in a field of a piece of the list, if there is one.
+    fn item<'a>(
+        self,
+        field: Result<(u32, Value<'a>), MalformedFrame>,
+    ) -> Result<Option<Item<'a>>, MalformedFrame> {
+        let (field, value) = field?;
+        let item = match (self, field) {
+            (Self::Objects, 1) => Item::Pod,
+            (Self::Objects, 2) => Item::ReplicaSet,
+            (Self::Events, 1) => Item::Event,
+            (Self::Outcomes, 1) => Item::Outcome,
+            (Self::Objects | Self::Events | Self::Outcomes, _) => return Ok(None),
+        };
+        match value {
+            Value::Bytes(bytes) => Ok(Some(item(bytes))),
+            Value::Number(_) | Value::Other => Err(MalformedFrame::WireType(field)),
+        }
     }
 }
 

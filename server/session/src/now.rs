@@ -106,26 +106,15 @@ mod tests {
     }
 
     #[test]
-    fn retry_waits_at_most_twice_as_long_when_the_clock_is_set_back() {
-        let mut clock = SteadyClock::new(START);
-        clock.advance(after(-3_600, 0));
-        let due = START.wall.plus(Span::seconds(8));
-        assert_eq!(
-            clock.reaches(due),
-            START.monotonic + Duration::from_secs(16)
-        );
-        assert_eq!(clock.advance(after(-3_584, 16)), due);
-    }
-
-    #[test]
-    fn small_step_back_is_made_up_for_before_a_far_due_time() {
-        let mut clock = SteadyClock::new(START);
-        clock.advance(after(-2, 0));
-        let due = START.wall.plus(Span::seconds(30));
-        assert_eq!(
-            clock.reaches(due),
-            START.monotonic + Duration::from_secs(32)
-        );
-        assert_eq!(clock.advance(after(30, 32)), due);
+    fn step_back_at_most_doubles_a_wait_and_a_small_one_is_made_up_for() {
+        for (step, due, wait) in [(-3_600, 8, 16), (-2, 30, 32)] {
+            let mut clock = SteadyClock::new(START);
+            clock.advance(after(step, 0));
+            let due = START.wall.plus(Span::seconds(due));
+            let monotonic = START.monotonic + Duration::from_secs(wait);
+            assert_eq!(clock.reaches(due), monotonic);
+            let wall = step + wait.cast_signed();
+            assert_eq!(clock.advance(after(wall, wait)), due);
+        }
     }
 }

@@ -238,17 +238,14 @@ const fn noun(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Fault;
 
     #[test]
     fn refusals_name_the_kind_and_the_first_field() {
         let of = |kind| Refusal::SnapshotNotOpen(kind).to_string();
         assert_eq!(of(Kind::Pod), "no snapshot of pods is open");
         assert_eq!(of(Kind::ReplicaSet), "no snapshot of replica sets is open");
-        let violation = |field: &str| Violation {
-            field: field.to_owned(),
-            fault: crate::wire::Fault::Required,
-            description: "is required".into(),
-        };
+        let violation = |field: &str| Violation::new(field, Fault::Required, "is required");
         let one = Refusal::field(violation("hello.cluster_uid")).to_string();
         assert_eq!(one, violation("hello.cluster_uid").to_string());
         let three = Refusal::Invalid(["a", "b", "c"].map(violation).into()).to_string();

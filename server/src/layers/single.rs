@@ -1,5 +1,7 @@
 //! Calls with one message: the whole message is received before it is read, within a deadline, and no second one may follow.
 
+use std::{future::poll_fn, task::Poll};
+
 use admission::{Received, deadline::CallDeadline};
 use http::{Request, Response};
 use http_body_util::Full;
@@ -29,7 +31,7 @@ pub(super) async fn answer<E, F: Future<Output = Result<Response<Body>, E>>>(
     tokio::select! {
         biased;
         answered = serve(shared, call, request, until) => answered,
-        () = under_way.wait_taken() => Ok(refuse(shared.calls_refusal())),
+        () = poll_fn(|cx| under_way.poll_taken(cx)) => Ok(refuse(shared.calls_refusal())),
         () = sleep_until(until) => Ok(refuse(Refusal::DeadlineExceeded)),
     }
 }
@@ -46,9 +48,9 @@ async fn serve<E, F: Future<Output = Result<Response<Body>, E>>>(
         Ok(received) => received,
         Err(status) => return Ok(refuse(from_transport(&status, max))),
     };
-    let taken = std::future::poll_fn(|cx| match &mut held {
+    let taken = poll_fn(|cx| match &mut held {
         Some(held) => held.poll_taken(cx),
-        None => std::task::Poll::Pending,
+        None => Poll::Pending,
     });
     head.extensions.insert(CallDeadline(until));
     let body = Body::new(Full::new(bytes));

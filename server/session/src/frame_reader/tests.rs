@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use prost::Message;
-
-use server_core::{After, OperationResult, Outcome, PodView, ResourceVersion, Span};
+use server_core::{After, OperationResult};
 
 use super::*;
-use crate::wire::{OBJECT_BYTES_MAX, Rejected, raw_tests};
+use crate::wire::{OBJECT_BYTES_MAX, raw_tests};
 
 /// Notes the arrivals, in short.
 #[derive(Default)]
