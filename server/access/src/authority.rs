@@ -6,7 +6,7 @@ use crate::{
     method::Need,
     ownership::{Ground, Ownership},
     permissions::{NamedCluster, Permissions},
-    policy::{Naming, Policy},
+    policy::Policy,
 };
 
 /// Answers whether a call or a session is allowed.
@@ -85,16 +85,12 @@ impl Authority {
         identity: &Identity,
         cluster: NamedCluster<'_>,
     ) -> Result<Admission, Denial> {
-        if !self.permissions(identity).may_open(cluster) {
-            return Err(denial(identity, serve(cluster)));
-        }
-        let ground = self.ground_of_uid(identity, cluster);
-        if !ground.is_some_and(|ground| self.ownership.open(identity, cluster.uid, ground)) {
+        let [of_uid, of_name] = self.grounds(identity, cluster)?;
+        if !self.ownership.open(identity, cluster.uid, of_uid) {
             return Err(foreign(identity, cluster));
         }
-        let ground = self.ground_of_name(identity, cluster);
         let is_name_granted =
-            ground.is_some_and(|ground| self.ownership.open(identity, cluster.name, ground));
+            !cluster.name.is_empty() && self.ownership.open(identity, cluster.name, of_name);
         Ok(Admission {
             identity: identity.clone(),
             uid: cluster.uid.to_owned(),
@@ -111,16 +107,9 @@ impl Authority {
     /// admitted again without the name.
     pub fn recheck(&self, admission: &Admission) -> Result<(), Denial> {
         let (identity, cluster) = (&admission.identity, admission.cluster());
-        if !self.permissions(identity).may_open(cluster) {
-            return Err(denial(identity, serve(cluster)));
-        }
-        let is_open = |word, ground: Option<Ground>| {
-            ground.is_some_and(|ground| self.ownership.is_open_to(identity, word, ground))
-        };
-        let has_uid = is_open(cluster.uid, self.ground_of_uid(identity, cluster));
-        let has_name = !admission.is_name_granted
-            || is_open(cluster.name, self.ground_of_name(identity, cluster));
-        if has_uid && has_name {
+        let grounds = self.grounds(identity, cluster)?;
+        let mut asked = admission.words().zip(grounds);
+        if asked.all(|(word, ground)| self.ownership.is_open_to(identity, word, ground)) {
             Ok(())
         } else {
             Err(foreign(identity, cluster))
@@ -129,45 +118,37 @@ impl Authority {
 
     /// Ends the admission of a session. The cluster still belongs to its identity.
     pub fn release(&mut self, admission: &Admission) {
-        self.ownership.close(&admission.identity, &admission.uid);
-        if admission.is_name_granted {
-            self.ownership.close(&admission.identity, &admission.name);
+        for word in admission.words() {
+            self.ownership.close(&admission.identity, word);
         }
     }
 
-    fn ground_of_uid(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Option<Ground> {
-        let uid_as_name = NamedCluster {
-            name: cluster.uid,
-            ..cluster
+    /// Returns the grounds on which an identity asks for the UID and for the name of a cluster, if it may serve the cluster at all. A user's
+    /// id on a Unix socket owns nothing unless a policy names such ids: without one, an agent that comes back as another user is the same
+    /// agent.
+    fn grounds(
+        &self,
+        identity: &Identity,
+        cluster: NamedCluster<'_>,
+    ) -> Result<[Ground; 2], Denial> {
+        if !self.permissions(identity).may_open(cluster) {
+            return Err(denial(identity, serve(cluster)));
+        }
+        let policy = self.policy.as_ref();
+        let is_unproven = match identity {
+            Identity::Anonymous => true,
+            Identity::Uid(_) => policy.is_none(),
+            Identity::Uri(_) | Identity::Dns(_) | Identity::Subject(_) => false,
         };
-        let naming = self.policy.as_ref().map(|policy| {
-            let of_name = || policy.named_for_name(identity, uid_as_name);
-            policy.named_for_uid(identity, cluster).or_as_other(of_name)
-        });
-        ground(identity, naming)
-    }
-
-    fn ground_of_name(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Option<Ground> {
-        let name_as_uid = NamedCluster {
-            uid: cluster.name,
-            ..cluster
+        let unnamed = if is_unproven {
+            Ground::Unproven
+        } else {
+            Ground::First
         };
-        let naming = self.policy.as_ref().map(|policy| {
-            let of_uid = || policy.named_for_uid(identity, name_as_uid);
-            policy.named_for_name(identity, cluster).or_as_other(of_uid)
-        });
-        ground(identity, naming).filter(|_| !cluster.name.is_empty())
-    }
-}
-
-/// Returns the ground on which an identity asks; `None` if the policy names others. A user's id on a Unix socket owns nothing unless a
-/// policy names such ids: without one, an agent that comes back as another user is the same agent.
-fn ground(identity: &Identity, naming: Option<Naming>) -> Option<Ground> {
-    match (naming, identity) {
-        (Some(Naming::This), _) => Some(Ground::Named),
-        (Some(Naming::Others), _) => None,
-        (_, Identity::Anonymous) | (None, Identity::Uid(_)) => Some(Ground::Unproven),
-        (Some(Naming::Nobody) | None, _) => Some(Ground::First),
+        let named = policy.map(|policy| policy.grounds(identity, cluster));
+        Ok(named
+            .unwrap_or_default()
+            .map(|ground| ground.unwrap_or(unnamed)))
     }
 }
 
@@ -190,10 +171,8 @@ fn foreign(identity: &Identity, cluster: NamedCluster<'_>) -> Denial {
     if *identity == Identity::Anonymous {
         return Denial::CredentialRequired;
     }
-    Denial::OtherOwner {
-        identity: identity.to_string(),
-        what: serve(cluster),
-    }
+    let (identity, what) = (identity.to_string(), serve(cluster));
+    Denial::OtherOwner { identity, what }
 }
 
 // === impl Admission ===
@@ -208,9 +187,14 @@ impl Admission {
     /// Whether both use the same word: a UID, or a name that was granted.
     #[must_use]
     pub fn shares_a_word_with(&self, other: &Self) -> bool {
-        let is_word_of_other =
-            |word: &str| other.uid == word || (other.is_name_granted && other.name == word);
-        is_word_of_other(&self.uid) || (self.is_name_granted && is_word_of_other(&self.name))
+        self.words()
+            .any(|word| other.words().any(|other| other == word))
+    }
+
+    /// Returns the UID, and the name if it was granted.
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let name = self.is_name_granted.then_some(&*self.name);
+        std::iter::once(&*self.uid).chain(name)
     }
 
     /// The cluster of the session.

@@ -48,13 +48,10 @@ impl Denial {
     /// Whether the peer lacks a proof of its identity, and not a permission.
     #[must_use]
     pub const fn is_about_proof(&self) -> bool {
-        match self {
-            Self::CredentialRequired | Self::TokenInvalid(_) | Self::TokenExpired => true,
-            Self::IdentityMissing
-            | Self::IdentityAmbiguous
-            | Self::NotAllowed { .. }
-            | Self::OtherOwner { .. } => false,
-        }
+        matches!(
+            self,
+            Self::CredentialRequired | Self::TokenInvalid(_) | Self::TokenExpired
+        )
     }
 
     /// The reason for the peer: `ErrorInfo.reason`.

@@ -22,7 +22,7 @@ pub enum Identity {
 /// Identities of one kind in a policy: the text of an identity, in which `*` matches any text. It matches no identity of another kind,
 /// whatever the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IdentityPattern {
+pub(crate) enum IdentityPattern {
     /// A peer without a credential: `anonymous`.
     Anonymous,
     /// URIs: `spiffe://example.org/*`.
@@ -69,11 +69,8 @@ impl fmt::Display for Identity {
 // === impl IdentityPattern ===
 
 impl IdentityPattern {
-    /// Parses a pattern.
-    ///
-    /// # Errors
-    /// Gives the correct form, if the pattern can never match an identity.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Parses a pattern. The error gives the correct form, if the pattern can never match an identity.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
         let parsed = if text == "anonymous" {
             Some(Self::Anonymous)
@@ -95,8 +92,7 @@ impl IdentityPattern {
     }
 
     /// Returns the identity, if the pattern matches no other.
-    #[must_use]
-    pub fn exact(&self) -> Option<Identity> {
+    pub(crate) fn exact(&self) -> Option<Identity> {
         let exact = |pattern: &Pattern| pattern.exact().map(str::to_owned);
         match self {
             Self::Anonymous => Some(Identity::Anonymous),
@@ -107,9 +103,8 @@ impl IdentityPattern {
         }
     }
 
-    /// Whether the pattern matches an identity.
-    #[must_use]
-    pub fn matches(&self, identity: &Identity) -> bool {
+    /// Returns whether the pattern matches an identity.
+    pub(crate) fn matches(&self, identity: &Identity) -> bool {
         match self {
             Self::Anonymous => *identity == Identity::Anonymous,
             Self::Uri(uri) => matches!(identity, Identity::Uri(text) if uri.matches(text)),
@@ -123,13 +118,12 @@ impl IdentityPattern {
 
 /// Returns whether a text is a URI with an authority, or a pattern of such URIs.
 fn is_uri(text: &str) -> bool {
-    let parts = text.split_once("://");
-    parts.is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
-}
-
-fn is_scheme(text: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(valid)
+    text.split_once("://").is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(valid)
+            && !rest.is_empty()
+    })
 }
 
 #[cfg(test)]
@@ -173,26 +167,22 @@ mod tests {
 
     #[test]
     fn pattern_matches_identities_of_its_kind() {
-        let pattern = |text| IdentityPattern::parse(text).expect("valid");
-        assert!(pattern("spiffe://a/*").matches(&Identity::Uri("spiffe://a/b".into())));
-        assert!(pattern("dns:*.a").matches(&Identity::Dns("b.a".into())));
-        assert!(pattern("sub:a*").matches(&Identity::Subject("ab".into())));
-        assert!(pattern("uid:*").matches(&Identity::Uid(7)));
-        assert!(!pattern("uid:7").matches(&Identity::Uid(70)));
-        assert!(pattern("anonymous").matches(&Identity::Anonymous));
+        for (pattern, identity, expected) in [
+            ("spiffe://a/*", Identity::Uri("spiffe://a/b".into()), true),
+            ("dns:*.a", Identity::Dns("b.a".into()), true),
+            ("sub:a*", Identity::Subject("ab".into()), true),
+            ("uid:*", Identity::Uid(7), true),
+            ("uid:7", Identity::Uid(70), false),
+            ("anonymous", Identity::Anonymous, true),
+        ] {
+            let pattern = IdentityPattern::parse(pattern).expect("valid");
+            assert_eq!(pattern.matches(&identity), expected, "{pattern:?}");
+        }
     }
 
     #[test]
     fn uri_that_reads_like_another_kind_names_no_one() {
-        for uri in [
-            "anonymous",
-            "dns:ops.a",
-            "sub:a",
-            "uid:7",
-            "urn:uuid:7",
-            "://a",
-            "a://",
-        ] {
+        for uri in "anonymous dns:ops.a sub:a uid:7 urn:uuid:7 ://a a://".split(' ') {
             for names in [&[][..], &["x"][..]] {
                 assert_eq!(of(&[uri], names), Err(Denial::IdentityMissing), "{uri}");
             }
@@ -201,18 +191,7 @@ mod tests {
 
     #[test]
     fn text_that_is_no_identity_is_refused_with_what_would_be_right() {
-        for text in [
-            "",
-            "*",
-            "agent",
-            "uid:x",
-            "uid:",
-            "dns:",
-            "sub:",
-            "://x",
-            "*://x",
-            "Anonymous",
-        ] {
+        for text in " * agent uid:x uid: dns: sub: ://x *://x Anonymous".split(' ') {
             let error = IdentityPattern::parse(text).expect_err(text);
             assert!(error.contains("write spiffe://"), "{error}");
         }

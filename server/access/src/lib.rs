@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A connection proves an [`Identity`] by a credential that its transport has verified, a call by a token
-//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the [`Ownership`] of clusters. It decides what an identity may call and
+//! ([`token::Verifier`]). [`Authority`] holds the [`Policy`] and the owners of clusters. It decides what an identity may call and
 //! see ([`Permissions`]), and admits sessions. [`method::need`] returns the need of each method of the contract.
 //!
 //! **Invariant:** once there is a policy, everything that it does not grant is denied.
@@ -36,9 +36,7 @@ pub mod token;
 
 pub use authority::{Admission, Authority};
 pub use denial::Denial;
-pub use identity::{Identity, IdentityPattern};
-pub use ownership::Ownership;
-pub use pattern::Pattern;
-pub use permissions::{GrantScope, NamedCluster, Permissions};
-pub use policy::{Grant, Policy, PolicyError, Role};
+pub use identity::Identity;
+pub use permissions::{NamedCluster, Permissions};
+pub use policy::{Policy, PolicyError};
 pub use refusal_log::RefusalLog;

@@ -18,6 +18,8 @@ pub(crate) enum Ground {
     First,
     /// The identity is not proven, and may use the word while it belongs to nobody.
     Unproven,
+    /// The policy names the word for other identities only.
+    NamedForOthers,
 }
 
 /// The owner of each word, for the lifetime of the process. A word is the UID or the name of a cluster. Both are in one table, so that no
@@ -26,7 +28,7 @@ pub(crate) enum Ground {
 /// The memory is limited. Beyond 1,024 unused words of one identity, its oldest are forgotten. Beyond 65,536 unused words in all, the
 /// oldest of the identity with the most are forgotten.
 #[derive(Clone, Debug, Default)]
-pub struct Ownership {
+pub(crate) struct Ownership {
     words: BTreeMap<String, Word>,
     /// The unused words of each identity, by the time of their last use.
     idle: BTreeMap<Identity, BTreeMap<u64, String>>,
@@ -49,20 +51,23 @@ struct Word {
 impl Ownership {
     /// Takes a word for a session. Returns whether the identity may use it.
     pub(crate) fn open(&mut self, identity: &Identity, word: &str, ground: Ground) -> bool {
-        let is_free = self.is_free_for(identity, word);
-        match ground {
-            Ground::Unproven => is_free,
-            Ground::First if !is_free => false,
-            Ground::First | Ground::Named => {
-                self.take(identity, word);
-                true
-            }
+        let is_open = self.is_open_to(identity, word, ground);
+        if is_open && ground != Ground::Unproven {
+            self.take(identity, word);
         }
+        is_open
     }
 
     /// Returns whether an identity could take a word, or owns it.
     pub(crate) fn is_open_to(&self, identity: &Identity, word: &str, ground: Ground) -> bool {
-        ground == Ground::Named || self.is_free_for(identity, word)
+        match ground {
+            Ground::Named => true,
+            Ground::NamedForOthers => false,
+            Ground::First | Ground::Unproven => {
+                let word = self.words.get(word);
+                word.is_none_or(|word| word.owner == *identity)
+            }
+        }
     }
 
     /// Ends a session's use of a word; the word still belongs to the identity.
@@ -76,23 +81,23 @@ impl Ownership {
             let own = self.idle.entry(identity.clone()).or_default();
             own.insert(held.since, word.to_owned());
             self.kept += 1;
-            self.forget_what_is_too_much(identity);
+            if own.len() > KEPT_OF_IDENTITY_MAX {
+                self.forget_oldest(identity);
+            } else if self.kept > KEPT_MAX {
+                let most = self.idle.iter().max_by_key(|(_, words)| words.len());
+                if let Some(identity) = most.map(|(identity, _)| identity.clone()) {
+                    self.forget_oldest(&identity);
+                }
+            }
         }
-    }
-
-    fn is_free_for(&self, identity: &Identity, word: &str) -> bool {
-        let word = self.words.get(word);
-        word.is_none_or(|word| word.owner == *identity)
     }
 
     fn take(&mut self, identity: &Identity, word: &str) {
         let before = self.words.remove(word);
-        let kept = before.filter(|before| {
-            if before.uses == 0 {
-                self.count_out(&before.owner, before.since);
-            }
-            before.owner == *identity
-        });
+        if let Some(unused) = before.as_ref().filter(|before| before.uses == 0) {
+            self.count_out(&unused.owner, unused.since);
+        }
+        let kept = before.filter(|before| before.owner == *identity);
         self.next += 1;
         let taken = Word {
             owner: identity.clone(),
@@ -100,19 +105,6 @@ impl Ownership {
             since: self.next,
         };
         self.words.insert(word.to_owned(), taken);
-    }
-
-    /// Makes room after a word of an identity has become unused.
-    fn forget_what_is_too_much(&mut self, identity: &Identity) {
-        let own = self.idle.get(identity).map_or(0, BTreeMap::len);
-        if own > KEPT_OF_IDENTITY_MAX {
-            self.forget_oldest(identity);
-        } else if self.kept > KEPT_MAX {
-            let most = self.idle.iter().max_by_key(|(_, words)| words.len());
-            if let Some(identity) = most.map(|(identity, _)| identity.clone()) {
-                self.forget_oldest(&identity);
-            }
-        }
     }
 
     fn forget_oldest(&mut self, identity: &Identity) {
@@ -153,16 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn word_stays_with_the_first_who_proved_it() {
-        let mut ownership = Ownership::default();
-        let (owner, stranger) = (subject("a"), subject("b"));
-        assert!(visit(&mut ownership, &owner, "c1"));
-        assert!(!ownership.open(&stranger, "c1", Ground::First));
-        assert!(!ownership.open(&Identity::Anonymous, "c1", Ground::Unproven));
-        assert!(ownership.open(&owner, "c1", Ground::First));
-    }
-
-    #[test]
     fn who_is_named_takes_what_another_took_first() {
         let mut ownership = Ownership::default();
         let (named, early) = (subject("a"), subject("b"));
@@ -172,13 +154,6 @@ mod tests {
         assert!(!ownership.open(&early, "c1", Ground::First));
         ownership.close(&named, "c1");
         assert_eq!(ownership.kept, 1);
-    }
-
-    #[test]
-    fn who_has_proven_nothing_owns_nothing() {
-        let mut ownership = Ownership::default();
-        assert!(ownership.open(&Identity::Anonymous, "c1", Ground::Unproven));
-        assert!(ownership.open(&subject("a"), "c1", Ground::First));
     }
 
     #[test]

@@ -15,13 +15,13 @@ pub struct NamedCluster<'a> {
 
 /// Clusters in the words of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrantScope {
+pub(crate) struct GrantScope {
     /// The UIDs.
-    pub clusters: Vec<Pattern>,
+    pub(crate) clusters: Vec<Pattern>,
     /// The names.
-    pub names: Vec<Pattern>,
+    pub(crate) names: Vec<Pattern>,
     /// The shards.
-    pub shards: Vec<Pattern>,
+    pub(crate) shards: Vec<Pattern>,
 }
 
 /// The permissions of one identity under one policy.
@@ -37,8 +37,7 @@ pub struct Permissions {
 
 impl GrantScope {
     /// Whether a cluster is in the scope, the shard included.
-    #[must_use]
-    pub fn contains(&self, cluster: NamedCluster<'_>) -> bool {
+    pub(crate) fn contains(&self, cluster: NamedCluster<'_>) -> bool {
         let any = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
         any(&self.clusters, cluster.uid)
             && any(&self.names, cluster.name)

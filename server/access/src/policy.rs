@@ -1,26 +1,33 @@
 //! The policy: the permissions of identities, read from a TOML file.
 
-use self::index::GrantIndex;
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::file::{Grant, Role};
 use crate::{
     identity::Identity,
+    ownership::Ground,
+    pattern::Pattern,
     permissions::{NamedCluster, Permissions},
 };
 
-pub use self::{
-    file::PolicyError,
-    grant::{Grant, Role},
-};
+pub use self::file::PolicyError;
 
 mod file;
-mod grant;
-mod index;
 
-/// The permissions of identities. Everything that it does not grant is denied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The permissions of identities. Everything that it does not grant is denied. Grants are found by what they name, so that a check does not
+/// go through all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     grants: Vec<Grant>,
-    index: GrantIndex,
+    by_identity: BTreeMap<Identity, Positions>,
+    /// The grants with a pattern that matches more than one identity.
+    by_pattern: Positions,
+    agents_by_uid: BTreeMap<String, Positions>,
+    agents_by_name: BTreeMap<String, Positions>,
 }
+
+/// Positions of grants in the policy.
+type Positions = BTreeSet<usize>;
 
 // === impl Policy ===
 
@@ -30,9 +37,22 @@ impl Policy {
     /// # Errors
     /// Names the first line and field that is wrong. A policy without grants is an error: it is more likely incomplete than intended.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Self, PolicyError> {
-        let grants = file::read(text.as_ref())?;
-        let index = GrantIndex::new(&grants);
-        Ok(Self { grants, index })
+        let mut policy = Self::default();
+        for (number, grant) in file::read(text.as_ref())?.into_iter().enumerate() {
+            for pattern in &grant.identities {
+                let numbers = match pattern.exact() {
+                    Some(identity) => policy.by_identity.entry(identity).or_default(),
+                    None => &mut policy.by_pattern,
+                };
+                numbers.insert(number);
+            }
+            if grant.role == Role::Agent {
+                add(&mut policy.agents_by_uid, &grant.scope.clusters, number);
+                add(&mut policy.agents_by_name, &grant.scope.names, number);
+            }
+            policy.grants.push(grant);
+        }
+        Ok(policy)
     }
 
     /// The permissions of an identity.
@@ -49,55 +69,49 @@ impl Policy {
         permissions
     }
 
-    /// Returns whether the policy names agents of exactly this UID, and whether this identity is one of them.
-    pub(crate) fn named_for_uid(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
-        self.naming(identity, self.index.of_uid(cluster.uid), cluster)
+    /// Returns the grounds on which an identity asks for the UID and for the name of a cluster, if grants to agents name exactly this word.
+    pub(crate) fn grounds(
+        &self,
+        identity: &Identity,
+        cluster: NamedCluster<'_>,
+    ) -> [Option<Ground>; 2] {
+        let ground = |numbers: &Positions, cluster: NamedCluster<'_>| {
+            let mut grants = numbers.iter().map(|number| &self.grants[*number]);
+            if grants.any(|it| it.is_for(identity) && it.scope.contains(cluster)) {
+                Ground::Named
+            } else {
+                Ground::NamedForOthers
+            }
+        };
+        let as_uid = |uid: &str| {
+            let numbers = self.agents_by_uid.get(uid)?;
+            Some(ground(numbers, NamedCluster { uid, ..cluster }))
+        };
+        let as_name = |name: &str| {
+            let numbers = self.agents_by_name.get(name)?;
+            Some(ground(numbers, NamedCluster { name, ..cluster }))
+        };
+        // A UID that the policy names for others as a name is not free, nor such a name.
+        let others = |ground: &Ground| *ground == Ground::NamedForOthers;
+        [
+            as_uid(cluster.uid).or_else(|| as_name(cluster.uid).filter(others)),
+            as_name(cluster.name).or_else(|| as_uid(cluster.name).filter(others)),
+        ]
     }
 
-    /// Returns whether the policy names agents of clusters with exactly this name, and whether this identity is one of them.
-    pub(crate) fn named_for_name(&self, identity: &Identity, cluster: NamedCluster<'_>) -> Naming {
-        self.naming(identity, self.index.of_name(cluster.name), cluster)
-    }
-
-    /// Returns whom the grants with the numbers in `naming` name.
-    fn naming(&self, identity: &Identity, naming: &[usize], cluster: NamedCluster<'_>) -> Naming {
-        let mut grants = naming.iter().map(|number| &self.grants[*number]);
-        if naming.is_empty() {
-            Naming::Nobody
-        } else if grants.any(|grant| grant.is_for(identity) && grant.scope.contains(cluster)) {
-            Naming::This
-        } else {
-            Naming::Others
-        }
-    }
-
+    /// Returns the grants for an identity, in the order of the policy.
     fn grants_of(&self, identity: &Identity) -> impl Iterator<Item = &Grant> {
-        let numbers = self.index.of_identity(identity).into_iter();
-        numbers.map(|number| &self.grants[number])
+        let exact = self.by_identity.get(identity).into_iter().flatten();
+        let is_for = |number: &&usize| self.grants[**number].is_for(identity);
+        let matching = self.by_pattern.iter().filter(is_for);
+        let numbers: BTreeSet<_> = exact.chain(matching).collect();
+        numbers.into_iter().map(|number| &self.grants[*number])
     }
 }
 
-/// The identities that a policy names for a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Naming {
-    Nobody,
-    This,
-    Others,
-}
-
-// === impl Naming ===
-
-impl Naming {
-    /// Combines the naming of a word as UID or name with its naming as the other of the two: a word that the policy names there for others
-    /// is not free.
-    pub(crate) fn or_as_other(self, as_other: impl FnOnce() -> Self) -> Self {
-        match self {
-            Self::This | Self::Others => self,
-            Self::Nobody => match as_other() {
-                Self::Others => Self::Others,
-                Self::This | Self::Nobody => Self::Nobody,
-            },
-        }
+fn add(index: &mut BTreeMap<String, Positions>, patterns: &[Pattern], number: usize) {
+    for text in patterns.iter().filter_map(Pattern::exact) {
+        index.entry(text.to_owned()).or_default().insert(number);
     }
 }
 

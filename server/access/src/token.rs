@@ -87,17 +87,13 @@ impl Verifier {
             signed.as_bytes(),
             &signature,
         )?;
-        self.check(now, read(payload)?)
-    }
-
-    fn check(&self, now: i64, payload: Payload) -> Result<Claims, TokenError> {
         let Payload {
             iss,
             sub,
             aud,
             exp,
             nbf,
-        } = payload;
+        } = read(payload)?;
         if iss != self.issuer {
             Err(TokenError::Issuer)
         } else if !aud.contains(&self.audience) {

@@ -1,11 +1,36 @@
-//! The TOML of a policy, with the line of each value for errors.
+//! The grants of a policy, and their TOML, with the line of each value for errors.
 
 use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-use super::grant::{Grant, Role};
-use crate::{identity::IdentityPattern, pattern::Pattern, permissions::GrantScope};
+use crate::{
+    identity::{Identity, IdentityPattern},
+    pattern::Pattern,
+    permissions::GrantScope,
+};
+
+/// A role that identities have for clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    /// The identities.
+    pub(super) identities: Vec<IdentityPattern>,
+    /// The role.
+    pub(super) role: Role,
+    /// The clusters; an admin has all.
+    pub(super) scope: GrantScope,
+}
+
+/// The role of an identity for a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Opens sessions for the cluster, and sees it.
+    Agent,
+    /// Sees the cluster.
+    Viewer,
+    /// Sees all clusters, and may call methods that no other role may call.
+    Admin,
+}
 
 /// The fault of a policy, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -35,6 +60,14 @@ struct RawGrant {
     clusters: Option<Texts>,
     names: Option<Texts>,
     shards: Option<Texts>,
+}
+
+// === impl Grant ===
+
+impl Grant {
+    pub(super) fn is_for(&self, identity: &Identity) -> bool {
+        self.identities.iter().any(|it| it.matches(identity))
+    }
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Grant>, PolicyError> {

@@ -98,17 +98,17 @@ fn uid_that_is_named_for_one_is_nobody_elses() {
     let policy = Policy::parse(POLICY).expect("valid");
     let eu = Identity::Uri("spiffe://example.org/agent/eu".into());
     let us = Identity::Uri("spiffe://example.org/agent/us".into());
-    assert_eq!(policy.named_for_uid(&eu, EU), Naming::This);
-    assert_eq!(policy.named_for_uid(&us, EU), Naming::Others);
+    assert_eq!(policy.grounds(&eu, EU), [Some(Ground::Named); 2]);
+    assert_eq!(policy.grounds(&us, EU), [Some(Ground::NamedForOthers); 2]);
     let free = NamedCluster {
         uid: "uid-us",
         name: "test-us",
         shard: "",
     };
-    assert_eq!(policy.named_for_uid(&us, free), Naming::Nobody);
+    assert_eq!(policy.grounds(&us, free), [None, None]);
     assert_eq!(
-        policy.named_for_name(&us, NamedCluster { name: "eu", ..free }),
-        Naming::Others
+        policy.grounds(&us, NamedCluster { name: "eu", ..free }),
+        [None, Some(Ground::NamedForOthers)]
     );
 }
 
@@ -148,11 +148,13 @@ clusters = ["one"]
         let found: Vec<_> = policy.grants_of(&identity).collect();
         assert_eq!(found, all.collect::<Vec<_>>(), "{identity}");
     }
-    assert_eq!(policy.index.of_uid("one"), [0]);
-    assert_eq!(policy.index.of_uid("two"), [0, 1]);
-    assert_eq!(policy.index.of_uid("three"), [0; 0]);
-    assert_eq!(policy.index.of_name("one"), [1]);
-    assert_eq!(policy.index.of_name("*"), [0; 0]);
+    let named = |word: &str, numbers: &[usize]| {
+        let numbers: Positions = numbers.iter().copied().collect();
+        (word.to_owned(), numbers)
+    };
+    let by_uid = [named("one", &[0]), named("two", &[0, 1])];
+    assert_eq!(policy.agents_by_uid, by_uid.into());
+    assert_eq!(policy.agents_by_name, [named("one", &[1])].into());
 }
 
 #[test]
@@ -219,5 +221,6 @@ fn policy_of_the_documents_is_valid() {
         name: "production",
         shard: "",
     };
-    assert_eq!(policy.named_for_uid(&agent, production), Naming::This);
+    let [of_uid, _] = policy.grounds(&agent, production);
+    assert_eq!(of_uid, Some(Ground::Named));
 }

@@ -101,15 +101,15 @@ impl Keys {
         if !["RS256", "ES256"].contains(&algorithm) {
             return Err(TokenError::Algorithm);
         }
-        let named = || {
-            let keys = self.0.iter();
-            keys.filter(|key| id.is_none() || key.id.as_deref() == id)
-        };
-        let fits = |key: &&IssuerKey| key.public.algorithm() == algorithm;
-        let mut fitting = named().filter(fits).peekable();
-        if named().next().is_none() {
-            Err(TokenError::UnknownKey)
-        } else if fitting.peek().is_none() {
+        let is_named = |key: &&IssuerKey| id.is_none() || key.id.as_deref() == id;
+        let mut named = self.0.iter().filter(is_named).peekable();
+        if named.peek().is_none() {
+            return Err(TokenError::UnknownKey);
+        }
+        let mut fitting = named
+            .filter(|key| key.public.algorithm() == algorithm)
+            .peekable();
+        if fitting.peek().is_none() {
             Err(TokenError::Algorithm)
         } else if fitting.any(|key| key.public.has_signed(signed, signature)) {
             Ok(())
@@ -123,27 +123,17 @@ impl Keys {
 
 impl IssuerKey {
     fn read(jwk: Jwk) -> Option<Self> {
-        let Jwk {
-            kty,
-            kid,
-            purpose,
-            alg,
-            n,
-            e,
-            crv,
-            x,
-            y,
-        } = jwk;
-        if purpose.is_some_and(|purpose| purpose != "sig") {
-            return None;
-        }
-        let public = match kty.as_str() {
-            "RSA" => Public::rsa(&n?, &e?),
-            "EC" if crv? == "P-256" => Public::p256(&x?, &y?),
+        let public = match jwk.kty.as_str() {
+            "RSA" => Public::rsa(&jwk.n?, &jwk.e?),
+            "EC" if jwk.crv? == "P-256" => Public::p256(&jwk.x?, &jwk.y?),
             _ => None,
         }?;
-        let fits = alg.is_none_or(|alg| alg == public.algorithm());
-        fits.then_some(Self { id: kid, public })
+        let fits = jwk.purpose.is_none_or(|purpose| purpose == "sig")
+            && jwk.alg.is_none_or(|alg| alg == public.algorithm());
+        fits.then_some(Self {
+            id: jwk.kid,
+            public,
+        })
     }
 }
 
