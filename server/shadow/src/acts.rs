@@ -122,25 +122,20 @@ impl Acts {
 
     /// Judges the acts that are due. Returns when to judge the unexplained acts again.
     pub(super) fn judge(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
-        let made = self.judge_made(judge, set);
+        if let Some(made) = self.made.take_if(|made| made.due() <= judge.now) {
+            self.made = self.judge_made(judge, set, made);
+        }
         self.judge_gone(judge, set);
         let claims = self.judge_claims(judge, set);
+        let made = self.made.as_ref().map(Made::due);
         let gone = self.gone.iter().map(Gone::due).min();
         [made, claims, gone].into_iter().flatten().min()
     }
 
-    /// Judges whether more pods were created than any view desires.
-    fn judge_made(&mut self, judge: &mut Judge<'_>, set: &KnownSet<'_>) -> Option<Timestamp> {
-        let made = self.made.as_mut()?;
-        if judge.now < made.due() {
-            return Some(made.due());
-        }
-        let Some(left) = judge.looks.checked_sub(judge.past.len()) else {
-            // Acts that the events have not paid for are not compared.
-            self.made = None;
-            return None;
-        };
-        *judge.looks = left;
+    /// Judges whether more pods were created than any view desires. Returns what to judge again.
+    fn judge_made(&self, judge: &mut Judge<'_>, set: &KnownSet<'_>, made: Made) -> Option<Made> {
+        // Acts that the events have not paid for are not compared.
+        *judge.looks = judge.looks.checked_sub(judge.past.len())?;
         let own = &set.object().key.uid;
         let numbers = judge.past.numbers(own, set.wanted());
         let begun = self.run.map_or(made.at, |(first, _)| first).min(made.at);
@@ -148,14 +143,13 @@ impl Acts {
         if made.most <= wanted {
             judge.agreements.agree(Subject::Count);
         } else if judge.now < made.at.plus(LATE) {
-            made.tried = true;
-            return Some(made.due());
+            let tried = true;
+            return Some(Made { tried, ..made });
         } else {
             let decided = format!("at most {} at a time", count(wanted, "pod"));
             let done = count(made.most, "pod");
             judge.find(Finding::new(Subject::Count, decided, done));
         }
-        self.made = None;
         None
     }
 

@@ -215,7 +215,13 @@ impl<'a> Search<'a> {
         for suspect in &mut open {
             let at = suspect.gone.at;
             let (wanted, _) = numbers.between(at.plus(Span(-SETTLED.0)), at.plus(SKEW));
-            suspect.note_surplus(view.active() - i64::from(wanted), cut);
+            let surplus = view.active() - i64::from(wanted);
+            let is_just_before = cut.number == suspect.gone.number;
+            if is_just_before {
+                suspect.surplus = surplus;
+            }
+            let is_recent = cut.begun >= at.plus(Span(-SETTLED.0));
+            suspect.is_amid_scale_down |= surplus > 0 && (is_just_before || is_recent);
         }
         open.retain(|it| it.gone.number < cut.seen);
         let times = || open.iter().map(|it| it.gone.at);
@@ -268,16 +274,6 @@ impl<'a> Search<'a> {
 // === impl Suspect ===
 
 impl Suspect<'_> {
-    /// Records the number of surplus pods just before the deletion.
-    fn note_surplus(&mut self, surplus: i64, cut: &Cut) {
-        let is_just_before = cut.number == self.gone.number;
-        if is_just_before {
-            self.surplus = surplus;
-        }
-        let is_recent = cut.begun >= self.gone.at.plus(Span(-SETTLED.0));
-        self.is_amid_scale_down |= surplus > 0 && (is_just_before || is_recent);
-    }
-
     fn verdict(&self, is_whole: bool) -> Verdict {
         if self.is_explained {
             Verdict::Explained

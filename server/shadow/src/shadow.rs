@@ -30,7 +30,7 @@ const LOOKS_MAX: usize = 500_000;
 const LOOKS_AT_ONCE: usize = 50_000;
 
 /// Watches one cluster in which another controller acts. The session owns it, beside its [`Controller`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shadow {
     episodes: BTreeMap<Key, Episode>,
     due: BTreeSet<(Timestamp, Key)>,
@@ -42,30 +42,22 @@ pub struct Shadow {
     agreements: Agreements,
     allowance: Allowance,
     deleted_by_others: u64,
-    /// The number of looks that are left.
-    looks: usize,
+    looks: Looks,
     /// The approximate memory of the episodes and the pasts, in bytes.
     bytes: usize,
 }
 
-// === impl Shadow ===
+/// The number of looks that are left.
+#[derive(Clone, Copy, Debug)]
+struct Looks(usize);
 
-impl Default for Shadow {
+impl Default for Looks {
     fn default() -> Self {
-        Self {
-            episodes: BTreeMap::new(),
-            due: BTreeSet::new(),
-            pasts: BTreeMap::new(),
-            fading: BTreeSet::new(),
-            differences: VecDeque::new(),
-            agreements: Agreements::default(),
-            allowance: Allowance::default(),
-            deleted_by_others: 0,
-            looks: LOOKS_FREE,
-            bytes: 0,
-        }
+        Self(LOOKS_FREE)
     }
 }
+
+// === impl Shadow ===
 
 impl Shadow {
     /// Records a decision as it leaves: its acts are due from then on.
@@ -77,7 +69,7 @@ impl Shadow {
 
     /// Records an event before the controller does, so that its change is visible.
     pub fn handle_event(&mut self, now: Timestamp, controller: &Controller, event: &Event) {
-        self.looks = LOOKS_MAX.min(self.looks + LOOKS_PER_EVENT);
+        self.looks.0 = LOOKS_MAX.min(self.looks.0 + LOOKS_PER_EVENT);
         if matches!(event, Event::SnapshotBegin(_)) {
             // A list shows the state, and not the acts.
             self.episodes.clear();
@@ -161,7 +153,7 @@ impl Shadow {
         let nothing = Past::default();
         let set = controller.inspect().replica_set(key)?;
         let past = self.pasts.get(family(set.object())).unwrap_or(&nothing);
-        let allowed = self.looks.min(LOOKS_AT_ONCE);
+        let allowed = self.looks.0.min(LOOKS_AT_ONCE);
         let mut looks = allowed;
         let mut judge = Judge {
             now,
@@ -180,7 +172,7 @@ impl Shadow {
             key: key.clone(),
             finding,
         }));
-        self.looks -= allowed - looks;
+        self.looks.0 -= allowed - looks;
         next
     }
 
@@ -193,8 +185,8 @@ impl Shadow {
             };
             self.bytes -= past.bytes();
             past.forget(now);
-            // Not one by one: all changes within a second are forgotten together. At the end of time, all changes are.
-            let next = past.begins().map(|begins| fades(begins).plus(SETTLED));
+            // At the end of time, all changes are forgotten.
+            let next = past.begins().map(fades);
             if let Some(next) = next.filter(|next| *next > now) {
                 self.bytes += past.bytes();
                 self.fading.insert((next, family));
@@ -253,17 +245,14 @@ impl Shadow {
             if let Some((set, after)) = set_after.zip(after) {
                 self.remember(now, set.object(), pod_change(None, Some(after), false));
             }
-            return;
-        }
-        let Some(set) = set_before.filter(|_| before != after) else {
-            return;
-        };
-        match before {
-            Some(before) if pod.state.is_terminating() => {
-                self.goes(now, set, (before, after), &pod.state);
-            }
-            before => {
-                self.remember(now, set.object(), pod_change(before, after, false));
+        } else if let Some(set) = set_before.filter(|_| before != after) {
+            match before {
+                Some(before) if pod.state.is_terminating() => {
+                    self.goes(now, set, (before, after), &pod.state);
+                }
+                before => {
+                    self.remember(now, set.object(), pod_change(before, after, false));
+                }
             }
         }
     }
@@ -335,8 +324,7 @@ impl Shadow {
     fn remember(&mut self, now: Timestamp, set: &ReplicaSet, what: What) -> u64 {
         let family = family(set);
         let past = self.pasts.entry(family.clone()).or_insert_with(|| {
-            let due = fades(now).plus(SETTLED);
-            self.fading.insert((due, family.clone()));
+            self.fading.insert((fades(now), family.clone()));
             let past = Past::default();
             self.bytes += past.bytes();
             past
@@ -381,9 +369,9 @@ impl Shadow {
     }
 }
 
-/// Returns when a change can be forgotten.
+/// Returns when a change is forgotten: not one by one, but all changes within a second together.
 fn fades(at: Timestamp) -> Timestamp {
-    at.plus(REACH).plus(LATE).plus(LATE)
+    at.plus(REACH).plus(LATE).plus(LATE).plus(SETTLED)
 }
 
 /// Returns the key of a ReplicaSet's past: the UID of its owner, or its own UID.
