@@ -14,18 +14,16 @@
 //!
 //! Deliberately outside: files, threads, and printed output.
 
-mod decisions;
 mod encoder;
 mod output;
 mod reader;
 mod record;
 mod replay;
 
-pub use decisions::Decisions;
 pub use encoder::{Encoder, EndReason, FRAME_BYTES_MAX, end};
 pub use output::clear_texts;
 pub use reader::{Ending, ReadError, Reader};
-pub use replay::{Difference, Input, Replay, Summary};
+pub use replay::{Decisions, Difference, Input, Replay, Summary};
 
 #[cfg(test)]
 mod tests;

@@ -35,8 +35,7 @@ impl Output {
 
     /// Returns the first output that was not recorded, after all recorded frames; nothing is left then.
     pub(crate) fn rest(&mut self) -> Option<Pair> {
-        let first = self.0.pop_front();
-        self.0.clear();
+        let first = self.0.drain(..).next();
         first.map(|sent| (None, Some(sent)))
     }
 }
@@ -58,9 +57,7 @@ pub(crate) fn is_same_end(one: &str, other: &str) -> bool {
 fn without_texts(frame: &v1::ReconcileResponse) -> v1::ReconcileResponse {
     let mut frame = frame.clone();
     match &mut frame.frame {
-        Some(Frame::Batches(v1::Batches { batches })) => {
-            batches.iter_mut().for_each(clear_texts);
-        }
+        Some(Frame::Batches(it)) => it.batches.iter_mut().for_each(clear_texts),
         Some(Frame::Resync(resync)) => resync.cause.clear(),
         Some(Frame::Rejection(rejection)) => clear_descriptions(rejection),
         Some(Frame::Welcome(_) | Frame::Drain(_) | Frame::Heartbeat(_)) | None => {}
@@ -87,18 +84,15 @@ fn clear_descriptions(rejection: &mut v1::Rejection) {
 
 /// Divides a frame into its batches.
 fn taken_apart(frame: v1::ReconcileResponse) -> Vec<v1::ReconcileResponse> {
-    let frames = match frame.frame {
-        Some(Frame::Batches(v1::Batches { batches })) => {
-            let alone = |batch| {
-                let batches = vec![batch];
-                Some(Frame::Batches(v1::Batches { batches }))
-            };
-            batches.into_iter().map(alone).collect()
-        }
-        other => vec![other],
-    };
     let unnumbered = |frame| v1::ReconcileResponse { sequence: 0, frame };
-    frames.into_iter().map(unnumbered).collect()
+    let Some(Frame::Batches(v1::Batches { batches })) = frame.frame else {
+        return vec![unnumbered(frame.frame)];
+    };
+    let alone = |batch| {
+        let batches = vec![batch];
+        unnumbered(Some(Frame::Batches(v1::Batches { batches })))
+    };
+    batches.into_iter().map(alone).collect()
 }
 
 /// Combines batches in one frame with this number.

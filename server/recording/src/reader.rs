@@ -140,8 +140,7 @@ impl<R: Read> Reader<R> {
         let Ok(header) = reader.piece()? else {
             return Err(ReadError::Empty(reader.at));
         };
-        let header = Header::decode(&*header).map_err(|source| ReadError::Decode { at, source })?;
-        let opening = opening(header)?;
+        let opening = opening(decode(at, header)?)?;
         reader.now = opening.now;
         Ok((reader, opening))
     }
@@ -159,8 +158,7 @@ impl<R: Read> Reader<R> {
                 return Ok(None);
             }
         };
-        let record = Record::decode(Bytes::from(bytes))
-            .map_err(|source| ReadError::Decode { at, source })?;
+        let record: Record = decode(at, bytes)?;
         let step = record.step.ok_or(ReadError::NoStep(at))?;
         let (elapsed, drift) = (record.elapsed_nanos, record.drift_nanos);
         let Now { wall, monotonic } = self.now;
@@ -194,8 +192,7 @@ impl<R: Read> Reader<R> {
         let mut length = 0_u64;
         for place in 0..VARINT_BYTES_MAX {
             let Some(byte) = self.byte()? else {
-                let is_torn = place > 0;
-                let torn = is_torn.then_some(Ending::Torn(at));
+                let torn = (place > 0).then_some(Ending::Torn(at));
                 return Ok(Err(torn.unwrap_or(Ending::Unmarked)));
             };
             length |= u64::from(byte & 0x7f) << (7 * place).min(63);
@@ -219,19 +216,19 @@ impl<R: Read> Reader<R> {
     }
 
     fn byte(&mut self) -> Result<Option<u8>, ReadError> {
-        let mut byte = [0];
-        loop {
-            match self.bytes.read(&mut byte) {
-                Ok(0) => return Ok(None),
-                Ok(_) => {
-                    self.at += 1;
-                    return Ok(Some(byte[0]));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        #[expect(clippy::unbuffered_bytes, reason = "the callers' readers are buffered")]
+        let byte = self.bytes.by_ref().bytes().next().transpose()?;
+        self.at += u64::from(byte.is_some());
+        Ok(byte)
     }
+}
+
+/// Decodes the record at a position.
+pub(crate) fn decode<M: Message + Default>(
+    at: u64,
+    bytes: impl Into<Bytes>,
+) -> Result<M, ReadError> {
+    M::decode(bytes.into()).map_err(|source| ReadError::Decode { at, source })
 }
 
 fn opening(header: Header) -> Result<Opening, ReadError> {

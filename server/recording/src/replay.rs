@@ -3,15 +3,14 @@
 use std::{collections::VecDeque, io::Read, sync::Arc};
 
 use bytes::Bytes;
-use decree::v1;
+use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use prost::Message;
 use server_session::{IncomingFrame, Now, Session, SessionIdentity};
 
 use crate::{
-    decisions::Decisions,
     encoder::{FRAME_BYTES_MAX, session_end},
     output::{Output, Pair, is_same, is_same_end},
-    reader::{Ending, Opening, ReadError, Reader, TimedStep},
+    reader::{Ending, Opening, ReadError, Reader, TimedStep, decode},
     record::{Poll, Step},
 };
 
@@ -73,6 +72,23 @@ pub struct Summary {
     pub ending: Ending,
 }
 
+/// The number of decisions, and of their operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// Decisions of any kind: one batch each.
+    pub batches: u64,
+    /// Pods to create.
+    pub creates: u64,
+    /// Pods to delete.
+    pub deletes: u64,
+    /// Pods to adopt.
+    pub adopts: u64,
+    /// Pods to release.
+    pub releases: u64,
+    /// Statuses to write.
+    pub status_writes: u64,
+}
+
 /// The replay of one recording.
 #[derive(Debug)]
 pub struct Replay<R> {
@@ -87,9 +103,8 @@ pub struct Replay<R> {
     has_sent: bool,
     /// The output that is not compared yet, if the recording server paused.
     pending: Option<Output>,
-    frames_in: u64,
-    frames_out: u64,
-    decisions: Decisions,
+    /// The counts so far; the reader knows the end.
+    counts: Summary,
 }
 
 // === impl Replay ===
@@ -114,9 +129,12 @@ impl<R: Read> Replay<R> {
             parts: Vec::new(),
             has_sent: false,
             pending: opening.pauses.then(Output::default),
-            frames_in: 1,
-            frames_out: 0,
-            decisions: Decisions::default(),
+            counts: Summary {
+                frames_in: 1,
+                frames_out: 0,
+                decisions: Decisions::default(),
+                ending: Ending::Unmarked,
+            },
         })
     }
 
@@ -163,11 +181,10 @@ impl<R: Read> Replay<R> {
     /// The counts so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
+        let ending = self.reader.ending();
         Summary {
-            frames_in: self.frames_in,
-            frames_out: self.frames_out,
-            decisions: self.decisions,
-            ending: self.reader.ending(),
+            ending,
+            ..self.counts
         }
     }
 
@@ -205,8 +222,7 @@ impl<R: Read> Replay<R> {
             // In the middle of a frame, nothing was decided.
             Step::Poll(Poll { frame: None }) if !self.parts.is_empty() => {}
             Step::Poll(Poll { frame }) => {
-                let frame = frame.map(v1::ReconcileResponse::decode).transpose();
-                let frame = frame.map_err(|source| ReadError::Decode { at, source })?;
+                let frame = frame.map(|frame| decode(at, frame)).transpose()?;
                 return Ok(self.poll(now, frame));
             }
             Step::End(end) => {
@@ -226,7 +242,7 @@ impl<R: Read> Replay<R> {
             self.parts.extend_from_slice(&frame);
             frame = std::mem::take(&mut self.parts).into();
         }
-        self.frames_in += 1;
+        self.counts.frames_in += 1;
         let read = || v1::ReconcileRequest::decode(frame.clone()).unwrap_or_default();
         self.keep(|| Input::Frame(now, read()));
         self.session.handle_frame(now, IncomingFrame::from(frame));
@@ -248,8 +264,8 @@ impl<R: Read> Replay<R> {
     fn poll(&mut self, now: Now, recorded: Option<v1::ReconcileResponse>) -> Option<Difference> {
         if let Some(frame) = &recorded {
             self.has_sent = true;
-            self.frames_out += 1;
-            self.decisions.add(frame);
+            self.counts.frames_out += 1;
+            self.counts.decisions.add(frame);
         }
         let pair = match &mut self.pending {
             Some(pending) => {
@@ -283,5 +299,29 @@ impl<R: Read> Replay<R> {
             recorded,
             decided,
         })
+    }
+}
+
+// === impl Decisions ===
+
+impl Decisions {
+    /// Adds the decisions of a frame of the server.
+    fn add(&mut self, frame: &v1::ReconcileResponse) {
+        let Some(Frame::Batches(batches)) = &frame.frame else {
+            return;
+        };
+        for batch in &batches.batches {
+            self.batches += 1;
+            match &batch.action {
+                Some(Action::Create(create)) => self.creates += create.names.len() as u64,
+                Some(Action::Delete(delete)) => self.deletes += delete.victims.len() as u64,
+                Some(Action::Claim(claim)) => {
+                    self.adopts += claim.adopts.len() as u64;
+                    self.releases += claim.releases.len() as u64;
+                }
+                Some(Action::WriteStatus(_)) => self.status_writes += 1,
+                None => {}
+            }
+        }
     }
 }
