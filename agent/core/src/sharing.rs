@@ -4,7 +4,7 @@
 //! shard ──join──▶ Asking ──a list begins──▶ Listing ──its last page──▶ Listed ──fell behind, or gone──▶ Lost
 //!                                           └─ events of its namespaces wait from here on ─┘
 //! ```
-//! Each shard has a [`Watch`](crate::watch::Watch), like an agent without shards, with a [`Sharing`] in place of the API server. A list
+//! Each shard has a [watch](crate::watch), like an agent without shards, with a [`Sharing`] in place of the API server. A list
 //! serves all shards that requested it before it began, so it is as new as a shard's own list. Events wait for a shard from the start of
 //! its list. An event that the list contains already is older than the list, and the shard's watch ignores it.
 //!
