@@ -290,6 +290,7 @@ impl AgentArgs {
     /// Returns the configuration of the agent.
     #[must_use]
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
+        let namespaces = self.namespaces.iter().filter(|it| !it.is_empty());
         agent_core::agent::AgentConfig {
             instance,
             cluster_name: self.cluster_name.clone(),
@@ -300,12 +301,7 @@ impl AgentArgs {
                 create_back_off: Some(self.create_back_off),
                 ..v1::Options::default()
             },
-            namespaces: self
-                .namespaces
-                .iter()
-                .filter(|it| !it.is_empty())
-                .cloned()
-                .collect(),
+            namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
             budget: self.budget.config(),
@@ -340,17 +336,14 @@ impl AgentArgs {
         identity: String,
         own_namespace: Option<&str>,
     ) -> agent_core::lease::LeaseConfig {
-        let namespace = self.kube.lease_namespace.as_deref();
+        let namespace = self.kube.lease_namespace.as_deref().or(own_namespace);
         let name = match self.shard.as_str() {
             "" => "decree-agent".to_owned(),
             shard => format!("decree-agent-{shard}"),
         };
         agent_core::lease::LeaseConfig {
             identity,
-            namespace: namespace
-                .or(own_namespace)
-                .unwrap_or("kube-system")
-                .to_owned(),
+            namespace: namespace.unwrap_or("kube-system").to_owned(),
             name: self.kube.lease_name.clone().unwrap_or(name),
             duration: self.kube.lease_duration,
             margin: self.create_limits().margin,

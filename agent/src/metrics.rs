@@ -159,15 +159,13 @@ impl Metrics {
     }
 
     pub(crate) fn count_went_back(&self, kind: &'static str) {
-        self.versions_went_back
-            .get_or_create(&[("kind", kind)])
-            .inc();
+        let label = [("kind", kind)];
+        self.versions_went_back.get_or_create(&label).inc();
     }
 
     pub(crate) fn count_events(&self, kind: Kind, count: usize) {
-        self.watch_events
-            .get_or_create(&[("kind", kind.plural())])
-            .inc_by(count as u64);
+        let events = self.watch_events.get_or_create(&[("kind", kind.plural())]);
+        events.inc_by(count as u64);
     }
 
     pub(crate) fn count_read_failure(&self, kind: Kind, verb: &'static str, code: Option<u16>) {

@@ -271,12 +271,10 @@ impl Shards {
         let leads = |shard: &&Served| shard.leads.is_cancelled();
         let led = || self.served.values().filter(leads);
         let mut ready = led().map(|shard| shard.readiness.check());
-        self.config
-            .readiness
-            .set(ready.find(Result::is_err).unwrap_or(Ok(())));
-        self.config
-            .holds
-            .show_all(led().map(|shard| shard.holds.page()));
+        let ready = ready.find(Result::is_err).unwrap_or(Ok(()));
+        self.config.readiness.set(ready);
+        let pages = led().map(|shard| shard.holds.page());
+        self.config.holds.show_all(pages);
     }
 }
 

@@ -104,12 +104,8 @@ impl Uplink {
 
     /// A permit to send one frame, if the uplink takes one now.
     pub(crate) fn try_reserve(&self) -> Option<mpsc::Permit<'_, v1::ReconcileRequest>> {
-        self.connection
-            .as_ref()?
-            .frames
-            .as_ref()?
-            .try_reserve()
-            .ok()
+        let frames = self.connection.as_ref()?.frames.as_ref()?;
+        frames.try_reserve().ok()
     }
 
     /// Waits until a frame can be sent; forever without a connection.

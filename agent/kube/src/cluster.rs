@@ -222,10 +222,8 @@ impl Cluster for KubeCluster {
                 answer => return answer.map(drop),
             }
         }
-        self.transport
-            .fetch(requests::event(&event)?)
-            .await
-            .map(drop)
+        let request = requests::event(&event)?;
+        self.transport.fetch(request).await.map(drop)
     }
 
     fn calls_max(&self) -> usize {

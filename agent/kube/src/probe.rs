@@ -137,14 +137,9 @@ impl ProbeState {
 
 /// The writer of the observed generation.
 fn observer(object: &Value) -> SeenBy {
-    let managed = object
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array);
-    let observes = |entry: &&Value| {
-        entry
-            .pointer("/fieldsV1/f:status/f:observedGeneration")
-            .is_some()
-    };
+    let managed = object["metadata"]["managedFields"].as_array();
+    let observes =
+        |entry: &&Value| entry["fieldsV1"]["f:status"]["f:observedGeneration"].is_object();
     let mut observers = managed.into_iter().flatten().filter(observes);
     if observers.any(|entry| text(entry, "/manager") == BUILT_IN) {
         SeenBy::BuiltIn

@@ -17,7 +17,6 @@ use agent_core::{
 };
 use agent_fake::{WatchId, WatchPoll};
 use decree::TraceContext;
-use serde_json::Value;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -132,10 +131,9 @@ impl Cluster for FakeCluster {
 
     async fn uid(&self) -> Result<String, ApiError> {
         let kind = agent_fake::Kind::Namespace;
-        let namespace = self
-            .with(|model| model.get(kind, "", "kube-system"))
-            .map_err(refused)?;
-        let uid = namespace.pointer("/metadata/uid").and_then(Value::as_str);
+        let namespace = self.with(|model| model.get(kind, "", "kube-system"));
+        let namespace = namespace.map_err(refused)?;
+        let uid = namespace["metadata"]["uid"].as_str();
         Ok(uid.unwrap_or_default().to_owned())
     }
 

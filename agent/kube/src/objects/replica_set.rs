@@ -209,6 +209,7 @@ impl ReplicaSetStatus {
             conditions,
             terminating_replicas,
         } = self;
+        let conditions = conditions.into_iter().map(ReplicaSetCondition::project);
         v1::ReplicaSetStatus {
             replicas: replicas.unwrap_or_default(),
             fully_labeled_replicas: fully_labeled_replicas.unwrap_or_default(),
@@ -216,10 +217,7 @@ impl ReplicaSetStatus {
             available_replicas: available_replicas.unwrap_or_default(),
             terminating_replicas,
             observed_generation: observed_generation.unwrap_or_default(),
-            conditions: conditions
-                .into_iter()
-                .map(ReplicaSetCondition::project)
-                .collect(),
+            conditions: conditions.collect(),
         }
     }
 }
