@@ -321,7 +321,7 @@ impl ActiveBatch {
                     name: name.clone(),
                     generate_name: create.generate_name.clone(),
                     controller: view.templates.controller_reference(&self.owner),
-                    template: template.clone(),
+                    template,
                     timeout,
                 });
                 let pod = v1::ObjectRef {
@@ -331,7 +331,7 @@ impl ActiveBatch {
                 };
                 Next::Call(Stage::Write(PodWrite::Create, pod), request)
             }
-            Err(why) => failed(FailureClass::Invalid, *why),
+            Err(why) => failed(FailureClass::Invalid, why),
         })
     }
 

@@ -81,7 +81,7 @@ pub(crate) enum Written {
 /// A namespace and a name.
 pub(crate) type PodName = (String, String);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Versions {
     /// The newest version that lists and watches have shown.
     shown: Option<u64>,
@@ -96,9 +96,10 @@ struct Versions {
     every: Option<Backoff>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Question {
     /// There is no request before the kind is watched.
+    #[default]
     Idle,
     Due(Timestamp),
     Asked {
@@ -326,19 +327,16 @@ impl Versions {
     fn new(kind: Kind, ask_every: Option<Duration>, seed: u64) -> Self {
         let seed = seed.wrapping_mul(2).wrapping_add(kind as u64);
         Self {
-            shown: None,
-            shown_before: None,
-            written_before: None,
-            older_lists: 0,
-            question: Question::Idle,
             every: ask_every.map(|every| Backoff::new(every, every, seed)),
+            ..Self::default()
         }
     }
 
     fn forget(&mut self) {
-        (self.shown, self.shown_before, self.written_before) = (None, None, None);
-        self.older_lists = 0;
-        self.question = Question::Idle;
+        *self = Self {
+            every: self.every.take(),
+            ..Self::default()
+        };
     }
 
     fn wait(&mut self, now: Timestamp) {

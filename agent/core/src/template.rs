@@ -27,12 +27,9 @@ pub(crate) struct Templates {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    newest: v1::ReplicaSet,
-    template: Result<Template, &'static str>,
+    newest: ReplicaSet,
     /// The first generation that is known to have this template.
     since: i64,
-    /// The value of the resume annotation.
-    resume: String,
 }
 
 /// The desired number of pods; one if unset.
@@ -74,41 +71,26 @@ impl Templates {
     /// Takes a ReplicaSet's state; an older state changes nothing. Returns whether a person has resumed its holds. An annotation on a
     /// ReplicaSet that is seen for the first time resumes nothing, nor does its removal.
     pub(crate) fn apply(&mut self, replica_set: &ReplicaSet) -> bool {
-        let ReplicaSet {
-            projected,
-            template,
-            resume,
-        } = replica_set;
-        let template = match template {
-            None => Err(NO_TEMPLATE),
-            Some(_) if projected.template_labels.is_empty() => Err(NO_LABELS),
-            Some(template) => Ok(template.clone()),
+        let projected = &replica_set.projected;
+        let Some(entry) = self.by_uid.get_mut(&projected.uid) else {
+            count_in(&mut self.wanted, projected);
+            let entry = Entry {
+                newest: replica_set.clone(),
+                since: projected.generation,
+            };
+            self.by_uid.insert(projected.uid.clone(), entry);
+            return false;
         };
-        match self.by_uid.get_mut(&projected.uid) {
-            Some(entry) => {
-                count_out(&mut self.wanted, &entry.newest);
-                let has_resumed = entry.apply(projected, template, resume);
-                count_in(&mut self.wanted, &entry.newest);
-                has_resumed
-            }
-            None => {
-                count_in(&mut self.wanted, projected);
-                let entry = Entry {
-                    newest: projected.clone(),
-                    template,
-                    since: projected.generation,
-                    resume: resume.clone(),
-                };
-                self.by_uid.insert(projected.uid.clone(), entry);
-                false
-            }
-        }
+        count_out(&mut self.wanted, &entry.newest.projected);
+        let has_resumed = entry.apply(replica_set);
+        count_in(&mut self.wanted, &entry.newest.projected);
+        has_resumed
     }
 
     /// Forgets a ReplicaSet.
     pub(crate) fn delete(&mut self, uid: &str) {
         if let Some(entry) = self.by_uid.remove(uid) {
-            count_out(&mut self.wanted, &entry.newest);
+            count_out(&mut self.wanted, &entry.newest.projected);
         }
     }
 
@@ -117,7 +99,7 @@ impl Templates {
         self.by_uid.retain(|uid, entry| {
             let is_kept = keep(uid);
             if !is_kept {
-                count_out(&mut self.wanted, &entry.newest);
+                count_out(&mut self.wanted, &entry.newest.projected);
             }
             is_kept
         });
@@ -129,7 +111,7 @@ impl Templates {
 
     /// Returns a ReplicaSet in its newest state.
     pub(crate) fn newest(&self, uid: &str) -> Option<&v1::ReplicaSet> {
-        self.by_uid.get(uid).map(|entry| &entry.newest)
+        self.by_uid.get(uid).map(|entry| &entry.newest.projected)
     }
 
     /// Returns the template of a generation, or why it makes no pod; `None` if the template of the generation is unknown. Pods of a
@@ -138,10 +120,16 @@ impl Templates {
         &self,
         uid: &str,
         generation: i64,
-    ) -> Option<&Result<Template, &'static str>> {
-        let entry = self.by_uid.get(uid)?;
-        let generations = entry.since..=entry.newest.generation;
-        generations.contains(&generation).then_some(&entry.template)
+    ) -> Option<Result<Template, &'static str>> {
+        let Entry { newest, since } = self.by_uid.get(uid)?;
+        if generation < *since || newest.projected.generation < generation {
+            return None;
+        }
+        Some(match &newest.template {
+            None => Err(NO_TEMPLATE),
+            Some(_) if newest.projected.template_labels.is_empty() => Err(NO_LABELS),
+            Some(template) => Ok(template.clone()),
+        })
     }
 }
 
@@ -154,25 +142,17 @@ impl Default for Templates {
 // === impl Entry ===
 
 impl Entry {
-    fn apply(
-        &mut self,
-        projected: &v1::ReplicaSet,
-        template: Result<Template, &'static str>,
-        resume: &str,
-    ) -> bool {
-        let (old, new) = (
-            parse_version(&self.newest.resource_version),
-            parse_version(&projected.resource_version),
-        );
-        if old.is_some() && new.is_some() && new < old {
+    fn apply(&mut self, set: &ReplicaSet) -> bool {
+        let version = |set: &ReplicaSet| parse_version(&set.projected.resource_version);
+        let (old, new) = (version(&self.newest), version(set));
+        if new.is_some() && new < old {
             return false;
         }
-        if self.template != template {
-            (self.template, self.since) = (template, projected.generation);
+        if self.newest.template != set.template {
+            self.since = set.projected.generation;
         }
-        self.newest.clone_from(projected);
-        let has_resumed = self.resume != resume && !resume.is_empty();
-        resume.clone_into(&mut self.resume);
+        let has_resumed = self.newest.resume != set.resume && !set.resume.is_empty();
+        self.newest.clone_from(set);
         has_resumed
     }
 }

@@ -23,12 +23,12 @@ fn template_without_labels_makes_no_pod() {
     let mut templates = Templates::default();
     templates.apply(&bare);
     let refused = Err(NO_LABELS);
-    assert_eq!(templates.of_generation("rs", 1), Some(&refused));
+    assert_eq!(templates.of_generation("rs", 1), Some(refused));
     bare.projected.generation = 2;
     bare.template = None;
     templates.apply(&bare);
     let refused = Err(NO_TEMPLATE);
-    assert_eq!(templates.of_generation("rs", 2), Some(&refused));
+    assert_eq!(templates.of_generation("rs", 2), Some(refused));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn generations_that_share_the_newest_template_make_pods() {
     templates.apply(&replica_set(10, 1));
     templates.apply(&replica_set(11, 2));
     let made = |templates: &Templates, generation| {
-        let template = templates.of_generation("rs", generation).cloned();
+        let template = templates.of_generation("rs", generation);
         template.map(|it| it.expect("it has a template"))
     };
     assert_eq!(made(&templates, 1), Some(template()), "only scaled since");
