@@ -8,7 +8,7 @@
 use decree::v1::{self, FailureClass};
 
 use crate::{
-    api::{CallId, Reply, Request, classify, parse_version},
+    api::{Call, CallId, Reply, Request, classify, parse_version},
     operation::Answer,
     watch::{Items, List},
 };
@@ -63,9 +63,8 @@ impl Doubts {
             return true;
         }
         if page.part.begins() {
-            self.pods
-                .iter_mut()
-                .for_each(|doubt| doubt.is_listed = false);
+            let doubts = self.pods.iter_mut();
+            doubts.for_each(|doubt| doubt.is_listed = false);
         }
         for pod in pods.iter() {
             let mut doubts = self.pods.iter_mut();
@@ -89,11 +88,8 @@ impl Doubts {
         self.pods.len()
     }
 
-    /// The next pod to read live; `next_id` numbers the call.
-    pub(crate) fn poll_read(
-        &mut self,
-        next_id: impl FnOnce() -> CallId,
-    ) -> Option<(CallId, Request)> {
+    /// The next read of a pod; `next_id` numbers it.
+    pub(crate) fn poll_read(&mut self, next_id: impl FnOnce() -> CallId) -> Option<Call> {
         let doubt = self.pods.iter_mut().find(|doubt| doubt.read == Read::Due)?;
         let id = next_id();
         doubt.read = Read::Asked(id);
@@ -101,7 +97,7 @@ impl Doubts {
             namespace: doubt.pod.namespace.clone(),
             name: doubt.pod.name.clone(),
         };
-        Some((id, request))
+        Some(Call { id, request })
     }
 
     /// Takes the answer to a call, if the call is one of these reads.
@@ -167,7 +163,7 @@ mod tests {
 
     fn read(doubts: &mut Doubts, id: u64) -> Option<Request> {
         let read = doubts.poll_read(|| CallId(id));
-        read.map(|(_, request)| request)
+        read.map(|call| call.request)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use decree::v1::{self, batch::Action};
 
 use crate::{
-    api::display,
+    api::{display, object_ref},
     rules::{Refusal, Rule},
     shard::Shard,
     view::View,
@@ -96,12 +96,10 @@ impl Guard {
             return refuse(format!("replica set {} is gone", display(owner)));
         };
         if (&known.namespace, &known.name) != (&owner.namespace, &owner.name) {
+            let (owner, uid) = (display(owner), &owner.uid);
+            let known = display(&object_ref(known));
             return refuse(format!(
-                "replica set {} has another uid than {}, which is that of {}/{}",
-                display(owner),
-                owner.uid,
-                known.namespace,
-                known.name
+                "replica set {owner} has another uid than {uid}, which is that of {known}"
             ));
         }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));

@@ -108,7 +108,7 @@ pub struct Recorder {
     written: Recent<(String, Reason, String), Written>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Messages {
     last: Timestamp,
     seen: HashSet<String>,
@@ -303,12 +303,8 @@ impl Recorder {
         reason: Reason,
         message: String,
     ) -> (String, String) {
-        let fresh = || Messages {
-            last: now,
-            seen: HashSet::new(),
-        };
         let key = (uid.to_owned(), reason);
-        let messages = self.messages.get_or_insert_with(key, fresh);
+        let messages = self.messages.get_or_insert_with(key, Messages::default);
         if since(now, messages.last) > REMEMBERED {
             messages.seen.clear();
         }

@@ -157,9 +157,8 @@ impl Sharing {
     #[must_use]
     pub fn list_timeout(&self) -> Option<Timestamp> {
         let mut queues = self.queues.values();
-        queues
-            .any(|queue| queue.state == State::Asking)
-            .then_some(self.list_due)
+        let is_asked = queues.any(|queue| queue.state == State::Asking);
+        is_asked.then_some(self.list_due)
     }
 
     /// Takes a page of that list, or its error.

@@ -171,8 +171,8 @@ impl Reading {
         if let Some(command) = command {
             return Some(AgentCommand::Watch(kind, command));
         }
-        if let Some((id, request)) = self.doubts.poll_read(next_call) {
-            return Some(AgentCommand::Call(Call { id, request }));
+        if let Some(call) = self.doubts.poll_read(next_call) {
+            return Some(AgentCommand::Call(call));
         }
         let id = self.history.poll_question(now, kind, own_write)?;
         Some(AgentCommand::AskVersion(kind, id))
