@@ -64,7 +64,7 @@ pub struct ShellConfig {
     pub readiness: Readiness,
     /// Set by the agent: the holds of its budget.
     pub holds: Holds,
-    /// Set by the agent: the falls of the cluster's versions.
+    /// Set by the agent: the falls of the cluster's versions. They count in the metrics with which the history was made.
     pub history: History,
     /// The last log line about an unreachable server, by any agent of the process.
     pub away: Away,

@@ -1,11 +1,6 @@
 //! Lists in pages, and watches in frames of protobuf or lines of JSON.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, hash::BuildHasher as _, sync::Arc, time::Duration};
 
 use agent_core::{
     api::{ApiError, Kind},
@@ -21,7 +16,7 @@ use crate::{
     connect::ResponseBody,
     objects::Unreadable,
     requests::{self, Scope},
-    transport::{Transport, is_too_long},
+    transport::{TOO_LONG, Transport},
 };
 
 /// An open watch. The reader's task does the work, so a slow reader slows the watch, and loses nothing.
@@ -44,7 +39,6 @@ pub struct Pages {
     limit: usize,
     /// The hashes of the tokens since the list began.
     tokens: HashSet<u64>,
-    hasher: RandomState,
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +76,6 @@ pub(crate) fn list(transport: Transport, scope: Arc<Scope>, kind: Kind) -> Pages
         begun: 1,
         limit: PAGE_MAX,
         tokens: HashSet::new(),
-        hasher: RandomState::new(),
     }
 }
 
@@ -144,7 +137,7 @@ impl PageStream for Pages {
                     self.tokens.clear();
                     self.next = Next::First;
                 }
-                Err(error) if is_too_long(&error) && self.limit > 1 => {
+                Err(error) if error.reason == TOO_LONG && self.limit > 1 => {
                     self.limit = self.limit.div_ceil(SHRINK);
                     self.next = next;
                 }
@@ -158,7 +151,8 @@ impl PageStream for Pages {
 impl Pages {
     fn take(&mut self, page: Page) -> Result<List, ApiError> {
         if let Some(token) = page.next {
-            if !self.tokens.insert(self.hasher.hash_one(&token)) {
+            let hash = self.tokens.hasher().hash_one(&token);
+            if !self.tokens.insert(hash) {
                 return Err(endless("a token comes again"));
             }
             if self.tokens.len() >= PAGES_MAX {

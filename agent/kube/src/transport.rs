@@ -22,7 +22,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// The longest answer that is read: a page of 500 objects of 128 KiB each. A longer answer counts as none.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The reason of the error for a longer answer.
-const TOO_LONG: &str = "AnswerTooLong";
+pub(crate) const TOO_LONG: &str = "AnswerTooLong";
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 256 * 1024;
 
@@ -93,11 +93,6 @@ impl Transport {
 fn late<T>() -> Result<T, ApiError> {
     let seconds = ANSWER_MAX.as_secs();
     Err(ApiError::no_answer(format!("no answer within {seconds} s")))
-}
-
-/// True if an answer was longer than the limit.
-pub(crate) fn is_too_long(error: &ApiError) -> bool {
-    error.reason == TOO_LONG
 }
 
 fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
