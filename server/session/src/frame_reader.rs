@@ -39,7 +39,8 @@ pub(crate) trait Sink {
 /// The progress of reading the agent's frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameReader {
-    sequence: u64,
+    /// The last number received.
+    pub(crate) sequence: u64,
     /// The number of objects that the open list of a kind has named; `None` if no list is open.
     lists: ByKind<Option<i64>>,
 }
@@ -47,11 +48,6 @@ pub(crate) struct FrameReader {
 // === impl FrameReader ===
 
 impl FrameReader {
-    /// Returns the last sequence number received.
-    pub(crate) const fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Checks the sequence of the first frame, and takes the Hello out of it.
     pub(crate) fn hello(&mut self, request: v1::ReconcileRequest) -> Result<v1::Hello, Refusal> {
         self.advance(request.sequence)?;

@@ -129,18 +129,14 @@ fn unsupported(hello: &v1::Hello) -> Refusal {
     let mode = mode.then(|| format!("mode {}", hello.mode));
     let unknown = hello.capabilities.len() + usize::from(mode.is_some());
     let first = capabilities
-        .map(|name| format!("capability {:?}", beginning(name)))
+        .map(|name| &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)])
+        .map(|name| format!("capability {name:?}"))
         .chain(mode)
         .take(UNKNOWN_NAMED_MAX);
     Refusal::CapabilityUnsupported {
         first: first.collect(),
         more: unknown.saturating_sub(UNKNOWN_NAMED_MAX),
     }
-}
-
-/// Returns the part of a name that messages contain.
-fn beginning(name: &str) -> &str {
-    &name[..name.floor_char_boundary(UNKNOWN_NAME_MAX)]
 }
 
 /// Returns how many operations fit a frame, with names of any length.

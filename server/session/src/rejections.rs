@@ -6,7 +6,7 @@ use decree::v1;
 
 use crate::{
     report::{Fault, SessionReport},
-    wire::Rejected,
+    wire::{self, Rejected},
 };
 
 /// The maximum number of violations in an answer, to a frame or to a call; further ones are counted.
@@ -35,15 +35,26 @@ pub(crate) struct Rejections {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Adds an object of the frame `sequence`.
-    pub(crate) fn reject(&mut self, rejected: Rejected, sequence: u64) {
-        *self.rejected.entry(rejected.kind).or_default() += 1;
-        self.add(rejected, sequence, false);
-    }
-
-    /// Adds a ReplicaSet that was accepted and quarantined.
-    pub(crate) fn quarantine(&mut self, quarantined: Rejected, sequence: u64) {
-        self.add(quarantined, sequence, true);
+    /// Adds an object of the frame `sequence`: one that was not accepted, or a ReplicaSet that was accepted and quarantined.
+    pub(crate) fn reject(&mut self, mut rejected: Rejected, sequence: u64) {
+        let mut violations = rejected.violations.iter();
+        let is_quarantined = violations.any(|it| it.fault == wire::Fault::Quarantined);
+        if !is_quarantined {
+            *self.rejected.entry(rejected.kind).or_default() += 1;
+        }
+        self.objects += 1;
+        if self.fault.is_none() {
+            let fault = fault(&rejected, is_quarantined);
+            self.fault = Some(fault).filter(|fault| self.is_new(fault));
+        }
+        let room = VIOLATIONS_MAX - self.violations;
+        let omitted = rejected.violations.len().saturating_sub(room);
+        rejected.violations.truncate(room);
+        self.violations += rejected.violations.len();
+        self.omitted = self.omitted.saturating_add(omitted as u64);
+        if room > 0 {
+            self.named.push(rejected.into_message(sequence));
+        }
     }
 
     /// Returns the frame for the agent and the report, if there is anything to say, and starts again.
@@ -63,22 +74,6 @@ impl Rejections {
             fault: taken.fault,
         };
         Some((frame, report))
-    }
-
-    fn add(&mut self, mut rejected: Rejected, sequence: u64, is_quarantined: bool) {
-        self.objects += 1;
-        if self.fault.is_none() {
-            let fault = fault(&rejected, is_quarantined);
-            self.fault = Some(fault).filter(|fault| self.is_new(fault));
-        }
-        let room = VIOLATIONS_MAX - self.violations;
-        let omitted = rejected.violations.len().saturating_sub(room);
-        rejected.violations.truncate(room);
-        self.violations += rejected.violations.len();
-        self.omitted = self.omitted.saturating_add(omitted as u64);
-        if room > 0 {
-            self.named.push(rejected.into_message(sequence));
-        }
     }
 
     /// Returns whether a fault was not reported, as far as is remembered, and remembers it.

@@ -232,7 +232,7 @@ impl Session {
 
     fn poll_heartbeat(&self) -> Option<Frame> {
         let heartbeat = Frame::Heartbeat(v1::Heartbeat {
-            last_sequence: self.reader.sequence(),
+            last_sequence: self.reader.sequence,
             view_age: None,
         });
         (self.heartbeat_at() <= self.clock.monotonic()).then_some(heartbeat)

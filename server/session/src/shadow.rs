@@ -50,10 +50,6 @@ impl ShadowSession {
         self.shadow.bytes() + self.found_bytes
     }
 
-    pub(crate) fn compared(&self) -> u64 {
-        self.shadow.agreements().compared()
-    }
-
     /// Returns the results of all comparisons, and the differences of a ReplicaSet, or of all with empty names, the newest first.
     pub(crate) fn found(&self, namespace: &str, name: &str) -> v1::ListDifferencesResponse {
         let is = |wanted: &str, have: &str| wanted.is_empty() || wanted == have;
@@ -64,7 +60,7 @@ impl ShadowSession {
         v1::ListDifferencesResponse {
             differences: self.found.iter().rev().filter(asked).cloned().collect(),
             shadows: 1,
-            compared: self.compared(),
+            compared: self.shadow.agreements().compared(),
             agreements: encode::agreements(self.shadow.agreements()),
             deleted_by_others: self.shadow.deleted_by_others(),
             ..v1::ListDifferencesResponse::default()

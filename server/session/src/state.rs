@@ -154,9 +154,10 @@ impl SessionState {
     }
 
     pub(crate) fn stats(&self) -> Stats {
+        let shadow = self.shadow.as_ref();
         Stats {
             sizes: self.sizes(),
-            comparisons: self.shadow.as_ref().map_or(0, ShadowSession::compared),
+            comparisons: shadow.map_or(0, |it| it.shadow.agreements().compared()),
             ..self.stats
         }
     }
@@ -257,7 +258,7 @@ impl SessionState {
         let violation = Violation::new(field, Fault::Quarantined, detail);
         let names = [&*key.namespace, &*key.name, &*key.uid.0];
         let rejected = Rejected::new(v1::Kind::ReplicaSet, names, vec![violation]);
-        self.rejections.quarantine(rejected, sequence);
+        self.rejections.reject(rejected, sequence);
     }
 }
 

@@ -308,7 +308,12 @@ fn status(status: Option<&v1::ReplicaSetStatus>, faults: &mut Faults) -> Status 
 }
 
 fn conditions(conditions: &[v1::ReplicaSetCondition], faults: &mut Faults) -> Vec<Condition> {
-    let (number, bytes) = (conditions.len(), conditions.iter().map(text_bytes));
+    let (number, bytes) = (
+        conditions.len(),
+        conditions
+            .iter()
+            .map(|it| it.r#type.len() + it.status.len() + it.reason.len() + it.message.len()),
+    );
     let bytes: usize = bytes.sum();
     let found = if number > CONDITIONS_MAX {
         format!("are {number}; at most {CONDITIONS_MAX} are allowed")
@@ -325,17 +330,6 @@ fn conditions(conditions: &[v1::ReplicaSetCondition], faults: &mut Faults) -> Ve
     numbered
         .map(|(place, condition)| self::condition(place, condition, faults))
         .collect()
-}
-
-fn text_bytes(condition: &v1::ReplicaSetCondition) -> usize {
-    let v1::ReplicaSetCondition {
-        r#type,
-        status,
-        reason,
-        message,
-        ..
-    } = condition;
-    r#type.len() + status.len() + reason.len() + message.len()
 }
 
 fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Faults) -> Condition {
