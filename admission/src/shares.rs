@@ -122,10 +122,12 @@ impl<I: PeerIdentity, R> ShareHolders<I, R> {
         let by_owner = self.by_owner();
         let held = |owner: &Owner<I>| by_owner.get(owner).copied().unwrap_or(0);
         let own = held(newcomer);
-        let gives_way = |holder: &&ShareHolder<I, R>| {
-            let is_weaker = newcomer.is_proven() && !holder.owner.is_proven();
-            let is_stronger = holder.owner.is_proven() && !newcomer.is_proven();
-            is_weaker || (!is_stronger && held(&holder.owner) >= own + 2)
+        let gives_way = |holder: &&ShareHolder<I, R>| match (newcomer, &holder.owner) {
+            (Owner::Proven(_), Owner::Unproven(_)) => true,
+            (Owner::Unproven(_), Owner::Proven(_)) => false,
+            (Owner::Proven(_), Owner::Proven(_)) | (Owner::Unproven(_), Owner::Unproven(_)) => {
+                held(&holder.owner) >= own + 2
+            }
         };
         let candidates = self.all.iter().filter(|(_, holder)| gives_way(holder));
         let rank = |(id, holder): &(&u64, &ShareHolder<I, R>)| {
@@ -148,26 +150,16 @@ mod tests {
     use super::*;
 
     type Signal = EndSignal<&'static str>;
+    type TestOwner = Owner<&'static str>;
+    type TestShares = Shares<&'static str, &'static str>;
     type Held = (Share<&'static str, &'static str>, Signal);
 
-    fn shares(max: usize) -> Arc<Shares<&'static str, &'static str>> {
-        Shares::new(max, "all are held")
-    }
-
-    const fn proven(name: &'static str) -> Owner<&'static str> {
-        Owner::Proven(name)
-    }
-
-    fn unproven(address: &str) -> Owner<&'static str> {
+    fn unproven(address: &str) -> TestOwner {
         Owner::Unproven(address.to_owned())
     }
 
     /// Takes `count` shares for an owner and expects success.
-    fn take(
-        shares: &Arc<Shares<&'static str, &'static str>>,
-        owner: &Owner<&'static str>,
-        count: usize,
-    ) -> Vec<Held> {
+    fn take(shares: &Arc<TestShares>, owner: &TestOwner, count: usize) -> Vec<Held> {
         let take = |_| {
             let end = Signal::default();
             let share = shares.take(owner.clone(), end.clone()).expect("it is had");
@@ -176,59 +168,48 @@ mod tests {
         (0..count).map(take).collect()
     }
 
+    fn is_refused(shares: &Arc<TestShares>, owner: TestOwner) -> bool {
+        let refused = shares.take(owner, Signal::default()).err();
+        refused == Some("all are held")
+    }
+
     fn ended(held: &[Held]) -> Vec<bool> {
         held.iter().map(|(_, end)| end.is_sent()).collect()
     }
 
     #[test]
     fn owner_that_holds_most_gives_way_with_what_it_took_last() {
-        let shares = shares(4);
-        let (many, few) = (proven("many"), proven("few"));
+        let shares = Shares::new(4, "all are held");
+        let (many, few) = (Owner::Proven("many"), Owner::Proven("few"));
         let held = take(&shares, &many, 4);
         assert!(shares.has_room());
         let own = take(&shares, &few, 2);
         assert_eq!(ended(&held), [false, false, true, true]);
         assert_eq!(ended(&own), [false, false]);
-        assert!(
-            shares.take(few.clone(), Signal::default()).is_err(),
-            "both hold two"
-        );
-        assert!(shares.take(many, Signal::default()).is_err());
+        assert!(is_refused(&shares, few), "both hold two");
+        assert!(is_refused(&shares, many));
         assert_eq!(ended(&own), [false, false], "who comes back takes nothing");
     }
 
     #[test]
     fn owners_that_hold_one_each_give_nothing() {
-        let shares = shares(2);
-        let held = [
-            take(&shares, &proven("a"), 1),
-            take(&shares, &proven("b"), 1),
-        ];
+        let shares = Shares::new(2, "all are held");
+        let held = ["a", "b"].map(|name| take(&shares, &Owner::Proven(name), 1));
         assert!(!shares.has_room());
-        let refusal = shares.take(proven("c"), Signal::default());
-        let refusal = refusal.expect_err("all are held");
-        assert_eq!(refusal, "all are held");
+        assert!(is_refused(&shares, Owner::Proven("c")));
         drop(held);
         assert!(shares.has_room());
     }
 
     #[test]
     fn peers_that_have_proven_nothing_give_way_to_those_that_have() {
-        let shares = shares(3);
-        let own = take(&shares, &proven("a"), 2);
+        let shares = Shares::new(3, "all are held");
+        let own = take(&shares, &Owner::Proven("a"), 2);
         let nobody = take(&shares, &unproven("10.0.0.1"), 1);
-        assert!(
-            shares
-                .take(unproven("10.0.0.2"), Signal::default())
-                .is_err()
-        );
-        let third = take(&shares, &proven("a"), 1);
+        assert!(is_refused(&shares, unproven("10.0.0.2")));
+        let third = take(&shares, &Owner::Proven("a"), 1);
         assert_eq!(ended(&nobody), [true]);
         assert_eq!((ended(&own), ended(&third)), (vec![false; 2], vec![false]));
-        assert!(
-            shares
-                .take(unproven("10.0.0.1"), Signal::default())
-                .is_err()
-        );
+        assert!(is_refused(&shares, unproven("10.0.0.1")));
     }
 }

@@ -206,10 +206,8 @@ impl SessionIdentity {
 #[cfg(test)]
 mod tests {
     use prost::Message;
-    use server_core::{CompactUid, PodRef, Reason, ResourceVersion, Rule, Victim};
 
     use super::*;
-    use crate::wire::encode;
 
     #[test]
     fn victim_with_the_longest_names_has_its_place_in_a_frame() {
@@ -219,29 +217,25 @@ mod tests {
         let crowded = format!(
             "{count} pods of this owner on {node} before {count} pods of this owner on {node}"
         );
-        let uid = "u".repeat(128);
         let said = "u".repeat(64);
         let uids = format!(
             "ready for 106751d23h and 106751d23h, the same age bucket: restarts are not compared, uid {said} before {said}"
         );
-        for (rule, detail) in [(Rule::CrowdedNode, crowded), (Rule::Uid, uids)] {
-            let victim = Victim {
-                pod: PodRef {
-                    name: "p".repeat(253).into(),
-                    uid: CompactUid::of(&uid),
-                },
-                version: Some(ResourceVersion(u64::MAX)),
-                reason: Reason {
-                    rule,
-                    detail: detail.into(),
-                },
+        for (rule, detail) in [(v1::Rule::CrowdedNode, crowded), (v1::Rule::Uid, uids)] {
+            let pod = v1::ObjectRef {
+                namespace: "n".repeat(63),
+                name: "p".repeat(253),
+                uid: "u".repeat(128),
             };
-            let victim = encode::victim(&"n".repeat(63).into(), victim);
-            let delete = v1::Delete {
-                victims: vec![victim],
+            let rule = rule.into();
+            let victim = v1::Victim {
+                pod: Some(pod),
+                resource_version: u64::MAX.to_string(),
+                reason: Some(v1::Reason { rule, detail }),
             };
-            let bytes = delete.encoded_len();
-            assert!(bytes <= OPERATION_BYTES_MAX, "{rule:?}: {bytes}");
+            let victims = vec![victim];
+            let bytes = v1::Delete { victims }.encoded_len();
+            assert!(bytes <= OPERATION_BYTES_MAX, "{rule}: {bytes}");
         }
     }
 

@@ -24,11 +24,8 @@ impl Session {
         let after = after.max((namespace, ""));
         let views = self.controller().inspect().views(now, Some(after), limit);
         let wanted = |view: &View| namespace.is_empty() || *view.key.namespace == *namespace;
-        views
-            .into_iter()
-            .take_while(wanted)
-            .map(|view| self.summary(now, view))
-            .collect()
+        let views = views.into_iter().take_while(wanted);
+        views.map(|view| self.summary(now, view)).collect()
     }
 
     fn summary(&self, now: Timestamp, mut view: View) -> v1::ReplicaSetSummary {
@@ -58,14 +55,11 @@ impl Session {
     ) -> Option<v1::GetReplicaSetResponse> {
         let (state, inspect) = (&self.state, self.controller().inspect());
         let view = inspect.view(now, namespace, name)?;
-        let action = inspect.action_on(namespace, name);
-        let in_flight = view
-            .in_flight
-            .zip(action)
-            .map(|((operations, came), action)| {
-                let action = wire::action(action);
-                format!("{action} {came} of {operations} outcomes")
-            });
+        let in_flight = view.in_flight.zip(inspect.action_on(namespace, name));
+        let in_flight = in_flight.map(|((operations, came), action)| {
+            let action = wire::action(action);
+            format!("{action} {came} of {operations} outcomes")
+        });
         Some(v1::GetReplicaSetResponse {
             in_flight: in_flight.unwrap_or_default(),
             next_sync: view.next_sync.map(encode::time),

@@ -25,8 +25,8 @@ const SLOW_START_MAX: i32 = 500;
 /// Names every option that is out of its range.
 pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Vec<Violation>> {
     let Some(v1::Options {
-        burst_replicas,
-        slow_start_initial,
+        burst_replicas: burst,
+        slow_start_initial: initial,
         delete_by_version,
         create_back_off,
     }) = options
@@ -34,29 +34,21 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         return Ok(base);
     };
     let mut faults = Faults::default();
-    let mut read = |name: &str, value: Option<i32>, max, default: u32| {
+    let mut read = |field: &str, value: Option<i32>, max, default: u32| {
         let Some(value) = value else { return default };
         if !(1..=max).contains(&value) {
-            let (field, range) = (
-                format!("options.{name}"),
-                format!("{value} must be 1 to {max}"),
-            );
+            let range = format!("{value} must be 1 to {max}");
             faults.add(Violation::new(field, Fault::Range, range));
         }
         value.unsigned_abs()
     };
-    let burst = read(
-        "burst_replicas",
-        *burst_replicas,
-        BURST_MAX,
-        base.burst_replicas,
-    );
-    let initial = base.slow_start_initial;
+    let (of_burst, of_initial) = ("options.burst_replicas", "options.slow_start_initial");
+    let burst = read(of_burst, *burst, BURST_MAX, base.burst_replicas);
     let initial = read(
-        "slow_start_initial",
-        *slow_start_initial,
+        of_initial,
+        *initial,
         SLOW_START_MAX,
-        initial,
+        base.slow_start_initial,
     );
     let violations = faults.into_vec();
     if !violations.is_empty() {
