@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use admission::{PlaceRank, Received, deadline};
+use admission::{Received, deadline};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
@@ -142,7 +142,7 @@ fn begin(shared: &Shared, shape: CallShape, peer: &ConnectionPeer) -> Result<Und
     if let Some(ended) = peer.proved.has_ended() {
         return Err(Refusal::CertificateEnded(ended));
     }
-    let take = || peer.take(&shared.calls, PlaceRank::Settled);
+    let take = || peer.take(&shared.calls, 1);
     let place = (shape != CallShape::Session).then(take).transpose();
     let place = place.map_err(|_| shared.calls_refusal())?;
     let active = peer.activity.begin_call();

@@ -57,17 +57,9 @@ impl ConnectionPeer {
         self.address.into()
     }
 
-    /// Takes a place, if necessary from a holder of a rank below `bid`.
-    pub(crate) fn take(&self, places: &Arc<Places>, bid: PlaceRank) -> Result<Place, Full> {
-        self.take_weight(places, bid, 1)
-    }
-
-    pub(crate) fn take_weight(
-        &self,
-        places: &Arc<Places>,
-        bid: PlaceRank,
-        weight: usize,
-    ) -> Result<Place, Full> {
+    /// Takes this many places at once, if necessary from holders that are not settled.
+    pub(crate) fn take(&self, places: &Arc<Places>, weight: usize) -> Result<Place, Full> {
+        let bid = PlaceRank::Settled;
         places.take_weight(self.source(), self.identity(), bid, weight)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::{
-    Permit, PlaceRank,
+    Permit,
     deadline::{self, CallDeadline},
 };
 use bytes::Bytes;
@@ -56,7 +56,7 @@ impl DecisionService for Decisions {
             deadline::requested(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
         let caller = Caller::of(request.extensions());
         let peer = ConnectionPeer::of(request.extensions());
-        let place = peer.take(&self.0.pending_sessions, PlaceRank::Settled);
+        let place = peer.take(&self.0.pending_sessions, 1);
         let place = place.map_err(|_| self.0.pending_refusal())?;
         let arrival = Arrival {
             peer,

@@ -12,7 +12,7 @@ use decree::v1;
 use runtime::admin::{AdminPeer, KeptConnection};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
-use tonic::Code;
+use tonic::{Code, Status};
 
 use crate::{
     answer::Refused,
@@ -144,21 +144,16 @@ impl PageStream {
     /// Pauses polling, and sends decisions when they are made.
     async fn rest(&mut self, length: Duration) {
         let end = Instant::now() + length;
-        while Instant::now() < end {
+        loop {
             let silent = PING.saturating_sub(self.reader.silence());
-            self.pass_decisions(end.min(Instant::now() + silent)).await;
-            if self.reader.silence() >= PING {
-                self.reader.send(event::ping(self.state.server.now())).await;
-            }
-        }
-    }
-
-    async fn pass_decisions(&mut self, until: Instant) {
-        while let Some(decisions) = &mut self.decisions {
             tokio::select! {
                 biased;
-                () = sleep_until(until) => return,
-                decision = decisions.next() => match decision {
+                () = sleep_until(end) => return,
+                () = sleep(silent) => {
+                    let now = self.state.server.now();
+                    self.reader.send(event::ping(now)).await;
+                }
+                decision = next(&mut self.decisions) => match decision {
                     Some(Ok(decision)) => {
                         let text = self.state.json("WatchDecisionsResponse", &decision);
                         self.reader.send(event::event("decision", &text)).await;
@@ -168,6 +163,15 @@ impl PageStream {
                 },
             }
         }
-        sleep_until(until).await;
+    }
+}
+
+/// The next decision of a watch; waits forever without one.
+async fn next(
+    decisions: &mut Option<DecisionStream>,
+) -> Option<Result<v1::WatchDecisionsResponse, Status>> {
+    match decisions {
+        Some(decisions) => decisions.next().await,
+        None => std::future::pending().await,
     }
 }

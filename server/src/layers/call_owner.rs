@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::{BodyFault, BodyOwner, Full, PlaceRank};
+use admission::{BodyFault, BodyOwner, Full};
 use server_access::Identity;
 use tonic::Status;
 
@@ -20,8 +20,7 @@ impl BodyOwner for CallOwner {
     type Error = Status;
 
     fn hold(&self, bytes: usize) -> Result<Place, Full> {
-        self.peer
-            .take_weight(&self.shared.received, PlaceRank::Settled, bytes)
+        self.peer.take(&self.shared.received, bytes)
     }
 
     /// The refusal as a body error, from which the refusal can be read again.

@@ -1,6 +1,6 @@
 //! The server's spans for the frames of a session: for each event or outcome that it takes, and for each decision.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use decree::{
     TraceContext,
@@ -14,8 +14,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Traces {
     tracer: Tracer,
-    session_id: String,
-    cluster: String,
+    identity: Arc<SessionIdentity>,
 }
 
 /// Unfinished spans. They end on drop.
@@ -25,12 +24,9 @@ pub(crate) struct Spans(Vec<(Option<u64>, Span)>);
 // === impl Traces ===
 
 impl Traces {
-    pub(crate) fn new(tracer: Tracer, identity: &SessionIdentity) -> Self {
-        Self {
-            tracer,
-            session_id: identity.session_id.clone(),
-            cluster: identity.cluster().to_owned(),
-        }
+    pub(crate) fn new(tracer: Tracer, identity: &Arc<SessionIdentity>) -> Self {
+        let identity = Arc::clone(identity);
+        Self { tracer, identity }
     }
 
     /// Starts spans for the events and outcomes of a frame, from its arrival on. Decisions on them become children of these spans.
@@ -84,8 +80,8 @@ impl Traces {
         elapsed: Duration,
     ) -> Option<Span> {
         let mut span = self.tracer.child(parent, kind, name, elapsed)?;
-        span.text("decree.session.id", &self.session_id);
-        span.text("k8s.cluster.name", &self.cluster);
+        span.text("decree.session.id", &self.identity.session_id);
+        span.text("k8s.cluster.name", self.identity.cluster());
         Some(span)
     }
 }
