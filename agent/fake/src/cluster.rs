@@ -84,8 +84,7 @@ impl Cluster {
     pub fn create_within(&mut self, object: Value, timeout: Duration) -> Result<Object, ApiError> {
         let kind = read_kind(&object)?;
         let object = with_namespace(kind, object)?;
-        let key = ObjectKey::of(&object);
-        self.call(Verb::Create, kind, &key, |cluster| {
+        self.call(Verb::Create, kind, |cluster| {
             if cluster.latency > timeout {
                 cluster.latency = timeout;
                 return Err(ApiError::timeout());
@@ -119,9 +118,7 @@ impl Cluster {
     /// The error of the API server.
     pub fn get(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<Object, ApiError> {
         let key = ObjectKey::new(scope(kind, namespace), name);
-        self.call(Verb::Get, kind, &key, |cluster| {
-            cluster.state.found(kind, &key)
-        })
+        self.call(Verb::Get, kind, |cluster| cluster.state.found(kind, &key))
     }
 
     /// Lists a kind over all namespaces.
@@ -129,7 +126,7 @@ impl Cluster {
     /// # Errors
     /// Only an error from a fault.
     pub fn list(&mut self, kind: Kind) -> Result<List, ApiError> {
-        self.call(Verb::List, kind, &ObjectKey::new("", ""), |cluster| {
+        self.call(Verb::List, kind, |cluster| {
             let store = &cluster.state.store;
             Ok(List {
                 items: store.all(kind).cloned().collect(),
@@ -150,7 +147,7 @@ impl Cluster {
         options: &DeleteOptions,
     ) -> Result<Deletion, ApiError> {
         let key = ObjectKey::new(scope(kind, namespace), name);
-        self.call(Verb::Delete, kind, &key, |cluster| {
+        self.call(Verb::Delete, kind, |cluster| {
             delete::delete(&mut cluster.state, kind, &key, options)
         })
     }
@@ -167,7 +164,7 @@ impl Cluster {
         patch: &Value,
     ) -> Result<Object, ApiError> {
         let key = ObjectKey::new(scope(kind, namespace), name);
-        self.call(Verb::Patch, kind, &key, |cluster| {
+        self.call(Verb::Patch, kind, |cluster| {
             update::patch(&mut cluster.state, kind, &key, patch)
         })
     }
@@ -179,7 +176,7 @@ impl Cluster {
     pub fn update_status(&mut self, object: &Value) -> Result<Object, ApiError> {
         let kind = read_kind(object)?;
         let key = ObjectKey::of(object);
-        self.call(Verb::UpdateStatus, kind, &key, |cluster| {
+        self.call(Verb::UpdateStatus, kind, |cluster| {
             update::replace_status(&mut cluster.state, kind, &key, object)
         })
     }
@@ -196,7 +193,7 @@ impl Cluster {
     ) -> Result<Object, ApiError> {
         let key = ObjectKey::new(namespace, name);
         let patch = json!({"spec": {"replicas": replicas}});
-        self.call(Verb::Scale, Kind::ReplicaSet, &key, |cluster| {
+        self.call(Verb::Scale, Kind::ReplicaSet, |cluster| {
             update::patch(&mut cluster.state, Kind::ReplicaSet, &key, &patch)
         })
     }
@@ -205,11 +202,9 @@ impl Cluster {
         &mut self,
         verb: Verb,
         kind: Kind,
-        key: &ObjectKey,
         run: impl FnOnce(&mut Self) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let State { faults, chance, .. } = &mut self.state;
-        let (late, harm) = faults.strike(chance, verb, kind, key.namespace());
+        let (late, harm) = self.state.faults.strike(verb, kind);
         self.latency = late;
         let result = match harm {
             Some(Harm::Refuse(answer)) => Err(answer),
@@ -234,7 +229,7 @@ impl Cluster {
     /// # Errors
     /// 410 if the version is compacted, 504 if it is in the future, unless watches are [silent](OpenWatches::Silent).
     pub fn watch(&mut self, kind: Kind, from: u64) -> Result<WatchId, ApiError> {
-        self.call(Verb::Watch, kind, &ObjectKey::new("", ""), |cluster| {
+        self.call(Verb::Watch, kind, |cluster| {
             let initial: VecDeque<_> = match from {
                 0 => cluster.state.store.all(kind).cloned().collect(),
                 _ => VecDeque::new(),

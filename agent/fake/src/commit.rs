@@ -129,7 +129,6 @@ fn changed(state: &mut State, kind: Kind, old: &Object, new: &Object) {
 fn removed(state: &mut State, kind: Kind, last: &Object) {
     match kind {
         Kind::Node => node_removed(state, object::name(last)),
-        Kind::Pod if state.config.pods_per_node_max.is_some() => wake::retry_unscheduled(state),
         Kind::Pod | Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
     }
     refresh_quotas(state, kind, last);

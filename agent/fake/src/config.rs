@@ -7,22 +7,16 @@ use jiff::Timestamp;
 /// Describes a cluster. The default is a small healthy one: three nodes and a quick kubelet.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// The seed of UIDs, generated names, jitter and probable faults. The same seed and the same calls give the same cluster.
+    /// The seed of UIDs, generated names and jitter. The same seed and the same calls give the same cluster.
     pub seed: u64,
     /// The time at which the cluster begins.
     pub start: Timestamp,
     /// The names of the nodes.
     pub nodes: Vec<String>,
-    /// The most pods of a node; `None` for any number. Further pods stay Pending, unassigned.
-    pub pods_per_node_max: Option<usize>,
     /// The pace of the scheduler and the kubelets.
     pub kubelet: Kubelet,
     /// The consequences of a node that stops responding.
     pub node_loss: NodeLoss,
-    /// How long the garbage collector takes to examine an object without its owner.
-    pub collect_after: Duration,
-    /// How long the namespace controller takes to empty a namespace under deletion.
-    pub empty_namespace_after: Duration,
     /// How many changes of one kind a watch may start behind; older changes answer 410. Bounds the memory of the log.
     pub watch_log_max: usize,
     /// The interval of bookmarks on a quiet watch; `None` for never. A poll gives the bookmark, so a bookmark never makes
@@ -62,11 +56,8 @@ impl Default for ClusterConfig {
             seed: 0,
             start: Timestamp::constant(1_767_225_600, 0),
             nodes: ["node-a", "node-b", "node-c"].map(str::to_owned).to_vec(),
-            pods_per_node_max: None,
             kubelet: Kubelet::default(),
             node_loss: NodeLoss::default(),
-            collect_after: Duration::from_millis(100),
-            empty_namespace_after: Duration::from_millis(200),
             watch_log_max: 100_000,
             bookmark_every: Some(Duration::from_secs(60)),
         }

@@ -123,10 +123,10 @@ fn fill(fields: &mut Map<String, Value>, field: &str, value: impl FnOnce() -> Va
 }
 
 /// The grace period of a pod's deletion, in seconds; zero for a pod that does not run (spec 14.2).
-pub(crate) fn grace_seconds(pod: &Value, asked: Option<u32>) -> u32 {
+pub(crate) fn grace_seconds(pod: &Value) -> u32 {
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) || has_ended(pod) {
         return 0;
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_u64();
-    asked.unwrap_or_else(|| own.and_then(|own| u32::try_from(own).ok()).unwrap_or(30))
+    own.and_then(|own| u32::try_from(own).ok()).unwrap_or(30)
 }

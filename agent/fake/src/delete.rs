@@ -22,8 +22,6 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// A precondition: the resource version.
     pub resource_version: Option<String>,
-    /// Overrides the object's own grace period.
-    pub grace_seconds: Option<u32>,
     /// The effect on dependents; background if absent.
     pub propagation: Option<Propagation>,
 }
@@ -61,20 +59,15 @@ pub(crate) fn delete(
         return Err(ApiError::forbidden(kind, key.name(), why));
     }
     let seconds = match kind {
-        Kind::Pod => defaults::grace_seconds(&object, options.grace_seconds),
+        Kind::Pod => defaults::grace_seconds(&object),
         Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota | Kind::Node => 0,
     };
-    let grace = Duration::from_secs(seconds.into());
     if object::is_deleting(&object) {
-        let object = match options.grace_seconds {
-            // A deletion that is repeated has no effect, unless the grace period is now 0.
-            Some(0) if kind == Kind::Pod => commit::end_grace(state, &object),
-            Some(_) | None => object,
-        };
-        let gone = state.store.find(kind, key).is_none();
+        let gone = false;
         return Ok(Deletion { object, gone });
     }
     let mut marked = Value::clone(&object);
+    let grace = Duration::from_secs(seconds.into());
     object::mark_deleting(&mut marked, state.now(), grace);
     match options.propagation {
         Some(Propagation::Foreground) => object::add_finalizer(&mut marked, FOREGROUND),

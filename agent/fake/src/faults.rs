@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{error::ApiError, kind::Kind, random::Random, requests::Verb};
+use crate::{error::ApiError, kind::Kind, requests::Verb};
 
 /// One fault and the calls that it strikes: by default every call, forever.
 #[derive(Clone, Debug)]
@@ -10,10 +10,7 @@ pub struct Fault {
     harm: Harm,
     verb: Option<Verb>,
     kind: Option<Kind>,
-    namespace: Option<String>,
-    spared: u64,
     left: Option<u64>,
-    per_mille: u16,
 }
 
 /// The faults of a cluster; tests and the demo switch them on and off through [`crate::Cluster::faults_mut`].
@@ -55,10 +52,7 @@ impl Fault {
             harm,
             verb: None,
             kind: None,
-            namespace: None,
-            spared: 0,
             left: None,
-            per_mille: 1000,
         }
     }
 
@@ -76,20 +70,6 @@ impl Fault {
         self
     }
 
-    /// Strikes calls in this namespace only.
-    #[must_use]
-    pub fn within(mut self, namespace: &str) -> Self {
-        self.namespace = Some(namespace.to_owned());
-        self
-    }
-
-    /// Spares the first `calls` calls that it would strike.
-    #[must_use]
-    pub const fn after(mut self, calls: u64) -> Self {
-        self.spared = calls;
-        self
-    }
-
     /// Strikes this many calls, and then no more.
     #[must_use]
     pub const fn times(mut self, calls: u64) -> Self {
@@ -97,25 +77,10 @@ impl Fault {
         self
     }
 
-    /// Strikes this many calls of a thousand, drawn from the seed.
-    #[must_use]
-    pub const fn per_mille(mut self, per_mille: u16) -> Self {
-        self.per_mille = per_mille;
-        self
-    }
-
-    fn concerns(&self, verb: Verb, kind: Kind, namespace: &str) -> bool {
-        self.verb.is_none_or(|it| it == verb)
-            && self.kind.is_none_or(|it| it == kind)
-            && self.namespace.as_deref().is_none_or(|it| it == namespace)
-    }
-
-    fn strikes(&mut self, random: &mut Random) -> bool {
-        if self.left == Some(0) || !random.chance(self.per_mille) {
-            return false;
-        }
-        if self.spared > 0 {
-            self.spared -= 1;
+    fn strikes(&mut self, verb: Verb, kind: Kind) -> bool {
+        let concerns =
+            self.verb.is_none_or(|it| it == verb) && self.kind.is_none_or(|it| it == kind);
+        if !concerns || self.left == Some(0) {
             return false;
         }
         self.left = self.left.map(|left| left - 1);
@@ -137,26 +102,18 @@ impl Faults {
     }
 
     /// The effect of the faults on a call: the delay of the reply, and the harm.
-    pub(crate) fn strike(
-        &mut self,
-        random: &mut Random,
-        verb: Verb,
-        kind: Kind,
-        namespace: &str,
-    ) -> (Duration, Option<Harm>) {
-        let (mut delay, mut harm) = (Duration::ZERO, None);
-        for rule in &mut self.0 {
-            if !rule.concerns(verb, kind, namespace) || !rule.strikes(random) {
-                continue;
-            }
-            match &rule.harm {
+    pub(crate) fn strike(&mut self, verb: Verb, kind: Kind) -> (Duration, Option<Harm>) {
+        let mut delay = Duration::ZERO;
+        for fault in self
+            .0
+            .iter_mut()
+            .filter_map(|it| it.strikes(verb, kind).then_some(it))
+        {
+            match &fault.harm {
                 Harm::Delay(by) => delay += *by,
-                other @ (Harm::Refuse(_) | Harm::LoseReply) => {
-                    harm = Some(other.clone());
-                    break;
-                }
+                other @ (Harm::Refuse(_) | Harm::LoseReply) => return (delay, Some(other.clone())),
             }
         }
-        (delay, harm)
+        (delay, None)
     }
 }

@@ -106,11 +106,9 @@ fn is_up(state: &State, name: &str) -> bool {
 
 /// The node with the fewest pods, among the nodes that respond as far as the control plane knows.
 fn choose_node(state: &State) -> Option<String> {
-    let limit = state.config.pods_per_node_max.unwrap_or(usize::MAX);
     let fit = state.nodes.iter().filter(|(_, node)| !node.noticed);
-    let counted = fit.map(|(name, _)| (state.store.count_on(name), name));
-    let chosen = counted.filter(|(count, _)| *count < limit).min();
-    chosen.map(|(_, name)| name.clone())
+    let chosen = fit.min_by_key(|(name, _)| state.store.count_on(name));
+    chosen.map(|(name, _)| name.clone())
 }
 
 /// The pod with the status that a kubelet reports: phase, conditions and container statuses.

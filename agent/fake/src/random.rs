@@ -1,4 +1,4 @@
-//! Randomness from a seed: splitmix64, enough for names, jitter and faults.
+//! Randomness from a seed: splitmix64, enough for names and jitter.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -19,9 +19,5 @@ impl Random {
     /// A number below `bound`, which must not be 0. The bias is far too small for any test to notice.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
-    }
-
-    pub(crate) const fn chance(&mut self, per_mille: u16) -> bool {
-        per_mille >= 1000 || (per_mille > 0 && self.below(1000) < per_mille as u64)
     }
 }

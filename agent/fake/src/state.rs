@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) timeline: Timeline,
     pub(crate) nodes: BTreeMap<String, NodeState>,
-    /// The source of names and UIDs; separate from `chance` so that a fault does not change any name.
+    /// The source of names and UIDs; separate from `chance`, so that jitter changes no name.
     pub(crate) identity: Random,
     pub(crate) chance: Random,
     pub(crate) watches: Watches,

@@ -12,6 +12,11 @@ use crate::{
     timeline::{PodRef, Task},
 };
 
+/// How long the garbage collector takes to examine an object without its owner.
+const COLLECT_AFTER: Duration = Duration::from_millis(100);
+/// How long the namespace controller takes to empty a namespace under deletion.
+const EMPTY_NAMESPACE_AFTER: Duration = Duration::from_millis(200);
+
 // === the scheduler and the kubelets ===
 
 /// Schedules the next step of a pod, by its state.
@@ -57,15 +62,12 @@ fn jittered(state: &mut State, delay: Duration) -> Duration {
 // === the garbage collector and the namespace controller ===
 
 fn collect_later(state: &mut State, task: Task) {
-    let delay = state.config.collect_after;
-    state.timeline.after(delay, task);
+    state.timeline.after(COLLECT_AFTER, task);
 }
 
 fn empty_later(state: &mut State, namespace: &str) {
-    let delay = state.config.empty_namespace_after;
-    state
-        .timeline
-        .after(delay, Task::Empty(namespace.to_owned()));
+    let task = Task::Empty(namespace.to_owned());
+    state.timeline.after(EMPTY_NAMESPACE_AFTER, task);
 }
 
 pub(crate) fn deletion_requested(state: &mut State, kind: Kind, object: &Object) {

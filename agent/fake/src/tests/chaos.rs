@@ -47,7 +47,7 @@ fn same_seed_and_same_calls_give_the_same_bytes() {
 
 fn step(cluster: &mut Cluster, random: &mut Random) {
     let name = NAMES[random.below(4) as usize];
-    let kind = if random.chance(700) {
+    let kind = if random.below(1000) < 700 {
         Kind::Pod
     } else {
         Kind::ReplicaSet
@@ -136,7 +136,7 @@ fn odd_patch(random: &mut Random) -> Value {
         json!({"spec": {"containers": [{"name": "main", "image": "i"}]}}),
     ];
     let patch = sensible[random.below(sensible.len() as u64) as usize].clone();
-    if random.chance(300) {
+    if random.below(1000) < 300 {
         spoiled(patch, random)
     } else {
         patch
@@ -151,7 +151,6 @@ fn any_deletion(random: &mut Random) -> DeleteOptions {
         Some(Propagation::Orphan),
     ];
     DeleteOptions {
-        grace_seconds: random.chance(300).then_some(0),
         propagation: propagation[random.below(4) as usize],
         ..DeleteOptions::default()
     }

@@ -60,25 +60,6 @@ fn second_deletion_is_accepted_and_changes_nothing() {
 }
 
 #[test]
-fn deletion_without_grace_ends_the_grace_of_an_earlier_one() {
-    let mut cluster = running();
-    cluster
-        .drop_pod("a", &DeleteOptions::default())
-        .expect("it is there");
-    let at_once = DeleteOptions {
-        grace_seconds: Some(0),
-        ..DeleteOptions::default()
-    };
-    assert!(
-        cluster
-            .drop_pod("a", &at_once)
-            .expect("it is still there")
-            .gone
-    );
-    assert!(cluster.pod("a").is_none());
-}
-
-#[test]
 fn ended_pod_goes_at_once() {
     let mut cluster = running();
     cluster
