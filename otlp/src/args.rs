@@ -6,21 +6,8 @@ use clap::Args;
 use thiserror::Error;
 use transport::{Endpoint, EndpointError};
 
-/// The OpenTelemetry variables for an endpoint, the one for traces first.
-const ENDPOINTS: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-];
-/// The OpenTelemetry variables for the file with the CAs.
-const CERTIFICATES: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_CERTIFICATE",
-];
-/// The OpenTelemetry variables for the export timeout, in milliseconds.
-const TIMEOUTS: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
-    "OTEL_EXPORTER_OTLP_TIMEOUT",
-];
+/// The beginnings of OpenTelemetry variables, the one for traces first.
+const PREFIXES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"];
 /// The default export timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DISABLED: &str = "OTEL_SDK_DISABLED";
@@ -62,7 +49,7 @@ pub(crate) struct Target {
 #[derive(Debug, Error)]
 #[error("{variable}")]
 pub struct VariableError {
-    variable: &'static str,
+    variable: String,
     #[source]
     source: EndpointError,
 }
@@ -90,18 +77,24 @@ impl OtlpArgs {
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Target>, VariableError> {
-        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let disabled = set(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let variable = &variable;
+        let set = |end: &'static str| {
+            PREFIXES.into_iter().filter_map(move |prefix| {
+                let name = format!("{prefix}{end}");
+                let value = variable(&name).filter(|value| !value.is_empty())?;
+                Some((name, value))
+            })
+        };
+        let disabled = variable(DISABLED).is_some_and(|it| it.eq_ignore_ascii_case("true"));
         let endpoint = match &self.otlp_endpoint {
             Some(endpoint) => Some(endpoint.clone()),
             None if disabled => None,
             None => {
-                let named = ENDPOINTS.into_iter().find_map(|it| Some((it, set(it)?)));
-                let parse = |(variable, value): (_, String)| {
+                let parse = |(variable, value): (String, String)| {
                     let parsed = value.parse();
                     parsed.map_err(|source| VariableError { variable, source })
                 };
-                named.map(parse).transpose()?
+                set("ENDPOINT").next().map(parse).transpose()?
             }
         };
         Ok(endpoint.map(|endpoint| Target {
@@ -109,10 +102,9 @@ impl OtlpArgs {
             ca: self
                 .otlp_ca
                 .clone()
-                .or_else(|| CERTIFICATES.into_iter().find_map(set).map(PathBuf::from)),
-            timeout: TIMEOUTS
-                .into_iter()
-                .find_map(|it| set(it)?.parse().ok())
+                .or_else(|| set("CERTIFICATE").next().map(|(_, file)| file.into())),
+            timeout: set("TIMEOUT")
+                .find_map(|(_, milliseconds)| milliseconds.parse().ok())
                 .map_or(TIMEOUT, Duration::from_millis),
         }))
     }
@@ -159,10 +151,11 @@ mod tests {
 
     #[test]
     fn variable_that_is_no_endpoint_is_named() {
-        let variable = |name: &str| (name == ENDPOINTS[1]).then(|| "collector".to_owned());
+        let name = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let variable = |it: &str| (it == name).then(|| "collector".to_owned());
         let error = OtlpArgs::default().target_in(variable).err();
         let error = error.map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some(ENDPOINTS[1]));
+        assert_eq!(error.as_deref(), Some(name));
     }
 
     #[test]
