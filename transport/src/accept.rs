@@ -117,11 +117,7 @@ impl Acceptor {
         if let ByteStream::Unix(stream) = &stream
             && let Ok(found) = stream.peer_cred()
         {
-            credential = Credential::UnixPeer {
-                uid: found.uid(),
-                gid: found.gid(),
-                pid: found.pid(),
-            };
+            credential = Credential::UnixPeer { uid: found.uid() };
         }
         Ok((stream, Peer::new(address, credential)))
     }

@@ -9,10 +9,6 @@ use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 pub struct Certificate {
     /// The peer's own certificate, then the ones that lead to a CA.
     pub chain: Vec<CertificateDer<'static>>,
-    /// The subject in the form of RFC 4514. For logs only: identities do not use the subject.
-    pub subject: String,
-    /// The serial number in hexadecimal, as in revocation lists.
-    pub serial: String,
     /// The URIs of the subject's alternative names, such as a SPIFFE id, in the order of the certificate.
     pub uri_names: Vec<String>,
     /// The DNS names of the subject's alternative names.
@@ -38,8 +34,6 @@ impl Certificate {
             }
         }
         Some(Self {
-            subject: own.subject().to_string(),
-            serial: own.raw_serial_as_string(),
             uri_names,
             dns_names,
             not_after: not_after(chain)?,

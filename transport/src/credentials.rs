@@ -1,15 +1,12 @@
 //! The TLS settings from the files: version 1.3, HTTP/2, no session resumption.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use rustls::{
     ClientConfig, ServerConfig,
     client::{Resumption, WebPkiServerVerifier},
     crypto::{CryptoProvider, ring},
-    server::{
-        NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier,
-        danger::ClientCertVerifier,
-    },
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
     version::TLS13,
 };
 
@@ -31,8 +28,8 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-fn unusable(error: VerifierBuilderError) -> LoadError {
-    LoadError::Verifier(error.to_string())
+fn unusable(why: impl Display) -> LoadError {
+    LoadError::Content(format!("--tls-ca and --tls-crl cannot be used: {why}"))
 }
 
 // === impl ServerTls ===
@@ -57,9 +54,7 @@ impl ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let (chain, key) = parsed
-            .pair
-            .ok_or_else(|| LoadError::Verifier("no certificate".to_owned()))?;
+        let (chain, key) = parsed.pair.ok_or_else(|| unusable("no certificate"))?;
         let mut config = builder
             .with_single_cert(chain, key)
             .map_err(LoadError::Pair)?;
@@ -76,9 +71,7 @@ impl ServerTls {
 
 /// The TLS settings of a client.
 pub(crate) fn client_config(parsed: Parsed) -> Result<ClientConfig, LoadError> {
-    let roots = parsed
-        .roots
-        .ok_or_else(|| LoadError::Verifier("no CA".to_owned()))?;
+    let roots = parsed.roots.ok_or_else(|| unusable("no CA"))?;
     let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
     if let Some(lists) = parsed.crls {
         verifier = verifier.with_crls(lists).enforce_revocation_expiration();

@@ -1,6 +1,6 @@
 //! Errors of TLS handshakes and of their setup, for people and as labels of a metric.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, time::Duration};
 
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use thiserror::Error;
@@ -27,32 +27,20 @@ pub enum HandshakeError {
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A file cannot be read.
-    #[error("{flag} {}: cannot be read", path.display())]
+    #[error("{file}: cannot be read")]
     Read {
-        /// The flag with the path.
-        flag: &'static str,
-        /// The file.
-        path: PathBuf,
+        /// The flag, and the file.
+        file: String,
         /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file has the wrong content.
-    #[error("{flag} {}: {detail}", path.display())]
-    Content {
-        /// The flag with the path.
-        flag: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        detail: String,
-    },
+    /// A file has the wrong content, or CAs and revocation lists are invalid.
+    #[error("{0}")]
+    Content(String),
     /// The key does not belong to the certificate.
     #[error("--tls-cert and --tls-key do not belong together")]
     Pair(#[source] rustls::Error),
-    /// CAs and revocation lists are invalid.
-    #[error("--tls-ca and --tls-crl cannot be used: {0}")]
-    Verifier(String),
 }
 
 /// Why flags and files cannot be used together.

@@ -28,11 +28,11 @@ pub(crate) struct Contents {
     crl: Option<PemFile>,
 }
 
-/// A file, with the flag that names it.
+/// A file.
 #[derive(Clone, PartialEq, Eq)]
 struct PemFile {
-    flag: &'static str,
-    path: PathBuf,
+    /// The flag, and the path.
+    name: String,
     bytes: Vec<u8>,
 }
 
@@ -109,11 +109,11 @@ impl Contents {
 // === impl PemFile ===
 
 impl PemFile {
-    fn read(flag: &'static str, path: &Path) -> Result<Self, LoadError> {
-        let path = path.to_owned();
-        match file::read(&path, BYTES_MAX) {
-            Ok(bytes) => Ok(Self { flag, path, bytes }),
-            Err(source) => Err(LoadError::Read { flag, path, source }),
+    fn read(flag: &str, path: &Path) -> Result<Self, LoadError> {
+        let name = format!("{flag} {}", path.display());
+        match file::read(path, BYTES_MAX) {
+            Ok(bytes) => Ok(Self { name, bytes }),
+            Err(source) => Err(LoadError::Read { file: name, source }),
         }
     }
 
@@ -142,11 +142,7 @@ impl PemFile {
     }
 
     fn wrong(&self, detail: String) -> LoadError {
-        LoadError::Content {
-            flag: self.flag,
-            path: self.path.clone(),
-            detail,
-        }
+        LoadError::Content(format!("{}: {detail}", self.name))
     }
 }
 

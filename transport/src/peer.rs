@@ -44,10 +44,6 @@ pub enum Credential {
     UnixPeer {
         /// The effective user.
         uid: u32,
-        /// The effective group.
-        gid: u32,
-        /// The process id, if the system reports one.
-        pid: Option<i32>,
     },
 }
 
