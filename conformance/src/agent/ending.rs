@@ -9,7 +9,7 @@ use super::{
     listener::Listener,
     notes::{AFTER, DRAIN, Notes, READ_LATE, REFUSED, SILENCE, STOP, SUPERSEDED, UNREAD, Verdict},
     opening::{expect_names, opened, sum_up},
-    peer::{ConnectedAgent, INTERVAL, PATIENCE, Say},
+    peer::{CLOSED, ConnectedAgent, INTERVAL, PATIENCE, Say},
     subject::Running,
 };
 
@@ -46,7 +46,7 @@ pub(super) async fn misnumber(
 ) {
     peer.say(Say::Misnumbered(by)).await;
     let closed = timeout(4 * INTERVAL, peer.closed()).await;
-    notes.add(rule, closed.map_err(|_| still_open()));
+    notes.add(rule, closed.map(drop).map_err(|_| still_open()));
     sum_up(&peer, notes);
     peer.cut().await;
 }
@@ -121,8 +121,11 @@ pub(super) async fn drain(
 }
 
 async fn closes(peer: &mut ConnectedAgent) -> Verdict {
-    let closed = timeout(4 * INTERVAL, peer.closed_in_order()).await;
-    closed.unwrap_or_else(|_| Err(still_open()))
+    match timeout(4 * INTERVAL, peer.closed()).await {
+        Ok(end) if end == CLOSED => Ok(()),
+        Ok(end) => Err(end),
+        Err(_) => Err(still_open()),
+    }
 }
 
 pub(super) async fn stop(mut peer: ConnectedAgent, agent: &mut impl Running, notes: &mut Notes) {

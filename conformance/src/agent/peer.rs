@@ -21,7 +21,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The error of a read after the agent has closed its side of the stream.
-const CLOSED: &str = "the agent closed its stream";
+pub(super) const CLOSED: &str = "the agent closed its stream";
 
 /// A command to the sender of frames.
 pub(super) enum Say {
@@ -259,19 +259,13 @@ impl ConnectedAgent {
         outcome.map_or("", |outcome| &outcome.traceparent)
     }
 
-    /// Reads until the agent closes its stream. Any other end is an error.
-    pub(super) async fn closed_in_order(&mut self) -> Result<(), String> {
+    /// Reads until the stream ends, and returns its end: [`CLOSED`], or an error.
+    pub(super) async fn closed(&mut self) -> String {
         loop {
-            match self.next().await {
-                Ok(_) => {}
-                Err(end) if end == CLOSED => return Ok(()),
-                Err(end) => return Err(end),
+            if let Err(end) = self.next().await {
+                return end;
             }
         }
-    }
-
-    pub(super) async fn closed(&mut self) {
-        while self.next().await.is_ok() {}
     }
 
     async fn read_until(&mut self, is_there: impl Fn(&Self) -> bool) -> Result<(), String> {
