@@ -61,15 +61,10 @@ pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
         Some((name.to_owned(), (document.place.clone(), object)))
     });
     let mut missing: BTreeMap<_, _> = namespaces.collect();
-    for document in documents
-        .iter()
-        .filter(|it| it.object["kind"] == "Namespace")
-    {
-        missing.remove(
-            document.object["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default(),
-        );
+    let kept = documents.iter().map(|document| &document.object);
+    for namespace in kept.filter(|it| it["kind"] == "Namespace") {
+        let name = namespace["metadata"]["name"].as_str();
+        missing.remove(name.unwrap_or_default());
     }
     let missing = missing.into_values();
     documents.extend(missing.map(|(place, object)| Document { place, object }));
@@ -95,27 +90,16 @@ pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<d
         Box::new(File::open(file)?)
     };
     let mut bytes = BufReader::new(bytes);
-    let mut head = [0; GZIP.len()];
-    let length = read_full(&mut bytes, &mut head)?;
+    let mut head = Vec::new();
+    let length = GZIP.len() as u64;
+    bytes.by_ref().take(length).read_to_end(&mut head)?;
     let is_compressed = head == GZIP;
-    let all = Cursor::new(head).take(length as u64).chain(bytes);
+    let all = Cursor::new(head).chain(bytes);
     Ok(if is_compressed {
         Box::new(MultiGzDecoder::new(all))
     } else {
         Box::new(all)
     })
-}
-
-/// Fills a buffer, unless the bytes end first; returns the number of bytes.
-fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < into.len() {
-        match from.read(&mut into[length..])? {
-            0 => break,
-            more => length += more,
-        }
-    }
-    Ok(length)
 }
 
 // === impl InputError ===

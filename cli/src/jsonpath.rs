@@ -76,13 +76,15 @@ fn plain(value: &Value) -> String {
 
 fn tokens(mut text: &str) -> Result<Vec<Token<'_>>, String> {
     let mut tokens = Vec::new();
-    while let Some((before, rest)) = text.split_once('{') {
+    while let Some(at) = text.find('{') {
+        let (before, braced) = text.split_at(at);
         if !before.is_empty() {
             tokens.push(Token::Text(before));
         }
-        let end = closing(rest).ok_or_else(|| format!("{{{rest} lacks a closing brace"))?;
-        tokens.push(Token::Braces(rest[..end].trim()));
-        text = &rest[end + 1..];
+        let end =
+            closed(braced, '{', '}').ok_or_else(|| format!("{braced} lacks a closing brace"))?;
+        tokens.push(Token::Braces(braced[1..end - 1].trim()));
+        text = &braced[end..];
     }
     if !text.is_empty() {
         tokens.push(Token::Text(text));
@@ -90,17 +92,18 @@ fn tokens(mut text: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
-/// The position of the brace that ends an expression; braces in quotes do not count.
-fn closing(text: &str) -> Option<usize> {
-    let mut quote = None;
+/// The position after the character that closes the first one; characters in quotes do not count.
+fn closed(text: &str, opening: char, closing: char) -> Option<usize> {
+    let (mut depth, mut quote) = (0, None);
     text.char_indices().find_map(|(at, letter)| {
         match (quote, letter) {
             (None, '"' | '\'') => quote = Some(letter),
             (Some(open), _) if open == letter => quote = None,
-            (None, '}') => return Some(at),
+            (None, _) if letter == opening => depth += 1,
+            (None, _) if letter == closing => depth -= 1,
             _ => {}
         }
-        None
+        (depth == 0).then_some(at + 1)
     })
 }
 
@@ -173,7 +176,7 @@ fn rfc9535(path: &str) -> String {
     while let Some(letter) = rest.chars().next() {
         let after = &rest[letter.len_utf8()..];
         if letter == '[' {
-            let end = bracket(rest).unwrap_or(rest.len());
+            let end = closed(rest, '[', ']').unwrap_or(rest.len());
             text.push_str(&rest[..end]);
             rest = &rest[end..];
         } else if letter == '.' && after.starts_with(['[', '*']) {
@@ -197,21 +200,6 @@ fn rfc9535(path: &str) -> String {
         }
     }
     text
-}
-
-/// The position of the bracket that closes the first one; brackets in quotes do not count.
-fn bracket(text: &str) -> Option<usize> {
-    let (mut depth, mut quote) = (0, None);
-    text.char_indices().find_map(|(at, letter)| {
-        match (quote, letter) {
-            (None, '"' | '\'') => quote = Some(letter),
-            (Some(open), _) if open == letter => quote = None,
-            (None, '[') => depth += 1,
-            (None, ']') => depth -= 1,
-            _ => {}
-        }
-        (depth == 0).then_some(at + 1)
-    })
 }
 
 /// Splits off a name, in which dots may be escaped.
