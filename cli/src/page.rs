@@ -1,6 +1,6 @@
 //! Text in lines that fit a terminal, of at most 80 columns, without escape sequences.
 
-use std::io;
+use std::io::{self, Write};
 
 use crate::streams::Io;
 
@@ -11,11 +11,14 @@ const HANGING: usize = 4;
 
 /// Writes lines of text that fit the terminal, and flushes.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
-    let columns = columns(io);
-    for line in text.split('\n').flat_map(|line| wrap(line, columns)) {
-        writeln!(io.stdout, "{line}")?;
-    }
+    write(text, columns(io), io.stdout)?;
     io.stdout.flush()
+}
+
+/// Writes lines of text that fit `columns`.
+pub(crate) fn write(text: &str, columns: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines = text.split('\n').flat_map(|line| wrap(line, columns));
+    lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 pub(crate) fn columns(io: &Io<'_>) -> usize {

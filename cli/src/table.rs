@@ -62,22 +62,24 @@ impl Table {
     }
 
     /// Adapts the table to standard output: on a terminal, states have colors, and without `is_wide`, names are shortened to fit.
-    pub(crate) fn on(self, io: &Io<'_>, is_wide: bool) -> Self {
+    pub(crate) fn on(mut self, io: &Io<'_>, is_wide: bool) -> Self {
         let terminal = (io.terminal)().filter(|_| !is_wide);
-        Self {
-            columns: terminal.map(|terminal| terminal.columns),
-            paint: io.paint(),
-            ..self
-        }
+        self.columns = terminal.map(|terminal| terminal.columns);
+        self.paint = io.paint();
+        self
     }
 
     /// Fits every line into `columns` of a terminal: leaves out columns from the end, but no names and no causes.
-    pub(crate) fn fit(self, columns: usize) -> Self {
-        Self {
-            columns: Some(columns),
-            fits: true,
-            ..self
-        }
+    pub(crate) fn fit(mut self, columns: usize) -> Self {
+        self.columns = Some(columns);
+        self.fits = true;
+        self
+    }
+
+    /// Leaves out the line of headers if `no_headers`.
+    pub(crate) fn no_headers(mut self, no_headers: bool) -> Self {
+        self.has_headers = !no_headers;
+        self
     }
 
     /// The columns to show on this terminal.
@@ -101,17 +103,13 @@ impl Table {
         headers.into_iter().chain(&self.rows).collect()
     }
 
-    /// Leaves out the line of headers if `no_headers`.
-    pub(crate) fn no_headers(self, no_headers: bool) -> Self {
-        Self {
-            has_headers: !no_headers,
-            ..self
-        }
-    }
-
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells = cells.into_iter().map(|cell| one_line(&cell));
         self.rows.push(cells.collect());
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.rows.len()
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -147,16 +145,13 @@ impl Table {
         for (cells, row) in lines.zip(&self.rows) {
             writeln!(out, "{indent}{}", stream.line(cells))?;
             let below = cause.map(|at| &row[at]).filter(|cause| *cause != NOTHING);
-            for line in below.map_or_else(Vec::new, |text| self.below(text)) {
-                writeln!(out, "{indent}{line}")?;
+            if let Some(below) = below {
+                let room = self.columns.unwrap_or(usize::MAX);
+                let mut lines = page::wrap(&format!("  {below}"), room).into_iter();
+                lines.try_for_each(|line| writeln!(out, "{indent}{line}"))?;
             }
         }
         Ok(())
-    }
-
-    /// A cause in lines that fit.
-    fn below(&self, cause: &str) -> Vec<String> {
-        page::wrap(&format!("  {cause}"), self.columns.unwrap_or(usize::MAX))
     }
 }
 
@@ -188,16 +183,13 @@ impl TableStream {
     fn line(&self, cells: &[String]) -> String {
         let mut line = String::new();
         for (at, (width, cell)) in self.widths.iter().zip(cells).enumerate() {
-            let column = column(*width);
             if self.states == Some(at) {
                 line.push_str(&self.paint.paint(severity_of(cell), cell))
             } else {
                 line.push_str(cell)
             }
-            line.extend(std::iter::repeat_n(
-                ' ',
-                column.saturating_sub(cell.chars().count()),
-            ));
+            let gap = column(*width).saturating_sub(cell.chars().count());
+            line.extend(std::iter::repeat_n(' ', gap));
         }
         line.truncate(line.trim_end().len());
         line
@@ -209,15 +201,10 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::tests::written as text;
 
     fn cells(texts: [&str; 3]) -> [String; 3] {
         texts.map(str::to_owned)
-    }
-
-    fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
-        let mut out = Vec::new();
-        write(&mut out).expect("a vector takes all");
-        String::from_utf8(out).expect("only text was written")
     }
 
     #[test]
@@ -257,45 +244,33 @@ mod tests {
     }
 
     #[test]
-    fn top_fits_120_columns() {
-        expect![[r#"
+    fn top_fits_the_terminal_with_the_cause_below_where_it_is_narrow() {
+        let wide = expect![[r#"
             REPLICASET             DEC/S   OPS/S   IN-FLIGHT   AVAILABLE   UNCONVERGED   CAUSE
             payments/r…d4c7b8f69   0.2     0.0     0           3/9         12m           Quota exceeded in payments: 404 of 300 pods
             shop/web               9.0     40.5    12          8/8         -             -
-        "#]].assert_eq(&top(120));
-    }
-
-    #[test]
-    fn top_fits_80_columns() {
-        expect![[r#"
+        "#]];
+        let usual = expect![[r#"
             REPLICASET                   DEC/S   CAUSE
             payments/reco…y-5d4c7b8f69   0.2     Quota exceeded in payments: 404 of 300 pods
             shop/web                     9.0     -
-        "#]]
-        .assert_eq(&top(80));
-    }
-
-    #[test]
-    fn top_fits_60_columns_with_the_cause_below() {
-        expect![[r#"
+        "#]];
+        let narrow = expect![[r#"
             REPLICASET             DEC/S   OPS/S   IN-FLIGHT   AVAILABLE
             payments/r…d4c7b8f69   0.2     0.0     0           3/9
               Quota exceeded in payments: 404 of 300 pods
             shop/web               9.0     40.5    12          8/8
-        "#]]
-        .assert_eq(&top(60));
-    }
-
-    #[test]
-    fn top_fits_40_columns_with_the_cause_below() {
-        expect![[r#"
+        "#]];
+        let narrower = expect![[r#"
             REPLICASET                 DEC/S   OPS/S
             payments/rec…-5d4c7b8f69   0.2     0.0
               Quota exceeded in payments: 404 of 300
                   pods
             shop/web                   9.0     40.5
-        "#]]
-        .assert_eq(&top(40));
+        "#]];
+        for (columns, expected) in [(120, wide), (80, usual), (60, narrow), (40, narrower)] {
+            expected.assert_eq(&top(columns));
+        }
     }
 
     #[test]

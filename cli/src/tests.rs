@@ -106,6 +106,13 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("commands write text")
 }
 
+/// The text that something writes.
+pub(crate) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).expect("a vector takes all");
+    text(out)
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

@@ -61,42 +61,30 @@ impl Table<'_> {
     /// Leaves out columns from the end until lines fit, but neither names nor the cause. If names and the cause alone do not fit,
     /// the cause gets separate lines, which leaves room for other columns.
     pub(super) fn fitted(self) -> Layout {
-        let all: Vec<_> = (0..self.headers.len()).collect();
-        let without_cause: Vec<_> = all
-            .iter()
-            .copied()
-            .filter(|at| self.headers[*at] != CAUSE)
-            .collect();
-        let is_below = without_cause.len() < all.len();
-        if let Ok(columns) = self.leave_out(all, SHORTEST) {
-            return Layout {
-                columns,
-                is_below: false,
-            };
+        let all = 0..self.headers.len();
+        if let Some(columns) = self.leave_out(all.clone().collect()) {
+            let is_below = false;
+            return Layout { columns, is_below };
         }
-        let columns = self
-            .leave_out(without_cause, SHORTEST)
-            .or_else(|names| self.leave_out(names, SHORTEST_ALONE))
-            .unwrap_or_else(|names| self.shorten(&names, SHORTEST_ALONE, usize::MAX).0);
+        let is_below = self.headers.iter().any(|header| header == CAUSE);
+        let without_cause = all.clone().filter(|at| self.headers[*at] != CAUSE);
+        let columns = self.leave_out(without_cause.collect());
+        let columns = columns.unwrap_or_else(|| {
+            let names: Vec<_> = all.filter(|at| self.is_name(*at)).collect();
+            self.shorten(&names, SHORTEST_ALONE, usize::MAX).0
+        });
         Layout { columns, is_below }
     }
 
-    /// The remaining columns with which lines fit. `Err` has the columns that always stay, if they are too long.
-    fn leave_out(
-        self,
-        mut shown: Vec<usize>,
-        shortest: usize,
-    ) -> Result<Vec<(usize, Option<usize>)>, Vec<usize>> {
+    /// The remaining columns with which lines fit. `None` if the columns that always stay are too long.
+    fn leave_out(self, mut shown: Vec<usize>) -> Option<Vec<(usize, Option<usize>)>> {
         loop {
-            let (columns, fits) = self.shorten(&shown, shortest, usize::MAX);
+            let (columns, fits) = self.shorten(&shown, SHORTEST, usize::MAX);
             if fits {
-                return Ok(columns);
+                return Some(columns);
             }
             let stays = |at: usize| self.is_name(at) || self.headers[at] == CAUSE;
-            match shown.iter().rposition(|at| !stays(*at)) {
-                Some(last) => shown.remove(last),
-                None => return Err(shown),
-            };
+            shown.remove(shown.iter().rposition(|at| !stays(*at))?);
         }
     }
 
