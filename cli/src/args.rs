@@ -22,18 +22,16 @@ mod number;
 mod query;
 mod resume;
 mod suggest;
-mod top;
 mod up;
 
 pub(crate) use check::CheckArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
 pub(crate) use query::{
-    DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
-    WatchArgs,
+    DiffArgs, ExplainArgs, FailOn, GetArgs, Order, Output, Scope, SimulateArgs, SysdumpArgs,
+    TopArgs, Wanted, WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
-pub(crate) use top::{Order, TopArgs};
 pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
 
 /// Shows which pods a ReplicaSet controller would create and delete, and why: from files or from a running server.
@@ -115,7 +113,10 @@ pub(crate) enum Command {
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
     /// Create certificates for trying TLS
-    Pki(PkiArgs),
+    Pki {
+        #[command(subcommand)]
+        command: PkiCommand,
+    },
     /// Print the completion script of a shell
     ///
     /// The script asks this program for candidates, so it knows the names that a running server has. To try it in this shell only:
@@ -173,12 +174,6 @@ pub(crate) struct ReplayArgs {
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct PkiArgs {
-    #[command(subcommand)]
-    pub(crate) command: PkiCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -259,23 +254,24 @@ pub(crate) fn completion(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    let is_name = !text.is_empty()
-        && text
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "-.:*".contains(letter));
-    is_name
-        .then(|| text.to_owned())
-        .ok_or_else(|| "must be a DNS name or an IP address".to_owned())
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-.:*".contains(letter);
+    spelled(text, fits, "must be a DNS name or an IP address")
 }
 
 fn trust_domain(text: &str) -> Result<String, String> {
     let fits = |letter: char| {
         letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-._".contains(letter)
     };
-    let is_domain = !text.is_empty() && text.len() <= 255 && text.chars().all(fits);
-    is_domain
-        .then(|| text.to_owned())
-        .ok_or_else(|| "must be lower-case letters, digits, '.', '-' and '_'".to_owned())
+    let rule = "must be lower-case letters, digits, '.', '-' and '_'";
+    spelled(text, fits, rule)
+}
+
+/// A text of letters that fit, and not longer than any DNS name.
+fn spelled(text: &str, fits: impl Fn(char) -> bool, rule: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 255 || !text.chars().all(fits) {
+        return Err(rule.to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

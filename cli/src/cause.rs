@@ -85,13 +85,8 @@ pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
 pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for set in sets {
-        let cause = set.cause.as_ref().filter(|cause| !cause.group.is_empty());
-        if let Some(cause) = cause {
-            let key = (
-                set.cluster_uid.as_str(),
-                set.cluster.as_str(),
-                cause.group.as_str(),
-            );
+        if let Some(cause) = set.cause.as_ref().filter(|it| !it.group.is_empty()) {
+            let key = (&*set.cluster_uid, &*set.cluster, &*cause.group);
             *counts.entry(key).or_default() += 1;
         }
     }

@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use clap::ValueEnum as _;
 use decree::v1::Severity;
 use serde_json::json;
 
@@ -17,10 +18,9 @@ use crate::{
     table::one_line,
 };
 
-mod budget;
+mod agent;
 mod cluster;
 mod finding;
-mod history;
 mod permissions;
 pub(crate) mod section;
 mod server;
@@ -40,8 +40,8 @@ struct Style {
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
-        findings.append(&mut budget::check(args).await);
-        findings.append(&mut history::check(args).await);
+        findings.append(&mut agent::budget(args).await);
+        findings.append(&mut agent::history(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;
@@ -62,10 +62,10 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 /// Writes the findings by section: a mark and a line each. Below a finding that is not well, writes the remedy and a link to the
 /// documentation.
 fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
-    for section in Section::ALL {
+    for section in Section::value_variants() {
         let its = findings
             .iter()
-            .filter(|finding| Section::of(&finding.check) == section)
+            .filter(|finding| Section::of(&finding.check) == *section)
             .collect::<Vec<_>>();
         if its.is_empty() {
             continue;
@@ -73,7 +73,7 @@ fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<
         let title = section.title();
         writeln!(out, "{title}\n{}", "-".repeat(title.len()))?;
         for finding in its {
-            write_finding(finding, section, style, out)?;
+            write_finding(finding, *section, style, out)?;
         }
         writeln!(out)?;
     }
@@ -98,21 +98,16 @@ fn write_finding(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Finding {
-        grade,
-        check,
-        detail,
-        hint,
-    } = finding;
-    let mark = grade.mark(style.utf8);
-    let line = one_line(&format!("{mark} {check}: {detail}"));
-    let mut lines = page::wrap(&line, COLUMNS);
+    let (grade, mark) = (finding.grade, finding.grade.mark(style.utf8));
+    let line = format!("{mark} {}: {}", finding.check, finding.detail);
+    let mut lines = page::wrap(&one_line(&line), COLUMNS);
     // Colors would count as letters in the line breaks.
     if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
-        lines[0] = format!("{}{rest}", style.mark(*grade));
+        lines[0] = format!("{}{rest}", style.mark(grade));
     }
-    if *grade != Grade::Ok {
-        lines.extend(page::wrap(&one_line(&format!("    hint: {hint}")), COLUMNS));
+    if grade != Grade::Ok {
+        let hint = format!("    hint: {}", finding.hint);
+        lines.extend(page::wrap(&one_line(&hint), COLUMNS));
         lines.push(format!("    see {}", section.link()));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
@@ -133,16 +128,10 @@ impl Style {
 
 fn json(findings: &[Finding]) -> serde_json::Value {
     let line = |finding: &Finding| {
-        let Finding {
-            grade,
-            check,
-            detail,
-            hint,
-        } = finding;
-        let section = Section::of(check);
+        let section = Section::of(&finding.check);
         json!({
-            "section": section.title(), "check": check, "result": grade.as_str(), "detail": detail,
-            "hint": hint, "link": section.link(),
+            "section": section.title(), "check": finding.check, "result": finding.grade.as_str(),
+            "detail": finding.detail, "hint": finding.hint, "link": section.link(),
         })
     };
     findings.iter().map(line).collect()
@@ -153,6 +142,9 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::tests::written;
+
+    const PLAIN: Paint = Paint::new(false);
 
     fn findings() -> Vec<Finding> {
         let grant = "grant it to the agent by a Role or ClusterRole";
@@ -167,14 +159,8 @@ mod tests {
         ]
     }
 
-    fn text(findings: &[Finding], utf8: bool) -> String {
-        let mut out = Vec::new();
-        let style = Style {
-            utf8,
-            paint: Paint::default(),
-        };
-        write(findings, style, &mut out).expect("a vector takes all");
-        String::from_utf8(out).expect("only text was written")
+    fn text(findings: &[Finding], utf8: bool, paint: Paint) -> String {
+        written(|out| write(findings, Style { utf8, paint }, out))
     }
 
     #[test]
@@ -199,32 +185,26 @@ mod tests {
 
             × 1 failed, 1 to look at, of 3
         "#]]
-        .assert_eq(&text(&findings(), true));
-        let wide = text(&findings(), true);
+        .assert_eq(&text(&findings(), true, PLAIN));
+        let wide = text(&findings(), true, PLAIN);
         assert!(wide.lines().all(|line| line.chars().count() <= COLUMNS));
     }
 
     #[test]
     fn marks_are_plain_where_the_terminal_is_not_utf_8() {
-        let plain = text(&findings(), false);
+        let plain = text(&findings(), false, PLAIN);
         assert!(plain.is_ascii(), "{plain}");
         assert!(
             plain.contains("[fail] may delete pods: not granted\n"),
             "{plain}"
         );
-        let well = text(&findings()[..1], false);
+        let well = text(&findings()[..1], false, PLAIN);
         assert!(well.ends_with("\n[ok] all checks passed\n"), "{well}");
     }
 
     #[test]
     fn marks_have_the_color_of_how_bad_it_is() {
-        let style = Style {
-            utf8: true,
-            paint: Paint::new(true),
-        };
-        let mut out = Vec::new();
-        write(&findings(), style, &mut out).expect("a vector takes all");
-        let colored = String::from_utf8(out).expect("only text was written");
+        let colored = text(&findings(), true, Paint::new(true));
         for mark in [
             "\u{1b}[32m√\u{1b}[0m server: ",
             "\u{1b}[33m‼",
@@ -236,13 +216,13 @@ mod tests {
         let plain = codes
             .iter()
             .fold(colored, |text, code| text.replace(code, ""));
-        assert_eq!(plain, text(&findings(), true));
+        assert_eq!(plain, text(&findings(), true, PLAIN));
     }
 
     #[test]
     fn links_lead_to_headings_of_the_documents() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for section in Section::ALL {
+        for section in Section::value_variants() {
             let link = section.link();
             let (_, place) = link.split_once("/main/").expect("a page of the repository");
             let (page, anchor) = place.split_once('#').expect("a heading");

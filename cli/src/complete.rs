@@ -20,6 +20,7 @@ use crate::{
     args::{self, DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs},
     demo::remote,
     exit::Failure,
+    get::cluster,
     pages,
     plain::is_plain,
     sandbox::missing::Names,
@@ -29,20 +30,10 @@ use crate::{
 
 mod server_flags;
 
-use server_flags::{FLAGS, PATIENCE, ServerFlags, ask};
+use server_flags::{PATIENCE, ServerFlags, ask, takes_value};
 
 /// The maximum number of candidates.
 const OFFERED_MAX: usize = 500;
-/// The flags of `explain` that take a value and are not connection flags.
-const FLAGS_OF_EXPLAIN: [&str; 6] = [
-    "--why",
-    "--replicas",
-    "--output",
-    "-o",
-    "--timeout",
-    "--tls-server-name",
-];
-
 /// Directives of cobra, which kubectl passes to the shell: the candidates are not files, and no space follows.
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
@@ -95,9 +86,9 @@ fn with_candidates(command: Command, above: &str) -> Command {
 fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompleter> {
     let of_demo = above == "demo";
     Some(match argument {
-        "replica_set" if of_demo => ArgValueCompleter::new(embedded_replica_sets),
-        "pod" if of_demo => ArgValueCompleter::new(embedded_pods),
-        "node" if of_demo => ArgValueCompleter::new(nodes),
+        "replica_set" if of_demo => embedded(|names| names.replica_sets),
+        "pod" if of_demo => embedded(|names| names.pods),
+        "node" if of_demo => embedded(|names| names.nodes),
         "replica_set" if command == "resume" => ArgValueCompleter::new(replica_sets),
         "names" if command != "sysdump" => ArgValueCompleter::new(replica_sets),
         "words" => ArgValueCompleter::new(resources),
@@ -113,21 +104,20 @@ fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
     let names = ask(async |server, flags| {
         let asked = Asked::of(begun, flags.namespace.as_deref());
-        let found = listed(server, flags, &asked).await?;
-        if !found.is_empty() || begun.is_empty() || begun.contains('/') || !asked.has_paths {
+        let found = listed(server, flags, begun, &asked).await?;
+        if !found.is_empty() || begun.is_empty() || begun.contains('/') || asked.before.is_some() {
             return Ok(found);
         }
-        listed(server, flags, &Asked::of(begun, Some(DEFAULT_NAMESPACE))).await
+        let asked = Asked::of(begun, Some(DEFAULT_NAMESPACE));
+        listed(server, flags, begun, &asked).await
     });
-    candidates(names)
+    candidates(current, names)
 }
 
 /// The resources of `get`, and ReplicaSets by name.
 fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun(current);
-    let kinds = ["replicasets", "sessions"].into_iter();
-    let kinds = kinds.filter(|kind| kind.starts_with(begun));
-    let mut all = candidates(kinds.map(str::to_owned));
+    let kinds = ["replicasets", "sessions"].map(str::to_owned);
+    let mut all = candidates(current, kinds);
     all.extend(replica_sets(current));
     all
 }
@@ -148,54 +138,30 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
         pages::replica_sets_until(server, &flags.cluster, "", is_enough).await?;
         Ok(found.into_iter().collect())
     });
-    candidates(names)
+    candidates(current, names)
 }
 
 /// The pods of the ReplicaSet that `explain` is about: the current ones, and the last deleted ones.
 fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun(current);
     let words: Vec<_> = env::args().collect();
     let Some(written) = explained(&words) else {
         return Vec::new();
     };
     let names = ask(async |server, flags| {
-        let namespaces = NamespaceArgs {
-            namespace: flags.namespace.clone(),
-            all_namespaces: false,
-        };
-        let named = namespaces.resolve_one(&written)?;
+        let named = NamespaceArgs::of(flags.namespace.clone()).resolve_one(&written)?;
         let names = pods_of(server, &flags.cluster, &named).await?;
-        let names = names.into_iter().filter(|it| it.starts_with(begun));
-        Ok(names.take(OFFERED_MAX).collect())
+        Ok(names.into_iter().collect())
     });
-    candidates(names)
-}
-
-fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
-    candidates(embedded(current).nodes)
-}
-
-fn embedded_pods(current: &OsStr) -> Vec<CompletionCandidate> {
-    candidates(as_begun(current, embedded(current).pods))
-}
-
-fn embedded_replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
-    candidates(as_begun(current, embedded(current).replica_sets))
+    candidates(current, names)
 }
 
 /// The connected clusters whose names begin with `current`.
 fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun(current);
     let names = ask(async |server, _| {
-        let sessions = server.sessions().await?.sessions.into_iter();
-        let name = |session: v1::SessionSummary| match session.cluster_name.as_str() {
-            "" => session.cluster_uid,
-            _ => session.cluster_name,
-        };
-        let names = sessions.map(name).filter(|it| it.starts_with(begun));
-        Ok(names.collect())
+        let sessions = server.sessions("").await?.sessions;
+        Ok(sessions.iter().map(|it| cluster(it).to_owned()).collect())
     });
-    candidates(names)
+    candidates(current, names)
 }
 
 /// Empty if the word is not UTF-8.
@@ -208,28 +174,28 @@ fn begun(current: &OsStr) -> &str {
 struct Asked {
     /// The namespace; empty for all.
     namespace: String,
-    /// The prefix of each name.
-    before: String,
-    /// Whether the candidates have a namespace.
-    has_paths: bool,
-    /// The prefix of each candidate.
-    begun: String,
+    /// The prefix of each name; `None` for names with their namespace.
+    before: Option<String>,
 }
 
+/// The ReplicaSets in the format of the question that begin with `begun`.
 async fn listed(
     server: &Server,
     flags: &ServerFlags,
+    begun: &str,
     asked: &Asked,
 ) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let is_enough = |page: &[v1::ReplicaSetSummary]| {
         let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
-        let words = refs.map(|it| asked.word(it));
-        found.extend(words.filter(|it| it.starts_with(&asked.begun)));
+        let words = refs.map(|it| match &asked.before {
+            Some(before) => format!("{before}{}", it.name),
+            None => format!("{}/{}", it.namespace, it.name),
+        });
+        found.extend(words.filter(|it| it.starts_with(begun)));
         found.len() >= OFFERED_MAX
     };
     pages::replica_sets_until(server, &flags.cluster, &asked.namespace, is_enough).await?;
-    found.truncate(OFFERED_MAX);
     Ok(found)
 }
 
@@ -242,14 +208,9 @@ async fn pods_of(
     let victims = all_go.unwrap_or_default().deletes.into_iter();
     let pods = victims.filter_map(|victim| Some(victim.pod?.name));
     let mut names: BTreeSet<_> = pods.collect();
-    let request = v1::GetReplicaSetRequest {
-        cluster: cluster.to_owned(),
-        namespace: named.namespace.clone(),
-        name: named.name.clone(),
-    };
-    let answer = server.inspection().get_replica_set(request).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    let decisions = answer.into_inner().decisions.into_iter();
+    let request = named.request(cluster);
+    let answer = server.answer(server.inspection().get_replica_set(request).await)?;
+    let decisions = answer.decisions.into_iter();
     let deletions = decisions.filter(|it| it.action == "delete");
     names.extend(deletions.flat_map(|it| it.targets).map(|it| it.name));
     Ok(names)
@@ -257,10 +218,11 @@ async fn pods_of(
 
 /// The first ReplicaSet that a half-written `explain` names.
 fn explained(words: &[String]) -> Option<NameArg> {
+    let command = args::command();
+    let explain = command.find_subcommand("explain")?;
     let mut words = words.iter().skip_while(|word| *word != "explain").skip(1);
     while let Some(word) = words.next() {
-        let takes_value = |flags: &[&str]| flags.contains(&word.as_str());
-        if takes_value(&FLAGS) || takes_value(&FLAGS_OF_EXPLAIN) {
+        if takes_value(explain, word) == Some(true) {
             words.next();
         } else if !word.starts_with('-') {
             return word.parse().ok();
@@ -269,16 +231,23 @@ fn explained(words: &[String]) -> Option<NameArg> {
     None
 }
 
-fn embedded(current: &OsStr) -> Names {
+/// The completer for names of one kind in an embedded cluster.
+fn embedded(kind: fn(Names) -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        candidates(current, as_begun(current, kind(known(current))))
+    })
+}
+
+/// The names in the embedded cluster of the half-written command that begin with `current`.
+fn known(current: &OsStr) -> Names {
     let begun = begun(current);
     let words: Vec<_> = env::args().collect();
     let (true, Some(flags)) = (begun.chars().all(is_plain), ServerFlags::of(&words)) else {
         return Names::default();
     };
     let asked = async {
-        Ok(remote::names(flags.admin, begun, PATIENCE)
-            .await
-            .unwrap_or_default())
+        let names = remote::names(flags.admin, begun, PATIENCE).await;
+        Ok(names.unwrap_or_default())
     };
     server::block_on(asked).unwrap_or_default()
 }
@@ -294,10 +263,18 @@ fn as_begun(current: &OsStr, paths: Vec<String>) -> Vec<String> {
     words.collect()
 }
 
-/// Keeps the names that a shell takes as they are: the answer of a server must not run as a command.
-fn candidates(names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
-    let names = names.into_iter().filter(|name| is_word(name));
-    names.map(CompletionCandidate::new).collect()
+/// Keeps the names that begin with `current` and that a shell takes as they are: the answer of a server must not run as a command.
+fn candidates(
+    current: &OsStr,
+    names: impl IntoIterator<Item = String>,
+) -> Vec<CompletionCandidate> {
+    let begun = begun(current);
+    let names = names.into_iter();
+    let names = names.filter(|name| name.starts_with(begun) && is_word(name));
+    names
+        .take(OFFERED_MAX)
+        .map(CompletionCandidate::new)
+        .collect()
 }
 
 /// Whether a name is plain, and does not read as a flag.
@@ -310,29 +287,18 @@ fn is_word(name: &str) -> bool {
 impl Asked {
     /// Reads the beginning of a word. `namespace` is the value of the flag.
     fn of(begun: &str, namespace: Option<&str>) -> Self {
-        let (namespace, before, has_paths) = match (begun.split_once('/'), namespace) {
-            (Some((kind, _)), _) if KINDS.contains(&kind) => (
-                namespace.unwrap_or(DEFAULT_NAMESPACE),
-                format!("{kind}/"),
-                false,
-            ),
-            (Some((own, _)), _) => (own, format!("{own}/"), false),
-            (None, Some(flag)) => (flag, String::new(), false),
-            (None, None) => ("", String::new(), true),
+        let (namespace, before) = match (begun.split_once('/'), namespace) {
+            (Some((kind, _)), _) if KINDS.contains(&kind) => {
+                let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
+                (namespace, Some(format!("{kind}/")))
+            }
+            (Some((own, _)), _) => (own, Some(format!("{own}/"))),
+            (None, Some(flag)) => (flag, Some(String::new())),
+            (None, None) => ("", None),
         };
         Self {
             namespace: namespace.to_owned(),
             before,
-            has_paths,
-            begun: begun.to_owned(),
-        }
-    }
-
-    fn word(&self, set: &v1::ObjectRef) -> String {
-        if self.has_paths {
-            format!("{}/{}", set.namespace, set.name)
-        } else {
-            format!("{}{}", self.before, set.name)
         }
     }
 }
@@ -357,30 +323,26 @@ mod tests {
             "größe",
             "",
         ];
-        let offered = candidates(names.map(str::to_owned));
+        let offered = candidates(OsStr::new(""), names.map(str::to_owned));
         let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
         assert_eq!(offered, names[..3]);
     }
 
     #[test]
     fn words_are_asked_for_as_they_are_begun() {
-        let asked = |begun, namespace| {
+        for (begun, flag, namespace, before) in [
+            ("", None, "", None),
+            ("we", Some("shop"), "shop", Some("")),
+            ("pay/le", None, "pay", Some("pay/")),
+            ("rs/we", None, "default", Some("rs/")),
+            ("rs/we", Some("shop"), "shop", Some("rs/")),
+        ] {
             let Asked {
-                namespace,
-                before,
-                has_paths,
-                ..
-            } = Asked::of(begun, namespace);
-            (namespace, before, has_paths)
-        };
-        let is = |namespace: &str, before: &str, has_paths| {
-            (namespace.to_owned(), before.to_owned(), has_paths)
-        };
-        assert_eq!(asked("", None), is("", "", true));
-        assert_eq!(asked("we", Some("shop")), is("shop", "", false));
-        assert_eq!(asked("pay/le", None), is("pay", "pay/", false));
-        assert_eq!(asked("rs/we", None), is("default", "rs/", false));
-        assert_eq!(asked("rs/we", Some("shop")), is("shop", "rs/", false));
+                namespace: asked,
+                before: prefix,
+            } = Asked::of(begun, flag);
+            assert_eq!((asked.as_str(), prefix.as_deref()), (namespace, before));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
-    input, not_found,
+    input, near, not_found,
     snapshot::{Scopes, Snapshot},
     streams::Io,
     table::one_line,
@@ -21,11 +21,8 @@ use crate::{
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let mut snapshot = Snapshot::build(input::read(&args.files, io.stdin)?)?;
     for (kind, count) in &snapshot.ignored {
-        writeln!(
-            io.stderr,
-            "notice: {count} of kind {} ignored",
-            one_line(kind)
-        )?;
+        let kind = one_line(kind);
+        writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
     }
     let chosen = chosen(&snapshot, args)?;
     if let Some(replicas) = args.replicas {
@@ -33,9 +30,8 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     }
     let now = args.now.unwrap_or_else(|| age::core_time(Clock::now()));
     let scopes = Scopes::of(&snapshot);
-    let decisions = chosen
-        .iter()
-        .filter_map(|named| decide(now, &scopes, named));
+    let decisions = chosen.iter();
+    let decisions = decisions.filter_map(|named| decide(now, &scopes, named));
     let decisions: Vec<_> = decisions.collect();
     for (pod, sets) in contested(&decisions) {
         let sets = sets.join(" and ");
@@ -66,11 +62,10 @@ fn contested(decisions: &[v1::Decision]) -> BTreeMap<String, Vec<String>> {
 fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure> {
     let mut names: Vec<_> = snapshot.replica_sets.iter().map(|set| &set.key).collect();
     names.sort();
-    let all = names.into_iter().map(|key| Named {
-        namespace: key.namespace.as_ref().to_owned(),
-        name: key.name.as_ref().to_owned(),
-    });
-    let mut all: Vec<_> = all.collect();
+    let all = names.into_iter();
+    let mut all: Vec<_> = all
+        .map(|key| Named::new(&key.namespace, &key.name))
+        .collect();
     let Some(wanted) = &args.replica_set else {
         let namespace = args.namespace.filter();
         all.retain(|named| namespace.is_empty() || named.namespace == namespace);
@@ -110,19 +105,11 @@ fn scale(snapshot: &mut Snapshot, chosen: &[Named], replicas: i32) -> Result<(),
 
 fn known(all: &[Named]) -> String {
     const SHOWN_MAX: usize = 5;
-    let names = all.iter().take(SHOWN_MAX);
-    let names = names.map(Named::path);
-    match all.len() {
-        0 => "the input contains no ReplicaSet".to_owned(),
-        1..=SHOWN_MAX => format!(
-            "the input contains {}",
-            names.collect::<Vec<_>>().join(", ")
-        ),
-        more => {
-            let names = names.collect::<Vec<_>>().join(", ");
-            format!("the input contains {names} and {} more", more - SHOWN_MAX)
-        }
+    if all.is_empty() {
+        return "the input contains no ReplicaSet".to_owned();
     }
+    let paths: Vec<_> = all.iter().map(Named::path).collect();
+    format!("the input contains {}", near::first_of(&paths, SHOWN_MAX))
 }
 
 fn decide(now: Timestamp, scopes: &Scopes<'_>, named: &Named) -> Option<v1::Decision> {

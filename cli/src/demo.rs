@@ -15,7 +15,7 @@ use crate::{
     args::DemoArgs,
     exit::{Exit, Failure},
     input,
-    sandbox::{self, Sandbox, Settings, beginning},
+    sandbox::{self, Prepare, Sandbox, Settings, beginning},
     streams::Io,
 };
 
@@ -28,7 +28,7 @@ mod shadowed;
 mod standing;
 
 use keys::Keys;
-use script::{Pace, Script};
+use script::Script;
 
 pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(command) = &args.command {
@@ -46,11 +46,11 @@ async fn perform(
 ) -> Result<Exit, Failure> {
     let stop = sandbox::on_signal()?;
     let terminal = io.keys.take().filter(|_| (io.terminal)().is_some());
-    let keys = terminal.map(|terminal| Keys::listen(terminal, &stop));
-    let keys = keys
-        .transpose()
-        .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?
-        .flatten();
+    let keys = match terminal {
+        Some(terminal) => Keys::listen(terminal, &stop)
+            .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?,
+        None => None,
+    };
     let has_files = !args.files.is_empty();
     let settings = Settings {
         listen: args.listen,
@@ -61,15 +61,10 @@ async fn perform(
         budget: acts::budget(),
         is_killable: true,
     };
-    let prepare = sandbox::prepare(has_files, beginning::install);
+    let prepare: Option<Prepare> = (!has_files).then_some(beginning::install);
     let sandbox = Sandbox::open(settings, Mode::Enforce, objects, prepare).await?;
     let is_read = (io.terminal)().is_some() && !args.fast;
-    let pace = if is_read {
-        Pace::READABLE
-    } else {
-        Pace::default()
-    };
-    let mut script = Script::new(sandbox, pace, args.deadline, io);
+    let mut script = Script::new(sandbox, is_read, args.deadline, io);
     let telling = async {
         if has_files {
             acts::bring_to_size(&mut script).await?;
@@ -79,14 +74,14 @@ async fn perform(
         script.sum_up()
     };
     let told = stop.run_until_cancelled(Box::pin(telling)).await;
-    let told = told.unwrap_or_else(|| Err(Failure::new(Exit::No, "interrupted before the end")));
-    let mut ended = told;
+    let interrupted = || Err(Failure::new(Exit::No, "interrupted before the end"));
+    let mut ended = told.unwrap_or_else(interrupted);
     if ended.is_ok() && args.stay {
         // Only a signal ends this.
         let staying = stop.run_until_cancelled(script.stay()).await;
         ended = staying.unwrap_or(Ok(()));
     }
-    let closed = script.sandbox.close().await;
+    let closed = script.sandbox.running.close().await;
     // If a part has failed, its end says why.
     closed.and(ended).map(|()| Exit::Done)
 }

@@ -44,19 +44,12 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         answer.differences.retain(words::is_unexplained);
     }
     print(args, &answer, io)?;
-    Ok(if fails(args.fail_on, &answer.differences) {
-        Exit::No
-    } else {
-        Exit::Done
-    })
-}
-
-fn fails(fail_on: FailOn, differences: &[Difference]) -> bool {
-    match fail_on {
-        FailOn::Any => !differences.is_empty(),
-        FailOn::Unexplained => differences.iter().any(words::is_unexplained),
+    let fails = match args.fail_on {
+        FailOn::Any => !answer.differences.is_empty(),
+        FailOn::Unexplained => answer.differences.iter().any(words::is_unexplained),
         FailOn::Never => false,
-    }
+    };
+    Ok(if fails { Exit::No } else { Exit::Done })
 }
 
 async fn ask(args: &DiffArgs, scope: &Scope) -> Result<v1::ListDifferencesResponse, Failure> {
@@ -66,9 +59,7 @@ async fn ask(args: &DiffArgs, scope: &Scope) -> Result<v1::ListDifferencesRespon
         namespace: scope.namespace.clone(),
         name: scope.name.clone(),
     };
-    let answer = server.inspection().list_differences(request).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    Ok(answer.into_inner())
+    server.answer(server.inspection().list_differences(request).await)
 }
 
 fn print(

@@ -6,15 +6,15 @@ use std::{io, process::ExitCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// 0: done.
-    Done,
+    Done = 0,
     /// 1: a negative result: not found, goal not reached, output not written.
-    No,
+    No = 1,
     /// 2: the command or its input is wrong.
-    Usage,
+    Usage = 2,
     /// 3: the server cannot be reached, or stopped responding.
-    Unreachable,
+    Unreachable = 3,
     /// 4: the server refused.
-    Refused,
+    Refused = 4,
 }
 
 /// Why a command failed, and the remedy.
@@ -40,13 +40,7 @@ impl Exit {
     /// Returns the exit code of the process.
     #[must_use]
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::No => 1,
-            Self::Usage => 2,
-            Self::Unreachable => 3,
-            Self::Refused => 4,
-        }
+        self as u8
     }
 }
 

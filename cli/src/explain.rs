@@ -7,23 +7,19 @@ use jiff::Timestamp;
 
 use crate::{
     age,
-    args::{ExplainArgs, Named},
+    args::ExplainArgs,
     cause, decision,
     exit::{Exit, Failure},
-    proto_json, record, refusal,
+    not_found, proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
     table::one_line,
 };
 
-mod ask;
 mod decisions;
 mod scale_down;
-mod status;
 mod timeline;
 mod why;
-
-use ask::ask;
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let names = args.namespace.resolve(&args.names)?;
@@ -40,24 +36,20 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             if at > 0 && args.print.output.is_for_people() {
                 writeln!(io.stdout)?;
             }
-            let answer = ask(&server, args, named).await?;
-            print(args, named, &answer, io)?;
+            let cluster = &args.inspection.cluster;
+            let request = named.request(cluster);
+            let answer = server.inspection().get_replica_set(request).await;
+            let answer = not_found::answer(&server, cluster, named, answer).await?;
+            let output = &args.print.output;
+            if output.is_for_people() {
+                write(args, &answer, io.stdout)?;
+            } else {
+                let json = proto_json::value("GetReplicaSetResponse", &answer)?;
+                output.write(io.stdout, &json, &[&named.name])?;
+            }
         }
         Ok(Exit::Done)
     })
-}
-
-fn print(
-    args: &ExplainArgs,
-    named: &Named,
-    answer: &v1::GetReplicaSetResponse,
-    io: &mut Io<'_>,
-) -> Result<(), Failure> {
-    if args.print.output.is_for_people() {
-        return Ok(write(args, answer, io.stdout)?);
-    }
-    let json = proto_json::value("GetReplicaSetResponse", answer)?;
-    args.print.output.write(io.stdout, &json, &[&named.name])
 }
 
 fn write(
@@ -108,10 +100,8 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let held_back = held_back.into_iter().filter_map(obstacle);
     lines.extend(held_back.map(|said| ("Held back:", said)));
     let in_flight = Some(&answer.in_flight).filter(|it| !it.is_empty());
-    let next = answer
-        .next_sync
-        .as_ref()
-        .map(|time| age::time_text(Some(time)));
+    let next = answer.next_sync.as_ref();
+    let next = next.map(|time| age::time_text(Some(time)));
     lines.extend([
         (
             "In flight:",

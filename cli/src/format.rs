@@ -1,9 +1,6 @@
 //! Output formats, as kubectl takes them after `-o`.
 
-use std::{
-    io::{self, Write},
-    str::FromStr,
-};
+use std::{io::Write, str::FromStr};
 
 use clap::Args as Group;
 use clap_complete::{CompletionCandidate, engine::ArgValueCandidates};
@@ -72,8 +69,15 @@ impl Format {
     ) -> Result<(), Failure> {
         match self {
             Self::Table | Self::Wide | Self::Json => writeln!(out, "{object}")?,
-            Self::Yaml => write!(out, "---\n{}", yaml(object)?)?,
-            Self::Name => write_names(out, names)?,
+            Self::Yaml => {
+                let text = serde_saphyr::to_string(object).map_err(|error| {
+                    Failure::new(Exit::No, format!("cannot be written as YAML: {error}"))
+                })?;
+                write!(out, "---\n{text}")?;
+            }
+            Self::Name => names
+                .iter()
+                .try_for_each(|name| writeln!(out, "replicaset.apps/{}", one_line(name)))?,
             Self::JsonPath(template) => {
                 let text = template.render(object);
                 writeln!(out, "{}", text.strip_suffix('\n').unwrap_or(&text))?;
@@ -101,15 +105,4 @@ impl FromStr for Format {
             }
         })
     }
-}
-
-fn yaml(object: &Value) -> Result<String, Failure> {
-    let text = serde_saphyr::to_string(object);
-    text.map_err(|error| Failure::new(Exit::No, format!("cannot be written as YAML: {error}")))
-}
-
-fn write_names(out: &mut dyn Write, names: &[&str]) -> io::Result<()> {
-    names
-        .iter()
-        .try_for_each(|name| writeln!(out, "replicaset.apps/{}", one_line(name)))
 }

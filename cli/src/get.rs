@@ -13,12 +13,10 @@ use crate::{
 };
 
 mod follow;
-mod list;
 mod replica_sets;
 mod sessions;
 
-pub(crate) use list::pages;
-pub(crate) use sessions::mode;
+pub(crate) use sessions::{cluster, mode, view_age};
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.wanted()? {
@@ -32,7 +30,7 @@ pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
-    let list = list::list(&server, args, scope).await?;
+    let list = follow::list(&server, args, scope).await?;
     if list.replica_sets.is_empty() {
         server.check_connected(&args.inspection.cluster).await?;
     }
@@ -60,10 +58,10 @@ fn print(
         let json = proto_json::value("ListReplicaSetsResponse", list)?;
         return args.print.output.write(io.stdout, &json, &names);
     }
-    let layout = replica_sets::Layout::of(sets, args.print.output.is_wide());
-    let mut table = Table::new(layout.headers())
-        .on(io, args.print.output.is_wide())
-        .no_headers(args.print.no_headers);
+    let is_wide = args.print.output.is_wide();
+    let layout = replica_sets::Layout::of(sets, is_wide);
+    let table = Table::new(layout.headers()).on(io, is_wide);
+    let mut table = table.no_headers(args.print.no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));
     rows.into_iter()
@@ -74,7 +72,7 @@ fn print(
             writeln!(io.stdout, "{}", one_line(&line))?;
         }
         table.write(io.stdout, "")?;
-    } else if scope.named().is_empty() {
+    } else if scope.only.is_empty() {
         writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;
     }
     Ok(())
@@ -94,7 +92,7 @@ fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
         .iter()
         .map(|set| decision::path(set.replica_set.as_ref()))
         .collect();
-    let named = scope.named().iter();
+    let named = scope.only.iter();
     named
         .filter(|named| !paths.contains(&named.path()))
         .cloned()
@@ -103,11 +101,8 @@ fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
 
 async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
-    let mut list = server.sessions().await?;
     let wanted = &args.inspection.cluster;
-    list.sessions.retain(|session| {
-        wanted.is_empty() || [&session.cluster_uid, &session.cluster_name].contains(&wanted)
-    });
+    let list = server.sessions(wanted).await?;
     if list.sessions.is_empty() {
         return Err(server.nothing_connected(wanted));
     }

@@ -1,24 +1,34 @@
-//! One request to the admin port of another process, over plain HTTP.
+//! Requests to the admin ports of other processes, over plain HTTP.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use runtime::failure::chain;
 
+use crate::exit::{Exit, Failure};
+
 /// The maximum size of an answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Sends a request. The answer may be a refusal.
+/// Requests a page, or, with a JSON body, an action. The answer may be a refusal.
 ///
 /// # Errors
-/// Says why there is no answer: nobody responds, not within `timeout`, or the answer is too large.
+/// Says why there is no answer: the URL is invalid, nobody responds, not within `timeout`, or the answer is too large.
 pub(crate) async fn exchange(
-    request: Request<Full<Bytes>>,
+    url: &str,
+    body: Option<Vec<u8>>,
     timeout: Duration,
 ) -> Result<(StatusCode, Bytes), String> {
+    let method = body.as_ref().map_or(Method::GET, |_| Method::POST);
+    let request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::<Bytes>::from(body.unwrap_or_default()))
+        .map_err(|error| error.to_string())?;
     let answer = async {
         let client = Client::builder(TokioExecutor::new()).build_http();
         let answer = client.request(request).await;
@@ -32,26 +42,63 @@ pub(crate) async fn exchange(
     answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
 }
 
+/// Requests a page of an agent, or, with a JSON body, an action. The answer may be a refusal.
+pub(crate) async fn ask_agent(
+    url: &str,
+    path: &str,
+    body: Option<Vec<u8>>,
+    timeout: Duration,
+) -> Result<(StatusCode, Bytes), Failure> {
+    let url = base(url)?;
+    let answer = exchange(&format!("{url}{path}"), body, timeout).await;
+    answer.map_err(|cause| {
+        let failure = Failure::new(Exit::Unreachable, format!("agent {url}: {cause}"));
+        failure.hint("--agent is the admin address of decree-agent; its log names it")
+    })
+}
+
+/// The address without a slash at its end, if it is one of plain HTTP without a path.
+fn base(url: &str) -> Result<&str, Failure> {
+    let base = url.trim_end_matches('/');
+    let is_base = base.parse::<Uri>().is_ok_and(|uri| {
+        uri.scheme_str() == Some("http") && uri.authority().is_some() && uri.path() == "/"
+    });
+    if is_base {
+        return Ok(base);
+    }
+    let cause = format!("--agent {url} is not http://HOST:PORT");
+    Err(Failure::new(Exit::Usage, cause))
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 
     use super::*;
 
-    #[test]
-    fn port_that_accepts_and_says_nothing_is_given_up() {
+    #[tokio::test]
+    async fn port_that_accepts_and_says_nothing_is_given_up() {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = silent.local_addr().expect("it is bound");
-        let request = Request::get(format!("http://{address}/")).body(Full::default());
-        let request = request.expect("an address is part of a URL");
-        let answer = exchange(request, Duration::from_millis(20));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        assert_eq!(
-            runtime.block_on(answer),
-            Err("no answer in time".to_owned())
-        );
+        let url = format!("http://{address}/");
+        let answer = exchange(&url, None, Duration::from_millis(20)).await;
+        assert_eq!(answer, Err("no answer in time".to_owned()));
+    }
+
+    #[test]
+    fn only_plain_addresses_of_hosts_are_asked() {
+        assert!(base("http://127.0.0.1:8081").is_ok());
+        assert!(base("http://localhost:8081/").is_ok());
+        for url in [
+            "",
+            "127.0.0.1:8081",
+            "https://a:1",
+            "http://a:1/b",
+            "unix:a",
+            "http://",
+        ] {
+            let failure = base(url).expect_err("it is none");
+            assert_eq!(failure.exit, Exit::Usage, "{url:?}");
+        }
     }
 }

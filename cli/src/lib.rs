@@ -30,7 +30,6 @@ use std::{ffi::OsString, io};
 use build_info::{COMMIT, VERSION};
 
 mod age;
-mod agent;
 mod args;
 mod cause;
 mod check;
@@ -72,7 +71,7 @@ mod watch;
 pub use exit::Exit;
 pub use streams::{Colors, Io, Terminal};
 
-use args::Command;
+use args::{Command, PkiCommand};
 use exit::Failure;
 use paint::Paint;
 
@@ -128,7 +127,9 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
-        Command::Pki(args) => pki::run(&args, io),
+        Command::Pki {
+            command: PkiCommand::Dev(args),
+        } => pki::run(&args, io),
         Command::Completion { shell } => {
             args::completion(shell, io.stdout)?;
             Ok(Exit::Done)

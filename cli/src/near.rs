@@ -1,4 +1,6 @@
-//! Names that are similar to another name.
+//! Names in messages: names that are similar to another name, and the first of many names.
+
+use std::borrow::Borrow;
 
 /// The nearest name to a word, if it is so near that it was probably meant.
 pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -10,6 +12,15 @@ pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
     let distances = names.map(|name| (distance(word, name), name));
     let near = distances.filter(|(distance, _)| *distance <= most);
     near.min().map(|(_, name)| name)
+}
+
+/// The first of many names, and the number of the others, such as `a, b and 3 more`.
+pub(crate) fn first_of(names: &[impl Borrow<str>], most: usize) -> String {
+    let shown = names[..names.len().min(most)].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The number of letters to insert, remove, replace or swap with the next one, to turn one word into the other.

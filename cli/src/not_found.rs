@@ -1,12 +1,12 @@
 //! The message for a missing ReplicaSet: other places of its name, or similar names.
 
-use tonic::{Code, Status};
+use tonic::{Code, Response, Status};
 
 use crate::{
     args::Named,
     exit::{Exit, Failure},
     near, pages,
-    server::Server,
+    server::{Server, missing_cluster},
 };
 
 /// The maximum number of suggested ReplicaSets.
@@ -40,37 +40,25 @@ pub(crate) fn hint(missing: &Named, known: &[Named]) -> Option<String> {
     match namespaces.as_slice() {
         [] => {}
         [one] => return Some(format!("it exists in namespace {one}")),
-        more => return Some(format!("it exists in namespaces {}", list(more))),
+        more => {
+            let more = near::first_of(more, NAMED_MAX);
+            return Some(format!("it exists in namespaces {more}"));
+        }
     }
     let beside = known.iter().filter(|it| it.namespace == missing.namespace);
-    let beside: Vec<_> = beside.map(|it| it.name.as_str()).collect();
+    let beside = beside.map(|it| it.name.as_str());
     // The name of a Deployment is the prefix of the names of its ReplicaSets.
     let begun = format!("{}-", missing.name);
-    let mut near: Vec<_> = beside
-        .iter()
-        .filter(|it| it.starts_with(&begun))
-        .copied()
-        .collect();
+    let mut near: Vec<_> = beside.clone().filter(|it| it.starts_with(&begun)).collect();
     near.sort_unstable();
     if near.is_empty() {
-        near.extend(near::nearest(&missing.name, beside.into_iter()));
+        near.extend(near::nearest(&missing.name, beside));
     }
     let near: Vec<_> = near
         .iter()
         .map(|it| format!("{}/{it}", missing.namespace))
         .collect();
-    let near: Vec<_> = near.iter().map(String::as_str).collect();
-    (!near.is_empty()).then(|| format!("did you mean {}?", list(&near)))
-}
-
-fn list(names: &[&str]) -> String {
-    let shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>();
-    match names.len() {
-        count if count > NAMED_MAX => {
-            format!("{} and {} more", shown.join(", "), count - NAMED_MAX)
-        }
-        _ => shown.join(", "),
-    }
+    (!near.is_empty()).then(|| format!("did you mean {}?", near::first_of(&near, NAMED_MAX)))
 }
 
 /// The failure for ReplicaSets that a server does not know. If the server does not list its other ReplicaSets, the failure has no
@@ -84,33 +72,22 @@ pub(crate) async fn on_server(server: &Server, cluster: &str, missing: &[Named])
     let listed = pages::replica_sets_until(server, cluster, "", is_enough).await;
     let sets = listed.map_or_else(|_| Vec::new(), |all| all.replica_sets);
     let known = sets.into_iter().filter_map(|set| set.replica_set);
-    let known = known.map(|it| Named {
-        namespace: it.namespace,
-        name: it.name,
-    });
-    failure(missing, &known.collect::<Vec<_>>())
+    failure(missing, &known.map(Named::from).collect::<Vec<_>>())
 }
 
-/// The failure for a refused request about this ReplicaSet.
-pub(crate) async fn or_refusal(
+/// The message of an answer about a ReplicaSet. If the ReplicaSet is missing, the failure has suggestions.
+pub(crate) async fn answer<T>(
     server: &Server,
     cluster: &str,
     named: &Named,
-    status: &Status,
-) -> Failure {
-    if status.code() == Code::NotFound && !is_of_cluster(status) {
-        on_server(server, cluster, std::slice::from_ref(named)).await
-    } else {
-        server.failure(status)
+    answer: Result<Response<T>, Status>,
+) -> Result<T, Failure> {
+    match answer {
+        Err(status) if status.code() == Code::NotFound && missing_cluster(&status).is_none() => {
+            Err(on_server(server, cluster, std::slice::from_ref(named)).await)
+        }
+        answer => server.answer(answer),
     }
-}
-
-fn is_of_cluster(status: &Status) -> bool {
-    use tonic_types::StatusExt as _;
-    let details = status.get_error_details();
-    details
-        .resource_info()
-        .is_some_and(|it| it.resource_type == "Cluster")
 }
 
 #[cfg(test)]
@@ -119,10 +96,7 @@ mod tests {
 
     fn named(path: &str) -> Named {
         let (namespace, name) = path.split_once('/').expect("a path");
-        Named {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Named::new(namespace, name)
     }
 
     #[test]

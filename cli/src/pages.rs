@@ -4,6 +4,7 @@ use decree::v1;
 use prost::Message;
 
 use crate::{
+    args::Scope,
     exit::{Exit, Failure},
     server::Server,
 };
@@ -22,7 +23,8 @@ pub(crate) struct Pages {
     count: usize,
     bytes: usize,
     replica_sets: usize,
-    token: String,
+    /// The token of the next request; empty for the first.
+    pub(crate) token: String,
 }
 
 /// Requests the ReplicaSets of a namespace, or of all for the empty text, to the last page.
@@ -35,6 +37,22 @@ pub(crate) async fn replica_sets(
     namespace: &str,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
     replica_sets_until(server, cluster, namespace, |_| false).await
+}
+
+/// Requests the ReplicaSets of a scope.
+///
+/// # Errors
+/// If the server refuses, or sends pages without end.
+pub(crate) async fn of_scope(
+    server: &Server,
+    cluster: &str,
+    scope: &Scope,
+) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
+    let all = replica_sets(server, cluster, &scope.namespace).await?;
+    let sets = all.replica_sets.into_iter();
+    Ok(sets
+        .filter(|set| scope.has(set.replica_set.as_ref()))
+        .collect())
 }
 
 /// Requests the pages until `is_enough` holds.
@@ -54,11 +72,9 @@ pub(crate) async fn replica_sets_until(
             cluster: cluster.to_owned(),
             namespace: namespace.to_owned(),
             page_size: PAGE_SIZE,
-            page_token: pages.token().to_owned(),
+            page_token: pages.token.clone(),
         };
-        let answer = client.list_replica_sets(request).await;
-        let page = answer.map_err(|status| server.failure(&status))?;
-        let page = page.into_inner();
+        let page = server.answer(client.list_replica_sets(request).await)?;
         let is_last = is_enough(&page.replica_sets);
         let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
         let has_next = has_next.map_err(|failure| failure.hint(HINT))?;
@@ -73,11 +89,6 @@ pub(crate) async fn replica_sets_until(
 // === impl Pages ===
 
 impl Pages {
-    /// The token of the next request; empty for the first.
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
     /// Counts a page with this number of ReplicaSets. Returns whether another page follows.
     ///
     /// # Errors
@@ -110,15 +121,11 @@ mod tests {
     use super::*;
 
     fn add(pages: &mut Pages, token: &str, name_bytes: usize) -> Result<bool, Failure> {
-        let set = v1::ReplicaSetSummary {
-            cluster: "x".repeat(name_bytes),
-            ..v1::ReplicaSetSummary::default()
-        };
         let page = v1::ListReplicaSetsResponse {
-            replica_sets: vec![set],
-            next_page_token: token.to_owned(),
+            next_page_token: "x".repeat(name_bytes),
+            ..v1::ListReplicaSetsResponse::default()
         };
-        pages.add(&page, page.replica_sets.len(), token)
+        pages.add(&page, 1, token)
     }
 
     #[test]

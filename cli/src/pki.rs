@@ -12,13 +12,13 @@ use std::{
 };
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use server_core::wording::count;
 
 use crate::{
-    args::{PkiArgs, PkiCommand, PkiDevArgs},
+    args::PkiDevArgs,
     exit::{Exit, Failure},
     streams::Io,
 };
@@ -45,30 +45,30 @@ const PUBLIC_FILE: u32 = 0o644;
 struct Set<'a> {
     args: &'a PkiDevArgs,
     issuer: Issuer<'static, KeyPair>,
-    not_before: SystemTime,
-    not_after: SystemTime,
+    validity: Validity,
 }
 
-pub(crate) fn run(args: &PkiArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    match &args.command {
-        PkiCommand::Dev(args) => dev(args, io),
-    }
+/// The time in which certificates are valid.
+#[derive(Clone, Copy)]
+struct Validity {
+    from: SystemTime,
+    until: SystemTime,
 }
 
-fn dev(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     create_folder(&args.out)?;
-    let not_before = SystemTime::now() - CLOCK_SKEW;
-    let not_after = SystemTime::now() + DAY * u32::from(args.days);
-    let params = ca_params(&args.trust_domain, not_before, not_after)?;
+    let validity = Validity {
+        from: SystemTime::now() - CLOCK_SKEW,
+        until: SystemTime::now() + DAY * u32::from(args.days),
+    };
+    let params = ca_params(&args.trust_domain, validity)?;
     let key = KeyPair::generate().map_err(impossible)?;
     let ca = params.self_signed(&key).map_err(impossible)?;
-    write(&args.out, "ca.crt", &ca.pem(), PUBLIC_FILE)?;
-    write(&args.out, "ca.key", &key.serialize_pem(), PRIVATE_FILE)?;
+    write_pair(&args.out, "ca", &ca, &key)?;
     let set = Set {
         args,
         issuer: Issuer::new(params, key),
-        not_before,
-        not_after,
+        validity,
     };
     set.issue("server", &set.server_names())?;
     for client in CLIENTS {
@@ -85,9 +85,7 @@ fn dev(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 impl Set<'_> {
     /// Issues a certificate for a role and writes it with its key. A certificate with names is for a server.
     fn issue(&self, role: &str, names: &[SanType]) -> Result<(), Failure> {
-        let mut params = CertificateParams::default();
-        (params.not_before, params.not_after) = (self.not_before.into(), self.not_after.into());
-        params.distinguished_name.push(DnType::CommonName, role);
+        let mut params = params(role, self.validity);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![if names.is_empty() {
             ExtendedKeyUsagePurpose::ClientAuth
@@ -98,14 +96,7 @@ impl Set<'_> {
         params.subject_alt_names = [&[id], names].concat();
         let key = KeyPair::generate().map_err(impossible)?;
         let cert = params.signed_by(&key, &self.issuer).map_err(impossible)?;
-        let out = &self.args.out;
-        write(out, &format!("{role}.crt"), &cert.pem(), PUBLIC_FILE)?;
-        write(
-            out,
-            &format!("{role}.key"),
-            &key.serialize_pem(),
-            PRIVATE_FILE,
-        )
+        write_pair(&self.args.out, role, &cert, &key)
     }
 
     fn server_names(&self) -> Vec<SanType> {
@@ -123,15 +114,17 @@ fn server_name(text: &str) -> Option<SanType> {
     }
 }
 
-fn ca_params(
-    trust_domain: &str,
-    not_before: SystemTime,
-    not_after: SystemTime,
-) -> Result<CertificateParams, Failure> {
+fn params(name: &str, validity: Validity) -> CertificateParams {
     let mut params = CertificateParams::default();
-    (params.not_before, params.not_after) = (not_before.into(), not_after.into());
-    let name = format!("Decree development CA of {trust_domain}");
+    params.not_before = validity.from.into();
+    params.not_after = validity.until.into();
     params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn ca_params(trust_domain: &str, validity: Validity) -> Result<CertificateParams, Failure> {
+    let name = format!("Decree development CA of {trust_domain}");
+    let mut params = params(&name, validity);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.subject_alt_names = vec![SanType::URI(uri(&format!("spiffe://{trust_domain}"))?)];
@@ -159,11 +152,22 @@ fn create_folder(path: &Path) -> Result<(), Failure> {
     let mut entries = fs::read_dir(path).map_err(|error| unwritable(path, &error))?;
     if entries.next().is_some() {
         let cause = format!("--out {}: is not empty", path.display());
-        return Err(
-            Failure::new(Exit::Usage, cause).hint("name another folder, or remove this one")
-        );
+        let failure = Failure::new(Exit::Usage, cause);
+        return Err(failure.hint("name another folder, or remove this one"));
     }
     Ok(())
+}
+
+/// Writes a certificate and its key.
+fn write_pair(
+    folder: &Path,
+    name: &str,
+    certificate: &Certificate,
+    key: &KeyPair,
+) -> Result<(), Failure> {
+    let (certificate, key) = (certificate.pem(), key.serialize_pem());
+    write(folder, &format!("{name}.crt"), &certificate, PUBLIC_FILE)?;
+    write(folder, &format!("{name}.key"), &key, PRIVATE_FILE)
 }
 
 /// Writes a new file, with its mode from the start. Fails if the file exists.
@@ -179,19 +183,16 @@ fn write(folder: &Path, name: &str, text: &str, mode: u32) -> Result<(), Failure
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        Exit::No,
-        format!("{} cannot be written: {error}", path.display()),
-    )
+    let cause = format!("{} cannot be written: {error}", path.display());
+    Failure::new(Exit::No, cause)
 }
 
 /// The policy that grants each client its role for all clusters.
 fn policy(trust_domain: &str) -> String {
     let grant = |role: &str| {
-        let clusters = if role == "admin" {
-            ""
-        } else {
-            "clusters = [\"*\"]\n"
+        let clusters = match role {
+            "admin" => "",
+            _ => "clusters = [\"*\"]\n",
         };
         format!(
             "[[grant]]\nidentities = [\"spiffe://{trust_domain}/{role}\"]\nrole = \"{role}\"\n{clusters}"

@@ -2,38 +2,17 @@
 
 use decree::json::{Json, JsonError};
 use prost::Message;
+use serde_json::Value;
 
-#[derive(Debug)]
-pub(crate) struct Writer {
-    json: Json,
-    name: &'static str,
+use crate::exit::{Exit, Failure};
+
+/// A message as JSON, by its name in `decree.v1`. For many messages, keep a [`Json`].
+pub(crate) fn value(name: &str, message: &impl Message) -> Result<Value, JsonError> {
+    Json::default().value(name, message)
 }
 
-// === impl Writer ===
-
-impl Writer {
-    /// The writer for the message `name` of `decree.v1`.
-    pub(crate) fn new(name: &'static str) -> Self {
-        Self {
-            json: Json::default(),
-            name,
-        }
-    }
-
-    pub(crate) fn value(&self, message: &impl Message) -> Result<serde_json::Value, JsonError> {
-        self.json.value(self.name, message)
-    }
-}
-
-pub(crate) fn value(
-    name: &'static str,
-    message: &impl Message,
-) -> Result<serde_json::Value, JsonError> {
-    Writer::new(name).value(message)
-}
-
-impl From<JsonError> for crate::exit::Failure {
+impl From<JsonError> for Failure {
     fn from(error: JsonError) -> Self {
-        Self::new(crate::exit::Exit::No, error.to_string())
+        Self::new(Exit::No, error.to_string())
     }
 }

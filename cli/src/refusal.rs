@@ -2,7 +2,7 @@
 
 use decree::v1::{self, FailureClass, timeline_entry::Entry};
 
-use crate::{age, server::Server};
+use crate::{age, args::Named, server::Server};
 
 /// Why the cluster refused the newest attempt, in its words, and since when. `None` if it did not refuse.
 pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
@@ -34,22 +34,16 @@ pub(crate) async fn before(server: &Server, record: &v1::DecisionRecord) -> Opti
     if !conditions.iter().any(is_failure) {
         return None;
     }
-    let set = record.replica_set.clone()?;
-    let request = v1::GetReplicaSetRequest {
-        cluster: record.cluster.clone(),
-        namespace: set.namespace,
-        name: set.name,
-    };
+    let request = Named::from(record.replica_set.clone()?).request(&record.cluster);
     let answer = server.inspection().get_replica_set(request).await.ok()?;
     let answer = answer.into_inner();
     let said = newest(&answer.timeline)?;
     let cause = answer.summary.and_then(|summary| summary.cause);
-    Some(
-        match cause.filter(|cause| cause.severity() == v1::Severity::Blocked) {
-            Some(cause) => format!("{}; {said}", cause.text),
-            None => said,
-        },
-    )
+    let cause = cause.filter(|cause| cause.severity() == v1::Severity::Blocked);
+    Some(match cause {
+        Some(cause) => format!("{}; {said}", cause.text),
+        None => said,
+    })
 }
 
 /// Whether a failure lasts until something changes. Other failures are decided again at once, or after a delay.

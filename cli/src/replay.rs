@@ -1,7 +1,7 @@
 //! `decree replay`: decides recordings again.
 
 use std::{
-    io::{self, BufReader, Read, Write},
+    io::{self, BufReader, Write},
     path::Path,
 };
 
@@ -25,7 +25,7 @@ mod time;
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let lines = match args.output {
         Output::Table => None,
-        Output::Json => Some(json::Lines::new()),
+        Output::Json => Some(json::Lines::default()),
     };
     let mut exit = Exit::Done;
     for file in &args.files {
@@ -44,7 +44,10 @@ fn replay_file(
     io: &mut Io<'_>,
 ) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
-    let unreadable = |error| unreadable(&name, &error);
+    let unreadable = |error: ReadError| {
+        Failure::new(Exit::Usage, format!("{name}: {error}"))
+            .hint("name files that decree-server --record has written")
+    };
     let bytes = input::open(file, io.stdin).map_err(|error| unreadable(error.into()))?;
     let replay = Replay::open(BufReader::new(bytes)).map_err(unreadable)?;
     let mut replay = if explain {
@@ -60,6 +63,7 @@ fn replay_file(
             Some(lines) => writeln!(io.stdout, "{}", lines.difference(&name, &difference)?)?,
         }
     }
+    let (identity, version) = (replay.identity(), replay.server_version());
     let summary = replay.summary();
     if let Some(notice) = notice(&summary.ending) {
         writeln!(io.stderr, "notice: {name}: {notice}")?;
@@ -67,31 +71,16 @@ fn replay_file(
     match lines {
         None => {
             writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
-            writeln!(io.stdout, "  {}", about(&replay))?;
+            let (cluster, session) = (identity.cluster(), &identity.session_id);
+            let about = format!("cluster {cluster}, session {session}, server {version}");
+            writeln!(io.stdout, "  {}", one_line(&about))?;
         }
         Some(_) => {
-            let (identity, version) = (replay.identity(), replay.server_version());
             let summary = json::summary(&name, identity, version, differences, &summary);
             writeln!(io.stdout, "{summary}")?;
         }
     }
     Ok(differences)
-}
-
-fn unreadable(name: &str, error: &ReadError) -> Failure {
-    Failure::new(Exit::Usage, format!("{name}: {error}"))
-        .hint("name files that decree-server --record has written")
-}
-
-fn about<R: Read>(replay: &Replay<R>) -> String {
-    let identity = replay.identity();
-    let text = format!(
-        "cluster {}, session {}, server {}",
-        identity.cluster(),
-        identity.session_id,
-        replay.server_version()
-    );
-    one_line(&text)
 }
 
 fn conclusion(summary: &Summary, differences: u64) -> String {

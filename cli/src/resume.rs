@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use runtime::failure::chain;
 
 use crate::{
-    agent,
-    args::{Named, ResumeArgs},
+    args::{NamespaceArgs, ResumeArgs},
     exit::{Exit, Failure},
+    http::ask_agent,
     server::block_on,
     streams::Io,
 };
@@ -40,7 +40,7 @@ pub(crate) async fn of_agent(
 ) -> Result<String, Failure> {
     let body = serde_json::to_vec(asked);
     let body = body.map_err(|error| Failure::new(Exit::No, error.to_string()))?;
-    let (status, answer) = agent::ask(url, RESUME_PATH, Some(body), timeout).await?;
+    let (status, answer) = ask_agent(url, RESUME_PATH, Some(body), timeout).await?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match status {
         StatusCode::OK => Ok(answer),
@@ -125,14 +125,12 @@ fn refused(error: ApiError) -> Failure {
 }
 
 fn asked(args: &ResumeArgs) -> Result<ResumeRequest, Failure> {
-    Ok(match args.extent.replica_set()? {
-        Some(Named { namespace, name }) => ResumeRequest {
-            namespace: Some(namespace),
-            name: Some(name),
-        },
-        None => ResumeRequest {
-            namespace: args.extent.namespace.clone(),
-            name: None,
-        },
+    let namespaces = NamespaceArgs::of(args.extent.namespace.clone());
+    let name = args.extent.replica_set.as_ref();
+    let named = name.map(|name| namespaces.resolve_one(name)).transpose()?;
+    let (namespace, name) = named.map(|it| (it.namespace, it.name)).unzip();
+    Ok(ResumeRequest {
+        namespace: namespace.or(namespaces.namespace),
+        name,
     })
 }

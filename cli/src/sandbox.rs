@@ -11,10 +11,12 @@ use std::{error::Error, net::SocketAddr, time::Duration};
 use agent_fake::{ApiError, Cluster};
 use agent_kube::KubeCluster;
 use decree::v1;
-use decree_agent::{Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode};
+use decree_agent::{
+    Admin, AdminServer, AgentArgs, FakeCluster, KubernetesError, Mode, ShellConfig,
+};
 use jiff::Timestamp;
 use manifest::Document;
-use otlp::{Exporter, Tracer};
+use otlp::Tracer;
 use prometheus_client::registry::Registry;
 use runtime::failure::chain;
 use tokio::{
@@ -33,17 +35,13 @@ pub(crate) mod act;
 pub(crate) mod beginning;
 pub(crate) mod control;
 mod decision_log;
-mod feed;
 pub(crate) mod missing;
 mod server;
-mod settings;
 mod task;
 
 pub(crate) use decision_log::DecisionLog;
-use feed::Decided;
-use server::RunningServer;
-pub(crate) use server::Threads;
-pub(crate) use settings::Settings;
+use server::{Decided, RunningServer};
+pub(crate) use server::{Settings, Threads};
 use task::Task;
 
 /// The name of the cluster.
@@ -54,13 +52,13 @@ const WORKERS: usize = 2;
 const TICK: Duration = Duration::from_millis(50);
 /// How long the address of a killed server may stay in use.
 const RESTART_MAX: Duration = Duration::from_secs(5);
-/// The interval of attempts to start the server again.
-const RESTART_EVERY: Duration = Duration::from_millis(20);
+/// The interval of repeated questions and attempts.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// Prepares an embedded cluster before the agent sees it.
 pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;
 
-/// An embedded cluster, with its server and agent. Ended by [`Sandbox::close`].
+/// An embedded cluster, with its server and agent. Ended by [`Running::close`].
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     pub(crate) cluster: FakeCluster,
@@ -95,6 +93,21 @@ pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
         .map_err(|error| Failure::new(Exit::No, format!("cannot install signal handlers: {error}")))
 }
 
+/// Repeats a question until it has an answer; `None` if it has none in time.
+pub(crate) async fn poll<T>(
+    within: Duration,
+    question: impl AsyncFn() -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let end = Instant::now() + within;
+    loop {
+        let answer = question().await?;
+        if answer.is_some() || Instant::now() >= end {
+            return Ok(answer);
+        }
+        sleep(AGAIN).await;
+    }
+}
+
 /// Sets up the logs of server and agent, if there is a level.
 pub(crate) fn log(log_level: Option<&runtime::Filter>) {
     let Some(log_level) = log_level.cloned() else {
@@ -108,15 +121,6 @@ pub(crate) fn log(log_level: Option<&runtime::Filter>) {
     let _ = log.init();
 }
 
-/// The initial objects of an embedded cluster, unless files contain others.
-pub(crate) fn prepare(has_files: bool, beginning: Prepare) -> Prepare {
-    if has_files {
-        |_: &mut Cluster| Ok(())
-    } else {
-        beginning
-    }
-}
-
 // === impl Sandbox ===
 
 impl Sandbox {
@@ -125,40 +129,32 @@ impl Sandbox {
         settings: Settings,
         mode: Mode,
         objects: Vec<Document>,
-        prepare: Prepare,
+        prepare: Option<Prepare>,
     ) -> Result<Self, Failure> {
         let cluster = FakeCluster::start(cluster_config(settings.seed), objects);
         let cluster = cluster.map_err(InputError::from)?;
-        cluster.with(prepare).map_err(|error| {
-            let cause = format!(
-                "the embedded cluster refused its objects: {}",
-                error.message
-            );
-            Failure::new(Exit::No, cause)
-        })?;
-        let mut registry = Registry::default();
-        let (tracer, exporter) = agent_tracer(&settings, &mut registry)?;
-        let server = RunningServer::start(&settings, routes(&settings, &cluster)).await?;
-        let mut config = decree_agent::ShellConfig::new(server.connector.clone());
-        config.agent.instance = format!("{CLUSTER}-agent");
-        config.agent.cluster_name = CLUSTER.to_owned();
-        config.agent.mode = mode.into();
-        config.agent.budget = settings.budget;
-        config.tracer = tracer;
-        let admin = Admin::new(&config, registry).with_fake(&cluster);
-        let (agent_admin, admin) = serve_admin(admin, &settings).await?.unzip();
-        let handle = cluster.clone();
-        let agent = Task::start("agent", &Handle::current(), |stop| async move {
-            let ended = decree_agent::run(config, handle, stop).await;
-            exporter.finish().await;
-            Ok(ended?)
-        });
-        let running = Running {
-            server,
-            agent_admin,
-            agent,
-            admin,
-        };
+        if let Some(prepare) = prepare {
+            cluster.with(prepare).map_err(|error| {
+                let cause = error.message;
+                let cause = format!("the embedded cluster refused its objects: {cause}");
+                Failure::new(Exit::No, cause)
+            })?;
+        }
+        let routes = routes(&settings, &cluster);
+        let running = Running::start(&settings, routes, |mut config, registry, stop| {
+            config.agent.instance = format!("{CLUSTER}-agent");
+            config.agent.cluster_name = CLUSTER.to_owned();
+            config.agent.mode = mode.into();
+            config.agent.budget = settings.budget;
+            let admin = Admin::new(&config, registry).with_fake(&cluster);
+            let cluster = cluster.clone();
+            let work = Box::pin(async move {
+                let ended = decree_agent::run(config, cluster, stop).await;
+                ended.map_err(KubernetesError::from)
+            });
+            (admin, work)
+        })
+        .await?;
         Ok(Self {
             cluster,
             running,
@@ -168,7 +164,7 @@ impl Sandbox {
 
     /// Kills the server: it does not drain, sends nothing, and loses its state.
     pub(crate) fn kill_server(&mut self) {
-        self.running.server.kill();
+        self.running.server.threads = None;
     }
 
     /// Starts another server at the addresses of the killed one.
@@ -181,20 +177,15 @@ impl Sandbox {
             seed: self.settings.seed.wrapping_add(1),
             ..self.settings.clone()
         };
-        let end = Instant::now() + RESTART_MAX;
-        self.running.server = loop {
-            match RunningServer::start(&settings, routes(&settings, &self.cluster)).await {
-                Ok(server) => break server,
-                Err(failure) if Instant::now() >= end => return Err(failure),
-                // The threads of the killed server end later, and with them its sockets.
-                Err(_) => sleep(RESTART_EVERY).await,
-            }
+        let start =
+            async || RunningServer::start(&settings, routes(&settings, &self.cluster)).await;
+        // The threads of the killed server end later, and with them its sockets.
+        let started = poll(RESTART_MAX, async || Ok(start().await.ok())).await?;
+        self.running.server = match started {
+            Some(server) => server,
+            None => start().await?,
         };
         Ok(())
-    }
-
-    pub(crate) async fn close(self) -> Result<(), Failure> {
-        self.running.close().await
     }
 }
 
@@ -207,21 +198,49 @@ impl Running {
         cluster: KubeCluster,
         mut args: AgentArgs,
     ) -> Result<Self, Failure> {
-        let mut registry = Registry::default();
-        let (tracer, exporter) = agent_tracer(settings, &mut registry)?;
-        let server = RunningServer::start(settings, axum::Router::new()).await?;
         if args.cluster_name.is_empty() {
             let context = cluster.target().context.as_deref();
             args.cluster_name = context.map(cluster_name).unwrap_or_default();
         }
-        let mut config = decree_agent::ShellConfig::new(server.connector.clone());
-        let (instance, seed) = decree_agent::identity();
-        config.agent = args.agent_config(instance, seed);
+        Self::start(
+            settings,
+            axum::Router::new(),
+            |mut config, registry, stop| {
+                let (instance, seed) = decree_agent::identity();
+                config.agent = args.agent_config(instance, seed);
+                let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
+                let work = Box::pin(async move {
+                    decree_agent::run_on_kubernetes(&args, config, cluster, stop).await
+                });
+                (admin, work)
+            },
+        )
+        .await
+    }
+
+    /// Starts a server with additional routes on its admin port, and the agent whose admin port and work `agent` returns.
+    async fn start<F>(
+        settings: &Settings,
+        routes: axum::Router,
+        agent: impl FnOnce(ShellConfig, Registry, CancellationToken) -> (Admin, F),
+    ) -> Result<Self, Failure>
+    where
+        F: Future<Output = Result<(), KubernetesError>> + Send + 'static,
+    {
+        let mut registry = Registry::default();
+        transport::Metrics::default().register_tls(&mut registry);
+        let version = env!("CARGO_PKG_VERSION");
+        let tracer = Tracer::start(&settings.otlp, "decree-agent", version, &mut registry);
+        let (tracer, exporter) =
+            tracer.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+        let server = RunningServer::start(settings, routes).await?;
+        let mut config = ShellConfig::new(server.connector.clone());
         config.tracer = tracer;
-        let admin = Admin::new(&config, registry).with_kubernetes(&cluster);
+        let stop = CancellationToken::new();
+        let (admin, work) = agent(config, registry, stop.clone());
         let (agent_admin, admin) = serve_admin(admin, settings).await?.unzip();
-        let agent = Task::start("agent", &Handle::current(), |stop| async move {
-            let ended = decree_agent::run_on_kubernetes(&args, config, cluster, stop).await;
+        let agent = Task::start("agent", &Handle::current(), stop, async move {
+            let ended = work.await;
             exporter.finish().await;
             ended
         });
@@ -233,24 +252,34 @@ impl Running {
         })
     }
 
+    /// The addresses of server and agent, and the first of the commands to try. `end` says what a signal does.
+    pub(crate) fn introduction(&self, end: &str) -> String {
+        let decree_server::Addresses { grpc, admin, .. } = &self.server.addresses;
+        let console = admin.map(|admin| format!("\nConsole: http://{admin}/console/\n"));
+        let agent = self.agent_admin;
+        let agent = agent.map(|agent| format!("Agent:   http://{agent}/metrics\n"));
+        format!(
+            "{}{}\nEverything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
+             export DECREE_SERVER=http://{grpc}\n",
+            console.unwrap_or_default(),
+            agent.unwrap_or_default(),
+        )
+    }
+
     /// The next decision, or `None` after a moment.
     ///
     /// # Errors
     /// If server or agent have ended.
     pub(crate) async fn next(&mut self) -> Result<Option<Decided>, Failure> {
-        self.check()?;
+        self.agent.check()?;
+        self.server.task.check()?;
         Ok(timeout(TICK, self.server.feed.next()).await.ok())
     }
 
     /// The session, once the server has seen all objects of the cluster.
     pub(crate) async fn synced(&self) -> Result<Option<v1::SessionSummary>, Failure> {
-        let sessions = self.server.client.sessions().await?.sessions;
+        let sessions = self.server.client.sessions("").await?.sessions;
         Ok(sessions.into_iter().find(|session| session.synced))
-    }
-
-    fn check(&self) -> Result<(), Failure> {
-        self.agent.check()?;
-        self.server.task.check()
     }
 
     /// Ends the agent first, so that its calls and its session end cleanly, and then the server.
@@ -286,17 +315,6 @@ fn cluster_name(context: &str) -> String {
     let plain: String = plain.take(128).collect();
     let is_end = |c: char| !c.is_ascii_alphanumeric();
     plain.trim_matches(is_end).to_owned()
-}
-
-/// Starts the tracer of the agent. Adds its metrics to `registry`, and the metric that says that this process uses no TLS.
-fn agent_tracer(
-    settings: &Settings,
-    registry: &mut Registry,
-) -> Result<(Tracer, Exporter), Failure> {
-    transport::Metrics::default().register_tls(registry);
-    let version = env!("CARGO_PKG_VERSION");
-    let started = Tracer::start(&settings.otlp, "decree-agent", version, registry);
-    started.map_err(|error| Failure::new(Exit::Usage, chain(&error)))
 }
 
 /// Opens and serves the admin port of the agent, if it has one.

@@ -1,6 +1,6 @@
 //! Connections to a running server, and its refusals in words for a person at a prompt.
 
-use std::{error::Error as _, future::Future, path::Path, time::Duration};
+use std::{error::Error, future::Future, time::Duration};
 
 use decree::v1::{
     self, decision_service_client::DecisionServiceClient,
@@ -12,12 +12,12 @@ use runtime::{
 };
 use tokio::runtime::Builder;
 use tonic::{
-    Code, Request, Status,
+    Code, Request, Response, Status,
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::{ClientArgs, Connector, EXPOSED};
+use transport::{Connector, EXPOSED};
 
 use crate::exit::{Exit, Failure};
 
@@ -33,7 +33,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Server {
     channel: Channel,
     bearer: Bearer,
-    url: String,
+    pub(crate) url: String,
 }
 
 /// A channel whose calls carry the token, if there is one.
@@ -51,29 +51,21 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
-/// Makes the connector to a server, and warns if others can read the connection.
-fn connector(server: &transport::Endpoint, tls: &ClientArgs) -> Result<Connector, Failure> {
-    let connector = Connector::new(server.clone(), tls, transport::Metrics::default());
-    let connector = connector.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-    if connector.is_exposed() {
-        failure::warn(&format!("{EXPOSED} (--insecure)"));
-    }
-    Ok(connector)
-}
-
 // === impl Server ===
 
 impl Server {
     pub(crate) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
-        let ServerArgs {
-            server,
-            token_file,
-            timeout,
-            tls,
-        } = args;
-        let connector = connector(server, tls)?;
-        let bearer = Bearer::read(token_file.as_deref())?;
-        Self::connect_by(connector, bearer, *timeout).await
+        let unusable = |error: &dyn Error| Failure::new(Exit::Usage, chain(error));
+        let metrics = transport::Metrics::default();
+        let connector = Connector::new(args.server.clone(), &args.tls, metrics);
+        let connector = connector.map_err(|error| unusable(&error))?;
+        if connector.is_exposed() {
+            failure::warn(&format!("{EXPOSED} (--insecure)"));
+        }
+        let file = args.token_file.as_deref();
+        let token = file.map(|file| TokenFile::new(file).read()).transpose();
+        let token = token.map_err(|error| unusable(&error))?;
+        Self::connect_by(connector, Bearer(token), args.timeout).await
     }
 
     /// `timeout` applies to the connection and to each call.
@@ -105,90 +97,81 @@ impl Server {
             .max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// The sessions that the caller may see.
-    pub(crate) async fn sessions(&self) -> Result<v1::ListSessionsResponse, Failure> {
-        let mut client = self.inspection();
-        let answer = client.list_sessions(v1::ListSessionsRequest {}).await;
+    /// The message of an answer, or the failure that its status means.
+    pub(crate) fn answer<T>(&self, answer: Result<Response<T>, Status>) -> Result<T, Failure> {
         let answer = answer.map_err(|status| self.failure(&status))?;
         Ok(answer.into_inner())
     }
 
-    /// Fails if no agent is connected, or no agent of this cluster.
-    pub(crate) async fn check_connected(&self, cluster: &str) -> Result<(), Failure> {
-        let sessions = self.sessions().await?.sessions;
-        let is_its = |session: &v1::SessionSummary| {
+    /// The sessions of a cluster that the caller may see; of all clusters for the empty text.
+    pub(crate) async fn sessions(
+        &self,
+        cluster: &str,
+    ) -> Result<v1::ListSessionsResponse, Failure> {
+        let request = v1::ListSessionsRequest {};
+        let mut list = self.answer(self.inspection().list_sessions(request).await)?;
+        list.sessions.retain(|session| {
             let names = [session.cluster_uid.as_str(), &session.cluster_name];
             cluster.is_empty() || names.contains(&cluster)
-        };
-        if sessions.iter().any(is_its) {
-            return Ok(());
+        });
+        Ok(list)
+    }
+
+    /// Fails if no agent is connected, or no agent of this cluster.
+    pub(crate) async fn check_connected(&self, cluster: &str) -> Result<(), Failure> {
+        if self.sessions(cluster).await?.sessions.is_empty() {
+            return Err(self.nothing_connected(cluster));
         }
-        Err(self.nothing_connected(cluster))
+        Ok(())
     }
 
     /// The failure if no agent is connected, or no agent of this cluster.
     pub(crate) fn nothing_connected(&self, cluster: &str) -> Failure {
+        let url = &self.url;
         if cluster.is_empty() {
-            let cause = format!(
-                "no agent is connected to {}, so the server knows nothing",
-                self.url
-            );
-            let hint = format!("start one with: decree-agent --server {}", self.url);
+            let cause = format!("no agent is connected to {url}, so the server knows nothing");
+            let hint = format!("start one with: decree-agent --server {url}");
             return Failure::new(Exit::No, cause).hint(hint);
         }
-        let cause = format!(
-            "no agent of a cluster {cluster:?} is connected to {}",
-            self.url
-        );
+        let cause = format!("no agent of a cluster {cluster:?} is connected to {url}");
         Failure::new(Exit::No, cause).hint("list those that are with: decree get sessions")
     }
 
     /// The meaning of a status: the answer is no, the server is away, or the server refused.
     pub(crate) fn failure(&self, status: &Status) -> Failure {
-        let message = status.message();
-        match status.code() {
-            Code::NotFound => self.not_found(status),
-            Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
-                unreachable(&self.url, &broken(status))
-            }
-            // A broken connection has the status UNKNOWN with the transport's error as its source.
-            Code::Unknown | Code::Internal if status.source().is_some() => {
-                unreachable(&self.url, &broken(status))
-            }
-            Code::Unimplemented => Failure::new(Exit::Refused, format!("{}: {message}", self.url))
-                .hint("check that this is a decree-server of the same version"),
-            code @ (Code::Ok
-            | Code::Unknown
-            | Code::InvalidArgument
-            | Code::AlreadyExists
-            | Code::PermissionDenied
-            | Code::ResourceExhausted
-            | Code::FailedPrecondition
-            | Code::Aborted
-            | Code::OutOfRange
-            | Code::Internal
-            | Code::DataLoss
-            | Code::Unauthenticated) => refused(code, status),
+        let code = status.code();
+        let is_away = [Code::Unavailable, Code::Cancelled, Code::DeadlineExceeded].contains(&code);
+        // A broken connection has the status UNKNOWN with the transport's error as its source.
+        let is_broken = [Code::Unknown, Code::Internal].contains(&code);
+        if is_away || (is_broken && status.source().is_some()) {
+            // A TLS failure, such as a missing certificate, is far down in the sources.
+            let cause = match status.source() {
+                Some(source) => chain(source),
+                None => status.message().to_owned(),
+            };
+            return unreachable(&self.url, &cause);
         }
+        let message = status.message();
+        if code == Code::NotFound {
+            return match missing_cluster(status) {
+                Some(cluster) => self.nothing_connected(&cluster),
+                None => Failure::new(Exit::No, message)
+                    .hint("list what exists with: decree get replicasets"),
+            };
+        }
+        if code == Code::Unimplemented {
+            return Failure::new(Exit::Refused, format!("{}: {message}", self.url))
+                .hint("check that this is a decree-server of the same version");
+        }
+        refused(code, status)
     }
 }
 
-impl Server {
-    fn not_found(&self, status: &Status) -> Failure {
-        let details = status.get_error_details();
-        let cluster = details
-            .resource_info()
-            .filter(|it| it.resource_type == "Cluster");
-        match cluster {
-            Some(cluster) => self.nothing_connected(&cluster.resource_name),
-            None => Failure::new(Exit::No, status.message())
-                .hint("list what exists with: decree get replicasets"),
-        }
-    }
+/// The cluster that a status says is not connected.
+pub(crate) fn missing_cluster(status: &Status) -> Option<String> {
+    let details = status.get_error_details();
+    let missing = details.resource_info()?;
+    (missing.resource_type == "Cluster").then(|| missing.resource_name.clone())
 }
 
 // === impl Bearer ===
@@ -198,12 +181,6 @@ impl Bearer {
     pub(crate) const fn none() -> Self {
         Self(None)
     }
-
-    fn read(file: Option<&Path>) -> Result<Self, Failure> {
-        let token = file.map(|file| TokenFile::new(file).read()).transpose();
-        let token = token.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        Ok(Self(token))
-    }
 }
 
 impl Interceptor for Bearer {
@@ -212,14 +189,6 @@ impl Interceptor for Bearer {
             token.authorize(request.metadata_mut().as_mut());
         }
         Ok(request)
-    }
-}
-
-/// The cause of a broken connection. A TLS failure, such as a missing certificate, is far down in the sources.
-fn broken(status: &Status) -> String {
-    match status.source() {
-        Some(source) => chain(source),
-        None => status.message().to_owned(),
     }
 }
 

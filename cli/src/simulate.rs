@@ -60,8 +60,6 @@ pub(crate) async fn ask(
         replicas,
     };
     let answer = server.decisions().simulate(request).await;
-    match answer {
-        Ok(answer) => Ok(answer.into_inner().decision),
-        Err(status) => Err(not_found::or_refusal(server, cluster, &named, &status).await),
-    }
+    let answer = not_found::answer(server, cluster, &named, answer).await?;
+    Ok(answer.decision)
 }

@@ -2,9 +2,11 @@
 
 mod scope;
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt::Display,
+};
 
-use agent_core::api::InvalidObject;
 use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
@@ -13,7 +15,10 @@ use server_core::{Pod, ReplicaSet};
 use thiserror::Error;
 
 pub(crate) use self::scope::Scopes;
-use crate::exit::{Exit, Failure};
+use crate::{
+    args::Named,
+    exit::{Exit, Failure},
+};
 
 /// The ReplicaSets and pods of the input, and the ignored kinds.
 #[derive(Debug, Default)]
@@ -27,23 +32,8 @@ pub(crate) struct Snapshot {
 /// Why an object cannot be part of a snapshot.
 #[derive(Debug, Error)]
 pub(crate) enum SnapshotError {
-    #[error("{place}: kind: {detail}")]
-    Kind {
-        place: Location,
-        detail: &'static str,
-    },
-    #[error("{place}: {error}")]
-    Invalid {
-        place: Location,
-        error: InvalidObject,
-    },
-    #[error("{place}: {object}: {field}: {description}")]
-    Field {
-        place: Location,
-        object: String,
-        field: String,
-        description: String,
-    },
+    #[error("{place}: {detail}")]
+    Invalid { place: Location, detail: String },
     #[error("{place}: {object} is in the input twice, and differs from the one at {first}")]
     Twice {
         place: Location,
@@ -74,56 +64,52 @@ impl Snapshot {
                     continue;
                 }
             };
-            let (namespace, name) = match kind {
-                Kind::ReplicaSet => snapshot.add_replica_set(&document)?,
-                Kind::Pod => snapshot.add_pod(&document)?,
-            };
-            match seen.entry((kind, namespace, name)) {
-                Entry::Vacant(entry) => {
-                    entry.insert(document);
+            let Document { place, object } = &document;
+            match kind {
+                Kind::ReplicaSet => {
+                    let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
+                    let set = set.projected;
+                    let name = Named::new(&set.namespace, &set.name);
+                    let set = decode::replica_set(&set);
+                    let set = set.map_err(|it| bad_field(kind, place, &name, &it))?;
+                    if is_new(&mut seen, (kind, name), document)? {
+                        snapshot.replica_sets.push(set);
+                    }
                 }
-                Entry::Occupied(first) if first.get().object == document.object => {
-                    snapshot.remove_last(kind);
-                }
-                Entry::Occupied(first) => {
-                    let (kind, namespace, name) = first.key();
-                    return Err(SnapshotError::Twice {
-                        object: format!("{} {namespace}/{name}", kind.noun()),
-                        place: document.place,
-                        first: first.get().place.clone(),
-                    });
+                Kind::Pod => {
+                    let pod = objects::pod(object).map_err(|it| invalid(place, it))?;
+                    let name = Named::new(&pod.namespace, &pod.name);
+                    let pod = decode::pod(&pod);
+                    let pod = pod.map_err(|it| bad_field(kind, place, &name, &it))?;
+                    if is_new(&mut seen, (kind, name), document)? {
+                        snapshot.pods.push(pod);
+                    }
                 }
             }
         }
         Ok(snapshot)
     }
+}
 
-    fn add_replica_set(&mut self, document: &Document) -> Result<(String, String), SnapshotError> {
-        let Document { place, object } = document;
-        let projected = objects::replica_set(object)
-            .map_err(invalid(place))?
-            .projected;
-        let name = (projected.namespace.clone(), projected.name.clone());
-        let set = decode::replica_set(&projected)
-            .map_err(|violations| bad_field(Kind::ReplicaSet, place, &name, &violations))?;
-        self.replica_sets.push(set);
-        Ok(name)
-    }
-
-    fn add_pod(&mut self, document: &Document) -> Result<(String, String), SnapshotError> {
-        let Document { place, object } = document;
-        let projected = objects::pod(object).map_err(invalid(place))?;
-        let name = (projected.namespace.clone(), projected.name.clone());
-        let pod = decode::pod(&projected)
-            .map_err(|violations| bad_field(Kind::Pod, place, &name, &violations))?;
-        self.pods.push(pod);
-        Ok(name)
-    }
-
-    fn remove_last(&mut self, kind: Kind) {
-        match kind {
-            Kind::ReplicaSet => drop(self.replica_sets.pop()),
-            Kind::Pod => drop(self.pods.pop()),
+/// Adds an object to those that were seen; `false` for an identical duplicate.
+fn is_new(
+    seen: &mut BTreeMap<(Kind, Named), Document>,
+    key: (Kind, Named),
+    document: Document,
+) -> Result<bool, SnapshotError> {
+    match seen.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(document);
+            Ok(true)
+        }
+        Entry::Occupied(first) if first.get().object == document.object => Ok(false),
+        Entry::Occupied(first) => {
+            let (kind, name) = first.key();
+            Err(SnapshotError::Twice {
+                object: format!("{} {}", kind.noun(), name.path()),
+                place: document.place,
+                first: first.get().place.clone(),
+            })
         }
     }
 }
@@ -134,18 +120,14 @@ impl Kind {
     /// The kind, or the word for another kind. Objects of API lists do not state their kind, so the fields tell.
     fn of(document: &Document) -> Result<Result<Self, String>, SnapshotError> {
         let Document { place, object } = document;
-        let wrong = |detail| SnapshotError::Kind {
-            place: place.clone(),
-            detail,
-        };
         match object.get("kind") {
             Some(Value::String(kind)) if kind == "ReplicaSet" => Ok(Ok(Self::ReplicaSet)),
             Some(Value::String(kind)) if kind == "Pod" => Ok(Ok(Self::Pod)),
             Some(Value::String(kind)) => Ok(Err(kind.clone())),
             None if object.pointer("/spec/template").is_some() => Ok(Ok(Self::ReplicaSet)),
             None if object.pointer("/spec/containers").is_some() => Ok(Ok(Self::Pod)),
-            None => Err(wrong("is required")),
-            Some(_) => Err(wrong("expected a string")),
+            None => Err(invalid(place, "kind: is required")),
+            Some(_) => Err(invalid(place, "kind: expected a string")),
         }
     }
 
@@ -157,30 +139,24 @@ impl Kind {
     }
 }
 
-fn invalid(place: &Location) -> impl FnOnce(InvalidObject) -> SnapshotError {
-    |error| SnapshotError::Invalid {
+fn invalid(place: &Location, detail: impl Display) -> SnapshotError {
+    SnapshotError::Invalid {
         place: place.clone(),
-        error,
+        detail: detail.to_string(),
     }
 }
 
 fn bad_field(
     kind: Kind,
     place: &Location,
-    (namespace, name): &(String, String),
+    name: &Named,
     violations: &[Violation],
 ) -> SnapshotError {
     let first = violations.first();
-    SnapshotError::Field {
-        place: place.clone(),
-        object: format!("{} {namespace}/{name}", kind.noun()),
-        field: first
-            .map(|violation| kubernetes_path(&violation.field))
-            .unwrap_or_default(),
-        description: first
-            .map(|violation| violation.description.clone())
-            .unwrap_or_default(),
-    }
+    let field = first.map(|violation| kubernetes_path(&violation.field));
+    let description = first.map_or("", |violation| &violation.description);
+    let (noun, path, field) = (kind.noun(), name.path(), field.unwrap_or_default());
+    invalid(place, format!("{noun} {path}: {field}: {description}"))
 }
 
 /// The path in Kubernetes for a field of a projected object of the contract.
@@ -206,9 +182,7 @@ fn kubernetes_path(field: &str) -> String {
 impl From<SnapshotError> for Failure {
     fn from(error: SnapshotError) -> Self {
         let hint = match &error {
-            SnapshotError::Kind { .. }
-            | SnapshotError::Invalid { .. }
-            | SnapshotError::Field { .. } => "use the output of: kubectl get rs,pods -o json",
+            SnapshotError::Invalid { .. } => "use the output of: kubectl get rs,pods -o json",
             SnapshotError::Twice { .. } => {
                 "the input must be one state of the cluster, with each object once"
             }

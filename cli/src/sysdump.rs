@@ -17,10 +17,10 @@ use decree::v1;
 use flate2::{Compression, write::GzEncoder};
 use jiff::Timestamp;
 use prost::Message;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
-    args::SysdumpArgs,
+    args::{Named, SysdumpArgs},
     exit::{Exit, Failure},
     pages, proto_json,
     server::{self, Server},
@@ -59,11 +59,8 @@ const KEPT: [&str; 25] = [
     "viewAge",
 ];
 
-/// One file of the archive.
-struct Entry {
-    name: String,
-    content: Value,
-}
+/// The name and the content of one file of the archive.
+type Entry = (String, Value);
 
 /// Replaces texts by digests.
 struct Redactor {
@@ -77,10 +74,8 @@ pub(crate) fn run(args: &SysdumpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         secret: RandomState::new(),
         names: args.names,
     };
-    let entries = entries.into_iter().map(|entry| Entry {
-        content: redactor.redact("", entry.content),
-        ..entry
-    });
+    let entries = entries.into_iter();
+    let entries = entries.map(|(name, content)| (name, redactor.redact("", content)));
     let archive = archive(entries)
         .map_err(|error| Failure::new(Exit::No, format!("the archive cannot be made: {error}")))?;
     if args.out == Path::new("-") {
@@ -110,24 +105,17 @@ pub(crate) fn run(args: &SysdumpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
 /// Requests everything that the server tells.
 async fn gather(args: &SysdumpArgs) -> Result<Vec<Entry>, Failure> {
     let server = Server::connect(&args.server).await?;
-    let sessions = server.sessions().await?;
+    let sessions = server.sessions("").await?;
     let mut client = server.inspection();
-    let failed = |status| server.failure(&status);
     let sets = pages::replica_sets(&server, "", "").await?;
-    let differences = client
-        .list_differences(v1::ListDifferencesRequest::default())
-        .await
-        .map_err(failed)?
-        .into_inner();
+    let request = v1::ListDifferencesRequest::default();
+    let differences = server.answer(client.list_differences(request).await)?;
     let about = json!({
         "time": Timestamp::now().to_string(), "serverVersion": sessions.server_version,
         "commandVersion": build_info::text(), "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
     });
     let mut entries = vec![
-        Entry {
-            name: "about.json".to_owned(),
-            content: about,
-        },
+        ("about.json".to_owned(), about),
         entry("sessions.json", "ListSessionsResponse", &sessions)?,
         entry("replica-sets.json", "ListReplicaSetsResponse", &sets)?,
         entry("differences.json", "ListDifferencesResponse", &differences)?,
@@ -147,12 +135,8 @@ fn suspects(sets: v1::ListReplicaSetsResponse) -> Vec<v1::GetReplicaSetRequest> 
     let mut sets = sets.replica_sets;
     sets.sort_by_key(|set| set.state() == v1::ReplicaSetState::InSync);
     let asked = sets.into_iter().take(EXPLAINED_MAX).map(|set| {
-        let object = set.replica_set.unwrap_or_default();
-        v1::GetReplicaSetRequest {
-            cluster: set.cluster,
-            namespace: object.namespace,
-            name: object.name,
-        }
+        let named = Named::from(set.replica_set.unwrap_or_default());
+        named.request(&set.cluster)
     });
     asked.collect()
 }
@@ -162,14 +146,13 @@ fn entry(
     kind: &'static str,
     message: &impl Message,
 ) -> Result<Entry, Failure> {
-    let (name, content) = (name.into(), proto_json::value(kind, message)?);
-    Ok(Entry { name, content })
+    Ok((name.into(), proto_json::value(kind, message)?))
 }
 
 fn archive(entries: impl Iterator<Item = Entry>) -> io::Result<Vec<u8>> {
     let packed = GzEncoder::new(Vec::new(), Compression::default());
     let mut archive = tar::Builder::new(packed);
-    for Entry { name, content } in entries {
+    for (name, content) in entries {
         let mut text = serde_json::to_vec_pretty(&content)?;
         text.push(b'\n');
         let mut header = tar::Header::new_gnu();
@@ -193,17 +176,16 @@ impl Redactor {
                 values.collect()
             }
             Value::Object(fields) => {
+                // The keys of labels are texts as well.
                 let is_map = key == "templateLabels";
                 let fields = fields.into_iter().map(|(field, value)| {
-                    let shown = if is_map {
-                        self.redact_text("", field.clone())
-                    } else {
-                        field.clone()
-                    };
-                    let key = if is_map { "" } else { field.as_str() };
-                    (shown, self.redact(key, value))
+                    if is_map {
+                        return (self.redact_text("", field), self.redact("", value));
+                    }
+                    let value = self.redact(&field, value);
+                    (field, value)
                 });
-                Value::Object(fields.collect::<Map<_, _>>())
+                Value::Object(fields.collect())
             }
         }
     }

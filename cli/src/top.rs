@@ -9,24 +9,24 @@ use decree::v1;
 use jiff::Timestamp;
 use tokio::{
     select,
-    time::{Instant, Interval, interval_at},
+    time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 use tonic::Streaming;
 
 use crate::{
     args::{Order, Scope, TopArgs},
     exit::{Exit, Failure},
-    get::pages,
+    pages,
     server::{self, Server},
     streams::{Io, Terminal},
-    table::Table,
+    watch,
 };
 
 mod meter;
 mod view;
 
 use meter::Meter;
-use view::{Rows, View};
+use view::View;
 
 /// Escape sequences that let a table replace the older one: to the first line; clear the rest of a line, and of the terminal.
 const HOME: &str = "\u{1b}[H";
@@ -41,6 +41,7 @@ struct Top<'a> {
     scope: Scope,
     server: Server,
     decisions: Decisions,
+    ticks: Interval,
     meter: Meter,
     /// The start of the current count.
     since: Instant,
@@ -49,12 +50,22 @@ struct Top<'a> {
 pub(crate) fn run(args: &TopArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let scope = args.scope.scope()?;
     server::block_on(async {
-        let mut top = Top::open(args, scope).await?;
         let is_once = args.once || !args.print.output.is_for_people();
-        let terminal = (io.terminal)().filter(|it| it.can_place && !is_once);
-        match terminal {
-            Some(terminal) => top.rewrite(terminal, io).await,
-            None => top.print(is_once, io).await,
+        let opened = (io.terminal)().filter(|it| it.can_place && !is_once);
+        let mut top = Top::open(args, scope).await?;
+        loop {
+            let view = top.next().await?;
+            match opened {
+                Some(opened) => top.rewrite(&view, (io.terminal)().unwrap_or(opened), io)?,
+                None => top.write(&view, io)?,
+            }
+            if is_once {
+                return Ok(Exit::Done);
+            }
+            if opened.is_none() {
+                writeln!(io.stdout)?;
+            }
+            io.stdout.flush()?;
         }
     })
 }
@@ -65,82 +76,32 @@ impl<'a> Top<'a> {
     async fn open(args: &'a TopArgs, scope: Scope) -> Result<Self, Failure> {
         let server = Server::connect(&args.inspection.server).await?;
         server.check_connected(&args.inspection.cluster).await?;
-        let request = v1::WatchDecisionsRequest {
-            cluster: args.inspection.cluster.clone(),
-            namespace: scope.namespace.clone(),
-            name: scope.name.clone(),
-        };
-        let answer = server.inspection().watch_decisions(request).await;
-        let decisions = answer.map_err(|status| server.failure(&status))?;
+        let decisions = watch::open(&server, &args.inspection.cluster, &scope).await?;
+        let now = Instant::now();
+        let mut ticks = interval_at(now + args.interval, args.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             args,
             scope,
             server,
-            decisions: decisions.into_inner(),
+            decisions,
+            ticks,
             meter: Meter::default(),
-            since: Instant::now(),
+            since: now,
         })
     }
 
-    /// Prints one interval, or each interval below the last.
-    async fn print(&mut self, is_once: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
-        let mut ticks = self.ticks();
-        loop {
-            let view = self.next(&mut ticks).await?;
-            self.write(&view, io)?;
-            if is_once {
-                return Ok(Exit::Done);
-            }
-            writeln!(io.stdout)?;
-            io.stdout.flush()?;
-        }
-    }
-
-    /// Prints each interval in place of the last, cut to the terminal.
-    async fn rewrite(&mut self, opened: Terminal, io: &mut Io<'_>) -> Result<Exit, Failure> {
-        let mut ticks = self.ticks();
-        loop {
-            let view = self.next(&mut ticks).await?;
-            let terminal = (io.terminal)().unwrap_or(opened);
-            let page = self.page(&view, terminal)?;
-            write!(io.stdout, "{HOME}")?;
-            for line in page.lines().take(terminal.lines.saturating_sub(1)) {
-                writeln!(io.stdout, "{line}{CLEAR_LINE}")?;
-            }
-            write!(io.stdout, "{CLEAR_BELOW}")?;
-            io.stdout.flush()?;
-        }
-    }
-
     /// Counts decisions for an interval.
-    async fn next(&mut self, ticks: &mut Interval) -> Result<View, Failure> {
+    async fn next(&mut self) -> Result<View, Failure> {
         loop {
             select! {
                 biased;
-                now = ticks.tick() => return self.look(now).await,
-                next = self.decisions.message() => self.count(next)?,
+                now = self.ticks.tick() => return self.look(now).await,
+                next = self.decisions.message() => {
+                    self.meter.count(&watch::received(&self.server, next)?);
+                }
             }
         }
-    }
-
-    fn ticks(&self) -> Interval {
-        let period = self.args.interval;
-        let mut ticks = interval_at(Instant::now() + period, period);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        ticks
-    }
-
-    fn count(
-        &mut self,
-        next: Result<Option<v1::WatchDecisionsResponse>, tonic::Status>,
-    ) -> Result<(), Failure> {
-        let next = next.map_err(|status| self.server.failure(&status))?;
-        let Some(next) = next else {
-            let failure = Failure::new(Exit::Unreachable, "the server ended the watch");
-            return Err(failure.hint("start it again once the server is back"));
-        };
-        self.meter.count(&next);
-        Ok(())
     }
 
     /// Takes the counts up to `now`.
@@ -148,44 +109,36 @@ impl<'a> Top<'a> {
         let rates = self.meter.take(now.duration_since(self.since));
         self.since = now;
         let cluster = &self.args.inspection.cluster;
-        let mut sessions = self.server.sessions().await?.sessions;
-        sessions.retain(|session| {
-            let names = [&session.cluster_uid, &session.cluster_name];
-            cluster.is_empty() || names.contains(&cluster)
-        });
-        let sets = pages(&self.server, cluster, &self.scope)
-            .await?
-            .replica_sets;
+        let sessions = self.server.sessions(cluster).await?.sessions;
+        let sets = pages::of_scope(&self.server, cluster, &self.scope).await?;
         let mut view = View::new(Timestamp::now(), sessions, sets, &rates);
         view.sort(self.args.sort_by);
         Ok(view)
     }
 
-    /// The output that fits a terminal: a title, the sessions, and as many ReplicaSets as lines remain.
-    fn page(&self, view: &View, terminal: Terminal) -> Result<String, Failure> {
+    /// Prints an interval in place of the last, cut to the terminal: a title, the sessions, and as many ReplicaSets as lines remain.
+    fn rewrite(&self, view: &View, terminal: Terminal, io: &mut Io<'_>) -> Result<(), Failure> {
         let is_wide = self.args.print.output.is_wide();
-        let has_headers = !self.args.print.no_headers;
+        let no_headers = self.args.print.no_headers;
         let sessions = view.sessions(is_wide);
         // The title, a line between the tables, the headers of both, and the line of the cursor.
-        let taken = sessions.rows.len() + 3 + 2 * usize::from(has_headers);
+        let taken = sessions.len() + 3 + 2 * usize::from(!no_headers);
         let sets = view.replica_sets(terminal.lines.saturating_sub(taken));
         let mut page = Vec::new();
         let title: String = self.title(view).chars().take(terminal.columns).collect();
         writeln!(page, "{title}")?;
-        self.table(sessions)
-            .fit(terminal.columns)
-            .write(&mut page, "")?;
+        let [sessions, sets] =
+            [sessions, sets].map(|table| table.no_headers(no_headers).fit(terminal.columns));
+        sessions.write(&mut page, "")?;
         writeln!(page)?;
-        self.table(sets)
-            .fit(terminal.columns)
-            .write(&mut page, "")?;
-        Ok(String::from_utf8_lossy(&page).into_owned())
-    }
-
-    fn table(&self, Rows { headers, rows }: Rows) -> Table {
-        let mut table = Table::new(headers).no_headers(self.args.print.no_headers);
-        rows.into_iter().for_each(|cells| table.row(cells));
-        table
+        sets.write(&mut page, "")?;
+        write!(io.stdout, "{HOME}")?;
+        let page = String::from_utf8_lossy(&page);
+        for line in page.lines().take(terminal.lines.saturating_sub(1)) {
+            writeln!(io.stdout, "{line}{CLEAR_LINE}")?;
+        }
+        write!(io.stdout, "{CLEAR_BELOW}")?;
+        Ok(())
     }
 
     fn title(&self, view: &View) -> String {
@@ -200,7 +153,7 @@ impl<'a> Top<'a> {
             0 => String::new(),
             missed => format!(", {missed} decisions not counted"),
         };
-        let server = self.server.url();
+        let server = &self.server.url;
         format!("decree top - {time}, {server}, every {every:?}, by {order}{missed}")
     }
 
@@ -210,17 +163,14 @@ impl<'a> Top<'a> {
             let (json, names) = view.json(self.args.rows);
             return print.output.write(io.stdout, &json, &names);
         }
-        let is_wide = print.output.is_wide();
-        self.table(view.sessions(is_wide)).write(io.stdout, "")?;
+        let sessions = view.sessions(print.output.is_wide());
+        sessions.no_headers(print.no_headers).write(io.stdout, "")?;
         writeln!(io.stdout)?;
         let sets = view.replica_sets(self.args.rows);
-        self.table(sets).write(io.stdout, "")?;
+        sets.no_headers(print.no_headers).write(io.stdout, "")?;
         if view.missed > 0 {
-            writeln!(
-                io.stderr,
-                "notice: {} decisions were not counted",
-                view.missed
-            )?;
+            let missed = view.missed;
+            writeln!(io.stderr, "notice: {missed} decisions were not counted")?;
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use crate::{
     exit::{Exit, Failure},
     input,
     page::say,
-    sandbox::{self, CLUSTER, DecisionLog, Running, Sandbox, Settings, beginning},
+    sandbox::{
+        self, CLUSTER, DecisionLog, Prepare, Running, Sandbox, Settings, beginning, missing,
+    },
     streams::Io,
 };
 
@@ -40,20 +42,19 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
     sandbox::log(args.log_level.as_ref());
     let stop = sandbox::on_signal()?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
-    let prepare = sandbox::prepare(!args.files.is_empty(), beginning::install_converged);
+    let is_empty = args.files.is_empty();
+    let prepare: Option<Prepare> = is_empty.then_some(beginning::install_converged);
     let mut sandbox = Sandbox::open(settings, mode, objects, prepare).await?;
     let staying = async {
         let server = &sandbox.running.server.addresses.grpc;
-        say(
-            &format!(
-                "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
-            ),
-            io,
-        )?;
+        let parts = format!(
+            "decree-server at http://{server}, decree-agent, embedded cluster \"{CLUSTER}\""
+        );
+        say(&parts, io)?;
         stay(&mut sandbox, io).await
     };
     let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
-    let closed = sandbox.close().await;
+    let closed = sandbox.running.close().await;
     // If a part has failed, its end says why.
     closed.and(ended)
 }
@@ -61,23 +62,15 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
 /// Prints the possible acts on a sandbox, and then decisions, forever.
 pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), Failure> {
     let set = sandbox.cluster.with(|cluster| {
-        let set = cluster.objects(Kind::ReplicaSet).next()?;
-        let text = |field: &str| {
-            set["metadata"][field]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        Some(format!("{}/{}", text("namespace"), text("name")))
+        let set = cluster.objects(Kind::ReplicaSet).next();
+        set.map(|set| missing::named(set).path())
     });
     let set = set.unwrap_or_else(|| "NAMESPACE/NAME".to_owned());
     say(&invitation(&sandbox.running, &set), io)?;
     let mut log = DecisionLog::default();
     loop {
         let decided = sandbox.running.next().await?;
-        decided
-            .iter()
-            .for_each(|decided| log.note_with_refusal(decided));
+        decided.iter().for_each(|it| log.note_with_refusal(it));
         log.take().iter().try_for_each(|line| say(line, io))?;
     }
 }
@@ -85,33 +78,19 @@ pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), F
 /// The commands to try while everything runs, with this ReplicaSet as an example.
 fn invitation(running: &Running, set: &str) -> String {
     let decree_server::Addresses { grpc, admin, .. } = &running.server.addresses;
-    let mut lines = Vec::new();
-    if let Some(admin) = admin {
-        lines.push(format!("\nConsole: http://{admin}/console/"));
-    }
-    let agent = running.agent_admin;
-    lines.extend(agent.map(|agent| format!("Agent:   http://{agent}/metrics")));
-    lines.push(
-        "\nEverything keeps running until Ctrl-C or SIGTERM. In another terminal, try:".to_owned(),
+    let mut text = running.introduction("");
+    text += &format!(
+        "  decree get replicasets -w\n  decree explain {set}\n  decree simulate {set} --replicas 1\n  \
+         decree watch\n  grpcurl -plaintext {grpc} list"
     );
-    lines.extend([
-        format!("  export DECREE_SERVER=http://{grpc}"),
-        "  decree get replicasets -w".to_owned(),
-        format!("  decree explain {set}"),
-        format!("  decree simulate {set} --replicas 1"),
-        "  decree watch".to_owned(),
-        format!("  grpcurl -plaintext {grpc} list"),
-    ]);
-    lines.extend(admin.map(|admin| format!("  curl http://{admin}/metrics")));
-    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
-        lines.extend([
-            "\nTake part:".to_owned(),
-            format!("  export DECREE_ADMIN={admin}"),
-            format!("  decree demo scale {set} 5"),
-            "  decree demo fail node-b".to_owned(),
-            "  decree demo restore node-b".to_owned(),
-            "  decree demo quota 6".to_owned(),
-        ]);
+    if let Some(admin) = admin {
+        text += &format!("\n  curl http://{admin}/metrics");
     }
-    lines.join("\n")
+    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
+        text += &format!(
+            "\n\nTake part:\n  export DECREE_ADMIN={admin}\n  decree demo scale {set} 5\n  \
+             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6"
+        );
+    }
+    text
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use decree::v1;
+use decree::{json::Json, v1};
+use tonic::{Status, Streaming};
 
 use crate::{
     age,
@@ -10,7 +11,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
-    proto_json, record, refusal,
+    record, refusal,
     server::{self, Server},
     streams::Io,
     table::TableStream,
@@ -23,7 +24,7 @@ const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
 struct Printer<'a> {
     args: &'a PrintArgs,
     stream: TableStream,
-    writer: proto_json::Writer,
+    json: Json,
 }
 
 pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
@@ -34,28 +35,11 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
     tell_what_is_connected(&server, &args.inspection.cluster, io).await?;
-    let request = v1::WatchDecisionsRequest {
-        cluster: args.inspection.cluster.clone(),
-        namespace: scope.namespace.clone(),
-        name: scope.name.clone(),
-    };
-    let answer = server.inspection().watch_decisions(request).await;
-    let mut decisions = answer
-        .map_err(|status| server.failure(&status))?
-        .into_inner();
+    let mut decisions = open(&server, &args.inspection.cluster, scope).await?;
     let mut printer = Printer::new(&args.print, io)?;
     let mut left = args.count;
     while left != Some(0) {
-        let next = decisions
-            .message()
-            .await
-            .map_err(|status| server.failure(&status))?;
-        let Some(next) = next else {
-            return Err(
-                Failure::new(Exit::Unreachable, "the server ended the watch")
-                    .hint("start it again once the server is back"),
-            );
-        };
+        let next = received(&server, decisions.message().await)?;
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
@@ -71,6 +55,32 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
         }
     }
     Ok(Exit::Done)
+}
+
+/// Opens the stream of the decisions on the ReplicaSets of a scope.
+pub(crate) async fn open(
+    server: &Server,
+    cluster: &str,
+    scope: &Scope,
+) -> Result<Streaming<v1::WatchDecisionsResponse>, Failure> {
+    let request = v1::WatchDecisionsRequest {
+        cluster: cluster.to_owned(),
+        namespace: scope.namespace.clone(),
+        name: scope.name.clone(),
+    };
+    server.answer(server.inspection().watch_decisions(request).await)
+}
+
+/// A message of the stream. The end of the stream is a failure, because only the server ends it.
+pub(crate) fn received(
+    server: &Server,
+    message: Result<Option<v1::WatchDecisionsResponse>, Status>,
+) -> Result<v1::WatchDecisionsResponse, Failure> {
+    let message = message.map_err(|status| server.failure(&status))?;
+    message.ok_or_else(|| {
+        Failure::new(Exit::Unreachable, "the server ended the watch")
+            .hint("start it again once the server is back")
+    })
 }
 
 /// Fails if the named cluster is not connected. Without a name, an agent may still connect, so this only prints a notice.
@@ -100,23 +110,33 @@ impl<'a> Printer<'a> {
         Ok(Self {
             args,
             stream,
-            writer: proto_json::Writer::new("WatchDecisionsResponse"),
+            json: Json::default(),
         })
     }
 
     fn print(&mut self, next: &v1::WatchDecisionsResponse, io: &mut Io<'_>) -> Result<(), Failure> {
-        if self.args.output.is_for_people() {
-            print_row(&mut self.stream, next, io)?;
-        } else {
-            let set = next
-                .decision
-                .iter()
-                .filter_map(|record| record.replica_set.as_ref());
+        let v1::WatchDecisionsResponse { decision, missed } = next;
+        if !self.args.output.is_for_people() {
+            let set = decision.iter().filter_map(|it| it.replica_set.as_ref());
             let names: Vec<_> = set.map(|set| set.name.as_str()).collect();
-            let json = self.writer.value(next)?;
+            let json = self.json.value("WatchDecisionsResponse", next)?;
             self.args.output.write(io.stdout, &json, &names)?;
+            return Ok(io.stdout.flush()?);
         }
-        Ok(io.stdout.flush()?)
+        if *missed > 0 {
+            writeln!(io.stderr, "notice: {missed} decisions were missed")?;
+        }
+        if let Some(record) = decision {
+            let reason = record.reasons.first();
+            let cells = [
+                record.action.clone(),
+                record.operations.to_string(),
+                reason.map_or_else(String::new, record::reason),
+                record::targets(record),
+            ];
+            self.print_row(record, cells, io)?;
+        }
+        Ok(())
     }
 
     /// Writes a row for the refusal of the cluster, below the decision to report it in the status.
@@ -125,43 +145,21 @@ impl<'a> Printer<'a> {
         record: &v1::DecisionRecord,
         said: String,
         io: &mut Io<'_>,
-    ) -> Result<(), Failure> {
-        let cells = [
-            age::time_text(record.time.as_ref()),
-            decision::path(record.replica_set.as_ref()),
-            "refused".to_owned(),
-            String::new(),
-            said,
-            String::new(),
-        ];
-        self.stream.write(io.stdout, &cells)?;
-        Ok(io.stdout.flush()?)
+    ) -> io::Result<()> {
+        let cells = ["refused".to_owned(), String::new(), said, String::new()];
+        self.print_row(record, cells, io)
     }
-}
 
-fn print_row(
-    stream: &mut TableStream,
-    next: &v1::WatchDecisionsResponse,
-    io: &mut Io<'_>,
-) -> io::Result<()> {
-    let v1::WatchDecisionsResponse {
-        decision: record,
-        missed,
-    } = next;
-    if *missed > 0 {
-        writeln!(io.stderr, "notice: {missed} decisions were missed")?;
+    fn print_row(
+        &mut self,
+        record: &v1::DecisionRecord,
+        cells: [String; 4],
+        io: &mut Io<'_>,
+    ) -> io::Result<()> {
+        let time = age::time_text(record.time.as_ref());
+        let set = decision::path(record.replica_set.as_ref());
+        let cells: Vec<_> = [time, set].into_iter().chain(cells).collect();
+        self.stream.write(io.stdout, &cells)?;
+        io.stdout.flush()
     }
-    let Some(record) = record else { return Ok(()) };
-    let cells = [
-        age::time_text(record.time.as_ref()),
-        decision::path(record.replica_set.as_ref()),
-        record.action.clone(),
-        record.operations.to_string(),
-        record
-            .reasons
-            .first()
-            .map_or_else(String::new, record::reason),
-        record::targets(record),
-    ];
-    stream.write(io.stdout, &cells)
 }

@@ -1,11 +1,9 @@
 //! The help of the commands: examples first, then the flags, and at the end the exit codes. The connection flags have a separate
 //! page.
 
-use std::fmt::Write as _;
-
 use clap::{
     Arg, Args as _, Command,
-    builder::{StyledStr, styling::Styles},
+    builder::{PossibleValue, Resettable, StyledStr, styling::Styles},
 };
 
 use super::examples;
@@ -129,16 +127,14 @@ fn dress(command: Command, program: &str, path: &str) -> Command {
     let more = more.and_then(|it| it.split_once("\n\n").map(|(_, rest)| rest.to_owned()));
     let before = [more, examples::text(path, program)];
     let after = [text(command.get_after_help()), pointer];
-    let usage = asks_server.then(|| usage(&command, &format!("{program} {path}"), &styles));
-    let command = match usage {
-        Some(usage) => command.override_usage(usage),
-        None => command,
-    };
-    let command = if after.iter().any(Option::is_some) {
-        command.after_help(headed(&paragraphs(after), &styles))
+    let command = if asks_server {
+        let usage = usage(&command, &format!("{program} {path}"), &styles);
+        command.override_usage(usage)
     } else {
         command
     };
+    let after = after.iter().any(Option::is_some).then(|| paragraphs(after));
+    let after = after.map(|after| StyledStr::from(headed(&after, &styles)));
     command
         .mut_args(|arg| {
             let is_hidden = asks_server && connection.iter().any(|it| *arg.get_id() == **it);
@@ -146,6 +142,7 @@ fn dress(command: Command, program: &str, path: &str) -> Command {
             let is_hidden = is_hidden || arg.is_hide_set();
             arg.hide(is_hidden)
         })
+        .after_help(Resettable::from(after))
         .long_about(None::<&'static str>)
         .before_help(headed(&paragraphs(before), &styles))
         .help_template(TEMPLATE)
@@ -179,18 +176,17 @@ fn has(command: &Command, id: &str) -> bool {
 /// Puts the values of a flag on one line with its help, as the short help of clap does.
 fn with_short_help(arg: Arg) -> Arg {
     let arg = arg.long_help(None::<&'static str>);
-    let values: Vec<_> = if arg.get_action().takes_values() {
-        arg.get_possible_values()
-    } else {
-        Vec::new()
-    };
-    let values = values.iter().filter(|it| !it.is_hide_set());
-    let values: Vec<_> = values.map(|it| it.get_name().to_owned()).collect();
-    if values.is_empty() || arg.is_hide_possible_values_set() {
+    if !arg.get_action().takes_values() || arg.is_hide_possible_values_set() {
         return arg;
     }
-    let help = text(arg.get_help()).unwrap_or_default();
-    arg.help(format!("{help} [possible values: {}]", values.join(", ")))
+    let values = arg.get_possible_values();
+    let values = values.iter().filter(|it| !it.is_hide_set());
+    let values: Vec<_> = values.map(PossibleValue::get_name).collect();
+    if values.is_empty() {
+        return arg;
+    }
+    let (help, values) = (text(arg.get_help()).unwrap_or_default(), values.join(", "));
+    arg.help(format!("{help} [possible values: {values}]"))
         .hide_possible_values(true)
 }
 
@@ -205,17 +201,12 @@ fn groups(command: &Command, styles: &Styles) -> String {
     let literal = styles.get_literal();
     let mut list = String::new();
     for (title, names) in GROUPS {
-        list.push_str(&format!("{}\n", headed(&format!("{title}:"), styles)));
+        list += &format!("{}\n", headed(&format!("{title}:"), styles));
         for name in names {
             let about = command.find_subcommand(name).map(Command::get_about);
             let about = about.map_or_else(|| Some(HELP_ABOUT.to_owned()), text);
             let about = about.unwrap_or_default();
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                list,
-                "  {literal}{name:<width$}{literal:#}{about}",
-                width = NAME_WIDTH
-            );
+            list += &format!("  {literal}{name:<NAME_WIDTH$}{literal:#}{about}\n");
         }
         list.push('\n');
     }

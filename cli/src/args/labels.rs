@@ -1,6 +1,6 @@
 //! Label selectors, as kubectl takes them after `-l`.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::str::FromStr;
 
 use server_core::{Labels, Parts, Selector};
 
@@ -13,12 +13,13 @@ type Requirement<'a> = (&'a str, &'static str, Vec<&'a str>);
 // === impl LabelFilter ===
 
 impl LabelFilter {
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let labels: Labels = labels
-            .iter()
-            .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
-            .collect();
-        self.0.matches(&labels)
+    pub(crate) fn matches<'a>(
+        &self,
+        labels: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> bool {
+        let labels = labels.into_iter();
+        let labels = labels.map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+        self.0.matches(&labels.collect::<Labels>())
     }
 }
 
@@ -79,12 +80,15 @@ fn requirement(text: &str) -> Result<Requirement<'_>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn matches(selector: &str) -> Result<bool, String> {
         let labels = [("app", "web"), ("tier", "front")];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Ok(selector.parse::<LabelFilter>()?.matches(&labels.into()))
+        let labels = BTreeMap::from(labels);
+        Ok(selector.parse::<LabelFilter>()?.matches(&labels))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args as Group;
+use decree::v1;
 
 use crate::exit::{Exit, Failure};
 
@@ -44,9 +45,34 @@ pub(crate) struct NamespaceArgs {
 // === impl Named ===
 
 impl Named {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     /// Formats as `NAMESPACE/NAME`.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The request for the state of the ReplicaSet.
+    pub(crate) fn request(&self, cluster: &str) -> v1::GetReplicaSetRequest {
+        v1::GetReplicaSetRequest {
+            cluster: cluster.to_owned(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+impl From<v1::ObjectRef> for Named {
+    fn from(object: v1::ObjectRef) -> Self {
+        Self {
+            namespace: object.namespace,
+            name: object.name,
+        }
     }
 }
 
@@ -75,6 +101,14 @@ impl FromStr for NameArg {
 // === impl NamespaceArgs ===
 
 impl NamespaceArgs {
+    /// One namespace, or the default for names without one.
+    pub(crate) const fn of(namespace: Option<String>) -> Self {
+        Self {
+            namespace,
+            all_namespaces: false,
+        }
+    }
+
     /// The namespace to ask for; empty for all.
     pub(crate) fn filter(&self) -> String {
         self.namespace.clone().unwrap_or_default()
@@ -123,10 +157,7 @@ mod tests {
     use super::*;
 
     fn resolve(text: &str, namespace: Option<&str>) -> Result<String, String> {
-        let args = NamespaceArgs {
-            namespace: namespace.map(str::to_owned),
-            all_namespaces: false,
-        };
+        let args = NamespaceArgs::of(namespace.map(str::to_owned));
         let written = text.parse::<NameArg>()?;
         let named = args
             .resolve_one(&written)

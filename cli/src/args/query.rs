@@ -1,6 +1,6 @@
 //! The flags of the commands that query a running server.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as Group, ValueEnum};
 
@@ -15,6 +15,9 @@ use crate::{
     near,
     server::ServerArgs,
 };
+
+/// A shorter interval costs the server more than it shows.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
@@ -101,6 +104,42 @@ pub(crate) struct WatchArgs {
 }
 
 #[derive(Debug, Group)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// Count for one interval, print, and exit; formats for programs do so without it
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// For how long decisions are counted until they are shown
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// Which ReplicaSets come first: most decisions or operations a second, most in flight, or longest unconverged
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) sort_by: Order,
+    /// How many ReplicaSets are printed; on a terminal, as many as fit
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = number::at_least::<usize, 0>)]
+    pub(crate) rows: usize,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    #[command(flatten)]
+    pub(crate) inspection: InspectionArgs,
+}
+
+/// Which ReplicaSets come first. Those that are equal in it are in the order of the others, and then of their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// Those with the most decisions a second
+    #[default]
+    Decisions,
+    /// Those with the most operations a second
+    Operations,
+    /// Those with the most operations in flight
+    InFlight,
+    /// Those that have not converged for the longest time
+    Unconverged,
+}
+
+#[derive(Debug, Group)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
@@ -160,7 +199,7 @@ pub(crate) struct Scope {
     /// The name to ask for; empty for all.
     pub(crate) name: String,
     /// The ReplicaSets of the answer to print; empty for all.
-    only: Vec<Named>,
+    pub(crate) only: Vec<Named>,
 }
 
 /// What all commands have that look into a running server.
@@ -188,6 +227,13 @@ pub(crate) enum Output {
     Json,
 }
 
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = runtime::config::duration(text)?;
+    (interval >= INTERVAL_MIN)
+        .then_some(interval)
+        .ok_or_else(|| "must be 100ms or longer".to_owned())
+}
+
 // === impl GetArgs ===
 
 impl GetArgs {
@@ -197,14 +243,13 @@ impl GetArgs {
         if KINDS.contains(&first.as_str()) {
             return self.replica_sets(rest);
         }
+        let is_plain = rest.is_empty() && self.selector.is_none() && !self.watch;
         match first.as_str() {
-            "sessions" | "session" if rest.is_empty() && self.selector.is_none() && !self.watch => {
-                Ok(Wanted::Sessions)
-            }
+            "sessions" | "session" if is_plain => Ok(Wanted::Sessions),
             "sessions" | "session" => {
                 let cause = "sessions are listed all at once, without names, -l and -w";
-                Err(Failure::new(Exit::Usage, cause)
-                    .hint("select those of a cluster with --cluster"))
+                let failure = Failure::new(Exit::Usage, cause);
+                Err(failure.hint("select those of a cluster with --cluster"))
             }
             first if first.contains('/') => self.replica_sets(&self.words),
             first => Err(unknown(first)),
@@ -274,14 +319,12 @@ impl ScopeArgs {
 impl Scope {
     /// The narrowest question whose answer has these ReplicaSets; if there are none, all of the namespace.
     pub(crate) fn of(only: Vec<Named>, namespace: String) -> Self {
-        let shared = only.first().map(|first| first.namespace.clone());
-        let is_shared = only
-            .iter()
-            .all(|one| Some(&one.namespace) == shared.as_ref());
-        let namespace = match shared {
-            Some(shared) if is_shared => shared,
-            Some(_) => String::new(),
-            None => namespace,
+        let namespace = match only.as_slice() {
+            [] => namespace,
+            [first, rest @ ..] if rest.iter().all(|it| it.namespace == first.namespace) => {
+                first.namespace.clone()
+            }
+            _ => String::new(),
         };
         let name = match only.as_slice() {
             [one] => one.name.clone(),
@@ -292,10 +335,6 @@ impl Scope {
             name,
             only,
         }
-    }
-
-    pub(crate) fn named(&self) -> &[Named] {
-        &self.only
     }
 
     /// Whether to print something about a ReplicaSet.

@@ -4,8 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args as Group;
 
-use super::name::{NameArg, Named, NamespaceArgs};
-use crate::exit::Failure;
+use super::name::NameArg;
 
 pub(super) const HELP: &str = "\
 Exit codes:
@@ -21,7 +20,7 @@ Exit codes:
 pub(crate) struct ExtentArgs {
     /// The ReplicaSet
     #[arg(value_name = "NAME")]
-    replica_set: Option<NameArg>,
+    pub(crate) replica_set: Option<NameArg>,
     /// The namespace of the ReplicaSet; without one, the namespace with all ReplicaSets in it
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
@@ -49,17 +48,4 @@ pub(crate) struct ResumeArgs {
     /// How long to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
     pub(crate) timeout: Duration,
-}
-
-// === impl ExtentArgs ===
-
-impl ExtentArgs {
-    pub(crate) fn replica_set(&self) -> Result<Option<Named>, Failure> {
-        let namespaces = NamespaceArgs {
-            namespace: self.namespace.clone(),
-            all_namespaces: false,
-        };
-        let written = self.replica_set.as_ref();
-        written.map(|name| namespaces.resolve_one(name)).transpose()
-    }
 }

@@ -19,14 +19,13 @@ pub(super) async fn check(
     args: &CheckArgs,
     sessions: Option<&[v1::SessionSummary]>,
 ) -> Vec<Finding> {
-    let [cluster_too, permissions_too, agent_too, others_too] = [
+    let sections = [
         Section::Cluster,
         Section::Permissions,
         Section::Agent,
         Section::Others,
-    ]
-    .map(|section| args.asks_for(section));
-    if ![cluster_too, permissions_too, agent_too, others_too].contains(&true) {
+    ];
+    if !sections.into_iter().any(|it| args.asks_for(it)) {
         return Vec::new();
     }
     let cluster = match KubeCluster::connect(&config(args)).await {
@@ -42,19 +41,19 @@ pub(super) async fn check(
         Err(_) => return vec![unreachable("no answer in time".to_owned())],
     };
     let mut findings = Vec::new();
-    if cluster_too {
+    if args.asks_for(Section::Cluster) {
         findings.push(supported(&version));
     }
     let lease = (lease_namespace(args, &cluster), args.lease_name.as_str());
-    if permissions_too {
+    if args.asks_for(Section::Permissions) {
         findings.append(&mut permissions::check(args, &cluster, lease).await);
     }
-    if agent_too {
+    if args.asks_for(Section::Agent) {
         findings.extend(session(args, &cluster, sessions).await);
         findings.push(leader(&cluster, lease).await);
     }
     // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
-    if others_too && !args.resource.is_custom() {
+    if args.asks_for(Section::Others) && !args.resource.is_custom() {
         findings.push(built_in(args, &cluster).await);
     }
     findings
@@ -113,11 +112,8 @@ async fn session(
             "where one runs, ask the server that it uses, with --server; else start decree-agent with --server {}",
             args.server.server
         );
-        return Some(Finding::warn(
-            CHECK,
-            "the server has no agent of this cluster",
-            hint,
-        ));
+        let detail = "the server has no agent of this cluster";
+        return Some(Finding::warn(CHECK, detail, hint));
     };
     let agent = &session.agent_instance;
     Some(if session.synced {
@@ -146,11 +142,8 @@ async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Findi
     let (identity, epoch) = (&record.holder, record.transitions);
     if record.until().is_none_or(|until| until < Timestamp::now()) {
         let detail = format!("held by {identity}, which does not renew it");
-        return Finding::warn(
-            check,
-            detail,
-            "its agent is gone and no other has taken over",
-        );
+        let hint = "its agent is gone and no other has taken over";
+        return Finding::warn(check, detail, hint);
     }
     Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
 }

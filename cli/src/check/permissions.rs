@@ -33,52 +33,47 @@ fn needed<'a>(
     args: &'a CheckArgs,
     (lease_namespace, lease_name): (&'a str, &'a str),
 ) -> Vec<(Option<&'a str>, Access<'a>)> {
-    let sets = |verb, subresource| Access {
-        subresource,
-        ..access(verb, args.resource.group(), args.resource.plural(), ANY)
-    };
-    let core = |verb, resource| access(verb, "", resource, ANY);
-    let everywhere = args.namespace.as_deref();
-    let mut needed = vec![(None, access("get", "", "namespaces", "kube-system"))];
-    let reads = [
-        core("list", "pods"),
-        core("watch", "pods"),
-        sets("list", ""),
-        sets("watch", ""),
-    ];
-    needed.extend(reads.map(|access| (everywhere, access)));
-    if args.mode != Mode::Enforce {
-        return needed;
-    }
-    let writes = [
-        core("get", "pods"),
-        core("create", "pods"),
-        core("patch", "pods"),
-        core("delete", "pods"),
-        sets("get", ""),
-        sets("patch", "status"),
-        core("create", "events"),
-        core("patch", "events"),
-    ];
-    needed.extend(writes.map(|access| (everywhere, access)));
-    let lease = |verb, name| access(verb, "coordination.k8s.io", "leases", name);
-    let leading = match args.shards {
-        None => vec![
-            lease("create", ANY),
-            lease("get", lease_name),
-            lease("update", lease_name),
-        ],
-        // Each shard and each agent has its own Lease.
-        Some(_) => ["get", "list", "create", "update", "delete"]
-            .map(|verb| lease(verb, ANY))
-            .to_vec(),
-    };
-    needed.extend(leading.into_iter().map(|it| (Some(lease_namespace), it)));
-    // The agent probes whether the built-in controller is on.
-    let probe = |verb, name| access(verb, "apps", "replicasets", name);
-    if !args.resource.is_custom() {
-        needed.push((Some(lease_namespace), probe("create", ANY)));
-        needed.push((Some(lease_namespace), probe("patch", PROBE)));
+    type Resource<'a> = (&'a str, &'a str, &'a str);
+    let (group, plural) = (args.resource.group(), args.resource.plural());
+    let (sets, status) = ((group, plural, ""), (group, plural, "status"));
+    let (pods, events) = (("", "pods", ""), ("", "events", ""));
+    let leases = ("coordination.k8s.io", "leases", "");
+    let (everywhere, its) = (args.namespace.as_deref(), Some(lease_namespace));
+    let mut needed = Vec::new();
+    let mut need =
+        |namespace: Option<&'a str>, verbs: &[&'a str], of: Resource<'a>, name: &'a str| {
+            let (group, resource, subresource) = of;
+            let accesses = verbs.iter().copied().map(|verb| Access {
+                verb,
+                group,
+                resource,
+                subresource,
+                name,
+            });
+            needed.extend(accesses.map(|access| (namespace, access)));
+        };
+    need(None, &["get"], ("", "namespaces", ""), "kube-system");
+    need(everywhere, &["list", "watch"], pods, ANY);
+    need(everywhere, &["list", "watch"], sets, ANY);
+    if args.mode == Mode::Enforce {
+        need(everywhere, &["get", "create", "patch", "delete"], pods, ANY);
+        need(everywhere, &["get"], sets, ANY);
+        need(everywhere, &["patch"], status, ANY);
+        need(everywhere, &["create", "patch"], events, ANY);
+        if args.shards.is_some() {
+            // Each shard and each agent has its own Lease.
+            let all = ["get", "list", "create", "update", "delete"];
+            need(its, &all, leases, ANY);
+        } else {
+            need(its, &["create"], leases, ANY);
+            need(its, &["get", "update"], leases, lease_name);
+        }
+        // The agent probes whether the built-in controller is on.
+        if !args.resource.is_custom() {
+            let built_in = ("apps", "replicasets", "");
+            need(its, &["create"], built_in, ANY);
+            need(its, &["patch"], built_in, PROBE);
+        }
     }
     needed
 }
@@ -118,19 +113,9 @@ fn words(access: Access<'_>) -> String {
     words
 }
 
-const fn access<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Access<'a> {
-    Access {
-        verb,
-        group,
-        resource,
-        subresource: "",
-        name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
     use crate::args::{Args, Command, parse};
@@ -151,15 +136,9 @@ mod tests {
         lines.collect()
     }
 
-    fn is(flags: &[&str], wanted: &Expect) {
-        wanted.assert_eq(&asked(flags));
-    }
-
     #[test]
     fn one_lease_is_asked_for_by_its_name() {
-        is(
-            &[],
-            &expect![[r#"
+        expect![[r#"
             *: get namespaces/kube-system
             *: list pods
             *: watch pods
@@ -178,8 +157,8 @@ mod tests {
             decree-system: update leases.coordination.k8s.io/decree-agent
             decree-system: create replicasets.apps
             decree-system: patch replicasets.apps/decree-probe
-        "#]],
-        );
+        "#]]
+        .assert_eq(&asked(&[]));
     }
 
     #[test]
@@ -204,15 +183,13 @@ mod tests {
 
     #[test]
     fn shadow_takes_reads_alone() {
-        is(
-            &["--mode", "shadow", "--namespace", "shop"],
-            &expect![[r#"
+        expect![[r#"
             *: get namespaces/kube-system
             shop: list pods
             shop: watch pods
             shop: list replicasets.apps
             shop: watch replicasets.apps
-        "#]],
-        );
+        "#]]
+        .assert_eq(&asked(&["--mode", "shadow", "--namespace", "shop"]));
     }
 }

@@ -24,15 +24,6 @@ pub(crate) enum Section {
 // === impl Section ===
 
 impl Section {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Server,
-        Self::Cluster,
-        Self::Permissions,
-        Self::Agent,
-        Self::History,
-        Self::Others,
-    ];
-
     /// The section of a check by its name. An unknown check belongs to the agent, as most checks do.
     pub(super) fn of(check: &str) -> Self {
         match check {
@@ -47,25 +38,25 @@ impl Section {
     }
 
     pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Server => "decision server",
-            Self::Cluster => "cluster",
-            Self::Permissions => "permissions",
-            Self::Agent => "agent",
-            Self::History => "history of the cluster",
-            Self::Others => "other controllers",
-        }
+        self.about().0
     }
 
     pub(super) fn link(self) -> String {
-        let page = match self {
-            Self::Server => "cli.md#querying-a-server",
-            Self::Cluster => "operations.md#choose-the-cluster",
-            Self::Permissions => "operations.md#on-a-cluster",
-            Self::Agent => "operations.md#starting",
-            Self::History => "safeguards.md#after-a-restore-of-etcd",
-            Self::Others => "operations.md#migrating-and-back",
-        };
-        format!("{DOCUMENTS}{page}")
+        format!("{DOCUMENTS}{}", self.about().1)
+    }
+
+    /// The title, and the heading of the documentation.
+    const fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Server => ("decision server", "cli.md#querying-a-server"),
+            Self::Cluster => ("cluster", "operations.md#choose-the-cluster"),
+            Self::Permissions => ("permissions", "operations.md#on-a-cluster"),
+            Self::Agent => ("agent", "operations.md#starting"),
+            Self::History => (
+                "history of the cluster",
+                "safeguards.md#after-a-restore-of-etcd",
+            ),
+            Self::Others => ("other controllers", "operations.md#migrating-and-back"),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use decree::v1;
 
 use super::{finding::Finding, section::Section};
-use crate::{args::CheckArgs, exit::Failure, server::Server};
+use crate::{args::CheckArgs, server::Server};
 
 /// Returns the sessions that the server lists as well, for the checks of the agent.
 pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::SessionSummary>>) {
@@ -11,7 +11,8 @@ pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::Ses
     if !is_asked_for && !args.asks_for(Section::Agent) {
         return (Vec::new(), None);
     }
-    match sessions(args).await {
+    let sessions = async { Server::connect(&args.server).await?.sessions("").await };
+    match sessions.await {
         answer if !is_asked_for => (Vec::new(), answer.ok().map(|answer| answer.sessions)),
         Ok(answer) => {
             let reached = Finding::ok("server", format!("{} answers", args.server.server));
@@ -24,14 +25,6 @@ pub(super) async fn check(args: &CheckArgs) -> (Vec<Finding>, Option<Vec<v1::Ses
             (vec![finding], None)
         }
     }
-}
-
-async fn sessions(args: &CheckArgs) -> Result<v1::ListSessionsResponse, Failure> {
-    let server = Server::connect(&args.server).await?;
-    let asked = v1::ListSessionsRequest {};
-    let answer = server.inspection().list_sessions(asked).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    Ok(answer.into_inner())
 }
 
 fn version(server: &str) -> Finding {

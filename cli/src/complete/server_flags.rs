@@ -2,7 +2,7 @@
 
 use std::{env, net::SocketAddr, time::Duration};
 
-use clap::Parser;
+use clap::{Arg, Command, CommandFactory as _, Parser};
 
 use crate::{
     exit::Failure,
@@ -12,19 +12,6 @@ use crate::{
 /// The timeout of each request, and of all requests together.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 const PATIENCE_FOR_ALL: Duration = Duration::from_secs(2);
-/// The flags of the half-written command that affect a request. The flags of the second list take no value.
-pub(super) const FLAGS: [&str; 9] = [
-    "--server",
-    "--token-file",
-    "--tls-ca",
-    "--tls-cert",
-    "--tls-key",
-    "--cluster",
-    "--namespace",
-    "-n",
-    "--admin",
-];
-const SWITCHES: [&str; 1] = ["--insecure"];
 /// The connection flags of a half-written command.
 #[derive(Debug, Parser)]
 pub(super) struct ServerFlags {
@@ -60,20 +47,34 @@ pub(super) fn ask(
 
 /// The part of a command line that affects a request, without a flag whose value is not written yet.
 fn relevant(words: &[String]) -> Vec<&str> {
+    let known = ServerFlags::command();
     let mut kept = vec!["decree"];
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         let flag = word.split('=').next().unwrap_or(word);
         let is_short = word.starts_with("-n") && word.len() > 2;
-        if SWITCHES.contains(&word) || is_short || (flag != word && FLAGS.contains(&flag)) {
-            kept.push(word);
-        } else if FLAGS.contains(&word)
-            && let Some(value) = words.next().filter(|value| !value.is_empty())
-        {
-            kept.extend([word, value]);
+        match takes_value(&known, flag) {
+            Some(true) if flag == word => {
+                let value = words.next().filter(|value| !value.is_empty());
+                kept.extend(value.into_iter().flat_map(|value| [word, value]));
+            }
+            Some(_) => kept.push(word),
+            None if is_short => kept.push(word),
+            None => {}
         }
     }
     kept
+}
+
+/// Whether a flag of a command takes a value; `None` for other words.
+pub(super) fn takes_value(command: &Command, word: &str) -> Option<bool> {
+    let is_it = |arg: &&Arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        [long, short].iter().flatten().any(|flag| flag == word)
+    };
+    let arg = command.get_arguments().find(is_it)?;
+    Some(arg.get_action().takes_values())
 }
 
 // === impl ServerFlags ===

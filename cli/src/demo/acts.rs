@@ -4,17 +4,16 @@ use std::{collections::BTreeSet, time::Duration};
 
 use agent_core::budget::{self, BudgetConfig, Limit};
 use agent_fake::{Cluster, Fault, Kind, Verb};
-use decree::v1::{self, batch::Action, event::Event};
+use decree::v1::event::Event;
 use decree_agent::resume::ResumeRequest;
 
 use super::{
-    rogue::{Answer, Rogue, create, delete},
-    script::Script,
+    rogue::Rogue,
+    script::{Script, named},
     shadowed::Shadowed,
-    standing::{Writes, all_observed, all_settled, pods_of, references, replica_set, standings},
+    standing::{Writes, all_observed, pods_of, references, replica_set, standings},
 };
 use crate::{
-    args::Named,
     diff,
     exit::Failure,
     record, resume,
@@ -68,8 +67,7 @@ pub(super) async fn play(
 /// Brings the objects of the cluster to their size.
 pub(super) async fn bring_to_size(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.part("Bring everything to its size").await?;
-    script.until(all_settled).await?;
-    script.decisions().await?;
+    script.settle().await?;
     for standing in script.look(standings) {
         script.line(&format!("ok: {standing}")).await?;
     }
@@ -84,14 +82,10 @@ async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     let count = before.len();
     let intro = format!("{OLD} has {count} pods. Ask first, which changes nothing:");
     script.line(&intro).await?;
-    let named = Named {
-        namespace: NAMESPACE.to_owned(),
-        name: OLD.to_owned(),
-    };
     let words = format!("simulate {NAMESPACE}/{OLD} --replicas {REPLICAS}");
     script.command(&words).await?;
     let client = &script.sandbox.running.server.client;
-    let decision = simulate::ask(client, CLUSTER, named, Some(REPLICAS)).await?;
+    let decision = simulate::ask(client, CLUSTER, named(OLD), Some(REPLICAS)).await?;
     let mut victims = BTreeSet::new();
     for victim in decision.unwrap_or_default().deletes {
         let name = victim.pod.unwrap_or_default().name;
@@ -102,14 +96,11 @@ async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     }
     script.line("Then do it:").await?;
     script.scale(OLD, REPLICAS).await?;
-    script.until(all_settled).await?;
-    script.decisions().await?;
+    script.settle().await?;
     let after = script.look(|cluster| pods_of(cluster, OLD));
     let is_same = before.difference(&after).eq(&victims);
-    let what = format!(
-        "exactly the {} pods that were named are gone",
-        victims.len()
-    );
+    let count = victims.len();
+    let what = format!("exactly the {count} pods that were named are gone");
     script.check(is_same && !victims.is_empty(), &what).await
 }
 
@@ -123,7 +114,7 @@ async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     let is_amid = |cluster: &Cluster| pods_of(cluster, NEW).len() >= KILLED_AT;
     script.until(is_amid).await?;
     script.sandbox.kill_server();
-    let there = script.look(|cluster| pods_of(cluster, NEW).len());
+    let there = script.count(NEW);
     script.sandbox.cluster.with(|it| it.faults_mut().clear());
     script.decisions().await?;
     let killed = format!("The server is killed: {there} of {PODS} pods are there.");
@@ -131,8 +122,7 @@ async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.sandbox.start_server().await?;
     let started = "Another one is started. All that it knows comes from the agent:";
     script.line(started).await?;
-    script.until(all_settled).await?;
-    script.decisions().await?;
+    script.settle().await?;
     let (after, pods) = script.look(|it| (Writes::of(it), pods_of(it, NEW).len()));
     let creates = after.creates.saturating_sub(before.creates);
     let deletes = after.deletes.saturating_sub(before.deletes);
@@ -144,7 +134,7 @@ async fn kill_server(script: &mut Script<'_, '_>) -> Result<(), Failure> {
 /// The agent refuses what no correct server requests, and limits the rest; a person resumes it.
 async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.part("Stop a rogue server").await?;
-    let before = script.look(|it| pods_of(it, NEW).len());
+    let before = script.count(NEW);
     let writes = script.look(Writes::of);
     script.sandbox.kill_server();
     let killed = "The server is killed, and a rogue server takes its address. The agent lists its cluster for \
@@ -152,29 +142,20 @@ async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.line(killed).await?;
     let address = script.sandbox.running.server.addresses.grpc.tcp();
     let address = address.ok_or_else(|| script.failed("the server has no port"))?;
-    let mut rogue = Rogue::start(address, script.deadline()).await?;
-    script.line("The rogue server asks for:").await?;
-    let set = script.look(|it| replica_set(it, NEW));
     let own = script.look(|it| references(it, NEW));
     let others = script.look(|it| references(it, OLD));
-    ask_rogue(
-        script,
-        &mut rogue,
-        &set,
-        &format!("all pods of {NEW}"),
-        delete(&own),
-    )
-    .await?;
-    let what = format!("the pods of {OLD} as well");
-    ask_rogue(script, &mut rogue, &set, &what, delete(&others)).await?;
-    ask_rogue(
-        script,
-        &mut rogue,
-        &set,
-        &format!("{before} more pods"),
-        create(NEW, before),
-    )
-    .await?;
+    let set = script.look(|it| replica_set(it, NEW));
+    let mut rogue = Rogue::start(address, script.deadline, set).await?;
+    script.line("The rogue server asks for:").await?;
+    let all = format!("delete all pods of {NEW}");
+    let said = rogue.delete(&own).await?;
+    script.line(&format!("{all}: {said}")).await?;
+    let said = rogue.delete(&others).await?;
+    let line = format!("delete the pods of {OLD} as well: {said}");
+    script.line(&line).await?;
+    let said = rogue.create(before).await?;
+    let line = format!("create {before} more pods: {said}");
+    script.line(&line).await?;
     let is_untouched = script.look(Writes::of) == writes;
     let what = "the agent did none of it";
     script.check(is_untouched, what).await?;
@@ -190,42 +171,14 @@ async fn stop_rogue(script: &mut Script<'_, '_>) -> Result<(), Failure> {
         Event::PodApplied(_) | Event::Deleted(_) | Event::Bookmark(_) => false,
     };
     rogue.sees(is_scaled).await?;
-    ask_rogue(
-        script,
-        &mut rogue,
-        &set,
-        &format!("all pods of {NEW}"),
-        delete(&own),
-    )
-    .await?;
+    let said = rogue.delete(&own).await?;
+    script.line(&format!("{all}: {said}")).await?;
     drop(rogue);
-    let left = script.look(|it| pods_of(it, NEW).len());
+    let left = script.count(NEW);
     let what = format!("{left} of {before} pods are left, and none goes");
     let is_held = left + usize::try_from(DELETES_MAX).unwrap_or(0) == before;
     script.check(is_held, &what).await?;
     recover(script, before).await
-}
-
-/// Requests an action of the agent, and prints its outcomes.
-async fn ask_rogue(
-    script: &mut Script<'_, '_>,
-    rogue: &mut Rogue,
-    set: &v1::ReplicaSet,
-    what: &str,
-    action: Action,
-) -> Result<(), Failure> {
-    let (verb, operations) = match &action {
-        Action::Create(create) => ("create", create.names.len()),
-        Action::Delete(delete) => ("delete", delete.victims.len()),
-        Action::Claim(_) | Action::WriteStatus(_) => ("change", 1),
-    };
-    let Answer {
-        done,
-        refused,
-        words,
-    } = rogue.ask(set, action, operations).await?;
-    let line = format!("{verb} {what}: {done} done, {refused} refused: {words}");
-    script.line(&line).await
 }
 
 /// Starts the right server again, corrects the number, and resumes the agent.
@@ -235,16 +188,11 @@ async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failu
     script.sandbox.start_server().await?;
     script.synced().await?;
     script.explain(NEW, "Held back:").await?;
-    script
-        .line("Someone corrects it, and lets the agent delete again:")
-        .await?;
+    let corrected = "Someone corrects it, and lets the agent delete again:";
+    script.line(corrected).await?;
     script.scale(NEW, PODS).await?;
-    let agent = script
-        .sandbox
-        .running
-        .agent_admin
-        .map(|at| format!("http://{at}"));
-    let agent = agent.unwrap_or_default();
+    let agent = script.sandbox.running.agent_admin;
+    let agent = agent.map_or_else(String::new, |at| format!("http://{at}"));
     let words = format!("resume {NAMESPACE}/{NEW} --agent {agent}");
     script.command(&words).await?;
     let asked = ResumeRequest {
@@ -252,9 +200,8 @@ async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failu
         name: Some(NEW.to_owned()),
     };
     resume::of_agent(&agent, &asked, PATIENCE).await?;
-    script.until(all_settled).await?;
-    script.decisions().await?;
-    let pods = script.look(|it| pods_of(it, NEW).len());
+    script.settle().await?;
+    let pods = script.count(NEW);
     let what = format!("all {pods} pods are ready again");
     script.check(pods == before, &what).await
 }
@@ -263,7 +210,7 @@ async fn recover(script: &mut Script<'_, '_>, before: usize) -> Result<(), Failu
 async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     const MORE: i32 = 4;
     script.part("Explain what a quota refuses").await?;
-    let pods = script.look(|it| pods_of(it, OLD).len() + pods_of(it, NEW).len());
+    let pods = script.count(OLD) + script.count(NEW);
     let room = u32::try_from(pods).unwrap_or(u32::MAX).saturating_add(2);
     script.quota(room).await?;
     script.scale(NEW, PODS + MORE).await?;
@@ -274,9 +221,8 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.quota(room + 100).await?;
     // A change of the ReplicaSet ends its wait. Without the change, the server would retry too, but later and later.
     script.scale(NEW, PODS + MORE + 1).await?;
-    script.until(all_settled).await?;
-    script.decisions().await?;
-    let pods = script.look(|it| pods_of(it, NEW).len());
+    script.settle().await?;
+    let pods = script.count(NEW);
     let what = format!("{pods} pods are ready");
     script
         .check(pods == usize::try_from(PODS + MORE + 1).unwrap_or(0), &what)
@@ -291,8 +237,8 @@ async fn compare(script: &mut Script<'_, '_>, shadowed: Shadowed) -> Result<(), 
          scaled {OLD} from 7 to 8, and made a pod twice."
     );
     script.line(&intro).await?;
-    let found = shadowed.found(script.deadline()).await;
-    let found = found.ok_or_else(|| script.too_late())??;
+    let found = shadowed.found(script.deadline).await?;
+    let found = found.ok_or_else(|| script.too_late())?;
     script.command("diff").await?;
     let mut report = Vec::new();
     diff::report(&found.answer, script.columns(), &mut report)?;

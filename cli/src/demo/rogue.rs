@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** the agent admits it as any server, so only the rules and the budget of the agent protect the cluster.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use decree::v1::{
     self,
@@ -17,7 +17,7 @@ use decree::v1::{
 use tokio::{
     net::TcpListener,
     sync::mpsc,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
@@ -27,11 +27,9 @@ use tonic::{
 
 use crate::{
     exit::{Exit, Failure},
-    sandbox::Threads,
+    sandbox::{Threads, poll},
 };
 
-/// The interval of attempts to bind an address that the killed server may still hold.
-const BIND_EVERY: Duration = Duration::from_millis(20);
 /// The capacity of the queue of frames for the agent.
 const FRAMES_MAX: usize = 16;
 /// Longer than the part takes, so the server sends no heartbeats.
@@ -46,18 +44,12 @@ const LISTS: usize = 2;
 pub(super) struct Rogue {
     session: Session,
     deadline: Duration,
+    /// The ReplicaSet that all requests are about, and its generation.
+    set: v1::ObjectRef,
+    generation: i64,
     sequence: u64,
     batch: u64,
     _threads: Threads,
-}
-
-/// The outcomes of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) done: usize,
-    pub(super) refused: usize,
-    /// The reason of the last refusal.
-    pub(super) words: String,
 }
 
 struct Session {
@@ -70,62 +62,37 @@ struct Service(mpsc::Sender<Session>);
 
 type Reply<T> = Result<Response<T>, Status>;
 
-pub(super) fn delete(pods: &[v1::ObjectRef]) -> Action {
-    let victims = pods.iter().map(|pod| v1::Victim {
-        pod: Some(pod.clone()),
-        ..v1::Victim::default()
-    });
-    let victims = victims.collect();
-    Action::Delete(v1::Delete { victims })
-}
-
-/// Creates `count` pods, with valid names for pods of the ReplicaSet.
-pub(super) fn create(set: &str, count: usize) -> Action {
-    let letter = |index: usize| LETTERS.chars().nth(index % LETTERS.len());
-    let generate_name = format!("{set}-");
-    let names = (0..count).map(|index| {
-        let last = [letter(index / LETTERS.len()), letter(index)];
-        let last: String = last.into_iter().flatten().collect();
-        format!("{generate_name}rgx{last}")
-    });
-    Action::Create(v1::Create {
-        names: names.collect(),
-        generate_name,
-        slow_start_initial: i32::try_from(count).unwrap_or(i32::MAX),
-    })
-}
-
 // === impl Rogue ===
 
 impl Rogue {
     /// Starts the server, and waits until the agent has sent its lists.
-    pub(super) async fn start(address: SocketAddr, deadline: Duration) -> Result<Self, Failure> {
-        let until = Instant::now() + deadline;
-        let threads = Threads::start().map_err(|error| cannot_start(&error.to_string()))?;
-        let listener = loop {
-            match TcpListener::bind(address).await {
-                Ok(listener) => break listener.into_std(),
-                Err(error) if Instant::now() >= until => {
-                    return Err(cannot_start(&error.to_string()));
-                }
-                Err(_) => sleep(BIND_EVERY).await,
-            }
+    pub(super) async fn start(
+        address: SocketAddr,
+        deadline: Duration,
+        (set, generation): (v1::ObjectRef, i64),
+    ) -> Result<Self, Failure> {
+        let threads = Threads::start().map_err(cannot_start)?;
+        // The killed server may still hold the address.
+        let bind = async || TcpListener::bind(address).await;
+        let listener = match poll(deadline, async || Ok(bind().await.ok())).await? {
+            Some(listener) => listener,
+            None => bind().await.map_err(cannot_start)?,
         };
-        let listener = listener.map_err(|error| cannot_start(&error.to_string()))?;
+        let listener = listener.into_std().map_err(cannot_start)?;
         let (sessions, mut opened) = mpsc::channel(1);
         let server = Server::builder().add_service(DecisionServiceServer::new(Service(sessions)));
         threads.spawn(async move {
-            let listener = TcpListener::from_std(listener)?;
-            let served = server
-                .serve_with_incoming(TcpIncoming::from(listener))
-                .await;
-            served.map_err(std::io::Error::other)
+            let incoming = TcpIncoming::from(TcpListener::from_std(listener)?);
+            let served = server.serve_with_incoming(incoming).await;
+            served.map_err(io::Error::other)
         });
-        let session = timeout_at(until, opened.recv()).await.ok().flatten();
+        let session = timeout(deadline, opened.recv()).await.ok().flatten();
         let session = session.ok_or_else(|| Failure::new(Exit::No, "the agent did not come"))?;
         let mut rogue = Self {
             session,
             deadline,
+            set,
+            generation,
             sequence: 0,
             batch: 0,
             _threads: threads,
@@ -136,33 +103,52 @@ impl Rogue {
 
     /// Waits until the agent has sent an event for which `is_it` holds.
     pub(super) async fn sees(&mut self, is_it: impl Fn(&Event) -> bool) -> Result<(), Failure> {
-        let until = Instant::now() + self.deadline;
-        loop {
-            if let request::Frame::Events(events) = self.next(until).await? {
-                let mut events = events.events.iter().filter_map(|it| it.event.as_ref());
-                if events.any(&is_it) {
-                    return Ok(());
-                }
-            }
-        }
+        self.read(|frame| {
+            let request::Frame::Events(events) = frame else {
+                return false;
+            };
+            let mut events = events.events.iter().filter_map(|it| it.event.as_ref());
+            events.any(&is_it)
+        })
+        .await
     }
 
-    /// Requests an action on a ReplicaSet, and waits for the outcomes of `operations` operations.
-    pub(super) async fn ask(
-        &mut self,
-        set: &v1::ReplicaSet,
-        action: Action,
-        operations: usize,
-    ) -> Result<Answer, Failure> {
+    /// Requests the deletion of pods. Returns the answer of the agent.
+    pub(super) async fn delete(&mut self, pods: &[v1::ObjectRef]) -> Result<String, Failure> {
+        let victims = pods.iter().map(|pod| v1::Victim {
+            pod: Some(pod.clone()),
+            ..v1::Victim::default()
+        });
+        let victims = victims.collect();
+        self.ask(Action::Delete(v1::Delete { victims }), pods.len())
+            .await
+    }
+
+    /// Requests `count` pods, with valid names for pods of the ReplicaSet. Returns the answer of the agent.
+    pub(super) async fn create(&mut self, count: usize) -> Result<String, Failure> {
+        let letter = |index: usize| LETTERS.chars().nth(index % LETTERS.len());
+        let generate_name = format!("{}-", self.set.name);
+        let names = (0..count).map(|index| {
+            let last = [letter(index / LETTERS.len()), letter(index)];
+            let last: String = last.into_iter().flatten().collect();
+            format!("{generate_name}rgx{last}")
+        });
+        let action = Action::Create(v1::Create {
+            names: names.collect(),
+            generate_name,
+            slow_start_initial: i32::try_from(count).unwrap_or(i32::MAX),
+        });
+        self.ask(action, count).await
+    }
+
+    /// Requests an action on the ReplicaSet, and waits for the outcomes of `operations` operations.
+    async fn ask(&mut self, action: Action, operations: usize) -> Result<String, Failure> {
         self.batch += 1;
+        let id = self.batch;
         let batch = v1::Batch {
-            id: self.batch,
-            replica_set: Some(v1::ObjectRef {
-                namespace: set.namespace.clone(),
-                name: set.name.clone(),
-                uid: set.uid.clone(),
-            }),
-            generation: set.generation,
+            id,
+            replica_set: Some(self.set.clone()),
+            generation: self.generation,
             guard: Some(v1::Guard {
                 session_id: SESSION.to_owned(),
                 epoch: 0,
@@ -172,47 +158,50 @@ impl Rogue {
         };
         let batches = vec![batch];
         self.send(Frame::Batches(v1::Batches { batches })).await?;
-        let until = Instant::now() + self.deadline;
-        let mut answer = Answer::default();
-        while answer.done + answer.refused < operations {
-            let request::Frame::Outcomes(outcomes) = self.next(until).await? else {
-                continue;
+        let (mut done, mut refused, mut words) = (0, 0, String::new());
+        self.read(|frame| {
+            let request::Frame::Outcomes(outcomes) = frame else {
+                return false;
             };
-            let of_it = outcomes.outcomes.into_iter();
-            let of_it = of_it.filter(|outcome| outcome.batch_id == self.batch);
-            of_it
-                .filter_map(|outcome| outcome.outcome)
-                .for_each(|outcome| answer.count(outcome));
-        }
-        Ok(answer)
+            let of_it = outcomes.outcomes.into_iter().filter(|it| it.batch_id == id);
+            for outcome in of_it.filter_map(|it| it.outcome) {
+                let message = match outcome {
+                    Outcome::Done(_) => {
+                        done += 1;
+                        continue;
+                    }
+                    Outcome::Failed(failed) => failed.message,
+                    Outcome::NotStarted(not_started) => not_started.message,
+                };
+                refused += 1;
+                words = message;
+            }
+            done + refused >= operations
+        })
+        .await?;
+        Ok(format!("{done} done, {refused} refused: {words}"))
     }
 
     async fn admit(&mut self) -> Result<(), Failure> {
-        let until = Instant::now() + self.deadline;
+        self.read(|frame| matches!(frame, request::Frame::Hello(_)))
+            .await?;
+        let heartbeat_interval = prost_types::Duration {
+            seconds: HEARTBEAT_SECONDS,
+            nanos: 0,
+        };
+        let welcome = v1::Welcome {
+            protocol: 1,
+            session_id: SESSION.to_owned(),
+            heartbeat_interval: Some(heartbeat_interval),
+            ..v1::Welcome::default()
+        };
+        self.send(Frame::Welcome(welcome)).await?;
         let mut lists = 0;
-        while lists < LISTS {
-            match self.next(until).await? {
-                request::Frame::Hello(_) => {
-                    let welcome = v1::Welcome {
-                        protocol: 1,
-                        session_id: SESSION.to_owned(),
-                        heartbeat_interval: Some(prost_types::Duration {
-                            seconds: HEARTBEAT_SECONDS,
-                            nanos: 0,
-                        }),
-                        ..v1::Welcome::default()
-                    };
-                    self.send(Frame::Welcome(welcome)).await?;
-                }
-                request::Frame::SnapshotEnd(_) => lists += 1,
-                request::Frame::SnapshotBegin(_)
-                | request::Frame::SnapshotObjects(_)
-                | request::Frame::Events(_)
-                | request::Frame::Outcomes(_)
-                | request::Frame::Heartbeat(_) => {}
-            }
-        }
-        Ok(())
+        self.read(|frame| {
+            lists += usize::from(matches!(frame, request::Frame::SnapshotEnd(_)));
+            lists == LISTS
+        })
+        .await
     }
 
     async fn send(&mut self, frame: Frame) -> Result<(), Failure> {
@@ -225,35 +214,20 @@ impl Rogue {
         sent.map_err(|_| left())
     }
 
-    async fn next(&mut self, until: Instant) -> Result<request::Frame, Failure> {
+    /// Reads the frames of the agent up to the first for which `is_last` holds.
+    async fn read(
+        &mut self,
+        mut is_last: impl FnMut(request::Frame) -> bool,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + self.deadline;
         loop {
             let message = timeout_at(until, self.session.incoming.message()).await;
             let message = message.map_err(|_| Failure::new(Exit::No, "the agent does not answer"));
-            match message? {
-                Ok(Some(message)) => {
-                    if let Some(frame) = message.frame {
-                        return Ok(frame);
-                    }
-                }
-                Ok(None) | Err(_) => return Err(left()),
-            }
-        }
-    }
-}
-
-// === impl Answer ===
-
-impl Answer {
-    fn count(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Done(_) => self.done += 1,
-            Outcome::Failed(failed) => {
-                self.refused += 1;
-                self.words = failed.message;
-            }
-            Outcome::NotStarted(not_started) => {
-                self.refused += 1;
-                self.words = not_started.message;
+            let Ok(Some(message)) = message? else {
+                return Err(left());
+            };
+            if message.frame.is_some_and(&mut is_last) {
+                return Ok(());
             }
         }
     }
@@ -293,7 +267,7 @@ impl DecisionService for Service {
     }
 }
 
-fn cannot_start(cause: &str) -> Failure {
+fn cannot_start(cause: io::Error) -> Failure {
     Failure::new(Exit::No, format!("the rogue server cannot start: {cause}"))
 }
 

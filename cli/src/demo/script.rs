@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use agent_fake::Cluster;
-use decree::v1;
 use tokio::{
     select,
     time::{Instant, sleep},
@@ -11,45 +10,30 @@ use tokio::{
 
 use super::standing;
 use crate::{
+    args::Named,
     exit::{Exit, Failure},
     explain, page,
-    sandbox::{CLUSTER, DecisionLog, Sandbox, act::Act, beginning::NAMESPACE},
-    server::Server,
+    sandbox::{CLUSTER, DecisionLog, Sandbox, act::Act, beginning::NAMESPACE, poll},
     streams::Io,
     table::one_line,
 };
 
-/// The interval of requests to the server for what no decision announces.
-const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The lines of `decree explain` that the demo shows.
 const EXPLAINED: [&str; 4] = ["Cause:", "State:", "Refused:", "Held back:"];
-
 /// The pauses of the text, so that a person can follow it. The script never pauses while it waits for something.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    line: Duration,
-    part: Duration,
-}
+const AFTER_LINE: Duration = Duration::from_millis(500);
+const AFTER_PART: Duration = Duration::from_millis(1_500);
 
 /// Owns everything that the demo prints and runs.
 pub(super) struct Script<'a, 'io> {
     pub(super) sandbox: Sandbox,
     io: &'a mut Io<'io>,
-    pace: Pace,
-    deadline: Duration,
+    /// Whether a person reads along.
+    is_read: bool,
+    pub(super) deadline: Duration,
     log: DecisionLog,
     parts: Vec<String>,
     begun: Instant,
-}
-
-// === impl Pace ===
-
-impl Pace {
-    /// Slow enough to read along.
-    pub(super) const READABLE: Self = Self {
-        line: Duration::from_millis(500),
-        part: Duration::from_millis(1_500),
-    };
 }
 
 // === impl Script ===
@@ -57,14 +41,14 @@ impl Pace {
 impl<'a, 'io> Script<'a, 'io> {
     pub(super) fn new(
         sandbox: Sandbox,
-        pace: Pace,
+        is_read: bool,
         deadline: Duration,
         io: &'a mut Io<'io>,
     ) -> Self {
         Self {
             sandbox,
             io,
-            pace,
+            is_read,
             deadline,
             log: DecisionLog::default(),
             parts: Vec::new(),
@@ -76,9 +60,15 @@ impl<'a, 'io> Script<'a, 'io> {
         Ok(page::say(text, self.io)?)
     }
 
+    async fn pause(&self, time: Duration) {
+        if self.is_read {
+            sleep(time).await;
+        }
+    }
+
     pub(super) async fn part(&mut self, title: &str) -> Result<(), Failure> {
         if !self.parts.is_empty() {
-            sleep(self.pace.part).await;
+            self.pause(AFTER_PART).await;
         }
         self.parts.push(title.to_owned());
         let number = self.parts.len();
@@ -88,7 +78,7 @@ impl<'a, 'io> Script<'a, 'io> {
     /// Prints a line of a part, and pauses.
     pub(super) async fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.say(format!("  {text}").trim_end())?;
-        sleep(self.pace.line).await;
+        self.pause(AFTER_LINE).await;
         Ok(())
     }
 
@@ -102,13 +92,16 @@ impl<'a, 'io> Script<'a, 'io> {
         if is_so {
             return self.line(&format!("ok: {what}")).await;
         }
-        let part = self.parts.last().map_or("", String::as_str);
-        let cause = format!("part \"{part}\": it is not so that {what}");
-        Err(Failure::new(Exit::No, cause))
+        Err(self.failed(&format!("it is not so that {what}")))
     }
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&Cluster) -> T) -> T {
         self.sandbox.cluster.with(|cluster| look(cluster))
+    }
+
+    /// The number of active pods of a ReplicaSet.
+    pub(super) fn count(&self, set: &str) -> usize {
+        self.look(|cluster| standing::pods_of(cluster, set).len())
     }
 
     /// As `decree demo scale` does.
@@ -158,16 +151,16 @@ impl<'a, 'io> Script<'a, 'io> {
         }
     }
 
+    /// Waits until every ReplicaSet has settled, and prints the decisions until then.
+    pub(super) async fn settle(&mut self) -> Result<(), Failure> {
+        self.until(standing::all_settled).await?;
+        self.decisions().await
+    }
+
     /// Waits until the server has seen the whole cluster.
     pub(super) async fn synced(&mut self) -> Result<(), Failure> {
-        let end = Instant::now() + self.deadline;
-        while self.sandbox.running.synced().await?.is_none() {
-            if Instant::now() >= end {
-                return Err(self.too_late());
-            }
-            sleep(ASK_EVERY).await;
-        }
-        Ok(())
+        let synced = poll(self.deadline, async || self.sandbox.running.synced().await).await?;
+        synced.map(drop).ok_or_else(|| self.too_late())
     }
 
     /// Prints the decisions since the last call.
@@ -184,18 +177,14 @@ impl<'a, 'io> Script<'a, 'io> {
 
     /// Asks the server for the state of a ReplicaSet until the answer has a line with this label, and prints the explanation.
     pub(super) async fn explain(&mut self, set: &str, label: &str) -> Result<String, Failure> {
-        let end = Instant::now() + self.deadline;
-        let lines = loop {
-            let answer = ask(&self.sandbox.running.server.client, set).await?;
+        let client = &self.sandbox.running.server.client;
+        let lines = poll(self.deadline, async || {
+            let request = named(set).request(CLUSTER);
+            let answer = client.answer(client.inspection().get_replica_set(request).await)?;
             let lines = explain::state(&answer);
-            if lines.iter().any(|(each, _)| *each == label) {
-                break lines;
-            }
-            if Instant::now() >= end {
-                return Err(self.too_late());
-            }
-            sleep(ASK_EVERY).await;
-        };
+            Ok(Some(lines).filter(|lines| lines.iter().any(|(each, _)| *each == label)))
+        });
+        let lines = lines.await?.ok_or_else(|| self.too_late())?;
         self.decisions().await?;
         self.command(&format!("explain {NAMESPACE}/{set}")).await?;
         for (each, text) in &lines {
@@ -245,19 +234,9 @@ impl<'a, 'io> Script<'a, 'io> {
         self.failed(&format!("it did not get there within {limit} s{open}"))
             .hint("allow more time with --deadline, or run again with --log-level info to see why")
     }
-
-    pub(super) const fn deadline(&self) -> Duration {
-        self.deadline
-    }
 }
 
-async fn ask(server: &Server, set: &str) -> Result<v1::GetReplicaSetResponse, Failure> {
-    let request = v1::GetReplicaSetRequest {
-        cluster: CLUSTER.to_owned(),
-        namespace: NAMESPACE.to_owned(),
-        name: set.to_owned(),
-    };
-    let answer = server.inspection().get_replica_set(request).await;
-    let answer = answer.map_err(|status| server.failure(&status))?;
-    Ok(answer.into_inner())
+/// A ReplicaSet of the demo.
+pub(super) fn named(set: &str) -> Named {
+    Named::new(NAMESPACE, set)
 }

@@ -9,10 +9,6 @@ use agent_fake::{ApiError, Cluster};
 use decree::v1;
 use decree_agent::Mode;
 use runtime::ListenAddr;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, timeout},
-};
 
 use super::standing::Writes;
 use crate::{
@@ -20,22 +16,17 @@ use crate::{
     sandbox::{
         Sandbox, Settings,
         beginning::{self, NAMESPACE, OLD},
+        poll,
     },
-    server::Server,
 };
 
-/// The interval of requests to the server.
-const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The deadline for the sync of the agent with its server.
 const SYNCED_WITHIN: Duration = Duration::from_secs(30);
-/// The number of pods that the other controller creates instead of one.
-const MADE: u64 = 2;
+/// The pods that the other controller creates instead of one.
+const MADE: [&str; 2] = ["3pvwd", "3pvwe"];
 
-/// The running parts, and the request to their server.
-pub(super) struct Shadowed {
-    sandbox: Sandbox,
-    asking: JoinHandle<Result<v1::ListDifferencesResponse, Failure>>,
-}
+/// The running parts.
+pub(super) struct Shadowed(Sandbox);
 
 pub(super) struct Found {
     pub(super) answer: v1::ListDifferencesResponse,
@@ -58,58 +49,47 @@ impl Shadowed {
             budget: agent_core::budget::BudgetConfig::default(),
             is_killable: false,
         };
-        let sandbox = Sandbox::open(settings, Mode::Shadow, Vec::new(), beginning::install).await?;
-        let end = Instant::now() + SYNCED_WITHIN;
-        while sandbox.running.synced().await?.is_none() {
-            if Instant::now() >= end {
-                let cause = "the server did not see the second cluster in time";
-                return Err(Failure::new(Exit::No, cause));
-            }
-            sleep(ASK_EVERY).await;
+        let sandbox =
+            Sandbox::open(settings, Mode::Shadow, Vec::new(), Some(beginning::install)).await?;
+        let synced = poll(SYNCED_WITHIN, async || sandbox.running.synced().await).await?;
+        if synced.is_none() {
+            let cause = "the server did not see the second cluster in time";
+            return Err(Failure::new(Exit::No, cause));
         }
         let made = sandbox.cluster.with(make_twice);
         made.map_err(|error| Failure::new(Exit::No, error.message))?;
-        let asking = tokio::spawn(ask(sandbox.running.server.client.clone()));
-        Ok(Self { sandbox, asking })
+        Ok(Self(sandbox))
     }
 
     /// The report with the first difference; `None` if there is none in time. Ends everything.
-    pub(super) async fn found(self, within: Duration) -> Option<Result<Found, Failure>> {
-        let answer = timeout(within, self.asking).await.ok()?.ok()?;
-        let writes = self.sandbox.cluster.with(|cluster| Writes::of(cluster));
-        let has_written_nothing = writes
-            == Writes {
-                creates: MADE,
-                deletes: 0,
-                changes: 0,
-            };
-        let closed = self.sandbox.close().await;
-        let found = answer.map(|answer| Found {
+    pub(super) async fn found(self, within: Duration) -> Result<Option<Found>, Failure> {
+        let Self(sandbox) = self;
+        let client = &sandbox.running.server.client;
+        let answer = poll(within, async || {
+            let request = v1::ListDifferencesRequest::default();
+            let answer = client.answer(client.inspection().list_differences(request).await)?;
+            Ok(Some(answer).filter(|it| !it.differences.is_empty()))
+        })
+        .await;
+        let only_other = Writes {
+            creates: MADE.len() as u64,
+            deletes: 0,
+            changes: 0,
+        };
+        let has_written_nothing = sandbox.cluster.with(|it| Writes::of(it)) == only_other;
+        let closed = sandbox.running.close().await;
+        let answer = closed.and(answer)?;
+        Ok(answer.map(|answer| Found {
             answer,
             has_written_nothing,
-        });
-        Some(closed.and(found))
-    }
-}
-
-/// Asks until there is a difference.
-async fn ask(server: Server) -> Result<v1::ListDifferencesResponse, Failure> {
-    loop {
-        let request = v1::ListDifferencesRequest::default();
-        let answer = server.inspection().list_differences(request).await;
-        let answer = answer.map_err(|status| server.failure(&status))?;
-        let answer = answer.into_inner();
-        if !answer.differences.is_empty() {
-            return Ok(answer);
-        }
-        sleep(ASK_EVERY).await;
+        }))
     }
 }
 
 /// Acts as a controller that forgets its own requests.
 fn make_twice(cluster: &mut Cluster) -> Result<(), ApiError> {
     cluster.scale(NAMESPACE, OLD, 8)?;
-    for suffix in ["3pvwd", "3pvwe"] {
+    for suffix in MADE {
         cluster.create(beginning::new_pod(suffix))?;
     }
     Ok(())

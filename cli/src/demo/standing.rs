@@ -7,6 +7,8 @@ use decree::v1;
 use serde_json::Value;
 use server_core::wording::count;
 
+use crate::sandbox::act::is_active;
+
 /// The number of writes that the cluster executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Writes {
@@ -27,22 +29,25 @@ pub(super) fn all_observed(cluster: &Cluster) -> bool {
 
 /// Whether every ReplicaSet has its desired pods, all ready, no surplus pod, and a status that says so.
 pub(super) fn all_settled(cluster: &Cluster) -> bool {
-    all_observed(cluster) && cluster.objects(Kind::ReplicaSet).all(|set| is_settled(set))
+    all_observed(cluster) && unsettled(cluster).is_none()
 }
 
 /// The state of every ReplicaSet, by namespace and name.
 pub(super) fn standings(cluster: &Cluster) -> Vec<String> {
-    cluster
-        .objects(Kind::ReplicaSet)
-        .map(|set| standing(set))
-        .collect()
+    let sets = cluster.objects(Kind::ReplicaSet);
+    sets.map(|set| standing(set)).collect()
 }
 
 /// The state of the first ReplicaSet that has not settled.
 pub(super) fn unsettled(cluster: &Cluster) -> Option<String> {
     let mut sets = cluster.objects(Kind::ReplicaSet);
-    let set = sets.find(|set| !is_settled(set))?;
-    Some(standing(set))
+    let set = sets.find(|set| {
+        let desired = number(set, "/spec/replicas");
+        ["/status/replicas", "/status/readyReplicas"].map(|field| number(set, field))
+            != [desired; 2]
+            || number(set, "/status/terminatingReplicas") != 0
+    });
+    set.map(|set| standing(set))
 }
 
 /// The names of the active pods of a ReplicaSet.
@@ -54,26 +59,23 @@ pub(super) fn pods_of(cluster: &Cluster, set: &str) -> BTreeSet<String> {
 
 /// The active pods of a ReplicaSet as a server refers to them.
 pub(super) fn references(cluster: &Cluster, set: &str) -> Vec<v1::ObjectRef> {
-    let pods = active_pods(cluster, set);
-    let reference = |pod: &Value| v1::ObjectRef {
-        namespace: text(pod, "/metadata/namespace").to_owned(),
-        name: text(pod, "/metadata/name").to_owned(),
-        uid: text(pod, "/metadata/uid").to_owned(),
-    };
-    pods.map(reference).collect()
+    active_pods(cluster, set).map(reference).collect()
 }
 
-/// The reference of a server to a ReplicaSet.
-pub(super) fn replica_set(cluster: &Cluster, name: &str) -> v1::ReplicaSet {
+/// The reference of a server to a ReplicaSet, and its generation.
+pub(super) fn replica_set(cluster: &Cluster, name: &str) -> (v1::ObjectRef, i64) {
     let mut sets = cluster.objects(Kind::ReplicaSet);
     let set = sets.find(|set| text(set, "/metadata/name") == name);
-    set.map_or_else(v1::ReplicaSet::default, |set| v1::ReplicaSet {
-        namespace: text(set, "/metadata/namespace").to_owned(),
-        name: name.to_owned(),
-        uid: text(set, "/metadata/uid").to_owned(),
-        generation: number(set, "/metadata/generation"),
-        ..v1::ReplicaSet::default()
-    })
+    let set = set.map(|set| (reference(set), number(set, "/metadata/generation")));
+    set.unwrap_or_default()
+}
+
+fn reference(object: &Value) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: text(object, "/metadata/namespace").to_owned(),
+        name: text(object, "/metadata/name").to_owned(),
+        uid: text(object, "/metadata/uid").to_owned(),
+    }
 }
 
 fn active_pods<'a>(cluster: &'a Cluster, set: &str) -> impl Iterator<Item = &'a Value> {
@@ -82,12 +84,8 @@ fn active_pods<'a>(cluster: &'a Cluster, set: &str) -> impl Iterator<Item = &'a 
         let is_owner = |it: &Value| it["controller"] == true && it["name"] == *set;
         owners.is_some_and(|owners| owners.iter().any(is_owner))
     };
-    let is_active = |pod: &&Value| {
-        Value::pointer(pod, "/metadata/deletionTimestamp").is_none()
-            && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
-    };
     let pods = cluster.objects(Kind::Pod).map(|pod| &**pod);
-    pods.filter(is_own).filter(is_active)
+    pods.filter(is_own).filter(|pod| is_active(pod))
 }
 
 // === impl Writes ===
@@ -107,14 +105,6 @@ impl Writes {
             changes: changes.iter().sum(),
         }
     }
-}
-
-fn is_settled(set: &Value) -> bool {
-    let desired = number(set, "/spec/replicas");
-    let is_as_desired = |field| number(set, field) == desired;
-    is_as_desired("/status/replicas")
-        && is_as_desired("/status/readyReplicas")
-        && number(set, "/status/terminatingReplicas") == 0
 }
 
 fn standing(set: &Value) -> String {

@@ -40,10 +40,7 @@ pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -
             of.unexplained
         )?;
     }
-    let (unexplained, explained): (Vec<_>, Vec<_>) = answer
-        .differences
-        .iter()
-        .partition(|it| words::is_unexplained(it));
+    let (unexplained, explained) = words::parts(answer);
     for (title, differences) in [("Unexplained", unexplained), ("Explained", explained)] {
         if !differences.is_empty() {
             writeln!(out, "\n## {title}: {}", differences.len())?;
@@ -64,7 +61,7 @@ fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<
         words::subject(difference.subject()),
         age::time_text(difference.time.as_ref())
     )?;
-    writeln!(out, "{}\n", cell(words::why(difference.departure())))?;
+    writeln!(out, "{}\n", cell(&words::why(difference.departure())))?;
     writeln!(out, "| decided here | done there |\n| --- | --- |")?;
     let (decided, done) = (cell(&difference.decided), cell(&difference.done));
     writeln!(out, "| {decided} | {done} |")?;
@@ -94,6 +91,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::tests::written;
 
     #[test]
     fn report_can_be_sent_and_texts_are_no_markup() {
@@ -121,8 +119,6 @@ mod tests {
             replica_sets: 1,
             since: None,
         };
-        let mut out = Vec::new();
-        write(&answer, &mut out).expect("a vector takes all");
         expect![[r#"
             # Decree beside the controller of the cluster
 
@@ -145,6 +141,6 @@ mod tests {
             | web-a | web-b |
             |  | web-c |
         "#]]
-        .assert_eq(&String::from_utf8(out).expect("only text was written"));
+        .assert_eq(&written(|out| write(&answer, out)));
     }
 }

@@ -21,14 +21,9 @@ pub(crate) fn report(
     columns: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for line in page::wrap(&compared(answer), columns) {
-        writeln!(out, "{line}")?;
-    }
+    page::write(&compared(answer), columns, out)?;
     agreement(answer, columns, out)?;
-    let (unexplained, explained): (Vec<_>, Vec<_>) = answer
-        .differences
-        .iter()
-        .partition(|it| words::is_unexplained(it));
+    let (unexplained, explained) = words::parts(answer);
     let parts = [
         ("Unexplained: please look at these", unexplained),
         ("Explained by what is documented", explained),
@@ -85,19 +80,16 @@ fn write_difference(
         age::time_text(difference.time.as_ref())
     );
     writeln!(out)?;
-    for line in page::wrap(&title, columns) {
-        writeln!(out, "{line}")?;
-    }
+    page::write(&title, columns, out)?;
     let why = words::why(difference.departure());
     let texts = [
-        ("decided", difference.decided.as_str()),
+        ("decided", &difference.decided),
         ("done", &difference.done),
-        ("why", why),
+        ("why", &why),
     ];
     for (label, text) in texts {
-        for line in page::wrap(&format!("    {label:<7}  {}", one_line(text)), columns) {
-            writeln!(out, "{line}")?;
-        }
+        let line = format!("    {label:<7}  {}", one_line(text));
+        page::write(&line, columns, out)?;
     }
     side_by_side(difference, out)
 }
@@ -132,9 +124,8 @@ fn agreement(
         0 => String::new(),
         pods => format!(" Pods that others deleted: {pods}."),
     };
-    for line in page::wrap(&format!("{share} agree, of {extent}.{others}"), columns) {
-        writeln!(out, "{line}")?;
-    }
+    let line = format!("{share} agree, of {extent}.{others}");
+    page::write(&line, columns, out)?;
     if columns < TABLE_COLUMNS {
         return Ok(());
     }
@@ -159,6 +150,7 @@ mod tests {
     use decree::v1::Departure;
 
     use super::*;
+    use crate::tests::written;
 
     fn difference(name: &str, departure: Departure) -> Difference {
         Difference {
@@ -186,9 +178,7 @@ mod tests {
             compared,
             ..v1::ListDifferencesResponse::default()
         };
-        let mut out = Vec::new();
-        report(&answer, page::COLUMNS, &mut out).expect("a vector takes all");
-        String::from_utf8(out).expect("only text was written")
+        written(|out| report(&answer, page::COLUMNS, out))
     }
 
     #[test]
@@ -243,8 +233,6 @@ mod tests {
             replica_sets: 41,
             since: None,
         };
-        let mut out = Vec::new();
-        report(&answer, page::COLUMNS, &mut out).expect("a vector takes all");
         expect![[r#"
             Compared 20001 decisions with what the other controller did: 1 differs.
             99.99 % agree, of 41 ReplicaSets. Pods that others deleted: 3.
@@ -265,7 +253,7 @@ mod tests {
                 web-jv8tl      web-7qz9m
                                web-x
         "#]]
-        .assert_eq(&String::from_utf8(out).expect("only text was written"));
+        .assert_eq(&written(|out| report(&answer, page::COLUMNS, out)));
     }
 
     #[test]

@@ -7,25 +7,36 @@ use server_core::wording::count;
 
 use crate::age;
 
-/// The reason of a difference.
-pub(super) const fn why(departure: Departure) -> &'static str {
+/// The word for the reason of a difference.
+pub(super) const fn departure(departure: Departure) -> &'static str {
     match departure {
+        Departure::Unspecified => "<none>",
+        Departure::OrderOfDeletion => "OrderOfDeletion",
+        Departure::ReplicaFailure => "ReplicaFailure",
+        Departure::NamespaceEnding => "NamespaceEnding",
+        Departure::DeletedByOthers => "DeletedByOthers",
+    }
+}
+
+/// The reason of a difference.
+pub(super) fn why(reason: Departure) -> String {
+    let meaning = match reason {
         Departure::Unspecified => {
-            "unknown: a fault here or there, or somebody else changed something meanwhile"
+            return "unknown: a fault here or there, or somebody else changed something meanwhile"
+                .to_owned();
         }
         Departure::OrderOfDeletion => {
-            "OrderOfDeletion: the order of deletion is total here, where the other's has ties and cycles"
+            "the order of deletion is total here, where the other's has ties and cycles"
         }
-        Departure::ReplicaFailure => {
-            "ReplicaFailure: this condition mirrors the latest attempt here"
-        }
+        Departure::ReplicaFailure => "this condition mirrors the latest attempt here",
         Departure::NamespaceEnding => {
-            "NamespaceEnding: no pod can be made in a namespace that ends, and neither controller tries for long"
+            "no pod can be made in a namespace that ends, and neither controller tries for long"
         }
         Departure::DeletedByOthers => {
-            "DeletedByOthers: somebody else deleted a pod amid a scale-down, as far as can be seen"
+            "somebody else deleted a pod amid a scale-down, as far as can be seen"
         }
-    }
+    };
+    format!("{}: {meaning}", departure(reason))
 }
 
 pub(super) const fn subject(subject: v1::Subject) -> &'static str {
@@ -38,19 +49,15 @@ pub(super) const fn subject(subject: v1::Subject) -> &'static str {
     }
 }
 
-pub(super) const fn departure(departure: Departure) -> &'static str {
-    match departure {
-        Departure::Unspecified => "<none>",
-        Departure::OrderOfDeletion => "OrderOfDeletion",
-        Departure::ReplicaFailure => "ReplicaFailure",
-        Departure::NamespaceEnding => "NamespaceEnding",
-        Departure::DeletedByOthers => "DeletedByOthers",
-    }
-}
-
 /// Whether nothing explains a difference.
 pub(super) fn is_unexplained(difference: &Difference) -> bool {
     difference.departure() == Departure::Unspecified
+}
+
+/// The differences that nothing explains, and the others.
+pub(super) fn parts(answer: &v1::ListDifferencesResponse) -> (Vec<&Difference>, Vec<&Difference>) {
+    let all = answer.differences.iter();
+    all.partition(|difference| is_unexplained(difference))
 }
 
 /// The share of comparisons without a difference, in percent, rounded down: `100 %` only if all agree.

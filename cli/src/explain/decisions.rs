@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use decree::v1::{self, Rule, timeline_entry::Entry};
 use prost_types::Timestamp as Time;
 
-use super::status;
 use crate::{age, args::ExplainArgs, decision, record, table::Table};
 
 const STATUS: &str = "status";
@@ -36,11 +35,19 @@ pub(super) fn write(
             folded += 1;
             continue;
         }
+        let (times, first) = attempts(&answer.timeline, record);
         let last = rows.last_mut().filter(|_| !args.all);
-        let attempts = attempts(&answer.timeline, record);
-        match last.filter(|last| last.is_the_same_as(record)) {
-            Some(last) => last.add(attempts),
-            None => rows.push(Repeated::new(record, &records[at + 1..], attempts)),
+        match last.filter(|last| is_same(last.newest, record)) {
+            Some(last) => {
+                last.first = first;
+                last.times += times;
+            }
+            None => rows.push(Repeated {
+                newest: record,
+                older: &records[at + 1..],
+                first,
+                times,
+            }),
         }
     }
     let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
@@ -59,31 +66,7 @@ pub(super) fn write(
 
 // === impl Repeated ===
 
-impl<'a> Repeated<'a> {
-    fn new(
-        record: &'a v1::DecisionRecord,
-        older: &'a [v1::DecisionRecord],
-        (times, first): (usize, Option<&'a Time>),
-    ) -> Self {
-        Self {
-            newest: record,
-            older,
-            first,
-            times,
-        }
-    }
-
-    /// Whether the decision has the same number of operations of the same kind, for the same reason.
-    fn is_the_same_as(&self, record: &v1::DecisionRecord) -> bool {
-        let what = |it: &v1::DecisionRecord| (it.action.clone(), it.operations);
-        what(self.newest) == what(record) && self.newest.reasons.first() == record.reasons.first()
-    }
-
-    const fn add(&mut self, (times, first): (usize, Option<&'a Time>)) {
-        self.first = first;
-        self.times += times;
-    }
-
+impl Repeated<'_> {
     fn cells(&self, is_wide: bool) -> [String; 5] {
         let Self {
             newest,
@@ -106,6 +89,12 @@ impl<'a> Repeated<'a> {
     }
 }
 
+/// Whether two decisions have the same number of operations of the same kind, for the same reason.
+fn is_same(one: &v1::DecisionRecord, other: &v1::DecisionRecord) -> bool {
+    let what = |it: &v1::DecisionRecord| (it.action.clone(), it.operations);
+    what(one) == what(other) && one.reasons.first() == other.reasons.first()
+}
+
 /// The number of attempts with the same result as a decision, and the time of the first.
 fn attempts<'a>(
     timeline: &'a [v1::TimelineEntry],
@@ -124,7 +113,7 @@ fn attempts<'a>(
 fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: bool) -> String {
     if let Some(status) = &record.status {
         let before = older.iter().find_map(|record| record.status.as_ref());
-        let what = status::changes(before, status);
+        let what = changes(before, status);
         return format!("{}: {what}", decision::word(Rule::StatusDiffers));
     }
     record.reasons.first().map_or_else(String::new, |reason| {
@@ -134,4 +123,83 @@ fn because(record: &v1::DecisionRecord, older: &[v1::DecisionRecord], is_wide: b
             ..reason.clone()
         })
     })
+}
+
+/// The differences from the last written status; the whole status if none is known.
+fn changes(before: Option<&v1::ReplicaSetStatus>, status: &v1::ReplicaSetStatus) -> String {
+    let now = numbers(status);
+    let Some(before) = before.map(numbers) else {
+        let parts = now.map(|(word, number)| format!("{number} {word}"));
+        return parts.join(", ") + &failure(status);
+    };
+    let differs = before.into_iter().zip(now).filter(|(old, new)| old != new);
+    let mut parts: Vec<_> = differs
+        .map(|((word, old), (_, new))| format!("{word} {old} to {new}"))
+        .collect();
+    if parts.is_empty() {
+        parts.push("the same numbers".to_owned());
+    }
+    parts.join(", ") + &failure(status)
+}
+
+fn numbers(status: &v1::ReplicaSetStatus) -> [(&'static str, i64); 6] {
+    [
+        ("replicas", status.replicas.into()),
+        ("fully labeled", status.fully_labeled_replicas.into()),
+        ("ready", status.ready_replicas.into()),
+        ("available", status.available_replicas.into()),
+        (
+            "terminating",
+            status.terminating_replicas.unwrap_or(0).into(),
+        ),
+        ("observed generation", status.observed_generation),
+    ]
+}
+
+fn failure(status: &v1::ReplicaSetStatus) -> String {
+    let mut conditions = status.conditions.iter();
+    let failure = conditions.find(|condition| condition.r#type == "ReplicaFailure");
+    failure.map_or_else(String::new, |condition| {
+        format!(", ReplicaFailure {}", condition.reason)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(replicas: i32, ready: i32) -> v1::ReplicaSetStatus {
+        v1::ReplicaSetStatus {
+            replicas,
+            ready_replicas: ready,
+            ..v1::ReplicaSetStatus::default()
+        }
+    }
+
+    #[test]
+    fn only_what_differs_is_said() {
+        let said = changes(Some(&status(3, 2)), &status(3, 3));
+        assert_eq!(said, "ready 2 to 3");
+        let said = changes(None, &status(3, 3));
+        assert_eq!(
+            said,
+            "3 replicas, 0 fully labeled, 3 ready, 0 available, 0 terminating, 0 observed generation"
+        );
+        assert_eq!(
+            changes(Some(&status(3, 3)), &status(3, 3)),
+            "the same numbers"
+        );
+    }
+
+    #[test]
+    fn failure_is_said_with_its_reason() {
+        let mut failed = status(3, 3);
+        failed.conditions.push(v1::ReplicaSetCondition {
+            r#type: "ReplicaFailure".to_owned(),
+            reason: "FailedCreate".to_owned(),
+            ..v1::ReplicaSetCondition::default()
+        });
+        let said = changes(Some(&status(3, 2)), &failed);
+        assert_eq!(said, "ready 2 to 3, ReplicaFailure FailedCreate");
+    }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use decree::v1::{self, Rule};
 use jiff::Timestamp;
+use server_core::wording::count;
 
 use crate::{
     age,
@@ -13,7 +14,12 @@ use crate::{
 
 /// Writes the time, the number of victims, and the rules that chose them.
 pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", one_line(&title(last)))?;
+    let v1::ScaleDown { from, to, .. } = last;
+    let time = last.time.as_ref();
+    let (at, ago) = (age::time_text(time), age::ago(time, Timestamp::now()));
+    let pods = count(last.chosen, "pod");
+    let title = format!("Last scale-down: {from} → {to} at {at} ({ago}), {pods}");
+    writeln!(out, "{}", one_line(&title))?;
     if last.pods.is_empty() {
         return writeln!(out, "  its pods are not known any more");
     }
@@ -39,23 +45,6 @@ pub(super) fn table(last: &v1::ScaleDown, asked: &str, is_wide: bool) -> Table {
         table.row(cells);
     }
     table
-}
-
-fn title(last: &v1::ScaleDown) -> String {
-    let v1::ScaleDown {
-        time,
-        from,
-        to,
-        chosen,
-        ..
-    } = last;
-    let pods = match chosen {
-        1 => "1 pod".to_owned(),
-        chosen => format!("{chosen} pods"),
-    };
-    let ago = age::ago(time.as_ref(), Timestamp::now());
-    let time = age::time_text(time.as_ref());
-    format!("Last scale-down: {from} → {to} at {time} ({ago}), {pods}")
 }
 
 /// The rules that distinguish these pods; all rules if `is_wide`.

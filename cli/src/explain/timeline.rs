@@ -126,6 +126,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::tests::written;
 
     fn at(second: i64) -> Option<prost_types::Timestamp> {
         Some(prost_types::Timestamp {
@@ -185,9 +186,7 @@ mod tests {
             entry(50, Entry::Scaled(scaled)),
             entry(10, Entry::Answered(done)),
         ];
-        let mut out = Vec::new();
         let now = Timestamp::from_second(310).expect("a time");
-        write(&timeline, now, &mut out).expect("a vector takes all");
         expect![[r#"
             Timeline, in UTC:
               TIME                       AGO         EVENT     DETAIL
@@ -196,6 +195,6 @@ mod tests {
               1970-01-01T00:00:50.000Z   4 min ago   scaled    7 to 15 wanted
               1970-01-01T00:00:10.000Z   5 min ago   done      create: 7 of 7 done
         "#]]
-        .assert_eq(&String::from_utf8_lossy(&out));
+        .assert_eq(&written(|out| write(&timeline, now, out)));
     }
 }

@@ -5,14 +5,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use decree::v1;
+use decree::{json::Json, v1};
 use tokio::time::sleep;
 
-use super::{list::list, replica_sets};
+use super::replica_sets;
 use crate::{
     args::{GetArgs, Scope},
     exit::{Exit, Failure},
-    proto_json,
+    pages,
     server::Server,
     streams::Io,
     table::TableStream,
@@ -44,14 +44,15 @@ pub(super) async fn run(
         let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
         stream.write(io.stdout, &headers)?;
     }
-    let writer = proto_json::Writer::new("ReplicaSetSummary");
+    let json = Json::default();
     let (mut known, mut sets) = (Known::new(), first.replica_sets);
     loop {
         for set in changed(&mut known, sets) {
             if args.print.output.is_for_people() {
                 stream.write(io.stdout, &layout.cells(&set))?;
             } else {
-                let (json, name) = (writer.value(&set)?, replica_sets::name(&set));
+                let json = json.value("ReplicaSetSummary", &set)?;
+                let name = replica_sets::name(&set);
                 args.print.output.write(io.stdout, &json, &[name])?;
             }
         }
@@ -59,6 +60,22 @@ pub(super) async fn run(
         sleep(PERIOD).await;
         sets = list(server, args, scope).await?.replica_sets;
     }
+}
+
+/// Requests the ReplicaSets of a scope with the labels of the flags.
+pub(super) async fn list(
+    server: &Server,
+    args: &GetArgs,
+    scope: &Scope,
+) -> Result<v1::ListReplicaSetsResponse, Failure> {
+    let mut replica_sets = pages::of_scope(server, &args.inspection.cluster, scope).await?;
+    if let Some(filter) = &args.selector {
+        replica_sets.retain(|set| filter.matches(&set.template_labels));
+    }
+    Ok(v1::ListReplicaSetsResponse {
+        replica_sets,
+        ..v1::ListReplicaSetsResponse::default()
+    })
 }
 
 /// The ReplicaSets that differ from the last printed state. A ReplicaSet that disappears and comes back is printed again.

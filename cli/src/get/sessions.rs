@@ -42,13 +42,9 @@ pub(super) fn print(
 }
 
 fn cells(session: &v1::SessionSummary, now: Timestamp) -> [String; 10] {
-    let name = match session.cluster_name.as_str() {
-        "" => &session.cluster_uid,
-        name => name,
-    };
     [
         session.session_id.clone(),
-        name.to_owned(),
+        cluster(session).to_owned(),
         if session.shard.is_empty() {
             "<all>".to_owned()
         } else {
@@ -65,15 +61,25 @@ fn cells(session: &v1::SessionSummary, now: Timestamp) -> [String; 10] {
 }
 
 fn wide_cells(session: &v1::SessionSummary) -> [String; 3] {
-    let age = session.view_age.as_ref().map(|age| {
-        let age = Duration::try_from(*age).unwrap_or_default();
-        format!("{:.1}s", age.as_secs_f64())
-    });
     [
         session.cluster_uid.clone(),
         session.agent_instance.clone(),
-        age.unwrap_or_else(|| "<unknown>".to_owned()),
+        view_age(session).unwrap_or_else(|| "<unknown>".to_owned()),
     ]
+}
+
+/// The age of the view, in seconds.
+pub(crate) fn view_age(session: &v1::SessionSummary) -> Option<String> {
+    let age = Duration::try_from(session.view_age?).unwrap_or_default();
+    Some(format!("{:.1}s", age.as_secs_f64()))
+}
+
+/// The name of the cluster, or else its uid.
+pub(crate) fn cluster(session: &v1::SessionSummary) -> &str {
+    match session.cluster_name.as_str() {
+        "" => &session.cluster_uid,
+        name => name,
+    }
 }
 
 /// The word for a mode.

@@ -3,7 +3,7 @@
 use decree::v1::{self, batch::Action, reconcile_response::Frame};
 use server_core::wording::count;
 
-use crate::decision;
+use crate::{decision, near};
 
 /// The maximum number of names of one decision.
 const NAMES_MAX: usize = 2;
@@ -173,12 +173,8 @@ fn names<'a>(objects: impl IntoIterator<Item = &'a v1::ObjectRef>) -> Vec<&'a st
 }
 
 fn counted(verb: &str, names: &[&str]) -> String {
-    let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>();
-    let more = match names.len().saturating_sub(NAMES_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{verb} {}: {}{more}", names.len(), shown.join(", "))
+    let (count, names) = (names.len(), near::first_of(names, NAMES_MAX));
+    format!("{verb} {count}: {names}")
 }
 
 fn status(status: Option<&v1::ReplicaSetStatus>) -> String {

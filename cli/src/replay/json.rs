@@ -1,26 +1,17 @@
 //! The output for programs: an object on a line for each difference, and then one for each file.
 
+use decree::json::Json;
 use serde_json::{Value, json};
 use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
 
 use super::time;
-use crate::{exit::Failure, proto_json::Writer};
+use crate::exit::Failure;
 
 /// Writes differences, and reads the contract once for all of them.
-#[derive(Debug)]
-pub(super) struct Lines {
-    requests: Writer,
-    responses: Writer,
-}
+#[derive(Debug, Default)]
+pub(super) struct Lines(Json);
 
 impl Lines {
-    pub(super) fn new() -> Self {
-        Self {
-            requests: Writer::new("ReconcileRequest"),
-            responses: Writer::new("ReconcileResponse"),
-        }
-    }
-
     pub(super) fn difference(&self, file: &str, difference: &Difference) -> Result<Value, Failure> {
         let (now, recorded, decided, after) = match difference {
             Difference::Frame {
@@ -30,7 +21,7 @@ impl Lines {
                 after,
             } => {
                 let frame = |frame: &Option<_>| match frame {
-                    Some(frame) => Ok(json!({"frame": self.responses.value(frame)?})),
+                    Some(frame) => Ok(json!({"frame": self.0.value("ReconcileResponse", frame)?})),
                     None => Ok::<_, Failure>(Value::Null),
                 };
                 let after: Result<Vec<_>, Failure> =
@@ -56,7 +47,7 @@ impl Lines {
             Input::Closed(now) => (now, "CLOSED", None),
         };
         let frame = match frame {
-            Some(frame) => self.requests.value(frame)?,
+            Some(frame) => self.0.value("ReconcileRequest", frame)?,
             None => Value::Null,
         };
         Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))

@@ -3,12 +3,12 @@
 use agent_fake::{ApiError, Cluster, DeleteOptions, Kind};
 use manifest::{self, Document};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use server_core::wording::count;
 
+use super::beginning::COST;
 use crate::input;
 
-const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const QUOTA: &str = "pods";
 
 /// One act, as the admin port takes it.
@@ -56,13 +56,12 @@ impl Act {
                 .delete(Kind::Pod, namespace, name, &DeleteOptions::default())
                 .map(|_| format!("pod/{name} deleted")),
             Self::Fail { node } => {
-                let pods = active_on(cluster, node);
-                cluster.fail_node(node).map(|()| {
-                    format!(
-                        "node/{node} does not answer, with {} on it",
-                        count(pods, "pod")
-                    )
-                })
+                let pods = cluster.objects(Kind::Pod);
+                let pods = pods.filter(|it| it["spec"]["nodeName"] == **node && is_active(it));
+                let pods = count(pods.count(), "pod");
+                cluster
+                    .fail_node(node)
+                    .map(|()| format!("node/{node} does not answer, with {pods} on it"))
             }
             Self::Restore { node } => cluster
                 .recover_node(node)
@@ -84,16 +83,11 @@ impl Act {
     }
 }
 
-/// The number of pods of a node that have neither ended nor a deletion request.
-fn active_on(cluster: &Cluster, node: &str) -> usize {
-    let is_active = |pod: &Value| {
-        let phase = pod.pointer("/status/phase").and_then(Value::as_str);
-        pod.pointer("/metadata/deletionTimestamp").is_none()
-            && !matches!(phase, Some("Succeeded" | "Failed"))
-    };
-    let pods = cluster.objects(Kind::Pod);
-    pods.filter(|pod| pod["spec"]["nodeName"] == node && is_active(pod))
-        .count()
+/// Whether a pod has neither ended nor a deletion request.
+pub(crate) fn is_active(pod: &Value) -> bool {
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str);
+    pod.pointer("/metadata/deletionTimestamp").is_none()
+        && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, ApiError> {
@@ -138,25 +132,19 @@ fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, Stri
 
 fn change(cluster: &mut Cluster, object: &Value) -> Result<String, String> {
     let (kind, namespace, name) = place(object).unwrap_or((Kind::Pod, "", ""));
-    let mut patch = Map::new();
-    if let Some(metadata) = object.get("metadata").and_then(Value::as_object) {
-        let kept = metadata
-            .iter()
-            .filter(|(field, _)| ["labels", "annotations"].contains(&field.as_str()));
-        let kept: Map<_, _> = kept
-            .map(|(field, value)| (field.clone(), value.clone()))
-            .collect();
-        patch.insert("metadata".to_owned(), kept.into());
+    let mut patch = json!({"metadata": {}});
+    for field in ["labels", "annotations"] {
+        if let Some(value) = object["metadata"].get(field) {
+            patch["metadata"][field] = value.clone();
+        }
     }
     // The spec of a pod is immutable, and a node keeps its spec.
-    if matches!(kind, Kind::ReplicaSet | Kind::ResourceQuota) {
-        patch.extend(
-            object
-                .get("spec")
-                .map(|spec| ("spec".to_owned(), spec.clone())),
-        );
+    if matches!(kind, Kind::ReplicaSet | Kind::ResourceQuota)
+        && let Some(spec) = object.get("spec")
+    {
+        patch["spec"] = spec.clone();
     }
-    let changed = cluster.patch(kind, namespace, name, &patch.into());
+    let changed = cluster.patch(kind, namespace, name, &patch);
     changed.map_err(|error| error.message)?;
     Ok(format!("{} configured", word(object)))
 }
@@ -181,15 +169,10 @@ fn place(object: &Value) -> Option<(Kind, &str, &str)> {
 
 /// The name of an object as kubectl prints it.
 fn word(object: &Value) -> String {
-    let text = |pointer| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let kind = match text("/kind") {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    let kind = match text("/kind").unwrap_or_default() {
         "ReplicaSet" => "replicaset.apps".to_owned(),
         kind => kind.to_lowercase(),
     };
-    format!("{kind}/{}", text("/metadata/name"))
+    format!("{kind}/{}", text("/metadata/name").unwrap_or_default())
 }

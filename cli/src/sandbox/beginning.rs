@@ -14,7 +14,8 @@ pub(crate) const NEW: &str = "web-new";
 
 const OLD_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c01";
 const NEW_UID: &str = "6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7c02";
-const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The annotation with the deletion cost of a pod.
+pub(super) const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// A pod of the older ReplicaSet, with its differences from the other pods.
 struct Pod {
@@ -27,53 +28,38 @@ struct Pod {
 }
 
 /// An ordinary pod: ready for three hours.
-const ORDINARY: Pod = Pod {
-    suffix: "",
-    node: "node-a",
-    ready: true,
-    cost: None,
-    ready_minutes: 180,
-    restarts: 0,
-};
+const fn ordinary(suffix: &'static str, node: &'static str) -> Pod {
+    Pod {
+        suffix,
+        node,
+        ready: true,
+        cost: None,
+        ready_minutes: 180,
+        restarts: 0,
+    }
+}
 
 /// One pod for each of five rules, and two pods that no rule prefers.
 const PODS: [Pod; 7] = [
     Pod {
-        suffix: "2xk7d",
         ready: false,
-        ..ORDINARY
+        ..ordinary("2xk7d", "node-a")
     },
     Pod {
-        suffix: "5vqrn",
         cost: Some("-10"),
-        ..ORDINARY
+        ..ordinary("5vqrn", "node-a")
     },
+    ordinary("8bwzc", "node-a"),
     Pod {
-        suffix: "8bwzc",
-        ..ORDINARY
-    },
-    Pod {
-        suffix: "4lmtp",
-        node: "node-b",
         ready_minutes: 5,
-        ..ORDINARY
+        ..ordinary("4lmtp", "node-b")
     },
+    ordinary("7ghjx", "node-b"),
     Pod {
-        suffix: "7ghjx",
-        node: "node-b",
-        ..ORDINARY
-    },
-    Pod {
-        suffix: "6dfkq",
-        node: "node-c",
         restarts: 4,
-        ..ORDINARY
+        ..ordinary("6dfkq", "node-c")
     },
-    Pod {
-        suffix: "9nstz",
-        node: "node-c",
-        ..ORDINARY
-    },
+    ordinary("9nstz", "node-c"),
 ];
 
 /// Adds the objects to a cluster; one pod is not ready.
@@ -109,17 +95,12 @@ pub(crate) fn new_pod(suffix: &str) -> Value {
             "namespace": NAMESPACE,
             "name": format!("{OLD}-{suffix}"),
             "labels": labels(OLD),
-            "ownerReferences": [owner()],
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OLD, "uid": OLD_UID,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
         },
         "spec": {"containers": [{"name": "web", "image": format!("registry.example/{OLD}")}]},
-    })
-}
-
-/// The reference from a pod to the older ReplicaSet.
-fn owner() -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": OLD, "uid": OLD_UID,
-        "controller": true, "blockOwnerDeletion": true,
     })
 }
 
@@ -162,42 +143,28 @@ impl Pod {
 
     fn object(&self, index: usize, now: Timestamp) -> Value {
         let ago = |minutes| {
-            (now - SignedDuration::from_mins(minutes))
-                .strftime("%FT%TZ")
-                .to_string()
+            let then = now - SignedDuration::from_mins(minutes);
+            then.strftime("%FT%TZ").to_string()
         };
         let (created, since) = (ago(181), ago(self.ready_minutes));
-        let annotations: serde_json::Map<_, _> = self
-            .cost
-            .iter()
-            .map(|cost| (COST.to_owned(), json!(cost)))
-            .collect();
-        json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "namespace": NAMESPACE,
-                "name": self.name(),
-                "uid": format!("6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7d0{index}"),
-                "creationTimestamp": created,
-                "labels": labels(OLD),
-                "annotations": annotations,
-                "ownerReferences": [owner()],
-            },
-            "spec": {
-                "nodeName": self.node,
-                "containers": [{"name": "web", "image": format!("registry.example/{OLD}")}],
-            },
-            "status": {
-                "phase": "Running",
-                "startTime": created,
-                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
-                "containerStatuses": [{
-                    "name": "web", "ready": true, "restartCount": self.restarts,
-                    "image": format!("registry.example/{OLD}"), "imageID": "",
-                    "state": {"running": {"startedAt": since}},
-                }],
-            },
-        })
+        let mut object = new_pod(self.suffix);
+        let metadata = &mut object["metadata"];
+        metadata["uid"] = format!("6c0d5f7e-3a51-4c7b-9d18-0f4f1b2a7d0{index}").into();
+        metadata["creationTimestamp"] = created.as_str().into();
+        if let Some(cost) = self.cost {
+            metadata["annotations"] = json!({COST: cost});
+        }
+        object["spec"]["nodeName"] = self.node.into();
+        object["status"] = json!({
+            "phase": "Running",
+            "startTime": created,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
+            "containerStatuses": [{
+                "name": "web", "ready": true, "restartCount": self.restarts,
+                "image": format!("registry.example/{OLD}"), "imageID": "",
+                "state": {"running": {"startedAt": since}},
+            }],
+        });
+        object
     }
 }

@@ -3,7 +3,7 @@
 use decree::v1;
 use server_core::wording::count;
 
-use super::feed::Decided;
+use super::server::Decided;
 use crate::{decision, record, table::one_line};
 
 /// The lines to print.

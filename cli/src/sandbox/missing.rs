@@ -47,10 +47,7 @@ fn missing_one(cluster: &Cluster, kind: Kind, namespace: &str, name: &str) -> Op
     if cluster.peek(kind, namespace, name).is_some() {
         return None;
     }
-    let missing = Named {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    };
+    let missing = Named::new(namespace, name);
     let known = cluster.objects(kind).map(named).collect::<Vec<_>>();
     let (noun, list) = if kind == Kind::ReplicaSet {
         ("ReplicaSet", Some(not_found::LIST.to_owned()))
@@ -104,10 +101,8 @@ fn nodes(cluster: &Cluster) -> Vec<String> {
     nodes.collect()
 }
 
-fn named(object: &Object) -> Named {
+/// The namespace and the name of an object.
+pub(crate) fn named(object: &Object) -> Named {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    Named {
-        namespace: text("namespace").to_owned(),
-        name: text("name").to_owned(),
-    }
+    Named::new(text("namespace"), text("name"))
 }

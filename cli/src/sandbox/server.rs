@@ -1,21 +1,45 @@
-//! The server of a sandbox, and its clients.
+//! The server of a sandbox, its clients, and its decisions as they are made.
 
-use std::{io, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
+use decree::v1;
 use decree_server::{Addresses, ServeError};
+use otlp::OtlpArgs;
 use runtime::{ListenAddr, failure::chain};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    sync::mpsc,
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tonic::Streaming;
 use transport::Connector;
 
-use super::{feed::Feed, settings::Settings, task::Task};
+use super::task::Task;
 use crate::{
     exit::{Exit, Failure},
+    refusal,
     server::{Bearer, Server},
 };
 
 /// The timeout for calls in flight and the session at the end: all are in this process.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The capacity of the feed. A full feed waits, and the server counts the decisions that it misses.
+const DECISIONS_MAX: usize = 1_024;
+
+/// The addresses of server and agent, the seed of the embedded cluster, and the budget of the agent in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) agent_admin: ListenAddr,
+    pub(crate) seed: u64,
+    /// The target of the traces of server and agent.
+    pub(crate) otlp: OtlpArgs,
+    pub(crate) budget: agent_core::budget::BudgetConfig,
+    /// Whether the server can be killed and started again.
+    pub(crate) is_killable: bool,
+}
 
 #[derive(Debug)]
 pub(crate) struct RunningServer {
@@ -26,12 +50,26 @@ pub(crate) struct RunningServer {
     pub(super) connector: Connector,
     pub(super) task: Task<ServeError>,
     /// The threads of the server, if it can be killed.
-    threads: Option<Threads>,
+    pub(super) threads: Option<Threads>,
 }
 
 /// Threads whose work ends at once when this is dropped, as in a killed process.
 #[derive(Debug)]
 pub(crate) struct Threads(Option<Runtime>);
+
+/// A decision, and the refusal of the cluster before it, if the decision reports it in a status.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) decision: v1::DecisionRecord,
+    pub(crate) refused: Option<String>,
+}
+
+/// The decisions of one server. Dropping it ends its task.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    decisions: mpsc::Receiver<Decided>,
+    _task: AbortOnDropHandle<()>,
+}
 
 // === impl RunningServer ===
 
@@ -64,8 +102,9 @@ impl RunningServer {
             Some(_) => Connector::local(&addresses.grpc),
             None => server.connector(),
         };
-        let server = server.with_admin_routes(routes);
-        let task = Task::start("server", &on, |stop| server.serve(stop));
+        let stop = CancellationToken::new();
+        let work = server.with_admin_routes(routes).serve(stop.clone());
+        let task = Task::start("server", &on, stop, work);
         let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;
         let feed = Feed::open(&client).await?;
         Ok(Self {
@@ -76,11 +115,6 @@ impl RunningServer {
             task,
             threads,
         })
-    }
-
-    /// Ends the server as SIGKILL ends a process, if it has its own threads.
-    pub(super) fn kill(&mut self) {
-        self.threads = None;
     }
 
     /// Drains and ends the server.
@@ -116,6 +150,51 @@ impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
+        }
+    }
+}
+
+// === impl Feed ===
+
+impl Feed {
+    pub(crate) async fn open(server: &Server) -> Result<Self, Failure> {
+        let request = v1::WatchDecisionsRequest::default();
+        let stream = server.answer(server.inspection().watch_decisions(request).await)?;
+        let (sender, decisions) = mpsc::channel(DECISIONS_MAX);
+        let task = tokio::spawn(carry(server.clone(), stream, sender));
+        Ok(Self {
+            decisions,
+            _task: AbortOnDropHandle::new(task),
+        })
+    }
+
+    /// The next decision, if one has arrived.
+    pub(crate) fn try_next(&mut self) -> Option<Decided> {
+        self.decisions.try_recv().ok()
+    }
+
+    /// Waits for the next decision, forever if the server has ended the feed.
+    pub(crate) async fn next(&mut self) -> Decided {
+        match self.decisions.recv().await {
+            Some(decision) => decision,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn carry(
+    server: Server,
+    mut stream: Streaming<v1::WatchDecisionsResponse>,
+    sender: mpsc::Sender<Decided>,
+) {
+    while let Ok(Some(next)) = stream.message().await {
+        let Some(decision) = next.decision else {
+            continue;
+        };
+        let refused = refusal::before(&server, &decision).await;
+        let decided = Decided { decision, refused };
+        if sender.send(decided).await.is_err() {
+            return;
         }
     }
 }

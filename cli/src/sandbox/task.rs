@@ -3,10 +3,7 @@
 use std::{error::Error, future::Future};
 
 use runtime::failure::chain;
-use tokio::{
-    runtime::Handle,
-    task::{JoinError, JoinHandle},
-};
+use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::{Exit, Failure};
@@ -22,20 +19,15 @@ pub(super) struct Task<E> {
 // === impl Task ===
 
 impl<E: Error + Send + 'static> Task<E> {
-    pub(super) fn start<F>(
+    /// Starts work that ends when `stop` is cancelled.
+    pub(super) fn start(
         name: &'static str,
         threads: &Handle,
-        run: impl FnOnce(CancellationToken) -> F,
-    ) -> Self
-    where
-        F: Future<Output = Result<(), E>> + Send + 'static,
-    {
-        let stop = CancellationToken::new();
-        Self {
-            name,
-            task: threads.spawn(run(stop.clone())),
-            stop,
-        }
+        stop: CancellationToken,
+        work: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> Self {
+        let task = threads.spawn(work);
+        Self { name, task, stop }
     }
 
     /// Fails if the task has ended.
@@ -51,17 +43,14 @@ impl<E: Error + Send + 'static> Task<E> {
     /// Tells the task to stop, and waits for its end.
     pub(super) async fn end(self) -> Result<(), Failure> {
         self.stop.cancel();
-        let ended: Result<Result<(), E>, JoinError> = self.task.await;
-        let failed = |error: &dyn Error| {
-            let cause = format!("the {} failed: {}", self.name, chain(error));
-            Failure::new(Exit::No, cause)
-        };
-        match ended {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(failed(&error)),
+        let cause = match self.task.await {
+            Ok(Ok(())) => return Ok(()),
             // The task was killed.
-            Err(error) if error.is_cancelled() => Ok(()),
-            Err(error) => Err(failed(&error)),
-        }
+            Err(error) if error.is_cancelled() => return Ok(()),
+            Ok(Err(error)) => chain(&error),
+            Err(error) => chain(&error),
+        };
+        let cause = format!("the {} failed: {cause}", self.name);
+        Err(Failure::new(Exit::No, cause))
     }
 }

@@ -16,6 +16,8 @@ use crate::{
 
 /// The maximum number of names in a cell; `-o wide` has all.
 const NAMES_MAX: usize = 3;
+/// The columns of both tables.
+const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
 
 /// Prints the effect of a change.
 pub(super) async fn run(
@@ -37,10 +39,7 @@ pub(super) async fn run(
             writeln!(io.stdout, "{}", one_line(&line))?;
         }
     }
-    let table = match change {
-        Change::NodeDrain(_) => drain_table(&answer, is_wide),
-        Change::PodQuota(_) => quota_table(&answer),
-    };
+    let table = table(change, &answer, is_wide);
     if !table.is_empty() {
         if !args.print.no_headers {
             writeln!(io.stdout)?;
@@ -64,11 +63,9 @@ async fn ask(
             cluster: cluster.to_owned(),
             change: Some(change.clone()),
             page_size: PAGE_SIZE,
-            page_token: pages.token().to_owned(),
+            page_token: pages.token.clone(),
         };
-        let answer = client.simulate_cluster(request).await;
-        let page = answer.map_err(|status| server.failure(&status))?;
-        let page = page.into_inner();
+        let page = server.answer(client.simulate_cluster(request).await)?;
         let has_next = pages.add(&page, page.replica_sets.len(), &page.next_page_token);
         let has_next =
             has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
@@ -115,22 +112,22 @@ fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
         refused,
     } = effect;
     let limit = count(*pods, "pod");
+    let creates = count(creates, "create");
+    let counting = match used {
+        1 => "1 pod counts".to_owned(),
+        used => format!("{used} pods count"),
+    };
     let mut lines = vec![format!(
-        "A quota of {limit} in {namespace} refuses {refused} of {}; {} now.",
-        count(creates, "create"),
-        match used {
-            1 => "1 pod counts".to_owned(),
-            used => format!("{used} pods count"),
-        },
+        "A quota of {limit} in {namespace} refuses {refused} of {creates}; {counting} now."
     )];
     let over = used - i64::from(*pods);
     if over >= 0 {
+        let gone = match over + 1 {
+            1 => "1 pod is".to_owned(),
+            more => format!("{more} pods are"),
+        };
         lines.push(format!(
-            "It deletes no pods, but a lost pod is not replaced before {} gone.",
-            match over + 1 {
-                1 => "1 pod is".to_owned(),
-                more => format!("{more} pods are"),
-            },
+            "It deletes no pods, but a lost pod is not replaced before {gone} gone."
         ));
     }
     if refused > 0 {
@@ -142,54 +139,42 @@ fn quota_lines(quota: &v1::PodQuota, effect: v1::QuotaEffect) -> Vec<String> {
     lines
 }
 
-fn drain_table(answer: &v1::SimulateClusterResponse, is_wide: bool) -> Table {
-    let mut table = Table::new([
-        "REPLICASET",
-        "DESIRED",
-        "CURRENT",
-        "DELETED",
-        "LACKING",
-        "PODS",
-    ]);
+fn table(change: &Change, answer: &v1::SimulateClusterResponse, is_wide: bool) -> Table {
+    let headers = match change {
+        Change::NodeDrain(_) => &["DELETED", "LACKING", "PODS"][..],
+        Change::PodQuota(_) => &["CREATES", "REFUSED"],
+    };
+    let mut table = Table::new(SHARED.iter().chain(headers).copied());
     for set in &answer.replica_sets {
-        table.row([
+        let mut cells = vec![
             decision::path(set.replica_set.as_ref()),
             set.replicas.to_string(),
             set.active.to_string(),
-            set.deleted.to_string(),
-            set.creates.to_string(),
-            names(set, is_wide),
-        ]);
+        ];
+        let creates = set.creates.to_string();
+        match change {
+            Change::NodeDrain(_) => {
+                cells.extend([set.deleted.to_string(), creates, names(set, is_wide)]);
+            }
+            Change::PodQuota(_) => cells.extend([creates, refused(set)]),
+        }
+        table.row(cells);
     }
     table
 }
 
-fn quota_table(answer: &v1::SimulateClusterResponse) -> Table {
-    let mut table = Table::new(["REPLICASET", "DESIRED", "CURRENT", "CREATES", "REFUSED"]);
-    for set in &answer.replica_sets {
-        let (least, most) = (set.refused_min, set.refused_max);
-        table.row([
-            decision::path(set.replica_set.as_ref()),
-            set.replicas.to_string(),
-            set.active.to_string(),
-            set.creates.to_string(),
-            if least == most {
-                most.to_string()
-            } else {
-                format!("{least} to {most}")
-            },
-        ]);
+/// The least and the most creates that a quota refuses.
+fn refused(set: &v1::ReplicaSetEffect) -> String {
+    match (set.refused_min, set.refused_max) {
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
     }
-    table
 }
 
 /// The deleted pods; the first ones if there are many.
 fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
-    let shown = if is_wide {
-        set.deleted_pods.len()
-    } else {
-        set.deleted_pods.len().min(NAMES_MAX)
-    };
+    let count = set.deleted_pods.len();
+    let shown = if is_wide { count } else { count.min(NAMES_MAX) };
     let names = set.deleted_pods[..shown].join(",");
     let shown = i32::try_from(shown).unwrap_or(i32::MAX);
     match set.deleted.saturating_sub(shown) {

@@ -221,10 +221,7 @@ mod tests {
     }
 
     fn around(snapshot: &Snapshot, (namespace, name): SetKey<'_>) -> (Vec<ReplicaSet>, Vec<Pod>) {
-        Scopes::of(snapshot).around(&Named {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
+        Scopes::of(snapshot).around(&Named::new(namespace, name))
     }
 
     #[test]

@@ -23,7 +23,6 @@ pub(super) struct Meter {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     sets: BTreeMap<(String, String), Rate>,
-    clusters: BTreeMap<String, Rate>,
     /// The number of decisions that were not counted, because the server made more than the client read.
     pub(super) missed: u64,
 }
@@ -60,9 +59,6 @@ impl Meter {
                 decisions: f64::from(decisions) / seconds,
                 operations: f64::from(operations) / seconds,
             };
-            let of_cluster = rates.clusters.entry(cluster.clone()).or_default();
-            of_cluster.decisions += rate.decisions;
-            of_cluster.operations += rate.operations;
             rates.sets.insert((cluster, uid), rate);
         }
         rates
@@ -80,7 +76,11 @@ impl Rates {
 
     /// The rates of all ReplicaSets of a cluster together.
     pub(super) fn of_cluster(&self, cluster: &str) -> Rate {
-        self.clusters.get(cluster).copied().unwrap_or_default()
+        let its = self.sets.iter().filter(|((it, _), _)| it == cluster);
+        its.fold(Rate::default(), |sum, (_, rate)| Rate {
+            decisions: sum.decisions + rate.decisions,
+            operations: sum.operations + rate.operations,
+        })
     }
 }
 

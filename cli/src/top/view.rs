@@ -11,10 +11,31 @@ use crate::{
     age,
     args::Order,
     cause::{self, state},
-    get::mode,
+    get::{cluster, mode, view_age},
+    table::Table,
 };
 
 const MEBIBYTE: u64 = 1 << 20;
+const SESSIONS: [&str; 8] = [
+    "CLUSTER",
+    "MODE",
+    "DEC/S",
+    "OPS/S",
+    "IN-FLIGHT",
+    "MEMORY",
+    "MEMORY%",
+    "OBJECTS%",
+];
+const REPLICA_SETS: [&str; 8] = [
+    "REPLICASET",
+    "DEC/S",
+    "OPS/S",
+    "IN-FLIGHT",
+    "AVAILABLE",
+    "UNCONVERGED",
+    "STATE",
+    "CAUSE",
+];
 
 /// All sessions and ReplicaSets after one interval, the busiest first.
 #[derive(Debug)]
@@ -31,13 +52,6 @@ pub(super) struct View {
 struct Busy<T> {
     what: T,
     rate: Rate,
-}
-
-/// Headers, and a row of cells for each object.
-#[derive(Debug)]
-pub(super) struct Rows {
-    pub(super) headers: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<String>>,
 }
 
 // === impl View ===
@@ -69,46 +83,29 @@ impl View {
     /// Puts the ReplicaSets first that `order` asks for.
     pub(super) fn sort(&mut self, order: Order) {
         let at = self.at;
+        let orders = [
+            order,
+            Order::Decisions,
+            Order::Operations,
+            Order::InFlight,
+            Order::Unconverged,
+        ];
         self.sets.sort_by(|left, right| {
-            let first = compare(left, right, order, at);
-            let rest = [
-                Order::Decisions,
-                Order::Operations,
-                Order::InFlight,
-                Order::Unconverged,
-            ];
-            let rest = rest
-                .into_iter()
-                .map(|order| compare(left, right, order, at));
-            let names = path(&left.what).cmp(&path(&right.what));
-            [first]
-                .into_iter()
-                .chain(rest)
-                .fold(Ordering::Equal, Ordering::then)
-                .then(names)
+            let orders = orders.iter();
+            let compared = orders.map(|order| compare(left, right, *order, at));
+            let compared = compared.fold(Ordering::Equal, Ordering::then);
+            compared.then_with(|| path(&left.what).cmp(&path(&right.what)))
         });
     }
 
     /// The sessions. Several shards of a cluster share the rates of the cluster.
-    pub(super) fn sessions(&self, is_wide: bool) -> Rows {
-        let mut headers = vec![
-            "CLUSTER",
-            "MODE",
-            "DEC/S",
-            "OPS/S",
-            "IN-FLIGHT",
-            "MEMORY",
-            "MEMORY%",
-            "OBJECTS%",
-        ];
-        headers.extend(
-            ["SHARD", "REPLICASETS", "PODS", "VIEW-AGE"]
-                .iter()
-                .filter(|_| is_wide),
-        );
-        let rows = self.sessions.iter().map(|Busy { what, rate }| {
+    pub(super) fn sessions(&self, is_wide: bool) -> Table {
+        let wide = ["SHARD", "REPLICASETS", "PODS", "VIEW-AGE"].into_iter();
+        let headers = SESSIONS.into_iter().chain(wide.filter(|_| is_wide));
+        let mut table = Table::new(headers);
+        for Busy { what, rate } in &self.sessions {
             let objects = what.replica_sets.saturating_add(what.pods);
-            let mut cells = vec![
+            let cells = [
                 cluster(what).to_owned(),
                 mode(what.mode()).to_owned(),
                 per_second(rate.decisions),
@@ -118,44 +115,26 @@ impl View {
                 percent(what.memory_bytes, what.memory_bytes_max),
                 percent(objects, what.objects_max),
             ];
-            if is_wide {
-                let view_age = what.view_age.and_then(|age| Duration::try_from(age).ok());
-                cells.extend([
-                    what.shard.clone(),
-                    what.replica_sets.to_string(),
-                    what.pods.to_string(),
-                    view_age.map_or_else(String::new, |age| format!("{:.1}s", age.as_secs_f64())),
-                ]);
-            }
-            cells
-        });
-        Rows {
-            rows: rows.collect(),
-            headers,
+            let wide = [
+                what.shard.clone(),
+                what.replica_sets.to_string(),
+                what.pods.to_string(),
+                view_age(what).unwrap_or_default(),
+            ];
+            let wide = wide.into_iter().filter(|_| is_wide);
+            table.row(cells.into_iter().chain(wide));
         }
+        table
     }
 
-    pub(super) fn replica_sets(&self, most: usize) -> Rows {
+    pub(super) fn replica_sets(&self, most: usize) -> Table {
         let clusters: BTreeSet<_> = self.sets.iter().map(|it| &it.what.cluster).collect();
         let has_clusters = clusters.len() > 1;
-        let mut headers: Vec<_> = has_clusters.then_some("CLUSTER").into_iter().collect();
-        headers.extend([
-            "REPLICASET",
-            "DEC/S",
-            "OPS/S",
-            "IN-FLIGHT",
-            "AVAILABLE",
-            "UNCONVERGED",
-            "STATE",
-            "CAUSE",
-        ]);
-        let rows = self.sets.iter().take(most).map(|Busy { what, rate }| {
+        let cluster = has_clusters.then_some("CLUSTER");
+        let mut table = Table::new(cluster.into_iter().chain(REPLICA_SETS));
+        for Busy { what, rate } in self.sets.iter().take(most) {
             let (namespace, name) = path(what);
-            let mut cells: Vec<_> = has_clusters
-                .then(|| what.cluster.clone())
-                .into_iter()
-                .collect();
-            cells.extend([
+            let cells = [
                 format!("{namespace}/{name}"),
                 per_second(rate.decisions),
                 per_second(rate.operations),
@@ -164,13 +143,11 @@ impl View {
                 unconverged(what, self.at).map_or_else(|| "-".to_owned(), age::human),
                 state(what).to_owned(),
                 cause::cell(what, self.at),
-            ]);
-            cells
-        });
-        Rows {
-            rows: rows.collect(),
-            headers,
+            ];
+            let cluster = has_clusters.then(|| what.cluster.clone());
+            table.row(cluster.into_iter().chain(cells));
         }
+        table
     }
 
     /// The first `most` ReplicaSets and all sessions for programs, and the names of these ReplicaSets.
@@ -226,13 +203,6 @@ fn compare(
 fn unconverged(set: &v1::ReplicaSetSummary, at: Timestamp) -> Option<Duration> {
     let since = age::wire_time(set.unconverged_since.as_ref()?)?;
     Some(Duration::try_from(at.duration_since(since)).unwrap_or_default())
-}
-
-fn cluster(session: &v1::SessionSummary) -> &str {
-    match session.cluster_name.as_str() {
-        "" => &session.cluster_uid,
-        name => name,
-    }
 }
 
 fn path(set: &v1::ReplicaSetSummary) -> (&str, &str) {

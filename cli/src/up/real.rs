@@ -82,22 +82,12 @@ async fn follow(
     let mut is_synced = false;
     loop {
         let decided = running.next().await?;
-        decided
-            .iter()
-            .for_each(|decided| log.note_with_refusal(decided));
+        decided.iter().for_each(|it| log.note_with_refusal(it));
         if !is_synced && let Some(session) = running.synced().await? {
             is_synced = true;
-            let v1::SessionSummary {
-                replica_sets, pods, ..
-            } = session;
-            say(
-                &format!(
-                    "Attending {} and {}.\n",
-                    count(replica_sets, "ReplicaSet"),
-                    count(pods, "pod")
-                ),
-                io,
-            )?;
+            let sets = count(session.replica_sets, "ReplicaSet");
+            let pods = count(session.pods, "pod");
+            say(&format!("Attending {sets} and {pods}.\n"), io)?;
         }
         log.take().iter().try_for_each(|line| say(line, io))?;
     }
@@ -122,27 +112,16 @@ fn introduce(
         }
         Mode::DryRun => "Mode dry-run: nothing is written; decisions are only shown.",
     };
-    let end = match mode {
-        Mode::Shadow => ", which end it with a report",
-        Mode::Enforce | Mode::DryRun => "",
+    let (end, diff) = match mode {
+        Mode::Shadow => (", which end it with a report", "  decree diff\n"),
+        Mode::Enforce | Mode::DryRun => ("", ""),
     };
     let server = &target.api_server;
-    let mut text =
-        format!("decree-server at http://{grpc}, decree-agent of {server}{context}\n{effect}\n");
-    if let Some(admin) = running.server.addresses.admin {
-        text += &format!("\nConsole: http://{admin}/console/\n");
-    }
-    if let Some(agent) = running.agent_admin {
-        text += &format!("Agent:   http://{agent}/metrics\n");
-    }
-    text += &format!(
-        "\nEverything keeps running until Ctrl-C or SIGTERM{end}. In another terminal, try:\n  \
-         export DECREE_SERVER=http://{grpc}\n"
+    let introduction = running.introduction(end);
+    let text = format!(
+        "decree-server at http://{grpc}, decree-agent of {server}{context}\n{effect}\n{introduction}{diff}  \
+         decree get replicasets -w\n  decree explain NAMESPACE/NAME\n"
     );
-    if mode == Mode::Shadow {
-        text += "  decree diff\n";
-    }
-    text += "  decree get replicasets -w\n  decree explain NAMESPACE/NAME\n";
     Ok(say(&text, io)?)
 }
 
@@ -150,12 +129,7 @@ fn introduce(
 async fn report(running: &Running, io: &mut Io<'_>) -> Result<(), Failure> {
     let request = v1::ListDifferencesRequest::default();
     let client = &running.server.client;
-    let answer = client.inspection().list_differences(request).await;
-    let answer = answer.map_err(|status| client.failure(&status))?;
+    let answer = client.answer(client.inspection().list_differences(request).await)?;
     writeln!(io.stdout)?;
-    Ok(diff::report(
-        &answer.into_inner(),
-        page::columns(io),
-        io.stdout,
-    )?)
+    Ok(diff::report(&answer, page::columns(io), io.stdout)?)
 }

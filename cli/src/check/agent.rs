@@ -1,36 +1,42 @@
-//! The budget of the agent: whether it holds anything.
+//! What the admin port of the agent tells: whether its budget holds anything, and whether versions went back recently.
 
-use decree_agent::{HOLDS_PATH, HeldScope, HoldsPage};
+use std::time::Duration;
+
+use agent_core::history::MEANING;
+use decree_agent::{HISTORY_PATH, HOLDS_PATH, HeldScope, HistoryPage, HoldsPage, Regression};
 use http::StatusCode;
 
 use super::{finding::Finding, section::Section};
-use crate::{agent, args::CheckArgs, exit::Exit, table::one_line};
+use crate::{age, args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
 
-const CHECK: &str = "budget";
+const BUDGET: &str = "budget";
+const HISTORY: &str = "history";
 const READY_PATH: &str = "/readyz";
 /// The maximum number of holds with a separate line.
 const LINES_MAX: usize = 10;
+/// The age up to which the check shows that versions went back.
+const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
-pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
+pub(super) async fn budget(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
     if url == "off" || !args.asks_for(Section::Agent) {
         return Vec::new();
     }
     let hint = "set the admin address of decree-agent with --agent, or --agent off";
-    let page = match agent::ask(url, HOLDS_PATH, None, args.server.timeout).await {
+    let page = match ask_agent(url, HOLDS_PATH, None, args.server.timeout).await {
         Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
         Ok(_) => None,
         Err(failure) if failure.exit == Exit::Usage => {
-            return vec![Finding::fail(CHECK, failure.cause, hint)];
+            return vec![Finding::fail(BUDGET, failure.cause, hint)];
         }
-        Err(failure) => return vec![Finding::warn(CHECK, failure.cause, hint)],
+        Err(failure) => return vec![Finding::warn(BUDGET, failure.cause, hint)],
     };
     match page {
         Some(page) if page.in_session || page.count > 0 => findings(page),
         Some(_) => vec![without_session(args).await],
         None => {
             let detail = format!("{url} is not the admin address of an agent");
-            vec![Finding::warn(CHECK, detail, hint)]
+            vec![Finding::warn(BUDGET, detail, hint)]
         }
     }
 }
@@ -38,32 +44,65 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
 /// Reports whether an agent without a session should have one. An agent that stands by is ready, and an agent that cannot work is
 /// not.
 async fn without_session(args: &CheckArgs) -> Finding {
-    let asked = agent::ask(&args.agent, READY_PATH, None, args.server.timeout).await;
+    let asked = ask_agent(&args.agent, READY_PATH, None, args.server.timeout).await;
     let not_ready = match asked {
         Ok((StatusCode::OK, _)) => {
             let detail = "this agent stands by: only the agent that leads acts and holds";
-            return Finding::ok(CHECK, detail);
+            return Finding::ok(BUDGET, detail);
         }
         Ok((_, said)) => one_line(String::from_utf8_lossy(&said).trim()),
         Err(failure) => failure.cause,
     };
     let detail = format!("this agent has no session, so it does not act: {not_ready}");
-    Finding::warn(CHECK, detail, "see its log for what prevents a session")
+    Finding::warn(BUDGET, detail, "see its log for what prevents a session")
 }
 
 fn findings(page: HoldsPage) -> Vec<Finding> {
     let HoldsPage { count, holds, .. } = page;
     if count == 0 {
-        return vec![Finding::ok(CHECK, "holds nothing")];
+        return vec![Finding::ok(BUDGET, "holds nothing")];
     }
-    let line = |hold: &HeldScope| Finding::fail(CHECK, &hold.message, &hold.resume);
+    let line = |hold: &HeldScope| Finding::fail(BUDGET, &hold.message, &hold.resume);
     let mut findings: Vec<_> = holds.iter().take(LINES_MAX).map(line).collect();
     let others = count.saturating_sub(findings.len());
     if others > 0 {
         let detail = format!("{others} more ReplicaSets or namespaces are held");
-        findings.push(Finding::fail(CHECK, detail, "decree resume --all"));
+        findings.push(Finding::fail(BUDGET, detail, "decree resume --all"));
     }
     findings
+}
+
+/// [`budget`] reports an agent that does not respond.
+pub(super) async fn history(args: &CheckArgs) -> Vec<Finding> {
+    let url = &args.agent;
+    if url == "off" || !args.asks_for(Section::History) {
+        return Vec::new();
+    }
+    let answer = ask_agent(url, HISTORY_PATH, None, args.server.timeout).await;
+    let Ok((StatusCode::OK, answer)) = answer else {
+        return Vec::new();
+    };
+    let page = serde_json::from_slice(&answer).ok();
+    page.map(|page| vec![regression(&page)]).unwrap_or_default()
+}
+
+fn regression(page: &HistoryPage) -> Finding {
+    let is_recent = |it: &&Regression| it.seconds_ago < SHOWN_FOR.as_secs();
+    let Some(latest) = page.went_back.iter().find(is_recent) else {
+        return Finding::ok(HISTORY, "versions have not gone back within the last hour");
+    };
+    let Regression {
+        kind,
+        from,
+        to,
+        seconds_ago,
+    } = latest;
+    let ago = age::human(Duration::from_secs(*seconds_ago));
+    let detail = format!(
+        "the resource versions of {kind} went back from {from} to {to}, {ago} ago: {MEANING}"
+    );
+    let hint = "if nobody restored it, look at where the address of the API server leads";
+    Finding::warn(HISTORY, detail, hint)
 }
 
 #[cfg(test)]
@@ -126,7 +165,7 @@ mod tests {
         let serving = tokio::spawn(async { axum::serve(listener, routes).await });
         let url = format!("http://{address}");
         let line = Line::parse_from(["check", "--agent", &url]);
-        let found = check(&line.args).await;
+        let found = budget(&line.args).await;
         serving.abort();
         found
     }
@@ -140,5 +179,27 @@ mod tests {
         let cut_off = found_without_session(StatusCode::SERVICE_UNAVAILABLE).await;
         assert_eq!(cut_off[0].grade, Grade::Warn);
         assert!(cut_off[0].detail.ends_with("does not act: no session"));
+    }
+
+    fn history_page(seconds_ago: u64) -> HistoryPage {
+        let regression = Regression {
+            kind: "pods".into(),
+            from: 1_723,
+            to: 208,
+            seconds_ago,
+        };
+        HistoryPage {
+            went_back: vec![regression],
+        }
+    }
+
+    #[test]
+    fn versions_that_went_back_are_to_be_looked_at_for_an_hour() {
+        let found = regression(&history_page(59));
+        assert_eq!(found.grade, Grade::Warn);
+        let said = "the resource versions of pods went back from 1723 to 208, 59s ago";
+        assert!(found.detail.starts_with(said), "{}", found.detail);
+        assert_eq!(regression(&history_page(3_600)).grade, Grade::Ok);
+        assert_eq!(regression(&HistoryPage::default()).grade, Grade::Ok);
     }
 }
