@@ -45,6 +45,12 @@ pub(crate) fn core_time(time: Timestamp) -> CoreTime {
     CoreTime(i64::try_from(nanos).expect("it was clamped to this range"))
 }
 
+/// RFC 3339 to the millisecond.
+pub(crate) fn core_text(CoreTime(nanos): CoreTime) -> String {
+    Timestamp::from_nanosecond(nanos.into())
+        .map_or_else(|_| "<unknown>".to_owned(), |time| format!("{time:.3}"))
+}
+
 /// `None` if no calendar has the time.
 pub(crate) fn wire_time(time: &prost_types::Timestamp) -> Option<Timestamp> {
     Timestamp::new(time.seconds, time.nanos).ok()
@@ -129,12 +135,9 @@ mod tests {
             };
             ago(Some(&time), now)
         };
-        assert_eq!(
-            [said(-5), said(0), said(119)],
-            ["0 s ago", "0 s ago", "119 s ago"]
-        );
-        assert_eq!([said(120), said(7_199)], ["2 min ago", "119 min ago"]);
-        assert_eq!([said(7_200), said(172_800)], ["2 h ago", "2 d ago"]);
+        let texts = [-5, 0, 119, 120, 7_199, 7_200, 172_800].map(said);
+        let expected = ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "2 d"];
+        assert_eq!(texts, expected.map(|span| format!("{span} ago")));
         assert_eq!(ago(None, now), "");
     }
 

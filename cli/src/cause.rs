@@ -71,13 +71,11 @@ pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
 
 /// The sort key that puts the ReplicaSets first that most need a person. The sort keeps the order of equal ones.
 pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
-    match severity(set) {
-        Severity::Unspecified => i32::MAX,
-        known @ (Severity::Blocked
-        | Severity::Slow
-        | Severity::Working
-        | Severity::InSync
-        | Severity::Watched) => known.into(),
+    let severity = severity(set);
+    if severity == Severity::Unspecified {
+        i32::MAX
+    } else {
+        severity.into()
     }
 }
 
@@ -167,26 +165,22 @@ mod tests {
             rule: Rule::Backoff.into(),
             ..v1::Reason::default()
         });
-        assert_eq!(sentence(&blocked, now), "Quota exceeded, retry in 8 s");
-        let later = |second| Timestamp::from_second(second).expect("a time");
-        assert_eq!(
-            sentence(&blocked, later(1_008)),
-            "Quota exceeded, retry now"
-        );
-        assert_eq!(
-            sentence(&blocked, later(700)),
-            "Quota exceeded, retry in 5 min"
-        );
+        for (second, retry) in [
+            (1_000, "retry in 8 s"),
+            (1_008, "retry now"),
+            (700, "retry in 5 min"),
+        ] {
+            let now = Timestamp::from_second(second).expect("a time");
+            assert_eq!(sentence(&blocked, now), format!("Quota exceeded, {retry}"));
+        }
     }
 
     #[test]
     fn cause_that_says_no_more_than_the_state_is_left_out() {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(cell(&set(Severity::InSync, "In sync", ""), now), "-");
-        assert_eq!(
-            cell(&set(Severity::Working, "Creates 1 of 2 pods", ""), now),
-            "Creates 1 of 2 pods"
-        );
+        let told = "Creates 1 of 2 pods";
+        assert_eq!(cell(&set(Severity::Working, told, ""), now), told);
     }
 
     #[test]
@@ -209,13 +203,11 @@ mod tests {
         assert_eq!(groups(&sets), [""; 0]);
         sets.push(sets[0].clone());
         sets.extend(vec![set(Severity::Slow, "c", "Namespace ends"); 5]);
-        assert_eq!(
-            groups(&sets),
-            [
-                "5 ReplicaSets: Namespace ends",
-                "4 ReplicaSets: Quota exceeded"
-            ]
+        let (first, second) = (
+            "5 ReplicaSets: Namespace ends",
+            "4 ReplicaSets: Quota exceeded",
         );
+        assert_eq!(groups(&sets), [first, second]);
         sets[0].cluster_uid = "other".to_owned();
         sets[0].cluster = "west".to_owned();
         assert_eq!(groups(&sets), ["5 ReplicaSets of : Namespace ends"]);

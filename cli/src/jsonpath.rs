@@ -18,12 +18,6 @@ enum Part {
     Range(JsonPath, Vec<Self>),
 }
 
-/// A piece of a template as written.
-enum Token<'a> {
-    Text(&'a str),
-    Braces(&'a str),
-}
-
 // === impl Template ===
 
 impl Template {
@@ -43,9 +37,8 @@ impl FromStr for Template {
         // kubectl also takes a path without braces.
         let braced = format!("{{{text}}}");
         let text = if text.contains('{') { text } else { &braced };
-        let mut tokens = tokens(text)?.into_iter();
-        let parts = parts(&mut tokens, false)?;
-        Ok(Self(parts))
+        let mut rest = text;
+        Ok(Self(parts(&mut rest, false)?))
     }
 }
 
@@ -74,24 +67,6 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn tokens(mut text: &str) -> Result<Vec<Token<'_>>, String> {
-    let mut tokens = Vec::new();
-    while let Some(at) = text.find('{') {
-        let (before, braced) = text.split_at(at);
-        if !before.is_empty() {
-            tokens.push(Token::Text(before));
-        }
-        let end =
-            closed(braced, '{', '}').ok_or_else(|| format!("{braced} lacks a closing brace"))?;
-        tokens.push(Token::Braces(braced[1..end - 1].trim()));
-        text = &braced[end..];
-    }
-    if !text.is_empty() {
-        tokens.push(Token::Text(text));
-    }
-    Ok(tokens)
-}
-
 /// The position after the character that closes the first one; characters in quotes do not count.
 fn closed(text: &str, opening: char, closing: char) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
@@ -107,19 +82,22 @@ fn closed(text: &str, opening: char, closing: char) -> Option<usize> {
     })
 }
 
-fn parts<'a>(
-    tokens: &mut impl Iterator<Item = Token<'a>>,
-    in_range: bool,
-) -> Result<Vec<Part>, String> {
+/// Reads the parts up to the end, or up to `{end}`, and takes them off the text.
+fn parts(text: &mut &str, in_range: bool) -> Result<Vec<Part>, String> {
     let mut found = Vec::new();
-    while let Some(token) = tokens.next() {
-        let expression = match token {
-            Token::Text(text) => {
-                found.push(Part::Text(text.to_owned()));
-                continue;
-            }
-            Token::Braces(expression) => expression,
-        };
+    while !text.is_empty() {
+        let (before, braced) = text.split_at(text.find('{').unwrap_or(text.len()));
+        if !before.is_empty() {
+            found.push(Part::Text(before.to_owned()));
+        }
+        *text = braced;
+        if braced.is_empty() {
+            break;
+        }
+        let end = closed(braced, '{', '}');
+        let end = end.ok_or_else(|| format!("{braced} lacks a closing brace"))?;
+        *text = &braced[end..];
+        let expression = braced[1..end - 1].trim();
         if expression == "end" {
             return if in_range {
                 Ok(found)
@@ -130,7 +108,7 @@ fn parts<'a>(
         found.push(match expression.strip_prefix("range ") {
             Some(over) => {
                 let over = path(over)?;
-                Part::Range(over, parts(&mut *tokens, true)?)
+                Part::Range(over, parts(text, true)?)
             }
             None if expression.starts_with(['"', '\'']) => Part::Text(quoted(expression)?),
             None => Part::Path(path(expression)?),

@@ -142,10 +142,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
             Ok(args::connection_help().map_or(Exit::Done, |page| usage(&page, io)))
         }
         Command::Version => {
-            writeln!(
-                io.stdout,
-                "decree {VERSION} (commit {COMMIT}, contract decree.v1)"
-            )?;
+            let version = format!("decree {VERSION} (commit {COMMIT}, contract decree.v1)");
+            writeln!(io.stdout, "{version}")?;
             Ok(Exit::Done)
         }
     }

@@ -69,13 +69,19 @@ mod tests {
     #[test]
     fn only_a_stream_with_colors_is_painted() {
         let (on, off) = (Paint::new(true), Paint::default());
-        assert_eq!(
-            on.paint(Severity::Blocked, "Blocked"),
-            "\u{1b}[31mBlocked\u{1b}[0m"
-        );
-        assert_eq!(on.paint(Severity::InSync, "ok"), "\u{1b}[32mok\u{1b}[0m");
-        assert_eq!(off.paint(Severity::Blocked, "Blocked"), "Blocked");
-        assert_eq!(on.paint(Severity::Watched, "Watched"), "Watched");
+        for (paint, severity, text, painted) in [
+            (
+                on,
+                Severity::Blocked,
+                "Blocked",
+                "\u{1b}[31mBlocked\u{1b}[0m",
+            ),
+            (on, Severity::InSync, "ok", "\u{1b}[32mok\u{1b}[0m"),
+            (on, Severity::Watched, "Watched", "Watched"),
+            (off, Severity::Blocked, "Blocked", "Blocked"),
+        ] {
+            assert_eq!(paint.paint(severity, text), painted);
+        }
         assert_eq!(
             (on.error(""), off.error("error:")),
             (String::new(), "error:".into())

@@ -10,6 +10,7 @@ use server_recording::{Decisions, Difference, EndReason, Ending, ReadError, Repl
 use server_session::Now;
 
 use crate::{
+    age,
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
     input,
@@ -20,7 +21,6 @@ use crate::{
 mod entry;
 mod inputs;
 mod json;
-mod time;
 
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let lines = match args.output {
@@ -172,7 +172,7 @@ fn write_pair(now: Now, pair: &entry::Pair, out: &mut dyn Write) -> io::Result<(
         recorded,
         decided,
     } = pair;
-    writeln!(out, "{}  {}", time::rfc3339(now), one_line(subject))?;
+    writeln!(out, "{}  {}", age::core_text(now.wall), one_line(subject))?;
     writeln!(out, "  recorded  {}", one_line(recorded))?;
     writeln!(out, "  decided   {}", one_line(decided))
 }

@@ -34,10 +34,8 @@ mod tests {
     #[test]
     fn numbers_that_are_too_small_are_refused_with_the_least() {
         assert_eq!(at_least::<i32, 0>("0"), Ok(0));
-        assert_eq!(
-            at_least::<i32, 0>("-1"),
-            Err("must be 0 or more".to_owned())
-        );
+        let too_small = Err("must be 0 or more".to_owned());
+        assert_eq!(at_least::<i32, 0>("-1"), too_small);
         assert_eq!(at_least::<u16, 1>("0"), Err("must be 1 or more".to_owned()));
         assert_eq!(at_least::<u16, 1>("65536"), Err("is too large".to_owned()));
         let no_number = Err("must be a whole number, 0 or more".to_owned());

@@ -66,7 +66,7 @@ fn relevant(words: &[String]) -> Vec<&str> {
     kept
 }
 
-/// Whether a flag of a command takes a value; `None` for other words.
+/// Whether the value of a flag of a command is the next word; `None` for other words.
 pub(super) fn takes_value(command: &Command, word: &str) -> Option<bool> {
     let is_it = |arg: &&Arg| {
         let long = arg.get_long().map(|long| format!("--{long}"));
@@ -74,7 +74,7 @@ pub(super) fn takes_value(command: &Command, word: &str) -> Option<bool> {
         [long, short].iter().flatten().any(|flag| flag == word)
     };
     let arg = command.get_arguments().find(is_it)?;
-    Some(arg.get_action().takes_values())
+    Some(arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
 // === impl ServerFlags ===

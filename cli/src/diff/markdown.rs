@@ -10,34 +10,24 @@ use crate::{age, decision, table::one_line};
 pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
     let total = words::total(&answer.agreements);
     writeln!(out, "# Decree beside the controller of the cluster\n")?;
+    let (share, compared) = (words::share(&total), total.compared);
+    let (extent, others) = (words::extent(answer), answer.deleted_by_others);
     writeln!(
         out,
-        "{} of {} comparisons agree, of {}. Pods that others deleted: {}.\n",
-        words::share(&total),
-        total.compared,
-        words::extent(answer),
-        answer.deleted_by_others
+        "{share} of {compared} comparisons agree, of {extent}. Pods that others deleted: {others}.\n\n\
+         | subject | compared | agree | explained | unexplained |\n| --- | ---: | ---: | ---: | ---: |"
     )?;
-    writeln!(
-        out,
-        "| subject | compared | agree | explained | unexplained |"
-    )?;
-    writeln!(out, "| --- | ---: | ---: | ---: | ---: |")?;
     for of in answer.agreements.iter().chain([&total]) {
-        let subject = match of.subject() {
-            v1::Subject::Unspecified => "**all**",
-            subject @ (v1::Subject::Count
-            | v1::Subject::Victims
-            | v1::Subject::Status
-            | v1::Subject::Adoption) => words::subject(subject),
+        let subject = if of.subject() == v1::Subject::Unspecified {
+            "**all**"
+        } else {
+            words::subject(of.subject())
         };
+        let (share, compared) = (words::share(of), of.compared);
+        let (explained, unexplained) = (of.explained, of.unexplained);
         writeln!(
             out,
-            "| {subject} | {} | {} | {} | {} |",
-            of.compared,
-            words::share(of),
-            of.explained,
-            of.unexplained
+            "| {subject} | {compared} | {share} | {explained} | {unexplained} |"
         )?;
     }
     let (unexplained, explained) = words::parts(answer);
@@ -53,14 +43,10 @@ pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -
 }
 
 fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
-    let set = decision::path(difference.replica_set.as_ref());
-    writeln!(
-        out,
-        "\n### {}: {}, {}\n",
-        cell(&set),
-        words::subject(difference.subject()),
-        age::time_text(difference.time.as_ref())
-    )?;
+    let set = cell(&decision::path(difference.replica_set.as_ref()));
+    let subject = words::subject(difference.subject());
+    let time = age::time_text(difference.time.as_ref());
+    writeln!(out, "\n### {set}: {subject}, {time}\n")?;
     writeln!(out, "{}\n", cell(&words::why(difference.departure())))?;
     writeln!(out, "| decided here | done there |\n| --- | --- |")?;
     let (decided, done) = (cell(&difference.decided), cell(&difference.done));

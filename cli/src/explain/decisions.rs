@@ -177,29 +177,25 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_said() {
-        let said = changes(Some(&status(3, 2)), &status(3, 3));
-        assert_eq!(said, "ready 2 to 3");
-        let said = changes(None, &status(3, 3));
-        assert_eq!(
-            said,
-            "3 replicas, 0 fully labeled, 3 ready, 0 available, 0 terminating, 0 observed generation"
-        );
-        assert_eq!(
-            changes(Some(&status(3, 3)), &status(3, 3)),
-            "the same numbers"
-        );
-    }
-
-    #[test]
-    fn failure_is_said_with_its_reason() {
+    fn only_what_differs_is_said_and_a_failure_with_its_reason() {
         let mut failed = status(3, 3);
         failed.conditions.push(v1::ReplicaSetCondition {
             r#type: "ReplicaFailure".to_owned(),
             reason: "FailedCreate".to_owned(),
             ..v1::ReplicaSetCondition::default()
         });
-        let said = changes(Some(&status(3, 2)), &failed);
-        assert_eq!(said, "ready 2 to 3, ReplicaFailure FailedCreate");
+        let all = "3 replicas, 0 fully labeled, 3 ready, 0 available, 0 terminating, 0 observed generation";
+        for (before, now, said) in [
+            (Some(status(3, 2)), status(3, 3), "ready 2 to 3"),
+            (None, status(3, 3), all),
+            (Some(status(3, 3)), status(3, 3), "the same numbers"),
+            (
+                Some(status(3, 2)),
+                failed,
+                "ready 2 to 3, ReplicaFailure FailedCreate",
+            ),
+        ] {
+            assert_eq!(changes(before.as_ref(), &now), said);
+        }
     }
 }

@@ -4,8 +4,7 @@ use decree::json::Json;
 use serde_json::{Value, json};
 use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary};
 
-use super::time;
-use crate::exit::Failure;
+use crate::{age, exit::Failure};
 
 /// Writes differences, and reads the contract once for all of them.
 #[derive(Debug, Default)]
@@ -35,7 +34,7 @@ impl Lines {
             } => (now, end(recorded), end(decided), Vec::new()),
         };
         Ok(json!({"difference": {
-            "file": file, "time": time::rfc3339(*now), "recorded": recorded, "decided": decided, "after": after,
+            "file": file, "time": age::core_text(now.wall), "recorded": recorded, "decided": decided, "after": after,
         }}))
     }
 
@@ -50,7 +49,7 @@ impl Lines {
             Some(frame) => self.0.value("ReconcileRequest", frame)?,
             None => Value::Null,
         };
-        Ok(json!({"time": time::rfc3339(*now), "input": word, "frame": frame}))
+        Ok(json!({"time": age::core_text(now.wall), "input": word, "frame": frame}))
     }
 }
 
