@@ -32,7 +32,7 @@ use crate::{
     object::{ByKind, Kind, ResourceVersion, Timestamp, Uid},
     queue::Queue,
     report::{ControllerReport, ScaleDown},
-    sync::{self, Next, Plan, SyncResult, SyncStep, Weight, batch_result::BatchResult},
+    sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, plan::Plan},
 };
 
 /// At this number of syncs that wait for room, no other sync begins.

@@ -7,11 +7,12 @@
 pub(crate) mod batch_result;
 pub(crate) mod claim;
 pub(crate) mod manage;
+pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod status;
 
 use self::{
-    batch_result::BatchResult, claim::Claimed, manage::ManageResult, rank::RankedPod,
+    batch_result::BatchResult, claim::Claimed, manage::ManageResult, plan::Plan,
     status::StatusBasis,
 };
 use crate::{
@@ -20,7 +21,6 @@ use crate::{
     index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
     queue::Retry,
-    reason::{Reason, Thousandths},
 };
 
 /// The step whose outcomes a sync waits for.
@@ -46,16 +46,6 @@ pub(crate) enum Next {
     Finished(SyncResult),
 }
 
-/// The decision of a step.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) action: Action,
-    pub(crate) reasons: Vec<Reason>,
-    /// The relative ages of victims (spec 7.7).
-    pub(crate) age_ratios: Vec<Thousandths>,
-    pub(crate) near_cut: Vec<RankedPod>,
-}
-
 /// The end of a sync.
 #[derive(Debug, Default)]
 pub(crate) struct SyncResult {
@@ -76,19 +66,6 @@ pub(crate) enum Weight {
     Status,
     /// This number of operations on pods.
     Pods(usize),
-}
-
-// === impl Plan ===
-
-impl Plan {
-    const fn new(action: Action, reasons: Vec<Reason>) -> Self {
-        Self {
-            action,
-            reasons,
-            age_ratios: Vec::new(),
-            near_cut: Vec::new(),
-        }
-    }
 }
 
 /// Begins the sync of a ReplicaSet with a valid selector, or continues it after the outcomes of a batch. `adoptable` are the orphans that

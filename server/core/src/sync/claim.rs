@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Plan;
+use super::plan::Plan;
 use crate::{
     batch::{Action, PodRef},
     compact_uid::CompactUid,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Plan,
     batch_result::BatchResult,
+    plan::Plan,
     rank::{self, Candidate, Choice, Chosen},
 };
 use crate::{

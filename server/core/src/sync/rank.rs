@@ -48,7 +48,7 @@ pub(crate) struct Choice<I> {
 /// The first candidates in the order of deletion, as indices.
 struct Head {
     order: Vec<usize>,
-    /// The candidate that the first step of the order puts in each position; none if no order was needed.
+    /// The candidate that the first step of the order puts in each position.
     holders: Vec<usize>,
 }
 
@@ -82,20 +82,18 @@ pub(crate) fn choose<I: Copy>(
             reason: Reason::new(Rule::AllGo, "all active pods go"),
             age_ratio: None,
         });
-        let head = Head {
-            order: (0..victims.len()).collect(),
-            holders: Vec::new(),
-        };
+        let order: Vec<_> = (0..victims.len()).collect();
         return Choice {
             chosen: chosen.collect(),
-            near_cut: near_cut::compare(&head, victims, victims.len(), (now, name)),
+            near_cut: near_cut::compare((&order, &[]), victims, victims.len(), (now, name)),
         };
     }
     let compared = near_cut::STAY_MAX.saturating_add(count);
     let head = Head::of(candidates, compared.min(candidates.len()), now);
+    let order = (&head.order[..], &head.holders[..]);
     Choice {
         chosen: head.choose(candidates, count, now),
-        near_cut: near_cut::compare(&head, candidates, count, (now, name)),
+        near_cut: near_cut::compare(order, candidates, count, (now, name)),
     }
 }
 

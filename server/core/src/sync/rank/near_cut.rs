@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::{
-    Head,
     candidate::Candidate,
     reason::{explain, values},
 };
@@ -39,9 +38,10 @@ pub struct RankedPod {
     pub reason: Option<Reason>,
 }
 
-/// Compares the pods next to the cut after the first `count` of an order.
+/// Compares the pods next to the cut after the first `count` of an order. The first step of the order puts the `holders` in their
+/// positions; there are none if no order was needed.
 pub(super) fn compare<I: Copy>(
-    Head { order, holders }: &Head,
+    (order, holders): (&[usize], &[usize]),
     candidates: &[Candidate<'_, I>],
     count: usize,
     (now, name): (Timestamp, &dyn Fn(I) -> Arc<str>),
