@@ -51,6 +51,23 @@
 //! In [`crashes`], server and agent die at each boundary of an operation in a quiet world, with one run each. A boundary is the
 //! moment at which a frame, call or list is sent, received or handled. `world/strikes.rs` passes a boundary.
 
+/// Defines an enum of plain variants, and lists of the variants in their order.
+macro_rules! listed {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$list_meta:meta])* $list:ident: [$($(#[$variant_meta:meta])* $variant:ident,)*])+
+        }
+    ) => {
+        $(#[$meta])*
+        pub enum $name { $($($(#[$variant_meta])* $variant,)*)+ }
+
+        impl $name {
+            $($(#[$list_meta])* pub const $list: [Self; [$(Self::$variant),*].len()] = [$(Self::$variant),*];)+
+        }
+    };
+}
+
 pub mod actors;
 pub mod admin;
 pub mod bad_fields;

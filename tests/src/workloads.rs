@@ -21,37 +21,42 @@ pub const MISFIT: &str = "misfit";
 /// The time after which a ready pod counts as available, in workloads with such a delay.
 const MIN_READY_SECONDS: i32 = 2;
 
-/// One of the canonical workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Workload {
-    /// A ReplicaSet is created.
-    Create,
-    /// It is scaled up.
-    Up,
-    /// It is scaled down.
-    Down,
-    /// It is scaled up and down again.
-    UpThenDown,
-    /// It is deleted, in one of the three ways.
-    Delete,
-    /// Pods are killed or deleted by hand.
-    PodKilled,
-    /// Pods fail and stay.
-    PodFailed,
-    /// A node is lost.
-    NodeLost,
-    /// Pods are relabelled out of the selector.
-    RelabelOut,
-    /// Matching orphans exist, or appear.
-    AdoptOrphan,
-    /// The template changes during a scale-up.
-    TemplateChange,
-    /// Two ReplicaSets select the same pods.
-    OverlappingSelectors,
-    /// Pods are replaced by others of the same name during a scale-down (W11).
-    PodReplaced,
-    /// Pods count as available a while after they are ready, during a kill and scaling.
-    MinReadySeconds,
+listed! {
+    /// One of the canonical workloads.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Workload {
+        /// All workloads.
+        ALL: [
+            /// A ReplicaSet is created.
+            Create,
+            /// It is scaled up.
+            Up,
+            /// It is scaled down.
+            Down,
+            /// It is scaled up and down again.
+            UpThenDown,
+            /// It is deleted, in one of the three ways.
+            Delete,
+            /// Pods are killed or deleted by hand.
+            PodKilled,
+            /// Pods fail and stay.
+            PodFailed,
+            /// A node is lost.
+            NodeLost,
+            /// Pods are relabelled out of the selector.
+            RelabelOut,
+            /// Matching orphans exist, or appear.
+            AdoptOrphan,
+            /// The template changes during a scale-up.
+            TemplateChange,
+            /// Two ReplicaSets select the same pods.
+            OverlappingSelectors,
+            /// Pods are replaced by others of the same name during a scale-down (W11).
+            PodReplaced,
+            /// Pods count as available a while after they are ready, during a kill and scaling.
+            MinReadySeconds,
+        ]
+    }
 }
 
 /// An act of a person.
@@ -122,24 +127,6 @@ pub fn cluster() -> ClusterConfig {
 // === impl Workload ===
 
 impl Workload {
-    /// All workloads.
-    pub const ALL: [Self; 14] = [
-        Self::Create,
-        Self::Up,
-        Self::Down,
-        Self::UpThenDown,
-        Self::Delete,
-        Self::PodKilled,
-        Self::PodFailed,
-        Self::NodeLost,
-        Self::RelabelOut,
-        Self::AdoptOrphan,
-        Self::TemplateChange,
-        Self::OverlappingSelectors,
-        Self::PodReplaced,
-        Self::MinReadySeconds,
-    ];
-
     /// Returns the maximum difference between clocks: if availability depends on time, small enough for the world to reach the
     /// desired state.
     #[must_use]

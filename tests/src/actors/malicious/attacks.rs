@@ -10,59 +10,42 @@ const SUFFIXES: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// More names than an agent accepts.
 const NAMES_MAX: u64 = 20_000;
 
-/// One kind of wrong request. Each kind tests a limit of the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Attack {
-    /// An honest request, so that there are pods, and trust.
-    None,
-    /// Creates pods above the desired replicas.
-    CreateUnwanted,
-    /// Creates pods under names of other pods, or invalid names.
-    CreateUnderBadName,
-    /// Creates thousands of pods.
-    CreateThousands,
-    /// Deletes pods that are not surplus.
-    DeleteWanted,
-    /// Deletes pods that the ReplicaSet does not control.
-    DeleteOthers,
-    /// Deletes pods that are gone, or deletes them again.
-    DeleteGone,
-    /// Adopts pods that have a controller, do not match, or are in another namespace.
-    AdoptOthers,
-    /// Adopts pods, and deletes them as surplus.
-    AdoptToDelete,
-    /// Releases pods that match.
-    ReleaseMatching,
-    /// Releases pods that others control.
-    ReleaseOthers,
-    /// Writes a status far from the truth.
-    LieInStatus,
-    /// Requests a valid action for another ReplicaSet, or for one that does not exist.
-    MistakeReplicaSet,
-    /// Uses the guard of another session or epoch.
-    MistakeGuard,
-}
-
-// === impl Attack ===
-
-impl Attack {
-    /// All attacks.
-    pub const ALL: [Self; 14] = [
-        Self::None,
-        Self::CreateUnwanted,
-        Self::CreateUnderBadName,
-        Self::CreateThousands,
-        Self::DeleteWanted,
-        Self::DeleteOthers,
-        Self::DeleteGone,
-        Self::AdoptOthers,
-        Self::AdoptToDelete,
-        Self::ReleaseMatching,
-        Self::ReleaseOthers,
-        Self::LieInStatus,
-        Self::MistakeReplicaSet,
-        Self::MistakeGuard,
-    ];
+listed! {
+    /// One kind of wrong request. Each kind tests a limit of the agent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Attack {
+        /// All attacks.
+        ALL: [
+            /// An honest request, so that there are pods, and trust.
+            None,
+            /// Creates pods above the desired replicas.
+            CreateUnwanted,
+            /// Creates pods under names of other pods, or invalid names.
+            CreateUnderBadName,
+            /// Creates thousands of pods.
+            CreateThousands,
+            /// Deletes pods that are not surplus.
+            DeleteWanted,
+            /// Deletes pods that the ReplicaSet does not control.
+            DeleteOthers,
+            /// Deletes pods that are gone, or deletes them again.
+            DeleteGone,
+            /// Adopts pods that have a controller, do not match, or are in another namespace.
+            AdoptOthers,
+            /// Adopts pods, and deletes them as surplus.
+            AdoptToDelete,
+            /// Releases pods that match.
+            ReleaseMatching,
+            /// Releases pods that others control.
+            ReleaseOthers,
+            /// Writes a status far from the truth.
+            LieInStatus,
+            /// Requests a valid action for another ReplicaSet, or for one that does not exist.
+            MistakeReplicaSet,
+            /// Uses the guard of another session or epoch.
+            MistakeGuard,
+        ]
+    }
 }
 
 /// The source of random attacks.
