@@ -8,7 +8,7 @@ use decree::{
 };
 use server_core::Timestamp;
 use server_session::{Config, Now, Session};
-use tests::rng::Rng;
+use tests::{objects::session_config, rng::Rng};
 
 use crate::contract;
 
@@ -26,15 +26,10 @@ pub(crate) const START: Now = Now {
 /// Returns the configuration of the sessions.
 pub(crate) fn config() -> Config {
     Config {
-        server_version: "0".into(),
         frame_bytes_max: FRAME_BYTES_MAX,
         objects_max: OBJECTS_MAX,
         operations_in_flight_max: OPERATIONS_MAX,
-        bytes_max: usize::MAX,
-        backoff_max: Duration::from_secs(30),
-        heartbeat_interval: Duration::from_secs(5),
-        drain_deadline: Duration::from_secs(20),
-        reconnect_after: Duration::from_secs(1),
+        ..session_config()
     }
 }
 

@@ -29,6 +29,7 @@ use server_session::{Config, End, IncomingFrame, Now, Refusal, Session};
 use std::time::Duration;
 use tests::{
     binaries,
+    objects::session_config,
     recordings::{self, Recording},
 };
 
@@ -162,15 +163,8 @@ fn with_future(mut bytes: Bytes, descriptor: &MessageDescriptor) -> Vec<u8> {
 
 fn open(hello: &v1::ReconcileRequest, session_id: &str) -> Result<Session, Refusal> {
     let config = Config {
-        server_version: "this".into(),
-        frame_bytes_max: 4 << 20,
-        objects_max: 1_000,
         bytes_max: 64 << 20,
-        operations_in_flight_max: 10_000,
-        backoff_max: Duration::from_secs(30),
-        heartbeat_interval: Duration::from_secs(5),
-        drain_deadline: Duration::from_secs(20),
-        reconnect_after: Duration::from_secs(1),
+        ..session_config()
     };
     Session::open(NOW, config, session_id.to_owned(), hello.clone())
 }

@@ -11,7 +11,7 @@ use prost_reflect::{
 };
 use server_core::Timestamp;
 use server_session::{Config, End, Now, Session};
-use tests::objects::{pod, replica_set};
+use tests::objects::{pod, replica_set, session_config};
 
 /// The maximum size of all frames that answer one text, in bytes.
 const ANSWER_MAX: usize = 4 << 10;
@@ -199,15 +199,8 @@ fn request(frame: Frame) -> v1::ReconcileRequest {
 /// Opens a session with both lists open.
 fn open(first: v1::ReconcileRequest) -> Result<Session, server_session::Refusal> {
     let config = Config {
-        server_version: "0".into(),
-        frame_bytes_max: 4 << 20,
-        objects_max: 1_000,
         operations_in_flight_max: 10,
-        bytes_max: usize::MAX,
-        backoff_max: Duration::from_secs(30),
-        heartbeat_interval: Duration::from_secs(5),
-        drain_deadline: Duration::from_secs(20),
-        reconnect_after: Duration::from_secs(1),
+        ..session_config()
     };
     let mut session = Session::open(NOW, config, "s1".to_owned(), first)?;
     for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {

@@ -1,6 +1,9 @@
 //! Pods and ReplicaSets in the messages of the contract, for tests without an agent.
 
+use std::{borrow::Cow, time::Duration};
+
 use decree::v1;
+use server_session::Config;
 
 /// Builds a ReplicaSet of `default` that selects `app=NAME`.
 #[derive(Clone, Debug)]
@@ -16,6 +19,22 @@ pub fn replacing_at_once() -> v1::Options {
     v1::Options {
         create_back_off: Some(false),
         ..v1::Options::default()
+    }
+}
+
+/// Returns the settings of a session with the defaults of a server, and few objects.
+#[must_use]
+pub const fn session_config() -> Config {
+    Config {
+        server_version: Cow::Borrowed("tested"),
+        frame_bytes_max: 4 << 20,
+        objects_max: 1_000,
+        operations_in_flight_max: 10_000,
+        bytes_max: usize::MAX,
+        backoff_max: Duration::from_secs(30),
+        heartbeat_interval: Duration::from_secs(5),
+        drain_deadline: Duration::from_secs(20),
+        reconnect_after: Duration::from_secs(1),
     }
 }
 

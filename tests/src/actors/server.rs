@@ -3,7 +3,6 @@
 //! Each session has an oracle that reads the same frames and judges each outgoing batch.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
@@ -25,6 +24,7 @@ use super::clock::Clock;
 use crate::{
     facts::Told,
     mutants::{FaultySession, Mutant, repeated},
+    objects::session_config,
     oracle::Oracle,
 };
 
@@ -458,17 +458,14 @@ fn told_end(mutant: Option<Mutant>, end: End) -> End {
     }
 }
 
-const fn config(operations_in_flight_max: usize) -> Config {
+fn config(operations_in_flight_max: usize) -> Config {
     Config {
-        server_version: Cow::Borrowed("simulated"),
         frame_bytes_max: 1 << 20,
         objects_max: 1_000_000,
         operations_in_flight_max,
-        bytes_max: usize::MAX,
-        backoff_max: Duration::from_secs(30),
-        heartbeat_interval: Duration::from_secs(5),
         drain_deadline: DRAIN_DEADLINE,
         reconnect_after: Duration::from_millis(500),
+        ..session_config()
     }
 }
 

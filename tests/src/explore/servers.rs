@@ -1,7 +1,6 @@
 //! The real machines of a server, one step at a time: its sessions, and the registry of the live sessions.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashMap},
     rc::Rc,
     sync::Arc,
@@ -16,7 +15,7 @@ use super::{
     bounds::Mutant,
     store::{Id, Interner, Messages},
 };
-use crate::actors::disconnect;
+use crate::{actors::disconnect, objects::session_config};
 
 /// Longer than any search lasts: silent links are a matter of the drawn worlds.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3600);
@@ -184,17 +183,12 @@ fn moment(now: Timestamp) -> Now {
     }
 }
 
-const fn config() -> Config {
+fn config() -> Config {
     Config {
-        server_version: Cow::Borrowed("explored"),
         frame_bytes_max: 1 << 20,
-        objects_max: 1_000,
-        operations_in_flight_max: 10_000,
-        bytes_max: usize::MAX,
-        backoff_max: Duration::from_secs(30),
         heartbeat_interval: HEARTBEAT_INTERVAL,
-        drain_deadline: Duration::from_secs(20),
         reconnect_after: Duration::from_millis(500),
+        ..session_config()
     }
 }
 
