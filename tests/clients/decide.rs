@@ -10,28 +10,14 @@ use crate::{language::Examples, world};
 const ANSWER: &str =
     "web-starting phase Pending before Running\nweb-cheap deletion cost -10 before 0\n";
 
-#[test]
-fn decide_in_go_names_the_victims() {
-    decide(Examples::go());
+test_each_language! { decide:
+    fn decide_in_go_names_the_victims() in go;
+    fn decide_in_python_names_the_victims() in python;
+    fn decide_in_typescript_names_the_victims() in typescript;
+    fn decide_in_java_names_the_victims() in java;
 }
 
-#[test]
-fn decide_in_python_names_the_victims() {
-    decide(Examples::python());
-}
-
-#[test]
-fn decide_in_typescript_names_the_victims() {
-    decide(Examples::typescript());
-}
-
-#[test]
-fn decide_in_java_names_the_victims() {
-    decide(Examples::java());
-}
-
-fn decide(examples: Option<Examples>) {
-    let Some(examples) = examples else { return };
+fn decide(examples: &Examples) {
     let server = world::server("127.0.0.1:0");
     let snapshot = File::open(binaries::checkout().join("docs/examples/decide.json"));
     let mut command = examples.decide(&server.address("grpc"));

@@ -13,32 +13,11 @@ use crate::{language::Examples, world};
 /// The desired number when the test kills the keeper during the scale-up.
 const MANY: u32 = 20;
 
-#[test]
-fn keeper_in_go_neither_doubles_nor_loses_anything() {
-    if let Some(examples) = Examples::go() {
-        keep(&examples);
-    }
-}
-
-#[test]
-fn keeper_in_python_neither_doubles_nor_loses_anything() {
-    if let Some(examples) = Examples::python() {
-        keep(&examples);
-    }
-}
-
-#[test]
-fn keeper_in_typescript_neither_doubles_nor_loses_anything() {
-    if let Some(examples) = Examples::typescript() {
-        keep(&examples);
-    }
-}
-
-#[test]
-fn keeper_in_java_neither_doubles_nor_loses_anything() {
-    if let Some(examples) = Examples::java() {
-        keep(&examples);
-    }
+test_each_language! { keep:
+    fn keeper_in_go_neither_doubles_nor_loses_anything() in go;
+    fn keeper_in_python_neither_doubles_nor_loses_anything() in python;
+    fn keeper_in_typescript_neither_doubles_nor_loses_anything() in typescript;
+    fn keeper_in_java_neither_doubles_nor_loses_anything() in java;
 }
 
 fn keep(examples: &Examples) {

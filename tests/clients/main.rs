@@ -2,6 +2,18 @@
 //!
 //! If the tools of a language are missing, its tests print a notice and are skipped; with `CI` set they fail.
 
+/// Makes a test of each language, which passes its examples to `$check` if this machine has the language's tools.
+macro_rules! test_each_language {
+    ($check:path: $(fn $test:ident() in $language:ident;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                $check(&tests::or_skip!(crate::language::Examples::$language()));
+            }
+        )*
+    };
+}
+
 mod admission;
 mod conformance;
 mod coverage;

@@ -26,44 +26,27 @@ use self::{
     road::Road,
 };
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_in_one_is_installed_switched_to_broken_and_left_without_a_pod_lost() {
-    goes(Pace::Brisk, Road::AllInOne).await;
+/// Makes a test of each journey.
+macro_rules! journeys {
+    ($(fn $journey:ident() at $pace:ident on $road:ident;)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $journey() {
+                goes(Pace::$pace, Road::$road).await;
+            }
+        )*
+    };
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_in_one_goes_the_whole_journey() {
-    goes(Pace::Thorough, Road::AllInOne).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn any_node_goes_the_whole_journey() {
-    goes(Pace::Thorough, Road::AnyNode).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn high_availability_goes_the_whole_journey() {
-    goes(Pace::Thorough, Road::HighAvailability).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn high_availability_tokens_goes_the_whole_journey() {
-    goes(Pace::Thorough, Road::Tokens).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sharded_goes_the_whole_journey() {
-    goes(Pace::Thorough, Road::Sharded).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn static_pods_go_the_whole_journey() {
-    goes(Pace::Thorough, Road::StaticPods).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn chart_goes_the_whole_journey_from_shadow_mode_on() {
-    goes(Pace::Thorough, Road::Chart).await;
+journeys! {
+    fn all_in_one_is_installed_switched_to_broken_and_left_without_a_pod_lost() at Brisk on AllInOne;
+    fn all_in_one_goes_the_whole_journey() at Thorough on AllInOne;
+    fn any_node_goes_the_whole_journey() at Thorough on AnyNode;
+    fn high_availability_goes_the_whole_journey() at Thorough on HighAvailability;
+    fn high_availability_tokens_goes_the_whole_journey() at Thorough on Tokens;
+    fn sharded_goes_the_whole_journey() at Thorough on Sharded;
+    fn static_pods_go_the_whole_journey() at Thorough on StaticPods;
+    fn chart_goes_the_whole_journey_from_shadow_mode_on() at Thorough on Chart;
 }
 
 /// Runs a whole journey, if this machine can.
