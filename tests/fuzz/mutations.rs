@@ -25,28 +25,41 @@ const TEXTS: [&str; 14] = [
 /// Changes an input at one place.
 pub(crate) fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
     match rng.between(0, 9) {
-        0 => flip_bit(input, rng),
-        1 => set_byte(input, rng),
+        0 => {
+            if let Some(at) = place(input, rng) {
+                input[at] ^= 1 << rng.between(0, 7);
+            }
+        }
+        1 => {
+            if let Some(at) = place(input, rng) {
+                input[at] = *rng.pick(SPECIAL);
+            }
+        }
         2 => insert(input, rng, |rng| vec![*rng.pick(SPECIAL)]),
         3 => insert(input, rng, |rng| (*rng.pick(&TEXTS)).as_bytes().to_vec()),
-        4 => remove_run(input, rng),
-        5 => repeat_run(input, rng),
-        6 => move_run(input, rng),
-        7 => truncate(input, rng),
+        4 => {
+            let (start, end) = run(input, rng);
+            input.drain(start..end);
+        }
+        5 => {
+            let (start, end) = run(input, rng);
+            let times = usize::try_from(rng.between(1, 20)).expect("small");
+            let repeated = input[start..end].repeat(times);
+            input.splice(end..end, repeated);
+        }
+        6 => {
+            let (start, end) = run(input, rng);
+            let moved: Vec<_> = input.drain(start..end).collect();
+            let at = place(input, rng).unwrap_or(0);
+            input.splice(at..at, moved);
+        }
+        7 => {
+            if let Some(at) = place(input, rng) {
+                input.truncate(at);
+            }
+        }
         8 => splice(input, others, rng),
         _ => overwrite_with_number(input, rng),
-    }
-}
-
-fn flip_bit(input: &mut [u8], rng: &mut Rng) {
-    if let Some(at) = place(input, rng) {
-        input[at] ^= 1 << rng.between(0, 7);
-    }
-}
-
-fn set_byte(input: &mut [u8], rng: &mut Rng) {
-    if let Some(at) = place(input, rng) {
-        input[at] = *rng.pick(SPECIAL);
     }
 }
 
@@ -54,31 +67,6 @@ fn insert(input: &mut Vec<u8>, rng: &mut Rng, make: fn(&mut Rng) -> Vec<u8>) {
     let at = place(input, rng).unwrap_or(0);
     let bytes = make(rng);
     input.splice(at..at, bytes);
-}
-
-fn remove_run(input: &mut Vec<u8>, rng: &mut Rng) {
-    let (start, end) = run(input, rng);
-    input.drain(start..end);
-}
-
-fn repeat_run(input: &mut Vec<u8>, rng: &mut Rng) {
-    let (start, end) = run(input, rng);
-    let times = usize::try_from(rng.between(1, 20)).expect("small");
-    let repeated = input[start..end].repeat(times);
-    input.splice(end..end, repeated);
-}
-
-fn move_run(input: &mut Vec<u8>, rng: &mut Rng) {
-    let (start, end) = run(input, rng);
-    let moved: Vec<_> = input.drain(start..end).collect();
-    let at = place(input, rng).unwrap_or(0);
-    input.splice(at..at, moved);
-}
-
-fn truncate(input: &mut Vec<u8>, rng: &mut Rng) {
-    if let Some(at) = place(input, rng) {
-        input.truncate(at);
-    }
 }
 
 /// Continues an input with the end of another one.

@@ -366,7 +366,7 @@ impl Server {
         let mut lacks = Vec::new();
         // A refused agent also proves itself by another attempt.
         let must_return = cell.ends.iter().all(|end| end != "stays");
-        if must_return && !self.wait_for_sessions(2) {
+        if must_return && !self.wait_until(|| self.sessions(&self.witness()) >= 2) {
             lacks.push("it has not returned".to_owned());
         }
         if let Some(rule) = &cell.rule
@@ -375,10 +375,6 @@ impl Server {
             lacks.push(format!("nothing was refused by the rule {rule}"));
         }
         lacks
-    }
-
-    fn wait_for_sessions(&self, count: u64) -> bool {
-        self.wait_until(|| self.sessions(&self.witness()) >= count)
     }
 
     /// Waits for a condition outside the server. Returns whether it holds.

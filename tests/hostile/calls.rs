@@ -12,7 +12,13 @@ use tests::{body::in_pieces, template::Template};
 use tokio::{task::JoinSet, time};
 use tonic::{Status, body::Body, codegen::Service as _, transport::Channel};
 
-use crate::{guard::Who, script::hex, seen::Seen, stream::ending, target::Target};
+use crate::{
+    guard::Who,
+    script::hex,
+    seen::{Seen, one},
+    stream::ending,
+    target::Target,
+};
 
 /// The timeout of a call, which only a hanging call reaches.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -58,10 +64,6 @@ pub(crate) struct Calls {
     /// Whether an open stream is held and not read.
     #[serde(default)]
     hold: bool,
-}
-
-fn one() -> u64 {
-    1
 }
 
 fn post() -> String {

@@ -20,7 +20,12 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::{guard::Guard, script::hex, seen::Seen, target::Target};
+use crate::{
+    guard::Guard,
+    script::hex,
+    seen::{Seen, one},
+    target::Target,
+};
 
 /// The maximum time for which a server keeps a connection that it should close.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -59,10 +64,6 @@ pub(crate) struct Handshakes {
 struct Cut {
     stream: TcpStream,
     left: usize,
-}
-
-fn one() -> u64 {
-    1
 }
 
 fn http2() -> Vec<String> {
@@ -108,9 +109,7 @@ impl Handshakes {
         let _ = stream.write_all(&said).await;
         let _ = stream.flush().await;
         if self.hold {
-            let mut seen = Seen::ended("held");
-            seen.held.push(Box::new(stream));
-            return seen;
+            return Seen::held(stream);
         }
         read(&mut stream).await
     }

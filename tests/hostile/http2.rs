@@ -30,7 +30,10 @@ use tokio::{
     select, time,
 };
 
-use crate::{script::hex, seen::Seen};
+use crate::{
+    script::hex,
+    seen::{Seen, one},
+};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The maximum time for which a server keeps a connection that it should close.
@@ -80,10 +83,6 @@ struct Course {
     proved: bool,
     end: Option<&'static str>,
     bytes: usize,
-}
-
-fn one() -> u64 {
-    1
 }
 
 // === impl Http2 ===
@@ -206,7 +205,13 @@ impl Course {
             "unread" => self.reads = false,
             "probe" => {
                 self.send(&frame(PING, 0, 0, &PROOF)).await;
-                self.until_proved().await;
+                let until = time::Instant::now() + PATIENCE;
+                while self.end.is_none() && !self.proved && time::Instant::now() < until {
+                    self.quiet(Duration::from_millis(10)).await;
+                }
+                if self.proved {
+                    self.end = Some("open");
+                }
             }
             "hold" => self.end = Some("held"),
             _ => panic!("{step} is no step"),
@@ -222,7 +227,9 @@ impl Course {
 
     async fn open_streams(&mut self, count: u32, block: &[u8]) {
         for _ in 0..count {
-            self.open_stream(block).await;
+            let stream = self.next_stream();
+            self.send(&frame(HEADERS, END_HEADERS, stream, block)).await;
+            self.open.push(stream);
         }
     }
 
@@ -235,12 +242,6 @@ impl Course {
             let times = usize::try_from(now).expect("small");
             self.send(&frame.repeat(times)).await;
         }
-    }
-
-    async fn open_stream(&mut self, block: &[u8]) {
-        let stream = self.next_stream();
-        self.send(&frame(HEADERS, END_HEADERS, stream, block)).await;
-        self.open.push(stream);
     }
 
     async fn resets(&mut self, count: u32) {
@@ -356,16 +357,6 @@ impl Course {
                 read = self.read.read(&mut piece), if self.reads => self.take(read.map(|read| &piece[..read])),
                 () = time::sleep_until(until) => return,
             }
-        }
-    }
-
-    async fn until_proved(&mut self) {
-        let until = time::Instant::now() + PATIENCE;
-        while self.end.is_none() && !self.proved && time::Instant::now() < until {
-            self.quiet(Duration::from_millis(10)).await;
-        }
-        if self.proved {
-            self.end = Some("open");
         }
     }
 

@@ -94,12 +94,19 @@ fn no_cell_harms() {
     } else {
         run_all(&chosen, LANES, Watch::Unmeasured)
     };
-    let harmed: Vec<_> = found
+    let faults = found
         .iter()
-        .filter(|(_, found)| !found.faults.is_empty())
-        .map(|(cell, found)| format!("{}: {}", cell.name, found.faults.join("; ")))
-        .collect();
-    eprintln!("{} cells, {} harmed", found.len(), harmed.len());
+        .map(|(cell, found)| (&cell.name, &found.faults));
+    no_faults("cells", faults.collect());
+}
+
+/// Fails if a cell has faults, and names them all.
+fn no_faults(what: &str, found: Vec<(&String, &Vec<String>)>) {
+    let count = found.len();
+    let harmed = found.into_iter().filter(|(_, faults)| !faults.is_empty());
+    let harmed = harmed.map(|(name, faults)| format!("{name}: {}", faults.join("; ")));
+    let harmed: Vec<_> = harmed.collect();
+    eprintln!("{count} {what}, {} harmed", harmed.len());
     assert!(harmed.is_empty(), "{harmed:#?}");
 }
 
@@ -137,13 +144,10 @@ fn no_server_harms_an_agent() {
     } else {
         in_lanes(&chosen, AGENT_LANES, run)
     };
-    let harmed: Vec<_> = found
+    let faults = found
         .iter()
-        .filter(|(_, found)| !found.faults.is_empty())
-        .map(|(cell, found)| format!("{}: {}", cell.name, found.faults.join("; ")))
-        .collect();
-    eprintln!("{} servers, {} harm", chosen.len(), harmed.len());
-    assert!(harmed.is_empty(), "{harmed:#?}");
+        .map(|(cell, found)| (&cell.name, &found.faults));
+    no_faults("agents", faults.collect());
 }
 
 fn run_all(cells: &[Cell], lanes: usize, watch: Watch) -> Vec<(Cell, Found)> {

@@ -40,7 +40,7 @@ use tonic::{Status, transport::Channel};
 use crate::{
     frames::{self, frame, hello},
     guard::Who,
-    seen::Seen,
+    seen::{Seen, one},
     stream::{Stream, ending},
     target::Target,
 };
@@ -87,10 +87,6 @@ struct Course {
     version: u64,
     end: Option<String>,
     seen: Seen,
-}
-
-fn one() -> u64 {
-    1
 }
 
 // === impl Script ===

@@ -17,6 +17,11 @@ pub(crate) struct Seen {
     pub(crate) held: Vec<Box<dyn Any + Send>>,
 }
 
+/// The number of sessions, calls or connections of an attack that gives none.
+pub(crate) const fn one() -> u64 {
+    1
+}
+
 // === impl Seen ===
 
 impl Seen {
@@ -25,6 +30,14 @@ impl Seen {
         Self {
             ends: [end.into()].into(),
             ..Self::default()
+        }
+    }
+
+    /// The observation of a connection to hold.
+    pub(crate) fn held(connection: impl Any + Send) -> Self {
+        Self {
+            held: vec![Box::new(connection)],
+            ..Self::ended("held")
         }
     }
 

@@ -9,7 +9,12 @@ use tokio::{
     time,
 };
 
-use crate::{handshakes::alerted, process::Port, script::hex, seen::Seen};
+use crate::{
+    handshakes::alerted,
+    process::Port,
+    script::hex,
+    seen::{Seen, one},
+};
 
 /// The maximum time for which a server keeps a connection that it should close.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -52,10 +57,6 @@ pub(crate) struct Sockets {
     leave: bool,
 }
 
-fn one() -> u64 {
-    1
-}
-
 // === impl Sockets ===
 
 impl Sockets {
@@ -77,9 +78,7 @@ impl Sockets {
             return Seen::ended("left");
         }
         if self.hold {
-            let mut seen = Seen::ended("held");
-            seen.held.push(Box::new(stream));
-            return seen;
+            return Seen::held(stream);
         }
         if sent.is_err() {
             return Seen::ended("open");

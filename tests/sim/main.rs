@@ -1,5 +1,10 @@
 //! Simulation: the real state machines of server and agent and a model of the cluster, in virtual time, under random schedules.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures are for the people who run the tests, and for docs/reliability.md"
+)]
+
 /// Makes a test of each workload, with the same name, which passes the workload to `$check`.
 macro_rules! test_each_workload {
     ($check:path) => {

@@ -21,10 +21,6 @@ const EXCEEDED: [(Attack, &str); 8] = [
 
 /// `cargo test -p tests --test sim malicious -- --nocapture` prints the attacks that occurred.
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "docs/reliability.md holds what it prints"
-)]
 fn cluster_stays_within_limits_for_an_hour() {
     for survived in check() {
         println!("{survived:?}");

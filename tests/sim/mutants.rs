@@ -35,10 +35,6 @@ fn harmful() -> impl Iterator<Item = Mutant> {
 
 /// `cargo test -p tests --test sim scoreboard -- --nocapture` prints the scoreboard.
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "docs/reliability.md holds what it prints"
-)]
 fn scoreboard_of_mutants() {
     println!("| mutant | caught by | workload |\n| --- | --- | --- |");
     for mutant in harmful() {
@@ -63,10 +59,6 @@ fn first_objection(mutant: Mutant, first: u64) -> Failure {
 
 /// If few schedules showed a mutant, the tests would find it only by luck, and a changed draw could hide it.
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "docs/reliability.md holds what it prints"
-)]
 fn no_mutant_is_found_by_luck() {
     if !depth::is_full_for_worlds() {
         return;

@@ -76,7 +76,6 @@ fn begin(seed: u64, chaos: Chaos, replicas: i32) -> World {
     World::new(seed, Rng::new(seed), chaos, None).with_plan(plan)
 }
 
-#[expect(clippy::print_stdout, reason = "the figure is for who runs the test")]
 fn say(longest: Duration) {
     println!("as wanted after {longest:?} at most");
 }

@@ -32,10 +32,6 @@ const MUTANTS: [(Mutant, Story); 7] = [
 
 /// Runs a story with its share of `DECREE_SIM_RUNS` schedules, from `DECREE_SIM_SEED` on. After enough runs, each of these events must have
 /// happened.
-#[expect(
-    clippy::print_stdout,
-    reason = "the counts are for whoever runs the schedules"
-)]
 fn check(name: &str, share: u64, story: Story, expected: &[&str]) {
     let first = number("DECREE_SIM_SEED").unwrap_or(0);
     let all = number("DECREE_SIM_RUNS").unwrap_or(RUNS);
@@ -102,10 +98,6 @@ fn shards_of_a_process_that_is_lost_are_served_within_lease_and_two_seconds() {
 
 /// The story of a mutant shows the mutant, from two places on.
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "what found it is for whoever changes the world"
-)]
 fn each_mutant_is_seen() {
     for (mutant, story) in MUTANTS {
         for first in places() {

@@ -20,10 +20,6 @@ fn harmful() -> impl Iterator<Item = Mutant> {
 }
 
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "the counts are for whoever runs the worlds"
-)]
 fn worlds_with_troubles_heal_and_nothing_runs_away() {
     println!("{:?}", troubled::check());
 }
@@ -31,10 +27,6 @@ fn worlds_with_troubles_heal_and_nothing_runs_away() {
 /// `cargo test -p tests --test sim troubled::scoreboard -- --nocapture` prints the scoreboard. Only a full run measures the share of worlds that
 /// show each mutant.
 #[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "docs/reliability.md holds what it prints"
-)]
 fn scoreboard_of_mutants() {
     println!("| mutant | caught by | worlds, % |\n| --- | --- | ---: |");
     for mutant in harmful() {

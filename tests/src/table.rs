@@ -1,20 +1,17 @@
 //! Tables as the benchmarks print them and the documents show them.
 
-/// Prints the head of a table, under a title; the first column is text, the others are figures.
-#[expect(
+#![expect(
     clippy::print_stdout,
     reason = "the tables are what benchmarks are for"
 )]
+
+/// Prints the head of a table, under a title; the first column is text, the others are figures.
 pub fn head(title: &str, columns: &[&str]) {
     println!("\n### {title}\n\n| {} |", columns.join(" | "));
     println!("| --- |{}", " ---: |".repeat(columns.len() - 1));
 }
 
 /// Prints a row of a table.
-#[expect(
-    clippy::print_stdout,
-    reason = "the tables are what benchmarks are for"
-)]
 pub fn row(cells: &[String]) {
     println!("| {} |", cells.join(" | "));
 }

@@ -11,17 +11,19 @@ use std::{
 
 use crate::{binaries, depth};
 
-/// Defines a function that returns a program, or the folder of its files. The function looks for the program once.
-macro_rules! tool {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $find:expr) => {
-        $(#[$doc])*
-        ///
-        /// # Panics
-        /// With `CI` set, if the program is missing and cannot be built.
-        pub fn $name() -> Option<&'static Path> {
-            static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-            or_skip($what, FOUND.get_or_init(|| $find)).map(PathBuf::as_path)
-        }
+/// Defines functions that each return a program, or the folder of its files. A function looks for its program once.
+macro_rules! tools {
+    ($($(#[$doc:meta])* $name:ident, $what:literal, $find:expr;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Panics
+            /// With `CI` set, if the program is missing and cannot be built.
+            pub fn $name() -> Option<&'static Path> {
+                static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+                or_skip($what, FOUND.get_or_init(|| $find)).map(PathBuf::as_path)
+            }
+        )*
     };
 }
 
@@ -56,65 +58,32 @@ const OLDEST_KUBECTL: &str = "kubectl-v1.30";
 /// The module with the definitions of the Prometheus operator's resources.
 const PROMETHEUS_OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 
-tool!(
+tools! {
     /// Returns the folder of grpcurl, which is built with Go if it is not there.
-    grpcurl, "grpcurl", folder_of("grpcurl")
-);
-
-tool!(
+    grpcurl, "grpcurl", folder_of("grpcurl");
     /// Returns the folder of kustomize, which is built with Go if it is not there.
-    kustomize, "kustomize", folder_of("kustomize")
-);
-
-tool!(
+    kustomize, "kustomize", folder_of("kustomize");
     /// Returns the folder of helm, which is built with Go if it is not there.
-    helm, "helm", folder_of("helm")
-);
-
-tool!(
+    helm, "helm", folder_of("helm");
     /// Returns the folder of Prometheus and promtool, which are taken from Debian's package if they are not there.
-    prometheus, "Prometheus", installed_once("prometheus-server", unpack_prometheus)
-);
-
-tool!(
+    prometheus, "Prometheus", installed_once("prometheus-server", unpack_prometheus);
     /// Returns the folder of the Prometheus operator's definitions, of the Go module that has them.
-    prometheus_operator, "the Prometheus operator's definitions", installed_once("prometheus-operator", download_prometheus_operator)
-);
-
-tool!(
+    prometheus_operator, "the Prometheus operator's definitions", installed_once("prometheus-operator", download_prometheus_operator);
     /// Returns Chromium: the one that `DECREE_CHROMIUM` names, or the installed one.
-    chromium, "Chromium", find_chromium()
-);
-
-tool!(
+    chromium, "Chromium", find_chromium();
     /// Returns the folder of the npm packages that drive a browser, which are installed if they are not there.
-    browser_packages, "Node with puppeteer-core and axe-core", installed_once("browser", install_browser_packages)
-);
-
-tool!(
+    browser_packages, "Node with puppeteer-core and axe-core", installed_once("browser", install_browser_packages);
     /// Returns mdbook, which is built with cargo if it is not there; that takes minutes.
-    mdbook, "mdbook", installed_once("mdbook", install_mdbook)
-);
-
-tool!(
+    mdbook, "mdbook", installed_once("mdbook", install_mdbook);
     /// Returns a Python that has the packages of examples/python, which are installed if they are not there.
-    python, "Python with grpcio", installed_once("python", install_python)
-);
-
-tool!(
+    python, "Python with grpcio", installed_once("python", install_python);
     /// Returns buf, which is installed with npm if it is not there.
-    buf, "buf", installed_once("buf", install_buf)
-);
-
-tool!(
+    buf, "buf", installed_once("buf", install_buf);
     /// Returns a Python that has Prometheus' parser, which is installed if it is not there.
-    prometheus_parser, "Python with prometheus-client", installed_once("prometheus", |cache| install_packages(cache, "prometheus", "import prometheus_client", &[PROMETHEUS_PARSER]))
-);
-
-tool!(
+    prometheus_parser, "Python with prometheus-client", installed_once("prometheus", |cache| install_packages(cache, "prometheus", "import prometheus_client", &[PROMETHEUS_PARSER]));
     /// Returns a Python that can tell whether a list of materials is CycloneDX, which is installed if it is not there.
-    cyclonedx, "Python with cyclonedx-python-lib", installed_once("cyclonedx", |cache| install_packages(cache, "cyclonedx", CYCLONEDX_CHECK, &[CYCLONEDX]))
-);
+    cyclonedx, "Python with cyclonedx-python-lib", installed_once("cyclonedx", |cache| install_packages(cache, "cyclonedx", CYCLONEDX_CHECK, &[CYCLONEDX]));
+}
 
 /// Returns kubectl of each version that the manifests are tested with: the newest, whose first build may take minutes, the
 /// installed one, if any, and at [full depth](depth) the oldest.
@@ -190,16 +159,10 @@ fn install_mdbook(cache: &Path) -> Result<PathBuf, String> {
     let program = root.join("bin/mdbook");
     if !program.is_file() {
         // Without serving and watching, and with the search.
+        let flags = "--quiet --locked --debug --no-default-features --features=search";
         run(Command::new("cargo")
-            .args([
-                "install",
-                "--quiet",
-                "--locked",
-                "--debug",
-                "--no-default-features",
-                "--features",
-                "search",
-            ])
+            .arg("install")
+            .args(flags.split(' '))
             .arg(MDBOOK)
             .arg("--root")
             .arg(&root)
@@ -246,12 +209,8 @@ fn find_chromium() -> Result<PathBuf, String> {
     if let Some(named) = env::var_os("DECREE_CHROMIUM") {
         return Ok(named.into());
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = env::split_paths(&path).collect();
-    let places = ["chromium", "chromium-browser"]
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    let found = places.into_iter().find(|place| place.is_file());
+    let mut names = ["chromium", "chromium-browser"].into_iter();
+    let found = names.find_map(installed);
     found.ok_or_else(|| "apt-get install chromium installs it".to_owned())
 }
 

@@ -10,12 +10,20 @@ use std::{
 use super::{installed_once, or_skip, python, run};
 use crate::binaries;
 
-tool!(
+tools! {
     /// Returns the folder of the programs of examples/go, which are built.
     go_examples, "Go", installed_once("go-examples", |_| {
         run(Command::new("go").arg("version")).map(|()| build_go_examples())
-    })
-);
+    });
+    /// Returns the folder of the programs of examples/typescript, which are built with what they need.
+    typescript_examples, "Node", installed_once("typescript-examples", |_| {
+        run(Command::new("npm").arg("--version")).map(|()| build_typescript_examples())
+    });
+    /// Returns the folder of examples/java, which is built with what it needs.
+    java_examples, "Java with Maven", installed_once("java-examples", |_| {
+        run(Command::new("mvn").arg("--version")).map(|()| build_java_examples())
+    });
+}
 
 /// Returns the folder of the packages of clients/python, as pip installs them from a source distribution.
 ///
@@ -26,20 +34,6 @@ pub fn python_client() -> Option<&'static Path> {
     let python = python()?;
     Some(FOLDER.get_or_init(|| build_python_client(python)))
 }
-
-tool!(
-    /// Returns the folder of the programs of examples/typescript, which are built with what they need.
-    typescript_examples, "Node", installed_once("typescript-examples", |_| {
-        run(Command::new("npm").arg("--version")).map(|()| build_typescript_examples())
-    })
-);
-
-tool!(
-    /// Returns the folder of examples/java, which is built with what it needs.
-    java_examples, "Java with Maven", installed_once("java-examples", |_| {
-        run(Command::new("mvn").arg("--version")).map(|()| build_java_examples())
-    })
-);
 
 fn build_go_examples() -> PathBuf {
     let folder = built_clients().join("go");
@@ -68,15 +62,7 @@ fn build_python_client(python: &Path) -> PathBuf {
     let mut archives = fs::read_dir(&sources).expect("it is there").flatten();
     let archive = archives.next().expect("it is there").path();
     let built = run(Command::new(python)
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-build-isolation",
-            "--no-deps",
-            "--target",
-        ])
+        .args("-m pip install --quiet --no-build-isolation --no-deps --target".split(' '))
         .args([&packages, &archive]));
     built.expect("clients/python builds");
     packages

@@ -15,15 +15,12 @@ const KREW: [&str; 2] = [
     "sigs.k8s.io/krew/cmd/validate-krew-manifest@v0.4.3",
 ];
 
-tool!(
+tools! {
     /// Returns the folder of krew as a plugin of kubectl, and of `validate-krew-manifest`. They are built with Go if they are not there.
-    krew, "krew", installed_once("krew", install_krew)
-);
-
-tool!(
+    krew, "krew", installed_once("krew", install_krew);
     /// Returns Ruby, the language of Homebrew's formulas.
-    ruby, "Ruby", installed("ruby").ok_or_else(|| "apt-get install ruby installs it".to_owned())
-);
+    ruby, "Ruby", installed("ruby").ok_or_else(|| "apt-get install ruby installs it".to_owned());
+}
 
 fn install_krew(cache: &Path) -> Result<PathBuf, String> {
     let folder = cache.join("krew");
