@@ -148,8 +148,9 @@ pub fn i5_deficit_bound(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodDeleted { cause, .. } = fact else {
         return Ok(());
     };
-    let excused = world.ledger.doubtful_writes || is_disturbed(world);
-    let (wanted, _) = world.ledger.wanted_since(&cause.set, cause.generation);
+    let ledger = &world.ledger;
+    let excused = ledger.doubtful_writes || !ledger.touched.is_empty() || ledger.lost_node;
+    let (wanted, _) = ledger.wanted_since(&cause.set, cause.generation);
     let left = replicas(world, &cause.set).count();
     ensure(
         excused || i64::try_from(left).is_ok_and(|left| left >= wanted),
@@ -240,11 +241,6 @@ pub fn i10_slow_start(_: &World, fact: &Fact) -> Verdict {
 pub fn i1_bystander_lives(world: &World) -> Verdict {
     let bystander = world.cluster.peek(Kind::Pod, NAMESPACE, BYSTANDER);
     ensure(bystander.is_some(), || "the bystander is gone".to_owned())
-}
-
-/// Whether somebody else removes pods.
-fn is_disturbed(world: &World) -> bool {
-    !world.ledger.touched.is_empty() || world.ledger.lost_node
 }
 
 /// Returns the active pods that a ReplicaSet controls and selects.

@@ -14,7 +14,7 @@ pub struct Ledger {
     /// The newest decision on each target for an agent, by the life of the agent.
     decisions: BTreeMap<(u64, Target), Cause>,
     /// The creates in flight, by the life of the agent and the call.
-    creates_out: BTreeMap<(u64, CallId), (String, u64)>,
+    pub(crate) creates_out: BTreeMap<(u64, CallId), (String, u64)>,
     /// The creates of each batch: begun and answered.
     creates: BTreeMap<(String, u64), (usize, usize)>,
     /// How often each create took effect.
@@ -102,12 +102,6 @@ impl Ledger {
         counts.0 += 1;
         self.creates_out.insert((life, id), batch);
         before
-    }
-
-    /// Returns the number of creates in flight.
-    #[must_use]
-    pub fn creates_in_flight(&self) -> usize {
-        self.creates_out.len()
     }
 
     /// Notes that the create of a pod has an unknown effect for the agent.

@@ -202,7 +202,8 @@ impl Limits {
         })?;
         let pods = world.cluster.objects(Kind::Pod);
         let there = pods.filter(|pod| controller(pod) == Some(uid) && is_active(pod));
-        let (there, wanted) = (there.count(), history.wanted_most(world.now() - SLACK));
+        let wanted = history.since(world.now() - SLACK).map(|it| it.wanted);
+        let (there, wanted) = (there.count(), wanted.max().unwrap_or(0));
         limit("never_more_than_wanted", there <= wanted, || {
             format!(
                 "{} is number {there} where {wanted} are wanted",
@@ -228,7 +229,8 @@ impl Limits {
         let pods = world.cluster.objects(Kind::Pod);
         let left = pods.filter(|pod| controller(pod) == Some(owner) && is_active(pod));
         let left = left.count() + history.lost_since(now - SLACK);
-        let wanted = history.wanted_least(now - SLACK);
+        let wanted = history.since(now - SLACK).map(|it| it.wanted);
+        let wanted = wanted.min().unwrap_or(0);
         limit("never_fewer_than_wanted", left >= wanted, || {
             format!("{left} are left without {name} where {wanted} are wanted")
         })

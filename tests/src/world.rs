@@ -125,8 +125,10 @@ impl World {
 
     /// Delivers something that passes two boundaries: before its processing, and after.
     fn deliver(&mut self, happening: Happening) {
-        self.pass_with(&happening, Moment::Received);
         let operation = happening.operation();
+        if let Some((what, party)) = operation {
+            self.pass(what, Moment::Received, party);
+        }
         self.handle(happening);
         if let Some((what, party)) = operation {
             self.pass(what, Moment::Handled, party);

@@ -91,18 +91,6 @@ impl History {
         self.lost.retain(|at| *at >= since);
     }
 
-    /// The maximum desired replicas since a time.
-    pub(super) fn wanted_most(&self, since: Timestamp) -> usize {
-        let wanted = self.since(since).map(|sample| sample.wanted);
-        wanted.max().unwrap_or(0)
-    }
-
-    /// The minimum desired replicas since a time.
-    pub(super) fn wanted_least(&self, since: Timestamp) -> usize {
-        let wanted = self.since(since).map(|sample| sample.wanted);
-        wanted.min().unwrap_or(0)
-    }
-
     /// The number of pods that others have removed since a time.
     pub(super) fn lost_since(&self, since: Timestamp) -> usize {
         self.lost.iter().filter(|at| **at >= since).count()
@@ -115,7 +103,7 @@ impl History {
     }
 
     /// All samples that were valid at some time since `since`.
-    fn since(&self, since: Timestamp) -> impl Iterator<Item = Sample> {
+    pub(super) fn since(&self, since: Timestamp) -> impl Iterator<Item = Sample> {
         let first = self.samples.iter().rposition(|(at, _)| *at <= since);
         let samples = self.samples.iter().skip(first.unwrap_or(0));
         samples.map(|(_, sample)| *sample)

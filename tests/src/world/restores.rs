@@ -48,7 +48,7 @@ impl World {
         self.caches.begin_anew(self.cluster.version());
         self.facts.push(Fact::PutBack {
             reached,
-            creates: self.ledger.creates_in_flight(),
+            creates: self.ledger.creates_out.len(),
             behind,
             watching,
         });

@@ -2,7 +2,6 @@
 
 use super::{
     boundaries::{Boundary, Crash, InFlight, Moment, Party, Strike},
-    happening::Happening,
     state::World,
 };
 
@@ -45,13 +44,6 @@ impl World {
             Party::Connection(connection) => self.routes.get(&connection).map(|route| route.life),
         };
         life.into_iter().for_each(|life| self.strike(crash, life));
-    }
-
-    /// Passes a boundary with an event, if the event is part of an operation.
-    pub(super) fn pass_with(&mut self, happening: &Happening, moment: Moment) {
-        if let Some((what, party)) = happening.operation() {
-            self.pass(what, moment, party);
-        }
     }
 
     fn strike(&mut self, crash: Crash, life: u64) {
