@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use decree::v1::{
-    self, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
+    self, batch::Action, decision_service_client::DecisionServiceClient, reconcile_request::Frame,
     reconcile_response::Frame as Answer,
 };
 use tokio::sync::mpsc;
@@ -38,6 +38,31 @@ pub(crate) fn hello(cluster: &str) -> v1::Hello {
         cluster_uid: cluster.to_owned(),
         ..v1::Hello::default()
     }
+}
+
+/// A hello of a cluster with a name.
+pub(crate) fn named(cluster: &str, name: &str) -> v1::Hello {
+    v1::Hello {
+        cluster_name: name.to_owned(),
+        ..hello(cluster)
+    }
+}
+
+/// The request for the ReplicaSet `default/web` of a cluster.
+pub(crate) fn get_web(cluster: &str) -> v1::GetReplicaSetRequest {
+    v1::GetReplicaSetRequest {
+        cluster: cluster.to_owned(),
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+    }
+}
+
+/// The names of the pods that a batch creates.
+pub(crate) fn created_names(batch: &v1::Batch) -> &[String] {
+    let Some(Action::Create(create)) = &batch.action else {
+        panic!("{batch:?}")
+    };
+    &create.names
 }
 
 // === impl Agent ===
@@ -104,13 +129,12 @@ impl Agent {
     }
 
     /// Sends a Hello, and waits for the Welcome.
-    pub(crate) async fn greet(self, hello: v1::Hello) -> (Self, v1::Welcome) {
-        let mut agent = self;
-        agent.send(Frame::Hello(hello)).await;
-        let Answer::Welcome(welcome) = agent.next().await else {
+    pub(crate) async fn greet(mut self, hello: v1::Hello) -> (Self, v1::Welcome) {
+        self.send(Frame::Hello(hello)).await;
+        let Answer::Welcome(welcome) = self.next().await else {
             panic!("a welcome comes first")
         };
-        (agent, welcome)
+        (self, welcome)
     }
 
     /// Opens a session for a cluster and sends both lists.
@@ -146,50 +170,42 @@ impl Agent {
             (v1::Kind::Pod, pods.len()),
         ];
         for (kind, _) in counts {
-            self.send(Frame::SnapshotBegin(v1::SnapshotBegin {
-                kind: kind.into(),
-            }))
-            .await;
+            self.begin_snapshot(kind).await;
         }
-        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods,
-            replica_sets,
-        }))
-        .await;
+        self.list(replica_sets, pods).await;
         for (kind, count) in counts {
-            self.end_snapshot(kind, i64::try_from(count).expect("few"))
-                .await;
+            self.end_snapshot(kind, "100", count).await;
         }
     }
 
     /// Sends a list of pods at version 200.
     pub(crate) async fn list_pods(&mut self, pods: Vec<v1::Pod>) {
-        let kind = v1::Kind::Pod.into();
-        let count = i64::try_from(pods.len()).expect("few");
-        self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-            .await;
-        self.send(Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods,
-            replica_sets: vec![],
-        }))
-        .await;
-        self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
-            kind,
-            resource_version: "200".to_owned(),
-            count,
-        }))
-        .await;
+        let count = pods.len();
+        self.begin_snapshot(v1::Kind::Pod).await;
+        self.list(vec![], pods).await;
+        self.end_snapshot(v1::Kind::Pod, "200", count).await;
     }
 
-    /// Closes the list of a kind at version 100.
-    pub(crate) async fn end_snapshot(&mut self, kind: v1::Kind, count: i64) {
-        let resource_version = "100".to_owned();
-        self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
+    /// Opens the list of a kind.
+    pub(crate) async fn begin_snapshot(&mut self, kind: v1::Kind) {
+        let kind = kind.into();
+        let begin = v1::SnapshotBegin { kind };
+        self.send(Frame::SnapshotBegin(begin)).await;
+    }
+
+    /// Sends objects of the open lists.
+    pub(crate) async fn list(&mut self, replica_sets: Vec<v1::ReplicaSet>, pods: Vec<v1::Pod>) {
+        let objects = v1::SnapshotObjects { pods, replica_sets };
+        self.send(Frame::SnapshotObjects(objects)).await;
+    }
+
+    async fn end_snapshot(&mut self, kind: v1::Kind, version: &str, count: usize) {
+        let end = v1::SnapshotEnd {
             kind: kind.into(),
-            resource_version,
-            count,
-        }))
-        .await;
+            resource_version: version.to_owned(),
+            count: i64::try_from(count).expect("few"),
+        };
+        self.send(Frame::SnapshotEnd(end)).await;
     }
 
     pub(crate) async fn event(&mut self, event: v1::event::Event) {
@@ -233,19 +249,13 @@ impl Agent {
     /// The next frame that is not a heartbeat.
     pub(crate) async fn next(&mut self) -> Answer {
         loop {
-            let frame = self.next_or_heartbeat().await;
+            let answer = soon(self.answers.message()).await;
+            let answer = answer.expect("the session lives");
+            let frame = answer.expect("the stream is open").frame.expect("a frame");
             if !matches!(frame, Answer::Heartbeat(_)) {
                 return frame;
             }
         }
-    }
-
-    /// The next frame.
-    pub(crate) async fn next_or_heartbeat(&mut self) -> Answer {
-        let answer = soon(self.answers.message())
-            .await
-            .expect("the session lives");
-        answer.expect("the stream is open").frame.expect("a frame")
     }
 
     /// The next frame, or the end of the session.

@@ -7,7 +7,10 @@ use tests::{
     objects::{pod, replica_set},
 };
 
-use crate::{agent::Agent, running::Running};
+use crate::{
+    agent::{Agent, created_names, get_web},
+    running::Running,
+};
 
 /// Opens a session of an empty cluster.
 async fn session(server: &Running) -> Agent {
@@ -70,17 +73,9 @@ async fn replica_sets_out_of_range_are_quarantined_visibly() {
         let rejection = agent.rejection().await;
         assert_names(&rejection, &row.named, &row.reason);
         assert_eq!(rejection.object.expect("a name").uid, "web-uid");
-        let request = v1::GetReplicaSetRequest {
-            namespace: "default".into(),
-            name: "web".into(),
-            cluster: String::new(),
-        };
-        let found = inspection
-            .get_replica_set(request)
-            .await
-            .expect("it is known")
-            .into_inner();
-        let summary = found.summary.expect("a summary");
+        let found = inspection.get_replica_set(get_web("")).await;
+        let summary = found.expect("it is known").into_inner().summary;
+        let summary = summary.expect("a summary");
         assert_eq!(summary.state(), v1::ReplicaSetState::Quarantined, "{row:?}");
         assert_eq!(
             summary.reasons.first().map(v1::Reason::rule),
@@ -186,10 +181,7 @@ async fn unreadable_object_of_an_outcome_is_told_and_the_batch_is_done() {
     let sets = vec![replica_set("web").replicas(1).build()];
     let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
     let batch = agent.batch().await;
-    let Some(v1::batch::Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    let good = pod(&create.names[0], "web").version(101).build();
+    let good = pod(&created_names(&batch)[0], "web").version(101).build();
     let bad = v1::Pod {
         labels: [("a b".into(), String::new())].into(),
         ..good.clone()

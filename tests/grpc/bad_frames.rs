@@ -91,12 +91,9 @@ fn rows() -> [Row; 11] {
 #[tokio::test]
 async fn invalid_frame_ends_its_session_names_its_field_and_harms_no_other() {
     let server = Running::start().await;
-    let kind = v1::Kind::Pod.into();
     for (frame, field, reason) in rows() {
         let mut agent = Agent::open_on(&server, "c1", vec![], vec![]).await;
-        agent
-            .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-            .await;
+        agent.begin_snapshot(v1::Kind::Pod).await;
         agent.send_as(0, frame).await;
         let refusal = agent.refusal().await;
         assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");

@@ -23,24 +23,26 @@ fn good() -> Vec<u8> {
     .encode_to_vec()
 }
 
+/// A valid call of `Decide`.
+fn valid() -> Call {
+    Call::new(DECIDE, message(0, None, &good()))
+}
+
 async fn answer(call: Call) -> Answer {
     let server = Running::start().await;
     let answer = call.send(&server).await;
-    assert!(
-        Call::new(DECIDE, message(0, None, &good()))
-            .send(&server)
-            .await
-            .is_ok()
-    );
+    assert!(valid().send(&server).await.is_ok());
     answer
 }
 
-async fn assert_refused(body: Vec<u8>, code: Code, reason: &str) {
-    let status = answer(Call::new(DECIDE, body))
-        .await
-        .status
-        .expect("a status");
+async fn assert_refused(call: Call, code: Code, reason: &str) {
+    let status = answer(call).await.status.expect("a status");
     assert_refusal(&status, code, reason);
+}
+
+async fn assert_malformed(body: Vec<u8>) {
+    let call = Call::new(DECIDE, body);
+    assert_refused(call, Code::InvalidArgument, "MALFORMED_MESSAGE").await;
 }
 
 // === impl Answer ===
@@ -54,11 +56,8 @@ impl Answer {
 #[tokio::test]
 async fn unknown_method_and_service_are_unimplemented() {
     for path in ["/decree.v1.DecisionService/Nope", "/nobody.Here/Nope"] {
-        let status = answer(Call::new(path, message(0, None, &[])))
-            .await
-            .status
-            .expect("a status");
-        assert_refusal(&status, Code::Unimplemented, "UNIMPLEMENTED");
+        let call = Call::new(path, message(0, None, &[]));
+        assert_refused(call, Code::Unimplemented, "UNIMPLEMENTED").await;
     }
 }
 
@@ -81,7 +80,7 @@ async fn content_type_of_a_form_is_answered_with_415() {
         "application/grpc-web",
         "application/grpcx",
     ] {
-        let call = Call::new(DECIDE, message(0, None, &good())).header("content-type", kind);
+        let call = valid().header("content-type", kind);
         assert_eq!(answer(call).await.http, 415, "{kind}");
     }
 }
@@ -93,7 +92,7 @@ async fn content_types_of_grpc_are_accepted() {
         "application/grpc+proto",
         "application/grpc; charset=utf-8",
     ] {
-        let call = Call::new(DECIDE, message(0, None, &good())).header("content-type", kind);
+        let call = valid().header("content-type", kind);
         assert!(answer(call).await.is_ok(), "{kind}");
     }
 }
@@ -104,35 +103,24 @@ async fn malformed_messages_are_invalid() {
     let wrong_wire_type = [0x08, 1];
     let bad_utf8 = [0x0a, 3, 0x0a, 1, 0xff];
     for bytes in [&truncated_field[..], &wrong_wire_type, &bad_utf8] {
-        assert_refused(
-            message(0, None, bytes),
-            Code::InvalidArgument,
-            "MALFORMED_MESSAGE",
-        )
-        .await;
+        assert_malformed(message(0, None, bytes)).await;
     }
 }
 
 #[tokio::test]
 async fn message_shorter_than_it_says_is_invalid() {
-    assert_refused(
-        message(0, Some(100), &[1, 2]),
-        Code::InvalidArgument,
-        "MALFORMED_MESSAGE",
-    )
-    .await;
+    assert_malformed(message(0, Some(100), &[1, 2])).await;
 }
 
 #[tokio::test]
 async fn call_without_a_message_is_invalid() {
-    assert_refused(vec![], Code::InvalidArgument, "MALFORMED_MESSAGE").await;
+    assert_malformed(vec![]).await;
 }
 
 #[tokio::test]
 async fn compression_that_was_not_announced_is_invalid() {
     for flag in [1, 7] {
-        let body = message(flag, None, &good());
-        assert_refused(body, Code::InvalidArgument, "MALFORMED_MESSAGE").await;
+        assert_malformed(message(flag, None, &good())).await;
     }
 }
 
@@ -142,18 +130,15 @@ async fn compression_that_is_not_spoken_is_unimplemented() {
         let call = Call::new(DECIDE, message(1, None, &[1])).header("grpc-encoding", encoding);
         let answer = answer(call).await;
         assert_eq!(answer.headers["grpc-accept-encoding"], "identity");
-        assert_refusal(
-            &answer.status.expect("a status"),
-            Code::Unimplemented,
-            "UNIMPLEMENTED",
-        );
+        let status = answer.status.expect("a status");
+        assert_refusal(&status, Code::Unimplemented, "UNIMPLEMENTED");
     }
 }
 
 #[tokio::test]
 async fn message_that_claims_two_gibibytes_is_out_of_range() {
-    let body = message(0, Some(0x7fff_ffff), &[]);
-    assert_refused(body, Code::OutOfRange, "MESSAGE_TOO_LARGE").await;
+    let call = Call::new(DECIDE, message(0, Some(0x7fff_ffff), &[]));
+    assert_refused(call, Code::OutOfRange, "MESSAGE_TOO_LARGE").await;
 }
 
 #[tokio::test]
@@ -165,22 +150,20 @@ async fn fields_of_a_later_version_are_ignored() {
 
 #[tokio::test]
 async fn second_message_of_a_unary_call_is_invalid() {
-    let body = [message(0, None, &good()), message(0, None, &good())].concat();
-    assert_refused(body, Code::InvalidArgument, "MALFORMED_MESSAGE").await;
+    assert_malformed(message(0, None, &good()).repeat(2)).await;
 }
 
 #[tokio::test]
 async fn timeout_that_cannot_be_read_is_ignored() {
-    let call = Call::new(DECIDE, message(0, None, &good())).header("grpc-timeout", "soon");
+    let call = valid().header("grpc-timeout", "soon");
     assert!(answer(call).await.is_ok());
 }
 
 #[tokio::test]
 async fn deadline_of_the_caller_is_told_with_its_reason() {
     let call = Call::new(DECIDE, message(0, Some(100), &[1])).endless();
-    let answer = answer(call.header("grpc-timeout", "50m")).await;
-    let status = answer.status.expect("a status");
-    assert_refusal(&status, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    let call = call.header("grpc-timeout", "50m");
+    assert_refused(call, Code::DeadlineExceeded, "DEADLINE_EXCEEDED").await;
 }
 
 #[tokio::test]
@@ -197,6 +180,6 @@ async fn body_that_does_not_end_is_given_up_at_the_servers_deadline() {
 
 #[tokio::test]
 async fn metadata_beyond_16_kib_is_answered_with_431() {
-    let call = Call::new(DECIDE, message(0, None, &good())).header("x-big", &"a".repeat(20 << 10));
+    let call = valid().header("x-big", &"a".repeat(20 << 10));
     assert_eq!(answer(call).await.http, 431);
 }

@@ -26,31 +26,22 @@ struct Answer {
 /// Asks the admin port with further headers, each with its line break.
 async fn ask(server: &Running, path: &str, headers: &str) -> Answer {
     let address = server.addresses.admin.expect("the admin port is on");
-    request(
-        server,
-        &format!("GET {path}"),
-        &format!("Host: {address}\r\n{headers}"),
-    )
-    .await
+    let headers = format!("Host: {address}\r\n{headers}");
+    request(server, &format!("GET {path}"), &headers).await
 }
 
 async fn request(server: &Running, line: &str, headers: &str) -> Answer {
     let address = server.addresses.admin.expect("the admin port is on");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("{line} HTTP/1.1\r\n{headers}\r\n");
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("it reads");
+    let sent = stream.write_all(request.as_bytes()).await;
+    sent.expect("it reads");
     let mut body = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         let read = soon(body.read_line(&mut head)).await;
-        assert_ne!(
-            read.expect("it answers in text"),
-            0,
-            "it closed after {head:?}"
-        );
+        let read = read.expect("it answers in text");
+        assert_ne!(read, 0, "it closed after {head:?}");
     }
     let status = head.split(' ').nth(1).expect("a status");
     Answer {
@@ -93,12 +84,8 @@ impl Answer {
         let rows = self.event("rows").await.expect("there are rows");
         let names = rows.as_array().expect("a list").iter().map(|row| {
             assert!(shows_no_labels(row), "{row}");
-            let name = &row["replicaSet"]["name"];
-            format!(
-                "{}/{}",
-                row["cluster"].as_str().unwrap_or(""),
-                name.as_str().unwrap_or("")
-            )
+            let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+            text(&row["cluster"]) + "/" + &text(&row["replicaSet"]["name"])
         });
         names.collect()
     }
@@ -109,9 +96,8 @@ impl Answer {
         let length = length.split("content-length: ").nth(1).expect("a length");
         let length = length.split("\r\n").next().and_then(|it| it.parse().ok());
         let mut body = vec![0; length.expect("a number")];
-        soon(self.body.read_exact(&mut body))
-            .await
-            .expect("all of it");
+        let read = soon(self.body.read_exact(&mut body)).await;
+        read.expect("all of it");
         String::from_utf8(body).expect("text")
     }
 
@@ -135,34 +121,23 @@ async fn pages_of_the_console_come_with_a_strict_policy() {
         assert!(page.head.contains(header), "{header} in {}", page.head);
     }
     assert!(!page.head.contains("unsafe"), "{}", page.head);
-    assert_eq!(ask(&server, "/console/nothing.js", "").await.status, 404);
-    assert_eq!(ask(&server, "/", "").await.status, 307);
     let address = server.addresses.admin.expect("it is on");
     let host = format!("Host: {address}\r\n");
-    assert_eq!(
-        request(&server, "POST /console/api/simulate", &host)
-            .await
-            .status,
-        405
-    );
-    assert_eq!(
-        ask(&server, "/console/api/stream?view=all", "")
-            .await
-            .status,
-        400
-    );
-    let long = format!("{BOARD}&{}", "a&".repeat(2_048));
-    assert_eq!(ask(&server, &long, "").await.status, 400);
-    assert_eq!(
-        ask(
-            &server,
-            "/console/api/simulate?namespace=a&name=b&replicas=x",
-            ""
-        )
-        .await
-        .status,
-        400
-    );
+    let long = format!("GET {BOARD}&{}", "a&".repeat(2_048));
+    for (line, status) in [
+        ("GET /console/nothing.js", 404),
+        ("GET /", 307),
+        ("POST /console/api/simulate", 405),
+        ("GET /console/api/stream?view=all", 400),
+        (&long, 400),
+        (
+            "GET /console/api/simulate?namespace=a&name=b&replicas=x",
+            400,
+        ),
+    ] {
+        let answer = request(&server, line, &host).await;
+        assert_eq!(answer.status, status, "{line}");
+    }
 }
 
 #[tokio::test]
@@ -199,10 +174,8 @@ async fn board_shows_each_replica_set_and_then_what_changes() {
     assert!(board.head.contains("content-type: text/event-stream"));
     assert_eq!(board.first_rows().await, ["laptop/api", "laptop/web"]);
     let standing = board.event("board").await.expect("it stands");
-    assert_eq!(
-        (&standing["sessions"], &standing["synced"]),
-        (&1.into(), &1.into())
-    );
+    let counts = [&standing["sessions"], &standing["synced"]];
+    assert_eq!(counts, [1, 1]);
     let gone = v1::Deleted {
         kind: v1::Kind::ReplicaSet.into(),
         object: Some(v1::ObjectRef {
@@ -270,9 +243,8 @@ async fn console_demands_what_the_grpc_port_demands() {
         let token = issuer.token(&format!("agent-{cluster}"));
         let opened = Agent::open_as(server, &token, hello(cluster)).await;
         let (mut agent, _) = opened.expect("it counts");
-        agent
-            .snapshot(vec![replica_set("web").build()], vec![])
-            .await;
+        let sets = vec![replica_set("web").build()];
+        agent.snapshot(sets, vec![]).await;
         agent.prove_alive().await;
         sessions.push(agent);
     }
@@ -282,11 +254,8 @@ async fn console_demands_what_the_grpc_port_demands() {
     let stranger = ask(server, BOARD, &bearer(&issuer.token("stranger"))).await;
     assert_eq!(stranger.status, 403);
     assert_eq!(stranger.json().await["reason"], "NOT_ALLOWED");
-    assert_eq!(
-        ask(server, "/console/", "").await.status,
-        200,
-        "the page holds nothing"
-    );
+    let page = ask(server, "/console/", "").await;
+    assert_eq!(page.status, 200, "the page holds nothing");
 
     let viewer = bearer(&issuer.token("viewer-a"));
     let mut board = ask(server, BOARD, &viewer).await;

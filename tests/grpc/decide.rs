@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use decree::v1;
+use decree::v1::{self, decision_service_client::DecisionServiceClient};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
-use tonic::Code;
+use tonic::{Code, Status, transport::Channel};
 use tonic_types::StatusExt;
 
 use crate::{
-    agent::{Agent, hello},
-    refusal::{assert_field, assert_fits_headers, assert_refusal, fact, fields},
+    agent::{Agent, named},
+    refusal::{assert_field, assert_fits_headers, assert_limit, assert_refusal, fact, fields},
     running::{Running, unhurried},
 };
 
-async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, tonic::Status> {
+async fn decide(request: v1::DecideRequest) -> Result<v1::Decision, Status> {
     let server = Running::start().await;
     let answer = server.decisions().await.decide(request).await?;
     Ok(answer.into_inner().decision.expect("a decision"))
@@ -33,6 +33,15 @@ fn about(set: v1::ReplicaSet, pods: Vec<v1::Pod>) -> v1::DecideRequest {
     }
 }
 
+/// Asks for the decision at other replicas, or as it is.
+async fn simulate(
+    client: &mut DecisionServiceClient<Channel>,
+    request: v1::SimulateRequest,
+) -> Result<v1::Decision, Status> {
+    let answer = client.simulate(request).await?;
+    Ok(answer.into_inner().decision.expect("a decision"))
+}
+
 fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
     v1::SimulateRequest {
         cluster: String::new(),
@@ -44,10 +53,8 @@ fn imagine(replicas: Option<i32>) -> v1::SimulateRequest {
 
 #[tokio::test]
 async fn decide_names_the_pods_to_create() {
-    let request = about(
-        replica_set("web").replicas(3).build(),
-        vec![pod("a", "web").build()],
-    );
+    let set = replica_set("web").replicas(3).build();
+    let request = about(set, vec![pod("a", "web").build()]);
     let decision = decide(request).await.expect("valid");
     assert_eq!(decision.creates.len(), 2);
     assert_eq!(decision.deletes, []);
@@ -70,9 +77,8 @@ async fn decide_says_why_an_invalid_replica_set_is_left_alone() {
         replicas: Some(-1),
         ..replica_set("web").build()
     };
-    let decision = decide(about(set, vec![]))
-        .await
-        .expect("a bad field is no bad request");
+    let decision = decide(about(set, vec![])).await;
+    let decision = decision.expect("a bad field is no bad request");
     assert!(decision.quarantined.expect("it is").contains("0 or more"));
     assert!(decision.creates.is_empty());
 }
@@ -120,17 +126,12 @@ async fn decide_names_every_bad_field_by_its_path() {
 
 #[tokio::test]
 async fn decide_with_thousands_of_bad_pods_names_the_first_and_counts_the_others() {
-    let refusal = decide(about(
-        replica_set("web").build(),
-        vec![v1::Pod::default(); 2_000],
-    ));
+    let pods = vec![v1::Pod::default(); 2_000];
+    let refusal = decide(about(replica_set("web").build(), pods));
     let refusal = refusal.await.expect_err("no pod has a name");
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
     let named = fields(&refusal);
-    assert_eq!(
-        named.first().map(|(field, _)| field.as_str()),
-        Some("pods[0].name")
-    );
+    assert_eq!(named[0].0, "pods[0].name");
     let omitted = (3 * 2_000 - named.len()).to_string();
     assert_eq!(fact(&refusal, "omitted"), Some(omitted));
     assert_fits_headers(&refusal);
@@ -145,11 +146,7 @@ async fn decide_with_more_objects_than_the_limit_is_refused() {
     client.decide(fits).await.expect("it is at the limit");
     let beyond = about(replica_set("web").build(), pods(4).collect());
     let refusal = client.decide(beyond).await.expect_err("one too many");
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-    assert_eq!(
-        fact(&refusal, "limit").as_deref(),
-        Some("objects of a decision")
-    );
+    assert_limit(&refusal, "objects of a decision");
 }
 
 #[tokio::test]
@@ -176,12 +173,8 @@ async fn decide_ends_at_the_servers_deadline() {
         .map(|n| pod(&format!("p{n}"), "web").build())
         .collect();
     let request = about(replica_set("web").build(), pods);
-    let refusal = server
-        .decisions()
-        .await
-        .decide(request)
-        .await
-        .expect_err("no time at all");
+    let refusal = server.decisions().await.decide(request).await;
+    let refusal = refusal.expect_err("no time at all");
     assert_refusal(&refusal, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }
 
@@ -200,18 +193,9 @@ async fn simulate_answers_for_other_replicas_and_changes_nothing() {
     let mut agent = Agent::open_on(&server, "c1", vec![set], pods).await;
     agent.prove_alive().await;
     let mut client = server.decisions().await;
-    let answer = client
-        .simulate(imagine(Some(1)))
-        .await
-        .expect("known")
-        .into_inner();
-    assert_eq!(answer.decision.expect("a decision").deletes.len(), 2);
-    let answer = client
-        .simulate(imagine(None))
-        .await
-        .expect("known")
-        .into_inner();
-    let as_it_is = answer.decision.expect("a decision");
+    let scaled = simulate(&mut client, imagine(Some(1))).await;
+    assert_eq!(scaled.expect("known").deletes.len(), 2);
+    let as_it_is = simulate(&mut client, imagine(None)).await.expect("known");
     assert_eq!((as_it_is.creates.len(), as_it_is.deletes.len()), (0, 0));
 }
 
@@ -219,42 +203,30 @@ async fn simulate_answers_for_other_replicas_and_changes_nothing() {
 async fn simulate_of_what_is_not_known_says_what_was_not_found() {
     let server = Running::start().await;
     let mut client = server.decisions().await;
-    let refusal = client
-        .simulate(imagine(None))
-        .await
-        .expect_err("no session");
+    let refusal = simulate(&mut client, imagine(None)).await;
+    let refusal = refusal.expect_err("no session");
     assert_refusal(&refusal, Code::NotFound, "CLUSTER_UNKNOWN");
     let mut agent = Agent::open_on(&server, "c1", vec![], vec![]).await;
     agent.prove_alive().await;
-    let refusal = client
-        .simulate(imagine(None))
-        .await
-        .expect_err("no such replica set");
+    let refusal = simulate(&mut client, imagine(None)).await;
+    let refusal = refusal.expect_err("no such replica set");
     assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
-    let resource = refusal
-        .get_details_resource_info()
-        .expect("what was not found");
-    assert_eq!(resource.resource_name, "default/web");
+    let resource = refusal.get_details_resource_info();
+    assert_eq!(resource.expect("a name").resource_name, "default/web");
 }
 
 #[tokio::test]
 async fn simulate_needs_a_cluster_where_there_are_two() {
     let server = Running::start().await;
     let sets = || vec![replica_set("web").build()];
-    let north = v1::Hello {
-        cluster_name: "north".to_owned(),
-        ..hello("c1")
-    };
-    let (mut one, _) = Agent::open_with(&server, north).await;
+    let (mut one, _) = Agent::open_with(&server, named("c1", "north")).await;
     one.snapshot(sets(), vec![]).await;
     one.prove_alive().await;
     let mut two = Agent::open_on(&server, "c2", sets(), vec![]).await;
     two.prove_alive().await;
     let mut client = server.decisions().await;
-    let refusal = client
-        .simulate(imagine(None))
-        .await
-        .expect_err("which one?");
+    let refusal = simulate(&mut client, imagine(None)).await;
+    let refusal = refusal.expect_err("which one?");
     assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_REQUIRED");
     assert_eq!(fields(&refusal)[0].0, "cluster");
     for cluster in ["c1", "north", "c2"] {
@@ -262,33 +234,20 @@ async fn simulate_needs_a_cluster_where_there_are_two() {
             cluster: cluster.to_owned(),
             ..imagine(Some(2))
         };
-        let answer = client.simulate(request).await.expect(cluster).into_inner();
-        assert_eq!(
-            answer.decision.expect("a decision").creates.len(),
-            2,
-            "{cluster}"
-        );
+        let decision = simulate(&mut client, request).await.expect(cluster);
+        assert_eq!(decision.creates.len(), 2, "{cluster}");
     }
 }
 
 #[tokio::test]
 async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
     let server = Running::start().await;
-    let called = |uid: &str, name: &str| v1::Hello {
-        cluster_name: name.to_owned(),
-        ..hello(uid)
-    };
     let mut agents = Vec::new();
     // Two have one name, and the name of a third is the uid of the first.
-    for hello in [
-        called("c1", "north"),
-        called("c2", "north"),
-        called("c3", "c1"),
-    ] {
-        let (mut agent, _) = Agent::open_with(&server, hello).await;
-        agent
-            .snapshot(vec![replica_set("web").build()], vec![])
-            .await;
+    for (uid, name) in [("c1", "north"), ("c2", "north"), ("c3", "c1")] {
+        let (mut agent, _) = Agent::open_with(&server, named(uid, name)).await;
+        let sets = vec![replica_set("web").build()];
+        agent.snapshot(sets, vec![]).await;
         agent.prove_alive().await;
         agents.push(agent);
     }
@@ -310,38 +269,27 @@ async fn word_that_fits_two_clusters_is_refused_with_their_uids() {
         for refusal in refusals {
             let refusal = refusal.expect("which one?");
             assert_refusal(&refusal, Code::InvalidArgument, "CLUSTER_AMBIGUOUS");
-            assert!(
-                uids.iter().all(|uid| refusal.message().contains(uid)),
-                "{refusal}"
-            );
+            let are_named = uids.iter().all(|uid| refusal.message().contains(uid));
+            assert!(are_named, "{refusal}");
         }
     }
     let second = v1::SimulateRequest {
         cluster: "c2".to_owned(),
         ..imagine(Some(2))
     };
-    client
-        .simulate(second)
-        .await
-        .expect("only one has this uid");
+    let answer = client.simulate(second).await;
+    answer.expect("only one has this uid");
 }
 
 #[tokio::test]
 async fn simulate_checks_its_fields() {
     let server = Running::start().await;
     let mut client = server.decisions().await;
-    let negative = client
-        .simulate(imagine(Some(-1)))
-        .await
-        .expect_err("out of range");
+    let negative = simulate(&mut client, imagine(Some(-1))).await;
+    let negative = negative.expect_err("out of range");
     assert_field(&negative, "replicas", "OUT_OF_RANGE");
-    let nothing = client
-        .simulate(v1::SimulateRequest::default())
-        .await
-        .expect_err("of what?");
-    let named: Vec<_> = fields(&nothing)
-        .into_iter()
-        .map(|(field, _)| field)
-        .collect();
+    let nothing = simulate(&mut client, v1::SimulateRequest::default()).await;
+    let named = fields(&nothing.expect_err("of what?"));
+    let named: Vec<_> = named.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(named, ["name", "namespace"]);
 }

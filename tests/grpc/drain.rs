@@ -8,7 +8,7 @@ use tonic_health::pb::{
 };
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, created_names},
     refusal::{assert_refusal, has_retry},
     running::{Running, soon},
 };
@@ -33,31 +33,19 @@ async fn stream_that_has_not_said_hello_ends_at_once() {
 #[tokio::test]
 async fn open_watches_do_not_hold_the_server() {
     let mut server = Running::start().await;
-    let mut watch = server
-        .inspection()
-        .await
-        .watch_decisions(v1::WatchDecisionsRequest::default())
-        .await
-        .expect("open")
-        .into_inner();
-    let service = String::new();
+    let all = v1::WatchDecisionsRequest::default();
+    let watch = server.inspection().await.watch_decisions(all).await;
+    let mut watch = watch.expect("open").into_inner();
     let mut health = HealthClient::new(server.channel().await);
-    let mut states = health
-        .watch(HealthCheckRequest { service })
-        .await
-        .expect("open")
-        .into_inner();
-    let first = soon(states.message())
-        .await
-        .expect("open")
-        .expect("a state");
-    assert_eq!(first.status(), ServingStatus::Serving);
+    let states = health.watch(HealthCheckRequest::default()).await;
+    let mut states = states.expect("open").into_inner();
+    let mut next = async || {
+        let state = soon(states.message()).await.expect("open");
+        state.expect("a state").status()
+    };
+    assert_eq!(next().await, ServingStatus::Serving);
     server.begin_stop();
-    let second = soon(states.message())
-        .await
-        .expect("open")
-        .expect("a state");
-    assert_eq!(second.status(), ServingStatus::NotServing);
+    assert_eq!(next().await, ServingStatus::NotServing);
     let refusal = soon(watch.message()).await.expect_err("the watch ends");
     assert_refusal(&refusal, Code::Unavailable, "SERVER_DRAINING");
     server.ended().await;
@@ -103,10 +91,7 @@ async fn draining_server_says_so_and_begins_nothing() {
         .await
         .expect("still shown");
     assert_eq!(sessions.into_inner().sessions.len(), 1);
-    let Some(v1::batch::Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    let created = pod(&create.names[0], "web").version(101).build();
+    let created = pod(&created_names(&batch)[0], "web").version(101).build();
     agent.created(&batch, vec![created]).await;
     assert!(has_retry(&agent.refusal().await));
     server.ended().await;

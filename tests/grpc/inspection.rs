@@ -8,7 +8,7 @@ use tokio::time;
 use tonic::Code;
 
 use crate::{
-    agent::{Agent, hello},
+    agent::{Agent, created_names, get_web, hello, named},
     refusal::{assert_field, assert_refusal},
     running::{Running, soon},
 };
@@ -19,11 +19,8 @@ type Client = v1::inspection_service_client::InspectionServiceClient<tonic::tran
 async fn list(client: &mut Client, mut request: v1::ListReplicaSetsRequest) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     loop {
-        let page = client
-            .list_replica_sets(request.clone())
-            .await
-            .expect("valid")
-            .into_inner();
+        let page = client.list_replica_sets(request.clone()).await;
+        let page = page.expect("valid").into_inner();
         let name = |summary: &v1::ReplicaSetSummary| {
             let object = summary.replica_set.clone().expect("a name");
             format!("{}/{}/{}", summary.cluster, object.namespace, object.name)
@@ -43,14 +40,6 @@ fn paged(page_size: i32) -> v1::ListReplicaSetsRequest {
     }
 }
 
-fn about_web() -> v1::GetReplicaSetRequest {
-    v1::GetReplicaSetRequest {
-        cluster: "c1".to_owned(),
-        namespace: "default".to_owned(),
-        name: "web".to_owned(),
-    }
-}
-
 /// Opens sessions of two clusters, one of them in two shards, whose ReplicaSets need no action.
 async fn three_sessions(server: &Running) -> [Agent; 3] {
     let sets = |names: &[(&str, &str)]| {
@@ -59,9 +48,8 @@ async fn three_sessions(server: &Running) -> [Agent; 3] {
         names.iter().map(build).collect::<Vec<_>>()
     };
     let north = |shard: &str| v1::Hello {
-        cluster_name: "north".to_owned(),
         shard: shard.to_owned(),
-        ..hello("z-uid")
+        ..named("z-uid", "north")
     };
     let (mut one, _) = Agent::open_with(server, north("a")).await;
     one.snapshot(sets(&[("blue", "b"), ("blue", "d")]), vec![])
@@ -128,10 +116,8 @@ async fn list_checks_its_fields() {
     let server = Running::start().await;
     let mut client = server.inspection().await;
     for size in [-1, 1_001] {
-        let refusal = client
-            .list_replica_sets(paged(size))
-            .await
-            .expect_err("out of range");
+        let refusal = client.list_replica_sets(paged(size)).await;
+        let refusal = refusal.expect_err("out of range");
         assert_field(&refusal, "page_size", "OUT_OF_RANGE");
     }
     let token = v1::ListReplicaSetsRequest {
@@ -149,25 +135,16 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
     let sets = vec![replica_set("web").replicas(3).build()];
     let mut agent = Agent::open_on(&server, "c1", sets, vec![pod("a", "web").build()]).await;
     let batch = agent.batch().await;
-    let request = about_web();
+    let request = get_web("c1");
     let mut client = server.inspection().await;
-    let found = client
-        .get_replica_set(request.clone())
-        .await
-        .expect("known")
-        .into_inner();
+    let found = client.get_replica_set(request.clone()).await;
+    let found = found.expect("known").into_inner();
     assert_eq!(found.in_flight, "create 0 of 2 outcomes");
     let [decision] = found.decisions.as_slice() else {
         panic!("{found:?}")
     };
-    assert_eq!(
-        (
-            decision.batch_id,
-            decision.action.as_str(),
-            decision.operations
-        ),
-        (batch.id, "create", 2)
-    );
+    let counts = (decision.batch_id, decision.operations);
+    assert_eq!((counts, &*decision.action), ((batch.id, 2), "create"));
     assert_eq!(decision.targets.len(), 2);
     let summary = found.summary.expect("a summary");
     assert_eq!((summary.replicas, summary.active, summary.ready), (3, 1, 1));
@@ -176,10 +153,8 @@ async fn one_replica_set_shows_what_it_waits_for_and_its_decisions() {
         name: "nope".to_owned(),
         ..request
     };
-    let refusal = client
-        .get_replica_set(unknown)
-        .await
-        .expect_err("not there");
+    let refusal = client.get_replica_set(unknown).await;
+    let refusal = refusal.expect_err("not there");
     assert_refusal(&refusal, Code::NotFound, "REPLICA_SET_UNKNOWN");
 }
 
@@ -210,7 +185,8 @@ async fn what_the_agent_holds_back_is_shown_in_its_words() {
         agent.send(refused(&batch, words)).await;
     }
     agent.batch().await;
-    let found = server.inspection().await.get_replica_set(about_web()).await;
+    let mut client = server.inspection().await;
+    let found = client.get_replica_set(get_web("c1")).await;
     let summary = found.expect("known").into_inner().summary;
     let reasons = summary.expect("a summary").reasons;
     let [waits, held] = reasons.as_slice() else {
@@ -236,18 +212,14 @@ async fn timeline_says_what_led_here() {
     let scaled = v1::event::Event::ReplicaSetApplied(scaled);
     agent.event(scaled).await;
     let batch = agent.batch().await;
-    let Some(v1::batch::Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    let pods = create
-        .names
-        .iter()
-        .map(|name| pod(name, "web").version(102));
+    let names = created_names(&batch).iter();
+    let pods = names.map(|name| pod(name, "web").version(102));
     agent
         .created(&batch, pods.map(|it| it.build()).collect())
         .await;
     agent.prove_alive().await;
-    let found = server.inspection().await.get_replica_set(about_web()).await;
+    let mut client = server.inspection().await;
+    let found = client.get_replica_set(get_web("c1")).await;
     let timeline = found.expect("known").into_inner().timeline;
     let [answered, decided, scaled] = timeline.as_slice() else {
         panic!("{timeline:#?}")
@@ -276,11 +248,8 @@ async fn sessions_are_listed_with_what_they_hold() {
     let server = Running::start().await;
     let _sessions = three_sessions(&server).await;
     let mut client = server.inspection().await;
-    let answer = client
-        .list_sessions(v1::ListSessionsRequest {})
-        .await
-        .expect("valid");
-    let sessions = answer.into_inner().sessions;
+    let answer = client.list_sessions(v1::ListSessionsRequest {}).await;
+    let sessions = answer.expect("valid").into_inner().sessions;
     let places: Vec<_> = sessions
         .iter()
         .map(|session| (session.cluster_uid.as_str(), session.shard.as_str()))

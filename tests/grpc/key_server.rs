@@ -68,9 +68,17 @@ impl KeyServer {
     }
 
     async fn start_with(authority: &Authority, pair: &Pair) -> (Self, Arc<Mutex<PathBuf>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::start_on(listener, authority, pair)
+    }
+
+    fn start_on(
+        listener: TcpListener,
+        authority: &Authority,
+        pair: &Pair,
+    ) -> (Self, Arc<Mutex<PathBuf>>) {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("ca.crt"), &authority.pem).expect("it can be written");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let server = Self {
             port,
@@ -117,12 +125,16 @@ impl KeyServer {
     /// Waits until a decision server has requested the keys by itself, which it does once at its start, before it answers about a
     /// token.
     async fn until_asked(&self) {
-        soon(async {
-            while self.requests() == 0 {
+        self.until_asked_after(0).await;
+    }
+
+    async fn until_asked_after(&self, requests: usize) {
+        let asked = async {
+            while self.requests() <= requests {
                 yield_now().await;
             }
-        })
-        .await;
+        };
+        soon(asked).await;
     }
 
     /// Starts a decision server that reads its keys here, at this interval.
@@ -185,6 +197,13 @@ async fn counts(guarded: &Guarded, token: &str) -> bool {
     }
 }
 
+/// A token whose header names a key that the issuer does not publish.
+fn of_unknown_key(guarded: &Guarded, key: &str) -> String {
+    let header = serde_json::json!({"alg": "ES256", "kid": key});
+    let claims = Issuer::claims("agent-a", 600);
+    guarded.issuer.sign_as(&header, &claims)
+}
+
 /// Waits until a token is valid.
 async fn until_it_counts(guarded: &Guarded, token: &str) {
     soon(async { while !counts(guarded, token).await {} }).await;
@@ -228,11 +247,9 @@ async fn tokens_of_keys_that_nobody_has_cost_one_request_a_second() {
     let guarded = keys.guarded(&file, NEVER).await;
     keys.until_asked().await;
     let time = StoppedTime::stop();
-    let claims = Issuer::claims("agent-a", 600);
     for requests in 2..5 {
         for number in 0..100 {
-            let header = serde_json::json!({"alg": "ES256", "kid": format!("k-{number}")});
-            let token = guarded.issuer.sign_as(&header, &claims);
+            let token = of_unknown_key(&guarded, &format!("k-{number}"));
             assert!(!counts(&guarded, &token).await);
         }
         assert_eq!(keys.requests(), requests);
@@ -248,12 +265,7 @@ async fn server_of_keys_that_answers_badly_leaves_the_last_keys_in_use() {
     let time = StoppedTime::stop();
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
-    let unknown = {
-        let header = serde_json::json!({"alg": "ES256", "kid": "?"});
-        guarded
-            .issuer
-            .sign_as(&header, &Issuer::claims("agent-a", 600))
-    };
+    let unknown = of_unknown_key(&guarded, "?");
     for answer in [
         Answer::Status(500),
         Answer::Status(403),
@@ -281,19 +293,11 @@ async fn server_of_keys_that_says_nothing_holds_up_no_token_that_is_known() {
     let known = guarded.issuer.token("agent-a");
     until_it_counts(&guarded, &known).await;
     keys.answers(Answer::Silence);
-    let header = serde_json::json!({"alg": "ES256", "kid": "?"});
-    let unknown = guarded
-        .issuer
-        .sign_as(&header, &Issuer::claims("agent-a", 600));
+    let unknown = of_unknown_key(&guarded, "?");
     let before = keys.requests();
     let waits = async { assert!(!counts(&guarded, &unknown).await) };
     let served = async {
-        let asked = async {
-            while keys.requests() == before {
-                yield_now().await
-            }
-        };
-        soon(asked).await;
+        keys.until_asked_after(before).await;
         // The other token waits while time stands still.
         assert!(counts(&guarded, &known).await);
         time.pass(ANSWER_MAX).await;
@@ -323,15 +327,8 @@ async fn server_of_keys_may_come_later() {
     guarded.server.until(errors, |count| count >= 1.0).await;
     let listener = socket.listen(16).expect("it is bound");
     let pair = authority.issue(&Request::server());
-    let acceptor = TlsAcceptor::from(Arc::new(pair.server_config(DEFAULT_VERSIONS)));
-    let file = guarded.issuer.file().to_owned();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            if let Ok(stream) = acceptor.accept(stream).await {
-                serve(stream, &Answer::Keys, &file, port).await;
-            }
-        }
-    });
+    let (_keys, file) = KeyServer::start_on(listener, &authority, &pair);
+    guarded.issuer.file().clone_into(&mut lock(&file));
     until_it_counts(&guarded, &token).await;
 }
 

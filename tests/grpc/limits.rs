@@ -1,6 +1,6 @@
 //! The resources that a peer could exhaust, and their limits.
 
-use decree::v1::{self, event, reconcile_request::Frame};
+use decree::v1::{self, event};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tokio::io::AsyncReadExt;
@@ -81,9 +81,8 @@ async fn identity_with_many_watches_keeps_no_other_out() {
     let _other = watch(&guarded, "admin").await.expect("another gives way");
     let refusal = soon(second.message()).await.expect_err("it gives way");
     assert_limit(&refusal, "watchers");
-    let refusal = watch(&guarded, "viewer-a")
-        .await
-        .expect_err("it holds one as the other does");
+    let refusal = watch(&guarded, "viewer-a").await;
+    let refusal = refusal.expect_err("it holds one as the other does");
     assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
 }
 
@@ -116,36 +115,20 @@ async fn objects_beyond_the_limit_end_the_session() {
     let server = Running::start_within(|limits| limits.objects_max = 3).await;
     let mut agent = Agent::open_on(&server, "c1", vec![replica_set("web").build()], vec![]).await;
     for name in ["a", "b", "c"] {
-        agent
-            .event(event::Event::PodApplied(pod(name, "web").build()))
-            .await;
+        let event = event::Event::PodApplied(pod(name, "web").build());
+        agent.event(event).await;
     }
-    let refusal = agent.refusal().await;
-    assert_limit(&refusal, "objects");
+    assert_limit(&agent.refusal().await, "objects");
 }
 
 #[tokio::test]
 async fn objects_of_an_open_list_count() {
     let server = Running::start_within(|limits| limits.objects_max = 10).await;
     let (mut agent, _) = Agent::open(&server, "c1").await;
-    let kind = v1::Kind::Pod.into();
-    agent
-        .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-        .await;
-    let pods = (0..11)
-        .map(|n| pod(&format!("p{n}"), "web").build())
-        .collect();
-    agent
-        .send(Frame::SnapshotObjects(v1::SnapshotObjects {
-            pods,
-            replica_sets: vec![],
-        }))
-        .await;
-    assert_refusal(
-        &agent.refusal().await,
-        Code::ResourceExhausted,
-        "LIMIT_REACHED",
-    );
+    agent.begin_snapshot(v1::Kind::Pod).await;
+    let pods = (0..11).map(|n| pod(&format!("p{n}"), "web").build());
+    agent.list(vec![], pods.collect()).await;
+    assert_limit(&agent.refusal().await, "objects");
 }
 
 /// Pods with a separate node each.
@@ -159,16 +142,10 @@ fn crowd(pods: std::ops::Range<usize>) -> Vec<v1::Pod> {
 
 /// Sends pods until the server refuses.
 async fn fill(agent: &mut Agent) -> Status {
-    let kind = v1::Kind::Pod.into();
-    agent
-        .send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
-        .await;
+    agent.begin_snapshot(v1::Kind::Pod).await;
     for frame in 0..40 {
-        let objects = v1::SnapshotObjects {
-            pods: crowd(100 * frame..100 * (frame + 1)),
-            replica_sets: vec![],
-        };
-        agent.send(Frame::SnapshotObjects(objects)).await;
+        let pods = crowd(100 * frame..100 * (frame + 1));
+        agent.list(vec![], pods).await;
     }
     agent.refusal().await
 }

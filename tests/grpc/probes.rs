@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use decree::v1::{ListSessionsRequest, inspection_service_client::InspectionServiceClient};
 use decree_server::Config;
 use runtime::ListenAddr;
 use tonic::{Code, transport::Channel};
@@ -37,10 +38,8 @@ async fn health_of_every_service_is_serving() {
 #[tokio::test]
 async fn health_of_an_unknown_service_is_not_found() {
     let server = Running::start().await;
-    let status = check(server.channel().await, "nobody.Here")
-        .await
-        .expect_err("unknown");
-    assert_eq!(status.code(), Code::NotFound);
+    let status = check(server.channel().await, "nobody.Here").await;
+    assert_eq!(status.expect_err("unknown").code(), Code::NotFound);
 }
 
 #[tokio::test]
@@ -54,19 +53,12 @@ async fn probe_port_serves_health_and_nothing_else() {
     let address = server.addresses.probe.expect("the probe port is on");
     let endpoint = Channel::from_shared(format!("http://{address}")).expect("a URL");
     let channel = soon(endpoint.connect()).await.expect("it listens");
-    assert_eq!(
-        check(channel.clone(), "").await.expect("known"),
-        ServingStatus::Serving
-    );
-    let mut inspection =
-        decree::v1::inspection_service_client::InspectionServiceClient::new(channel);
-    let status = inspection
-        .list_sessions(decree::v1::ListSessionsRequest {})
-        .await;
-    assert_eq!(
-        status.expect_err("not served here").code(),
-        Code::Unimplemented
-    );
+    let status = check(channel.clone(), "").await;
+    assert_eq!(status.expect("known"), ServingStatus::Serving);
+    let mut inspection = InspectionServiceClient::new(channel);
+    let status = inspection.list_sessions(ListSessionsRequest {}).await;
+    let status = status.expect_err("not served here");
+    assert_eq!(status.code(), Code::Unimplemented);
 }
 
 /// Asks a reflection service, v1 or v1alpha, for its services and for the file of one symbol.
@@ -95,18 +87,15 @@ macro_rules! reflects {
                 .server_reflection_info(tokio_stream::iter(questions))
                 .await;
             let mut answers = answers.expect("it is served").into_inner();
-            let first = soon(answers.message())
-                .await
-                .expect("an answer")
-                .expect("the first");
-            let Some(MessageResponse::ListServicesResponse(list)) = first.message_response else {
+            let mut next = async || {
+                let answer = soon(answers.message()).await.expect("an answer");
+                answer.expect("one of two").message_response
+            };
+            let Some(MessageResponse::ListServicesResponse(list)) = next().await else {
                 panic!("services were asked for")
             };
-            let names: Vec<_> = list
-                .service
-                .iter()
-                .map(|service| service.name.as_str())
-                .collect();
+            let names = list.service.iter().map(|service| service.name.as_str());
+            let names: Vec<_> = names.collect();
             for service in [
                 "decree.v1.DecisionService",
                 "decree.v1.InspectionService",
@@ -114,12 +103,9 @@ macro_rules! reflects {
             ] {
                 assert!(names.contains(&service), "{names:?}");
             }
-            let second = soon(answers.message())
-                .await
-                .expect("an answer")
-                .expect("the second");
+            let second = next().await;
             assert!(matches!(
-                second.message_response,
+                second,
                 Some(MessageResponse::FileDescriptorResponse(_))
             ));
         }
@@ -140,10 +126,8 @@ async fn admin_port_is_live_and_ready_and_counts() {
     assert!(page.ends_with("# EOF\n"));
     let handled = "grpc_server_handled_total{grpc_type=\"unary\",grpc_service=\"grpc.health.v1.Health\",\
                    grpc_method=\"Check\",grpc_code=\"OK\"}";
-    assert!(
-        (server.metric(handled).await - 1.0).abs() < f64::EPSILON,
-        "{page}"
-    );
+    let count = server.metric(handled).await;
+    assert!((count - 1.0).abs() < f64::EPSILON, "{page}");
 }
 
 #[tokio::test]

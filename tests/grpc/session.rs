@@ -2,23 +2,19 @@
 
 use std::time::Duration;
 
-use decree::v1::{self, batch::Action, reconcile_request::Frame};
+use decree::v1::{self, reconcile_request::Frame};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tonic::{Code, Request};
 
 use crate::{
-    agent::{Agent, hello},
+    agent::{Agent, created_names, hello},
     refusal::{assert_fits_headers, assert_refusal, fact, preconditions},
     running::{Running, StoppedTime, soon},
 };
 
 /// Sends a Hello and returns its refusal.
-async fn refused(change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
-    refused_by(&Running::start().await, change).await
-}
-
-async fn refused_by(server: &Running, change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
+async fn refused(server: &Running, change: impl FnOnce(&mut v1::Hello)) -> tonic::Status {
     let mut agent = Agent::connect(server).await;
     let mut hello = hello("c1");
     change(&mut hello);
@@ -40,8 +36,9 @@ async fn welcome_states_the_limits_of_the_server() {
 
 #[tokio::test]
 async fn hello_of_any_size_has_a_small_answer() {
+    let server = Running::start().await;
     let many = |count| (0..count).map(|number| format!("c{number:06}")).collect();
-    let refusal = refused(|hello| hello.capabilities = many(50_000)).await;
+    let refusal = refused(&server, |hello| hello.capabilities = many(50_000)).await;
     assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
     let named = preconditions(&refusal);
     assert_eq!(
@@ -52,11 +49,14 @@ async fn hello_of_any_size_has_a_small_answer() {
     assert_eq!(fact(&refusal, "omitted"), Some(omitted));
     assert_fits_headers(&refusal);
 
-    let refusal = refused(|hello| hello.capabilities = many(400_000)).await;
+    let refusal = refused(&server, |hello| hello.capabilities = many(400_000)).await;
     assert_refusal(&refusal, Code::InvalidArgument, "INVALID_FIELD");
     assert_fits_headers(&refusal);
 
-    let refusal = refused(|hello| hello.capabilities = vec!["\u{e9}".repeat(200_000)]).await;
+    let refusal = refused(&server, |hello| {
+        hello.capabilities = vec!["\u{e9}".repeat(200_000)]
+    })
+    .await;
     assert_refusal(&refusal, Code::FailedPrecondition, "CAPABILITY_UNSUPPORTED");
     assert_fits_headers(&refusal);
 }
@@ -64,7 +64,7 @@ async fn hello_of_any_size_has_a_small_answer() {
 #[tokio::test]
 async fn burst_that_does_not_fit_a_frame_is_refused() {
     let server = Running::start_within(|limits| limits.frame_bytes_max = 512 << 10).await;
-    let refusal = refused_by(&server, |hello| {
+    let refusal = refused(&server, |hello| {
         hello.options = Some(v1::Options {
             burst_replicas: Some(5_000),
             ..v1::Options::default()
@@ -143,32 +143,29 @@ async fn view_age_of_heartbeats_is_shown() {
 #[tokio::test]
 async fn metrics_count_what_a_session_does() {
     let server = Running::start().await;
-    let mut agent = Agent::open_on(
-        &server,
-        "c1",
-        vec![replica_set("web").replicas(1).build()],
-        vec![],
-    )
-    .await;
+    let sets = vec![replica_set("web").replicas(1).build()];
+    let mut agent = Agent::open_on(&server, "c1", sets, vec![]).await;
     let batch = agent.batch().await;
-    let Some(Action::Create(create)) = &batch.action else {
-        panic!("{batch:?}")
-    };
-    let created = pod(&create.names[0], "web").version(101).build();
+    let created = pod(&created_names(&batch)[0], "web").version(101).build();
     agent.created(&batch, vec![created]).await;
     agent.batch().await;
-    let decided = "decree_decisions_total{op=\"create\",reason=\"RULE_TOO_FEW_REPLICAS\"}";
-    assert!((server.metric(decided).await - 1.0).abs() < f64::EPSILON);
-    let done = "decree_operations_total{op=\"create\",result=\"done\"}";
-    assert!((server.metric(done).await - 1.0).abs() < f64::EPSILON);
-    assert!((server.metric("decree_sessions").await - 1.0).abs() < f64::EPSILON);
-    assert!((server.metric("decree_panics_total").await).abs() < f64::EPSILON);
-    assert!(
-        server
-            .metric("workqueue_adds_total{name=\"replicaset\"}")
-            .await
-            >= 1.0
-    );
+    for (series, count) in [
+        (
+            "decree_decisions_total{op=\"create\",reason=\"RULE_TOO_FEW_REPLICAS\"}",
+            1.0,
+        ),
+        (
+            "decree_operations_total{op=\"create\",result=\"done\"}",
+            1.0,
+        ),
+        ("decree_sessions", 1.0),
+        ("decree_panics_total", 0.0),
+    ] {
+        let found = server.metric(series).await;
+        assert!((found - count).abs() < f64::EPSILON, "{series}: {found}");
+    }
+    let added = "workqueue_adds_total{name=\"replicaset\"}";
+    assert!(server.metric(added).await >= 1.0);
 }
 
 #[tokio::test]

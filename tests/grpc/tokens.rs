@@ -73,16 +73,10 @@ async fn token_that_does_not_count_opens_no_session() {
             "{case}"
         );
     }
-    let missing = Agent::connect_as(server, None)
-        .await
-        .err()
-        .expect("no token");
+    let missing = Agent::connect_as(server, None).await;
+    let missing = missing.err().expect("no token");
     assert_refusal(&missing, Code::Unauthenticated, "CREDENTIAL_REQUIRED");
-    assert!(
-        Agent::open_as(server, &issuer.token("agent-a"), hello("a"))
-            .await
-            .is_ok()
-    );
+    assert!(guarded.open("agent-a", hello("a")).await.is_ok());
 }
 
 #[tokio::test]
@@ -111,11 +105,8 @@ async fn session_ends_when_its_token_expires_unless_it_is_renewed() {
         Ok::<_, tonic::Status>((renewed, left))
     });
     let ((mut renewed, mut left), _) = begun.await;
-    assert_refusal(
-        &left.refusal().await,
-        Code::Unauthenticated,
-        "TOKEN_EXPIRED",
-    );
+    let refusal = left.refusal().await;
+    assert_refusal(&refusal, Code::Unauthenticated, "TOKEN_EXPIRED");
     renewed.snapshot(vec![], vec![]).await;
     renewed.prove_alive().await;
 }
@@ -128,22 +119,11 @@ async fn token_of_a_new_key_counts_as_soon_as_it_is_used() {
     })
     .await;
     let old = guarded.issuer.token("agent-a");
-    assert!(
-        Agent::open_as(&guarded.server, &old, hello("a"))
-            .await
-            .is_ok()
-    );
+    let opened = Agent::open_as(&guarded.server, &old, hello("a")).await;
+    assert!(opened.is_ok());
     guarded.issuer.rotate();
-    let new = guarded.issuer.token("agent-a");
-    assert!(
-        Agent::open_as(&guarded.server, &new, hello("a"))
-            .await
-            .is_ok()
-    );
+    assert!(guarded.open("agent-a", hello("a")).await.is_ok());
     let denied = Agent::open_as(&guarded.server, &old, hello("a")).await;
-    assert_refusal(
-        &denied.err().expect("gone"),
-        Code::Unauthenticated,
-        "TOKEN_INVALID",
-    );
+    let denied = denied.err().expect("gone");
+    assert_refusal(&denied, Code::Unauthenticated, "TOKEN_INVALID");
 }

@@ -39,14 +39,9 @@ async fn decisions_are_streamed_as_they_are_made() {
     let batch = agent.batch().await;
     let seen = next(&mut watch).await;
     let decision = seen.decision.expect("no notice");
-    assert_eq!(
-        (decision.cluster.as_str(), decision.batch_id),
-        ("c1", batch.id)
-    );
-    assert_eq!(
-        (decision.action.as_str(), decision.operations, seen.missed),
-        ("create", 2, 0)
-    );
+    assert_eq!([&*decision.cluster, &*decision.action], ["c1", "create"]);
+    let counts = (decision.batch_id, decision.operations, seen.missed);
+    assert_eq!(counts, (batch.id, 2, 0));
     assert!(decision.time.is_some());
 }
 
@@ -83,11 +78,8 @@ async fn slow_reader_learns_exactly_how_many_it_missed() {
     let endpoint = endpoint.expect("a URL").initial_stream_window_size(4 << 10);
     let channel = soon(endpoint.connect()).await.expect("it listens");
     let mut client = v1::inspection_service_client::InspectionServiceClient::new(channel);
-    let mut watch = client
-        .watch_decisions(all())
-        .await
-        .expect("open")
-        .into_inner();
+    let watch = client.watch_decisions(all()).await;
+    let mut watch = watch.expect("open").into_inner();
 
     let sets = (0..SETS)
         .map(|n| replica_set(&format!("web-{n}")).replicas(1).build())
@@ -113,10 +105,8 @@ async fn watchers_beyond_the_limit_are_refused_until_one_goes() {
     let server = Running::start_within(|limits| limits.watchers_max = 1).await;
     let mut client = server.inspection().await;
     let first = client.watch_decisions(all()).await.expect("open");
-    let refusal = client
-        .watch_decisions(all())
-        .await
-        .expect_err("one too many");
+    let refusal = client.watch_decisions(all()).await;
+    let refusal = refusal.expect_err("one too many");
     assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
     assert!(has_retry(&refusal));
     drop(first);
