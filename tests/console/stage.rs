@@ -1,6 +1,6 @@
 //! A server, and an agent with an embedded cluster, in this process, and the changes that a story can request.
 
-use std::{fs, net::SocketAddr, path::Path, time::Duration};
+use std::{fs, net::SocketAddr, time::Duration};
 
 use agent_core::{budget, resume::RESUME_ANNOTATION};
 use agent_fake::{ApiError, Fault, Kind, NodeLoss, Verb};
@@ -86,7 +86,7 @@ impl Stage {
         let access = AccessArgs {
             policy: Some(policy),
             access_interval: Duration::from_millis(50),
-            token_keys: Some(key_file(issuer.file())),
+            token_keys: Some(issuer.file().display().to_string()),
             token_issuer: Some(ISSUER.to_owned()),
             ..AccessArgs::default()
         };
@@ -256,22 +256,16 @@ impl Stage {
 
     fn price(&self, pod: &str, cost: &str) {
         let cost = json!({"metadata": {"annotations": {COST: cost}}});
-        self.cluster.with(|cluster| {
-            let priced = cluster.patch(Kind::Pod, NAMESPACE, pod, &cost);
-            priced.expect("it is there");
-        });
+        self.patch(Kind::Pod, pod, &cost);
     }
 
     /// Makes a ReplicaSet and the ReplicaSet `api` belong to one Deployment.
     fn give_owner(&self, name: &str) {
         let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "front", "uid": "front-uid", "controller": true}]);
         let owned = json!({"metadata": {"ownerReferences": owner}});
-        self.cluster.with(|cluster| {
-            for name in [name, "api"] {
-                let patched = cluster.patch(Kind::ReplicaSet, NAMESPACE, name, &owned);
-                patched.expect("it is there");
-            }
-        });
+        for name in [name, "api"] {
+            self.patch(Kind::ReplicaSet, name, &owned);
+        }
     }
 
     /// Sets a quota once the pods match the desired numbers. Otherwise the refused ReplicaSet would
@@ -314,11 +308,12 @@ impl Stage {
     /// Resumes deletes that the budget of the agent holds.
     fn resume(&self, name: &str) {
         let annotation = json!({"metadata": {"annotations": {RESUME_ANNOTATION: "now"}}});
-        let kind = Kind::ReplicaSet;
-        let patched = self
-            .cluster
-            .with(|cluster| cluster.patch(kind, NAMESPACE, name, &annotation));
-        patched.expect("it is there");
+        self.patch(Kind::ReplicaSet, name, &annotation);
+    }
+
+    fn patch(&self, kind: Kind, name: &str, patch: &Value) {
+        let patch = |it: &mut agent_fake::Cluster| it.patch(kind, NAMESPACE, name, patch);
+        self.cluster.with(patch).expect("it is there");
     }
 
     /// Creates a ReplicaSet with more requirements than the server accepts.
@@ -352,10 +347,6 @@ fn is_complete(cluster: &agent_fake::Cluster) -> bool {
     let sets = cluster.objects(Kind::ReplicaSet);
     let wanted = sets.filter_map(|set| set["spec"]["replicas"].as_u64());
     wanted.sum::<u64>() == cluster.objects(Kind::Pod).count() as u64
-}
-
-fn key_file(path: &Path) -> String {
-    path.display().to_string()
 }
 
 async fn stop(part: &mut Option<Part>) {

@@ -296,15 +296,10 @@ async fn one_process_enforces_where_it_is_told_to_and_says_why_it_ends() {
 async fn user_who_may_not_read_is_told_so_at_once() {
     let cluster = tests::or_skip!(ApiServer::shared().await);
     let nobody = cluster.kubeconfig(User::Nobody);
-    let output = decree(&[
-        "up",
-        "--kubeconfig",
-        &nobody.to_string_lossy(),
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ]);
+    let nobody = nobody.to_string_lossy();
+    let up = ["up", "--kubeconfig", &nobody];
+    let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let output = decree(&[&up[..], &free].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{errors}");
     assert!(

@@ -89,16 +89,9 @@ pub(crate) fn succeeds(args: &[&str], kubeconfig: Option<PathBuf>) -> Option<Str
 }
 
 fn rendered(values: &str, namespace: &str) -> Option<Rendered> {
-    let skip = "--skip-tests";
-    let args = [
-        "template",
-        "decree",
-        "deploy/helm/decree",
-        "-n",
-        namespace,
-        skip,
-    ];
-    let text = succeeds(&[&args[..], &["--set", values]].concat(), None)?;
+    let args = ["template", "decree", "deploy/helm/decree", "--skip-tests"];
+    let flags = ["-n", namespace, "--set", values];
+    let text = succeeds(&[args, flags].concat(), None)?;
     Some(Rendered::read(&text))
 }
 

@@ -101,14 +101,10 @@ impl Files {
 
     fn with(&self, mut command: Command, grants: Grants) -> Command {
         match grants {
-            Grants::Missing => {}
-            Grants::Agents => {
-                command.arg("--policy").arg(self.path("agents"));
-            }
-            Grants::Anyone => {
-                command.arg("--policy").arg(self.path("anyone"));
-            }
-        }
+            Grants::Missing => &mut command,
+            Grants::Agents => command.arg("--policy").arg(self.path("agents")),
+            Grants::Anyone => command.arg("--policy").arg(self.path("anyone")),
+        };
         command
     }
 }
@@ -134,6 +130,11 @@ fn refusal(proof: Proof, grants: Grants) -> Option<&'static str> {
     }
 }
 
+fn pairs() -> impl Iterator<Item = (Proof, Grants)> {
+    let proofs = PROOFS.into_iter();
+    proofs.flat_map(|proof| GRANTS.map(|grants| (proof, grants)))
+}
+
 fn starts(command: Command) -> Running {
     let server = Running::start(command, Voice::Stderr);
     server.wait_for_message("serving", 1);
@@ -153,34 +154,25 @@ fn error_of(mut command: Command) -> String {
 #[test]
 fn this_machine_is_served_as_it_asks() {
     let files = Files::new();
-    for proof in PROOFS {
-        for grants in GRANTS {
-            drop(starts(files.with(files.server(LOOPBACK, proof), grants)));
-        }
+    for (proof, grants) in pairs() {
+        drop(starts(files.with(files.server(LOOPBACK, proof), grants)));
     }
 }
 
 #[test]
 fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
     let files = Files::new();
-    for proof in PROOFS {
-        for grants in GRANTS {
-            let command = files.with(files.server(EVERYWHERE, proof), grants);
-            let Some(says) = refusal(proof, grants) else {
-                let server = starts(command);
-                let lines = server.tail();
-                assert!(
-                    !lines.iter().any(|line| line.contains("--insecure")),
-                    "{lines:#?}"
-                );
-                continue;
-            };
-            let error = error_of(command);
-            let what = format!("{proof:?}, {grants:?}: {error}");
-            assert!(error.contains(says), "{what}");
-            for part in ["--listen 0.0.0.0:0", "unix:PATH", "--insecure"] {
-                assert!(error.contains(part), "{what}");
-            }
+    for (proof, grants) in pairs() {
+        let command = files.with(files.server(EVERYWHERE, proof), grants);
+        let Some(says) = refusal(proof, grants) else {
+            let lines = starts(command).tail();
+            let warns = lines.iter().any(|line| line.contains("--insecure"));
+            assert!(!warns, "{lines:#?}");
+            continue;
+        };
+        let error = error_of(command);
+        for part in [says, "--listen 0.0.0.0:0", "unix:PATH", "--insecure"] {
+            assert!(error.contains(part), "{proof:?}, {grants:?}: {error}");
         }
     }
 }
@@ -188,16 +180,13 @@ fn other_machines_are_let_in_where_proof_and_policy_are_asked_for() {
 #[test]
 fn insecure_lets_them_in_and_warns_of_what_is_not_asked() {
     let files = Files::new();
-    for proof in PROOFS {
-        for grants in GRANTS {
-            let mut command = files.with(files.server(EVERYWHERE, proof), grants);
-            command.arg("--insecure");
-            let server = starts(command);
-            let lines = server.tail();
-            let warns = lines.iter().any(|line| line.contains("--insecure: "));
-            let what = format!("{proof:?}, {grants:?}: {lines:#?}");
-            assert_eq!(warns, refusal(proof, grants).is_some(), "{what}");
-        }
+    for (proof, grants) in pairs() {
+        let mut command = files.with(files.server(EVERYWHERE, proof), grants);
+        command.arg("--insecure");
+        let lines = starts(command).tail();
+        let warns = lines.iter().any(|line| line.contains("--insecure: "));
+        let what = format!("{proof:?}, {grants:?}: {lines:#?}");
+        assert_eq!(warns, refusal(proof, grants).is_some(), "{what}");
     }
 }
 

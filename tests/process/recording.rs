@@ -59,15 +59,17 @@ fn recording_of_a_killed_server_replays_and_holds_no_secret() {
     server.kill();
     agent.kill();
 
-    let recording = only_recording(&kept);
-    let bytes = fs::read(&recording).expect("it is there");
+    let [recording] = &recordings_of(&kept)[..] else {
+        panic!("one session: {:?}", recordings_of(&kept))
+    };
+    let bytes = fs::read(recording).expect("it is there");
     for secret in SECRETS {
         let found = bytes
             .windows(secret.len())
             .any(|it| it == secret.as_bytes());
         assert!(!found, "{secret} is in the recording");
     }
-    let whole = replay(&recording, &[]);
+    let whole = replay(recording, &[]);
     assert_eq!(whole.status.code(), Some(0), "{whole:?}");
     assert!(text(&whole.stdout).contains("all agree"), "{whole:?}");
     assert!(
@@ -82,7 +84,7 @@ fn recording_of_a_killed_server_replays_and_holds_no_secret() {
     assert!(text(&torn.stderr).contains("is torn"), "{torn:?}");
 
     let tampered = folder.path().join("tampered");
-    fs::write(&tampered, tamper(&recording, bytes)).expect("it can be written");
+    fs::write(&tampered, tamper(recording, bytes)).expect("it can be written");
     let tampered = replay(&tampered, &["--explain"]);
     assert_eq!(tampered.status.code(), Some(1), "{tampered:?}");
     let told = text(&tampered.stdout);
@@ -198,12 +200,6 @@ fn tamper(recording: &Path, mut bytes: Vec<u8>) -> Vec<u8> {
     let place = place.expect("the header has it");
     bytes[place] = if bytes[place] == b'0' { b'1' } else { b'0' };
     bytes
-}
-
-fn only_recording(folder: &Path) -> PathBuf {
-    let mut recordings = recordings_of(folder);
-    assert_eq!(recordings.len(), 1, "{recordings:?}");
-    recordings.remove(0)
 }
 
 /// The recordings of a folder, the oldest first.

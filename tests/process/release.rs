@@ -21,6 +21,8 @@ use tests::{
     tools,
 };
 
+use crate::world;
+
 /// The programs of a release.
 const PROGRAMS: [&str; 4] = [
     "decree",
@@ -131,39 +133,22 @@ fn checksums_are_those_of_the_files_and_of_all_of_them() {
     let Some(release) = release() else { return };
     let mut check = Command::new("sha256sum");
     check.args(["--check", "--strict", "--quiet", "SHA256SUMS"]);
-    assert!(
-        check
-            .current_dir(release)
-            .status()
-            .expect("it is there")
-            .success()
-    );
+    let checked = check.current_dir(release).status();
+    assert!(checked.expect("it is there").success());
     let sums = fs::read_to_string(release.join("SHA256SUMS")).expect("it is there");
-    let summed: BTreeSet<_> = sums
-        .lines()
-        .filter_map(|line| line.split("  ").nth(1))
-        .collect();
+    let names = sums.lines().filter_map(|line| line.split("  ").nth(1));
+    let summed: BTreeSet<_> = names.map(str::to_owned).collect();
     let files = fs::read_dir(release).expect("it is a folder").flatten();
-    let files: Vec<_> = files
-        .map(|file| file.file_name().into_string().expect("it is text"))
-        .collect();
-    let there = files
-        .iter()
-        .map(String::as_str)
-        .filter(|name| *name != "SHA256SUMS");
-    assert_eq!(there.collect::<BTreeSet<_>>(), summed);
+    let names = files.map(|file| file.file_name().into_string().expect("it is text"));
+    let there: BTreeSet<_> = names.filter(|name| name != "SHA256SUMS").collect();
+    assert_eq!(there, summed);
     let packages = if is_real() { 7 } else { 1 };
     let site = usize::from(is_real() || tools::mdbook().is_some());
-    let machines = summed
-        .iter()
-        .filter(|name| name.ends_with("-linux.tar.gz"))
-        .count();
+    let archives = summed.iter().filter(|name| name.ends_with("-linux.tar.gz"));
+    let machines = archives.count();
     assert!(machines == 2 || is_real(), "{summed:?}");
-    assert_eq!(
-        summed.len(),
-        6 + 2 * machines + packages + site,
-        "{summed:?}"
-    );
+    let expected = 6 + 2 * machines + packages + site;
+    assert_eq!(summed.len(), expected, "{summed:?}");
 }
 
 #[test]
@@ -208,27 +193,12 @@ fn programs_of_a_release_run_the_demo_and_a_session() {
         String::from_utf8_lossy(&demo.stderr)
     );
 
-    let mut server = program("decree-server");
-    server.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "off",
-        "--probe",
-        "off",
-    ]);
+    let server = world::for_grpc_alone(program("decree-server"));
     let server = Running::start(server, Voice::Stderr);
     let address = format!("http://{}", server.address("grpc"));
     let mut agent = program("decree-agent");
-    agent.args([
-        "--cluster",
-        "fake",
-        "--admin",
-        "off",
-        "--server",
-        &address,
-        "--manifest",
-    ]);
+    agent.args(["--cluster", "fake", "--admin", "off"]);
+    agent.args(["--server", &address, "--manifest"]);
     agent.arg(binaries::checkout().join("docs/examples/web.yaml"));
     let _agent = Running::start(agent, Voice::Stderr);
     until_found("a ReplicaSet in sync", || {

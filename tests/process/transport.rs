@@ -186,14 +186,8 @@ fn plain_text_leaves_the_machine_only_where_that_is_wanted() {
     let agent = |flags: &[&str]| {
         let mut command = program("decree-agent");
         command
-            .args([
-                "--cluster",
-                "fake",
-                "--server",
-                "http://decree.invalid:1",
-                "--admin",
-                "off",
-            ])
+            .args(["--cluster", "fake", "--admin", "off"])
+            .args(["--server", "http://decree.invalid:1"])
             .args(flags);
         command
     };
