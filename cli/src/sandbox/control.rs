@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, FromRequestParts, RawQuery, State},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    extract::{DefaultBodyLimit, RawQuery, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::{Next, from_fn},
+    response::{IntoResponse as _, Response},
     routing::{get, post},
 };
 use decree_agent::FakeCluster;
@@ -28,19 +30,25 @@ pub(crate) const NAMES_PATH: &str = "/demo/names";
 /// The maximum size of an act: objects of a large cluster, as kubectl prints them.
 const ACT_BYTES_MAX: usize = 256 << 20;
 
-/// Proves that a request was made for this machine. The check reads only the head: the server reads no body of other requests.
-struct Local;
-
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
     Router::new()
         .route(PATH, post(act))
         .route(NAMES_PATH, get(names))
         .layer(DefaultBodyLimit::max(ACT_BYTES_MAX))
+        .route_layer(from_fn(only_local))
         .with_state(cluster)
 }
 
+/// Refuses a request that was not made for this machine, before its body is read.
+async fn only_local(request: Request, next: Next) -> Response {
+    if is_local(request.headers()) {
+        return next.run(request).await;
+    }
+    let error = json!({"error": "only localhost may act on the embedded cluster"});
+    (StatusCode::FORBIDDEN, Json(error)).into_response()
+}
+
 async fn act(
-    _: Local,
     State(cluster): State<FakeCluster>,
     Json(act): Json<Act>,
 ) -> (StatusCode, Json<Value>) {
@@ -57,36 +65,16 @@ async fn act(
 }
 
 /// Answers with the names that begin with the prefix in the query. The prefix has no letters that need an escape.
-async fn names(
-    _: Local,
-    State(cluster): State<FakeCluster>,
-    RawQuery(query): RawQuery,
-) -> Json<Names> {
+async fn names(State(cluster): State<FakeCluster>, RawQuery(query): RawQuery) -> Json<Names> {
     let prefix = query.as_deref().and_then(|it| it.strip_prefix("prefix="));
     Json(cluster.with(|model| missing::names(model, prefix.unwrap_or_default())))
-}
-
-// === impl Local ===
-
-impl<S: Sync> FromRequestParts<S> for Local {
-    type Rejection = (StatusCode, Json<Value>);
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        if is_local(&parts.headers) {
-            Ok(Self)
-        } else {
-            let error = json!({"error": "only localhost may act on the embedded cluster"});
-            Err((StatusCode::FORBIDDEN, Json(error)))
-        }
-    }
 }
 
 /// Whether a request names this machine by address or as `localhost`. Another name is no proof, because anyone can let a name
 /// point here.
 fn is_local(headers: &HeaderMap) -> bool {
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
+    let host = headers.get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok());
     host.is_some_and(|host| {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let address = host.parse::<SocketAddr>();
