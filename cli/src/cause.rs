@@ -94,12 +94,8 @@ pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
     shared.retain(|(_, count)| *count >= GROUP_MIN);
     shared.sort_by_key(|(_, count)| Reverse(*count));
     let lines = shared.into_iter().map(|((_, cluster, group), count)| {
-        let of = if has_clusters {
-            format!(" of {cluster}")
-        } else {
-            String::new()
-        };
-        format!("{count} ReplicaSets{of}: {group}")
+        let of = has_clusters.then(|| format!(" of {cluster}"));
+        format!("{count} ReplicaSets{}: {group}", of.unwrap_or_default())
     });
     lines.collect()
 }

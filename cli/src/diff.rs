@@ -73,10 +73,8 @@ fn print(
     }
     if !output.is_for_people() {
         let json = proto_json::value("ListDifferencesResponse", answer)?;
-        let sets = answer
-            .differences
-            .iter()
-            .filter_map(|it| it.replica_set.as_ref());
+        let sets = answer.differences.iter();
+        let sets = sets.filter_map(|it| it.replica_set.as_ref());
         let mut names: Vec<_> = sets.map(|set| set.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();

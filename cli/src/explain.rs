@@ -86,10 +86,8 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
         ("Replicas:", replicas(&summary)),
         ("State:", cause::state(&summary).to_owned()),
     ]);
-    let (held_back, because): (Vec<_>, Vec<_>) = summary
-        .reasons
-        .iter()
-        .partition(|it| obstacle(it).is_some());
+    let reasons = summary.reasons.iter();
+    let (held_back, because): (Vec<_>, Vec<_>) = reasons.partition(|it| obstacle(it).is_some());
     let labels = std::iter::once("Because:").chain(std::iter::repeat(""));
     lines.extend(labels.zip(because.into_iter().map(record::reason)));
     if cause::is_open(&summary)
@@ -99,18 +97,16 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     }
     let held_back = held_back.into_iter().filter_map(obstacle);
     lines.extend(held_back.map(|said| ("Held back:", said)));
-    let in_flight = Some(&answer.in_flight).filter(|it| !it.is_empty());
+    let in_flight = match answer.in_flight.as_str() {
+        "" => "nothing",
+        said => said,
+    };
     let next = answer.next_sync.as_ref();
     let next = next.map(|time| age::time_text(Some(time)));
+    let next = next.unwrap_or_else(|| "at the next event".to_owned());
     lines.extend([
-        (
-            "In flight:",
-            in_flight.map_or_else(|| "nothing".to_owned(), Clone::clone),
-        ),
-        (
-            "Next sync:",
-            next.unwrap_or_else(|| "at the next event".to_owned()),
-        ),
+        ("In flight:", in_flight.to_owned()),
+        ("Next sync:", next),
         ("Failures:", format!("{} in a row", answer.failures)),
     ]);
     lines

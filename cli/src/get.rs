@@ -88,15 +88,11 @@ fn nothing_in(namespace: &str) -> String {
 
 /// The named ReplicaSets that do not exist.
 fn missing(scope: &Scope, sets: &[v1::ReplicaSetSummary]) -> Vec<Named> {
-    let paths: Vec<_> = sets
-        .iter()
-        .map(|set| decision::path(set.replica_set.as_ref()))
-        .collect();
+    let sets = sets.iter().map(|set| set.replica_set.as_ref());
+    let paths: Vec<_> = sets.map(decision::path).collect();
     let named = scope.only.iter();
-    named
-        .filter(|named| !paths.contains(&named.path()))
-        .cloned()
-        .collect()
+    let missing = named.filter(|named| !paths.contains(&named.path()));
+    missing.cloned().collect()
 }
 
 async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {

@@ -224,9 +224,8 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     script.settle().await?;
     let pods = script.count(NEW);
     let what = format!("{pods} pods are ready");
-    script
-        .check(pods == usize::try_from(PODS + MORE + 1).unwrap_or(0), &what)
-        .await
+    let is_scaled = pods == usize::try_from(PODS + MORE + 1).unwrap_or(0);
+    script.check(is_scaled, &what).await
 }
 
 /// A shadow-mode agent finds what another controller did wrong, and writes nothing.

@@ -31,17 +31,12 @@ pub(super) async fn run(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let layout = replica_sets::Layout::of(&first.replica_sets, args.print.output.is_wide());
-    let mut stream = TableStream::new(
-        layout
-            .headers()
-            .iter()
-            .map(|it| it.len())
-            .collect::<Vec<_>>(),
-    );
+    let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
+    let widths: Vec<_> = headers.iter().map(String::len).collect();
+    let mut stream = TableStream::new(widths);
     if args.print.output.is_for_people() && !args.print.no_headers {
         let rows = first.replica_sets.iter().map(|set| layout.cells(set));
         rows.for_each(|cells| stream.widen(&cells));
-        let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
         stream.write(io.stdout, &headers)?;
     }
     let json = Json::default();

@@ -80,11 +80,9 @@ pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {
 }
 
 fn labels(set: &v1::ReplicaSetSummary) -> String {
-    let mut labels: Vec<_> = set
-        .template_labels
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let labels = set.template_labels.iter();
+    let labels = labels.map(|(key, value)| format!("{key}={value}"));
+    let mut labels: Vec<_> = labels.collect();
     labels.sort();
     if labels.is_empty() {
         "<none>".to_owned()

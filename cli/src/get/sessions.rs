@@ -42,14 +42,14 @@ pub(super) fn print(
 }
 
 fn cells(session: &v1::SessionSummary, now: Timestamp) -> [String; 10] {
+    let shard = match session.shard.as_str() {
+        "" => "<all>",
+        shard => shard,
+    };
     [
         session.session_id.clone(),
         cluster(session).to_owned(),
-        if session.shard.is_empty() {
-            "<all>".to_owned()
-        } else {
-            session.shard.clone()
-        },
+        shard.to_owned(),
         mode(session.mode()).to_owned(),
         if session.synced { "True" } else { "False" }.to_owned(),
         session.replica_sets.to_string(),
@@ -92,11 +92,8 @@ pub(crate) const fn mode(mode: v1::Mode) -> &'static str {
 }
 
 fn age_of(started: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
-    let span = started
-        .and_then(age::wire_time)
-        .map(|started| now.duration_since(started));
-    let Some(span) = span else {
+    let Some(started) = started.and_then(age::wire_time) else {
         return "<unknown>".to_owned();
     };
-    age::human(Duration::try_from(span).unwrap_or_default())
+    age::human(Duration::try_from(now.duration_since(started)).unwrap_or_default())
 }

@@ -92,10 +92,8 @@ pub(crate) fn is_active(pod: &Value) -> bool {
 
 fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, ApiError> {
     let spec = json!({"hard": {"pods": pods.to_string()}});
-    if cluster
-        .peek(Kind::ResourceQuota, namespace, QUOTA)
-        .is_some()
-    {
+    let known = cluster.peek(Kind::ResourceQuota, namespace, QUOTA);
+    if known.is_some() {
         let patch = json!({"spec": spec});
         cluster.patch(Kind::ResourceQuota, namespace, QUOTA, &patch)?;
     } else {
@@ -104,9 +102,9 @@ fn quota(cluster: &mut Cluster, namespace: &str, pods: u32) -> Result<String, Ap
             "metadata": {"namespace": namespace, "name": QUOTA}, "spec": spec,
         }))?;
     }
+    let pods = count(pods, "pod");
     Ok(format!(
-        "resourcequota/{QUOTA} of {namespace} allows {}",
-        count(pods, "pod")
+        "resourcequota/{QUOTA} of {namespace} allows {pods}"
     ))
 }
 
@@ -122,10 +120,8 @@ fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, Stri
         let changed = change(cluster, &document.object);
         said.push(changed.map_err(|error| format!("{}: {error}", document.place))?);
     }
-    let created = new
-        .iter()
-        .map(|document| format!("{} created", word(&document.object)));
-    said.extend(created);
+    let created = new.iter().map(|document| word(&document.object));
+    said.extend(created.map(|word| format!("{word} created")));
     manifest::install(cluster, input::with_namespaces(new)).map_err(|error| error.to_string())?;
     Ok(said.join("\n"))
 }
@@ -157,14 +153,9 @@ fn find<'a>(cluster: &'a Cluster, object: &Value) -> Option<&'a agent_fake::Obje
 
 fn place(object: &Value) -> Option<(Kind, &str, &str)> {
     let kind = Kind::parse(object["kind"].as_str()?)?;
-    let namespace = object
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str);
-    Some((
-        kind,
-        namespace.unwrap_or("default"),
-        object["metadata"]["name"].as_str()?,
-    ))
+    let namespace = object.pointer("/metadata/namespace");
+    let namespace = namespace.and_then(Value::as_str).unwrap_or("default");
+    Some((kind, namespace, object["metadata"]["name"].as_str()?))
 }
 
 /// The name of an object as kubectl prints it.

@@ -118,13 +118,11 @@ fn demanded(selector: &Selector) -> Option<(&str, &[Arc<str>])> {
     let Selector::All(requirements) = selector else {
         return None;
     };
-    requirements
-        .demands()
-        .iter()
-        .find_map(|one| match &one.test {
-            Test::In(values) => Some((&*one.key, values.as_slice())),
-            Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
-        })
+    let mut demands = requirements.demands().iter();
+    demands.find_map(|one| match &one.test {
+        Test::In(values) => Some((&*one.key, values.as_slice())),
+        Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
+    })
 }
 
 fn place(set: &ReplicaSet) -> SetKey<'_> {
