@@ -98,7 +98,12 @@ pub(crate) fn set_node_status(
 fn added(state: &mut State, kind: Kind, object: &Object) {
     match kind {
         Kind::Pod => wake::schedule_next_step(state, object),
-        Kind::Node => node_added(state, object::name(object)),
+        Kind::Node => {
+            let name = object::name(object);
+            state.nodes.insert(name.to_owned(), NodeState::default());
+            node_is_ready(state, name);
+            wake::retry_unscheduled(state);
+        }
         Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
     }
     refresh_quotas(state, kind, object);
@@ -128,7 +133,13 @@ fn changed(state: &mut State, kind: Kind, old: &Object, new: &Object) {
 
 fn removed(state: &mut State, kind: Kind, last: &Object) {
     match kind {
-        Kind::Node => node_removed(state, object::name(last)),
+        // The pods of a removed node are removed, as by the pod garbage collector.
+        Kind::Node => {
+            state.nodes.remove(object::name(last));
+            for pod in state.store.pods_on(object::name(last)) {
+                end_grace(state, &pod);
+            }
+        }
         Kind::Pod | Kind::ReplicaSet | Kind::Namespace | Kind::ResourceQuota => {}
     }
     refresh_quotas(state, kind, last);
@@ -143,19 +154,5 @@ fn refresh_quotas(state: &mut State, kind: Kind, object: &Object) {
         for (quota, new) in quota::refreshed(&state.store, object::namespace(object)) {
             change(state, Kind::ResourceQuota, &quota, new);
         }
-    }
-}
-
-fn node_added(state: &mut State, name: &str) {
-    state.nodes.insert(name.to_owned(), NodeState::default());
-    node_is_ready(state, name);
-    wake::retry_unscheduled(state);
-}
-
-/// Removes the pods of a removed node, as the pod garbage collector does.
-fn node_removed(state: &mut State, name: &str) {
-    state.nodes.remove(name);
-    for pod in state.store.pods_on(name) {
-        end_grace(state, &pod);
     }
 }

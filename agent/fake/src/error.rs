@@ -125,12 +125,6 @@ impl ApiError {
         Self::new(400, "BadRequest", message)
     }
 
-    pub(crate) fn method_not_allowed(verb: &str, kind: Kind) -> Self {
-        let resource = kind.resource();
-        let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
-        Self::new(405, "MethodNotAllowed", message)
-    }
-
     /// Returns the error as a `Status` object, for an answer or a watch.
     #[must_use]
     pub fn to_status(&self) -> Value {

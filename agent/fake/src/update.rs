@@ -59,7 +59,10 @@ pub(crate) fn replace_status(
     match kind {
         Kind::Pod | Kind::ReplicaSet => {}
         Kind::Namespace | Kind::ResourceQuota | Kind::Node => {
-            return Err(ApiError::method_not_allowed("update of status", kind));
+            let resource = kind.resource();
+            let message =
+                format!("update of status is not supported on resources of kind \"{resource}\"");
+            return Err(ApiError::new(405, "MethodNotAllowed", message));
         }
     }
     validate::shape(kind, sent)?;

@@ -207,20 +207,16 @@ impl Watches {
     pub(crate) fn put_back(&mut self, backup: &Self, reached: u64, open: OpenWatches) {
         self.logs.clone_from(&backup.logs);
         self.are_patient = open == OpenWatches::Silent;
-        match open {
-            OpenWatches::Closed => self.readers.clear(),
-            OpenWatches::Silent => {
-                for reader in self.readers.values_mut() {
-                    reader.initial.clear();
-                    reader.next = self.logs[reader.kind.index()].end();
-                    reader.delivered = reached;
-                }
-            }
-            OpenWatches::Expired => {
-                for reader in self.readers.values_mut() {
-                    reader.initial.clear();
-                    reader.next = EXPIRED;
-                }
+        if open == OpenWatches::Closed {
+            self.readers.clear();
+        }
+        for reader in self.readers.values_mut() {
+            reader.initial.clear();
+            if open == OpenWatches::Silent {
+                reader.next = self.logs[reader.kind.index()].end();
+                reader.delivered = reached;
+            } else {
+                reader.next = EXPIRED;
             }
         }
     }
