@@ -210,10 +210,8 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Integer(number) => Some(number.to_string()),
-        // With the decimal point, so that a flag for a whole number refuses 1.0 too.
-        Value::Float(_) => Some(value.to_string()),
-        Value::Boolean(flag) => Some(flag.to_string()),
+        // A float has its decimal point, so that a flag for a whole number refuses 1.0 too.
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),
         Value::Array(_) | Value::Datetime(_) | Value::Table(_) => None,
     }
 }

@@ -10,10 +10,11 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use serde_json::Map;
 use thiserror::Error;
 use tracing::{Event, Subscriber, span};
 use tracing_subscriber::{
-    Layer,
+    EnvFilter, Layer,
     layer::{Context, SubscriberExt as _},
     registry::LookupSpan,
     util::{SubscriberInitExt as _, TryInitError},
@@ -76,7 +77,7 @@ impl LogArgs {
     pub fn init(&self) -> Result<(), LogError> {
         let lines = Lines(self.shape());
         tracing_subscriber::registry()
-            .with(self.log_level.to_env_filter())
+            .with(EnvFilter::new(self.log_level.to_string()))
             .with(lines)
             .try_init()
             .map_err(LogError)?;
@@ -114,10 +115,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut around = Fields::default();
+        let mut around = Map::new();
         for span in context.event_scope(event).into_iter().flatten() {
             if let Some(fields) = span.extensions().get::<Fields>() {
-                around.fill_in(fields);
+                for (name, value) in &fields.values {
+                    let entry = around.entry(name.clone());
+                    entry.or_insert_with(|| value.clone());
+                }
             }
         }
         let line = Line::of(event, around).written(self.0);

@@ -22,14 +22,6 @@ pub(super) struct Fields {
 // === impl Fields ===
 
 impl Fields {
-    /// Adds the fields of `outer` that are missing.
-    pub(super) fn fill_in(&mut self, outer: &Self) {
-        for (name, value) in &outer.values {
-            let entry = self.values.entry(name.clone());
-            entry.or_insert_with(|| value.clone());
-        }
-    }
-
     fn set(&mut self, field: &Field, value: Value) {
         let text = || {
             value

@@ -20,12 +20,6 @@ pub struct FilterError(String);
 
 // === impl Filter ===
 
-impl Filter {
-    pub(super) fn to_env_filter(&self) -> EnvFilter {
-        EnvFilter::new(&self.0)
-    }
-}
-
 impl FromStr for Filter {
     type Err = FilterError;
 

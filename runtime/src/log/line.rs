@@ -31,7 +31,7 @@ pub(super) struct Line<'a> {
     target: &'a str,
     own: Fields,
     /// The fields of the spans around the event.
-    around: Fields,
+    around: Map<String, Value>,
 }
 
 /// Escapes a text of foreign origin, so that a terminal can show it safely. Nothing in the result moves the cursor, begins a line,
@@ -78,7 +78,7 @@ const fn is_formatting(character: char) -> bool {
 // === impl Line ===
 
 impl<'a> Line<'a> {
-    pub(super) fn of(event: &Event<'a>, around: Fields) -> Self {
+    pub(super) fn of(event: &Event<'a>, around: Map<String, Value>) -> Self {
         let mut own = Fields::default();
         event.record(&mut own);
         Self {
@@ -109,7 +109,7 @@ impl<'a> Line<'a> {
         ];
         let head = head.map(|(name, text)| (name.to_owned(), text.into()));
         let mut line = Map::from_iter(head);
-        for (name, value) in self.own.values.into_iter().chain(self.around.values) {
+        for (name, value) in self.own.values.into_iter().chain(self.around) {
             line.entry(name).or_insert(value);
         }
         let mut text = Value::Object(line).to_string();
@@ -132,7 +132,7 @@ impl<'a> Line<'a> {
             let _ = write!(text, " {dim}{name}={plain}{}", shown(value));
         }
         let known = |name: &String| self.own.values.contains_key(name);
-        let around = self.around.values.iter().filter(|(name, value)| {
+        let around = self.around.iter().filter(|(name, value)| {
             let is_empty = value.as_str() == Some("");
             !is_empty && !known(name)
         });
@@ -175,20 +175,17 @@ mod tests {
     use super::*;
 
     fn line() -> Line<'static> {
-        let fields = |message: &str, values: Value| Fields {
-            message: message.to_owned(),
-            target: None,
-            values: values.as_object().expect("an object").clone(),
-        };
+        let object = |values: Value| values.as_object().expect("an object").clone();
         Line {
             time: "2026-05-01T12:00:00.123456Z".parse().expect("a time"),
             level: Level::INFO,
             target: "decree_server::session",
-            own: fields(
-                "session\u{1b}[2J opened\n",
-                json!({"agent": "a b", "count": 3, "epoch": 2}),
-            ),
-            around: fields("", json!({"session": "s1", "shard": "", "epoch": 1})),
+            own: Fields {
+                message: "session\u{1b}[2J opened\n".to_owned(),
+                target: None,
+                values: object(json!({"agent": "a b", "count": 3, "epoch": 2})),
+            },
+            around: object(json!({"session": "s1", "shard": "", "epoch": 1})),
         }
     }
 
