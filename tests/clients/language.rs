@@ -90,14 +90,8 @@ impl Examples {
 
     /// Returns the keeper's command as words, with the placeholders of the conformance kit.
     pub(crate) fn subject(&self, folder: &Path) -> Vec<String> {
-        let flags = [
-            "--server",
-            "{address}",
-            "--replicas",
-            "{replicas}",
-            "--folder",
-        ];
-        let flags = flags.into_iter().map(str::to_owned);
+        let flags = "--server {address} --replicas {replicas} --folder".split(' ');
+        let flags = flags.map(str::to_owned);
         let command = self.command.iter().map(|word| (*word).to_owned());
         let variables = self
             .environment

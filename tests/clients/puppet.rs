@@ -6,6 +6,7 @@ use decree::v1::{LabelSelector, ObjectRef, Pod, ReplicaSet};
 use prost::Message;
 use tests::{
     binaries,
+    objects::set_ref,
     running::{Running, Voice},
     tools,
 };
@@ -80,17 +81,7 @@ pub(crate) fn replica_set(replicas: i32) -> ReplicaSet {
 }
 
 pub(crate) fn reference() -> ObjectRef {
-    let ReplicaSet {
-        namespace,
-        name,
-        uid,
-        ..
-    } = replica_set(0);
-    ObjectRef {
-        namespace,
-        name,
-        uid,
-    }
+    set_ref(&replica_set(0))
 }
 
 /// Returns a pod as in a list. Its UID is its name.

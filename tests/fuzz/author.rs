@@ -8,7 +8,10 @@ use decree::{
 };
 use server_core::Timestamp;
 use server_session::{Config, Now, Session};
-use tests::{objects::session_config, rng::Rng};
+use tests::{
+    objects::{pod_ref, session_config},
+    rng::Rng,
+};
 
 use crate::contract;
 
@@ -172,11 +175,7 @@ impl Author<'_> {
                 let pod = contract::pod(self.rng);
                 Event::Deleted(v1::Deleted {
                     kind,
-                    object: Some(v1::ObjectRef {
-                        namespace: pod.namespace,
-                        name: pod.name,
-                        uid: pod.uid,
-                    }),
+                    object: Some(pod_ref(&pod)),
                     resource_version: pod.resource_version,
                 })
             }

@@ -219,6 +219,16 @@ impl Agent {
         .await;
     }
 
+    /// Reports the deletion of an object.
+    pub(crate) async fn deleted(&mut self, kind: v1::Kind, object: v1::ObjectRef, version: &str) {
+        let deleted = v1::Deleted {
+            kind: kind.into(),
+            object: Some(object),
+            resource_version: version.to_owned(),
+        };
+        self.event(v1::event::Event::Deleted(deleted)).await;
+    }
+
     /// Reports success for every operation of a batch that creates pods.
     pub(crate) async fn created(&mut self, batch: &v1::Batch, pods: Vec<v1::Pod>) {
         let outcomes = pods

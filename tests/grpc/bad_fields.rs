@@ -4,7 +4,7 @@ use decree::v1::{self, event, reconcile_request::Frame, reconcile_response::Fram
 use prost_types::Timestamp;
 use tests::{
     bad_fields::BadFields,
-    objects::{pod, replica_set},
+    objects::{pod, pod_ref, replica_set},
 };
 
 use crate::{
@@ -81,12 +81,8 @@ async fn replica_sets_out_of_range_are_quarantined_visibly() {
             summary.reasons.first().map(v1::Reason::rule),
             Some(v1::Rule::Quarantined)
         );
-        let deleted = v1::Deleted {
-            kind: v1::Kind::ReplicaSet.into(),
-            object: summary.replica_set,
-            resource_version: String::new(),
-        };
-        agent.event(event::Event::Deleted(deleted)).await;
+        let gone = summary.replica_set.expect("a name");
+        agent.deleted(v1::Kind::ReplicaSet, gone, "").await;
     }
     agent.prove_alive().await;
 }
@@ -139,16 +135,10 @@ async fn deletion_of_what_cannot_be_named_is_rejected() {
     let server = Running::start().await;
     let mut agent = session(&server).await;
     let object = v1::ObjectRef {
-        namespace: "default".into(),
-        name: "a".into(),
         uid: String::new(),
+        ..pod_ref(&pod("a", "web").build())
     };
-    let deleted = v1::Deleted {
-        kind: v1::Kind::Pod.into(),
-        object: Some(object),
-        resource_version: String::new(),
-    };
-    agent.event(event::Event::Deleted(deleted)).await;
+    agent.deleted(v1::Kind::Pod, object, "").await;
     assert_names(&agent.rejection().await, "uid", "REQUIRED");
     agent.prove_alive().await;
 }

@@ -2,7 +2,7 @@
 
 use decree::v1;
 use serde_json::{Value, json};
-use tests::objects::{pod, replica_set};
+use tests::objects::{pod, replica_set, set_ref};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -176,16 +176,8 @@ async fn board_shows_each_replica_set_and_then_what_changes() {
     let standing = board.event("board").await.expect("it stands");
     let counts = [&standing["sessions"], &standing["synced"]];
     assert_eq!(counts, [1, 1]);
-    let gone = v1::Deleted {
-        kind: v1::Kind::ReplicaSet.into(),
-        object: Some(v1::ObjectRef {
-            namespace: "default".to_owned(),
-            name: "api".to_owned(),
-            uid: "api-uid".to_owned(),
-        }),
-        resource_version: "300".to_owned(),
-    };
-    agent.event(v1::event::Event::Deleted(gone)).await;
+    let gone = set_ref(&replica_set("api").build());
+    agent.deleted(v1::Kind::ReplicaSet, gone, "300").await;
     loop {
         let standing = board.event("board").await.expect("it goes on");
         let gone = standing["gone"].as_array().expect("a list");

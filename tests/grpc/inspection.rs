@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decree::v1;
-use tests::objects::{pod, replica_set};
+use tests::objects::{pod, pod_ref, replica_set};
 use tokio::time;
 use tonic::Code;
 
@@ -266,19 +266,6 @@ async fn sessions_are_listed_with_what_they_hold() {
     assert!(north.synced && north.started.is_some());
 }
 
-/// The deletion event of a pod.
-fn deleted(pod: v1::Pod) -> v1::event::Event {
-    v1::event::Event::Deleted(v1::Deleted {
-        kind: v1::Kind::Pod.into(),
-        object: Some(v1::ObjectRef {
-            namespace: pod.namespace,
-            name: pod.name,
-            uid: pod.uid,
-        }),
-        resource_version: "102".to_owned(),
-    })
-}
-
 #[tokio::test]
 async fn differences_of_a_shadow_are_listed() {
     let server = Running::start().await;
@@ -307,7 +294,7 @@ async fn differences_of_a_shadow_are_listed() {
     shadow
         .event(v1::event::Event::PodApplied(extra.clone()))
         .await;
-    shadow.event(deleted(extra)).await;
+    shadow.deleted(v1::Kind::Pod, pod_ref(&extra), "102").await;
     let mut looks = time::interval(Duration::from_millis(25));
     let told = soon(async {
         loop {

@@ -11,7 +11,7 @@ use prost_reflect::{
 };
 use server_core::Timestamp;
 use server_session::{Config, End, Now, Session};
-use tests::objects::{pod, replica_set, session_config};
+use tests::objects::{pod, pod_ref, replica_set, session_config};
 
 /// The maximum size of all frames that answer one text, in bytes.
 const ANSWER_MAX: usize = 4 << 10;
@@ -151,11 +151,7 @@ fn sound() -> Vec<Frame> {
     };
     let deleted = v1::Deleted {
         kind: v1::Kind::Pod.into(),
-        object: Some(v1::ObjectRef {
-            namespace: "default".to_owned(),
-            name: "a".to_owned(),
-            uid: "u".to_owned(),
-        }),
+        object: Some(pod_ref(&pod)),
         resource_version: "12".to_owned(),
     };
     let kind = v1::Kind::Pod.into();

@@ -11,7 +11,7 @@ use std::{
 use decree::v1::decision_service_client::DecisionServiceClient;
 use decree_server::Config;
 use tests::pki::{Authority, Files, Request};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use transport::{ClientAuth, Connector, Metrics};
 
 use crate::{
@@ -90,12 +90,6 @@ fn client() -> Request {
     Request::client("spiffe://decree.test/agent")
 }
 
-fn each_second() -> Interval {
-    let mut seconds = interval(Duration::from_secs(1));
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    seconds
-}
-
 #[tokio::test]
 async fn renewals_each_second_drop_no_session() {
     let asked = env::var("DECREE_ROTATIONS").ok();
@@ -105,7 +99,8 @@ async fn renewals_each_second_drop_no_session() {
     for number in 0..SESSIONS {
         sessions.push(rotation.session(&format!("c{number}")).await);
     }
-    let mut seconds = each_second();
+    let mut seconds = interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let rotations = asked.unwrap_or(ROTATIONS);
     for round in 0..rotations {
         if asked.is_some() {

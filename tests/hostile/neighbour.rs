@@ -215,11 +215,7 @@ impl Session {
         self.version += 1;
         let event = Event::Deleted(v1::Deleted {
             kind: v1::Kind::Pod.into(),
-            object: Some(v1::ObjectRef {
-                namespace: "default".to_owned(),
-                uid: format!("{name}-uid"),
-                name,
-            }),
+            object: Some(objects::pod_ref(&objects::pod(&name, NAME).build())),
             resource_version: self.version.to_string(),
         });
         let event = Some(event);

@@ -97,6 +97,26 @@ pub fn pod(name: &str, owner: &str) -> PodBuilder {
     })
 }
 
+/// Returns the reference to a pod.
+#[must_use]
+pub fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+    }
+}
+
+/// Returns the reference to a ReplicaSet.
+#[must_use]
+pub fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
+    v1::ObjectRef {
+        namespace: set.namespace.clone(),
+        name: set.name.clone(),
+        uid: set.uid.clone(),
+    }
+}
+
 // === impl ReplicaSetBuilder ===
 
 impl ReplicaSetBuilder {

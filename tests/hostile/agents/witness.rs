@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1::{self, batch::Action, event::Event, reconcile_request::Frame as Heard};
+use tests::objects::{pod_ref, set_ref};
 
 /// The letters of suffixes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -118,11 +119,7 @@ impl Witness {
         self.batch_last += 1;
         let batch = v1::Batch {
             id: self.batch_last,
-            replica_set: Some(v1::ObjectRef {
-                namespace: set.namespace.clone(),
-                name: set.name.clone(),
-                uid: set.uid.clone(),
-            }),
+            replica_set: Some(set_ref(set)),
             generation: set.generation,
             replica_set_version: set.resource_version.clone(),
             guard: Some(v1::Guard {
@@ -140,13 +137,13 @@ impl Witness {
     pub(crate) fn pods_of(&self, uid: &str) -> Vec<v1::ObjectRef> {
         let pods = self.pods.values();
         pods.filter(|pod| pod.deleted.is_none() && controller(pod) == uid)
-            .map(reference)
+            .map(pod_ref)
             .collect()
     }
 
     /// The pods without a controlling ReplicaSet.
     pub(crate) fn outside(&self) -> Vec<v1::ObjectRef> {
-        self.outside.values().map(reference).collect()
+        self.outside.values().map(pod_ref).collect()
     }
 
     fn apply(&mut self, event: v1::Event) {
@@ -223,14 +220,6 @@ fn controller(pod: &v1::Pod) -> &str {
     pod.controller
         .as_ref()
         .map_or("", |owner| owner.uid.as_str())
-}
-
-fn reference(pod: &v1::Pod) -> v1::ObjectRef {
-    v1::ObjectRef {
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-    }
 }
 
 /// A create in the format of an honest server.

@@ -2,8 +2,11 @@
 
 use decree::v1::{self, batch::Action};
 
-use super::knowledge::{Knowledge, controls, is_active, pod_ref, selects, set_ref};
-use crate::rng::Rng;
+use super::knowledge::{Knowledge, controls, is_active, selects};
+use crate::{
+    objects::{pod_ref, set_ref},
+    rng::Rng,
+};
 
 /// The characters that the API server uses for the suffix of a generated name.
 const SUFFIXES: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use decree::v1::{self, done::Object, event::Event, outcome::Outcome, reconcile_request::Frame};
 
+use crate::objects::pod_ref;
+
 /// The last known objects, by uid.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
@@ -89,22 +91,6 @@ impl Knowledge {
 
     fn apply_set(&mut self, set: &v1::ReplicaSet) {
         self.sets.insert(set.uid.clone(), set.clone());
-    }
-}
-
-pub(super) fn pod_ref(pod: &v1::Pod) -> v1::ObjectRef {
-    v1::ObjectRef {
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-    }
-}
-
-pub(super) fn set_ref(set: &v1::ReplicaSet) -> v1::ObjectRef {
-    v1::ObjectRef {
-        namespace: set.namespace.clone(),
-        name: set.name.clone(),
-        uid: set.uid.clone(),
     }
 }
 
