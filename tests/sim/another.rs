@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use agent_core::budget::{Action, BudgetConfig};
-use agent_fake::Kind;
 use jiff::{SignedDuration, Timestamp};
 use tests::{
     builders::replica_set,
     encounters::{BUDGET_EXCEEDED, BUDGET_RESUMED},
-    facts::Fact,
-    invariants::replicas,
     other_controller::OtherController,
     rest::i8_as_wanted,
     workloads::Act,
     world::World,
 };
 
-use crate::budget::{annotate, scale, world};
+use crate::{
+    budget::{annotate, scale, world},
+    outages::Done,
+};
 
 const SEEDS: u64 = 5;
 /// The duration of each desired number, in seconds.
@@ -39,34 +39,6 @@ fn scale_in_turns(world: &mut World, round: i64) {
     world.plan(Duration::ZERO, scale(SET, replicas));
 }
 
-/// The effects over a period.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Done {
-    /// The maximum number of pods.
-    most: usize,
-    /// The agent's creates and deletes that took effect.
-    creates: usize,
-    deletes: usize,
-}
-
-// === impl Done ===
-
-impl Done {
-    fn note(&mut self, world: &World) {
-        let mut sets = world.cluster.objects(Kind::ReplicaSet);
-        let uid = sets.find_map(|set| set["metadata"]["uid"].as_str());
-        let count = uid.map_or(0, |uid| replicas(world, uid).count());
-        self.most = self.most.max(count);
-    }
-
-    fn note_facts(&mut self, world: &World) {
-        for fact in &world.facts {
-            self.creates += usize::from(matches!(fact, Fact::PodCreated { .. }));
-            self.deletes += usize::from(matches!(fact, Fact::PodDeleted { .. }));
-        }
-    }
-}
-
 /// Runs a world beside the other controller.
 fn run(world: &mut World, other: &mut OtherController, until: Timestamp) -> Done {
     let mut done = Done::default();
@@ -75,13 +47,13 @@ fn run(world: &mut World, other: &mut OtherController, until: Timestamp) -> Done
         loop {
             let goes_on = world.step(next);
             done.note_facts(world);
-            done.note(world);
+            done.note_pods(world);
             if !goes_on {
                 break;
             }
         }
         other.look(world);
-        done.note(world);
+        done.note_pods(world);
     }
     done
 }

@@ -27,20 +27,23 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// The actions of an agent, and the maximum number of pods.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Done {
-    creates: usize,
-    deletes: usize,
-    most: usize,
+pub(crate) struct Done {
+    pub(crate) creates: usize,
+    pub(crate) deletes: usize,
+    pub(crate) most: usize,
 }
 
 // === impl Done ===
 
 impl Done {
-    fn note(&mut self, world: &World) {
+    pub(crate) fn note_facts(&mut self, world: &World) {
         for fact in &world.facts {
             self.creates += usize::from(matches!(fact, Fact::PodCreated { .. }));
             self.deletes += usize::from(matches!(fact, Fact::PodDeleted { .. }));
         }
+    }
+
+    pub(crate) fn note_pods(&mut self, world: &World) {
         let mut sets = world.cluster.objects(Kind::ReplicaSet);
         let uid = sets.find_map(|set| set["metadata"]["uid"].as_str());
         let count = uid.map_or(0, |uid| replicas(world, uid).count());
@@ -49,7 +52,8 @@ impl Done {
 
     fn run(&mut self, world: &mut World, until: Timestamp) {
         while world.step(until) {
-            self.note(world);
+            self.note_facts(world);
+            self.note_pods(world);
         }
     }
 
@@ -62,7 +66,8 @@ impl Done {
                 break;
             }
             let goes_on = world.step(begin + within);
-            self.note(world);
+            self.note_facts(world);
+            self.note_pods(world);
             assert!(goes_on, "after {within:?}: {rest:?}; {self:?}");
         }
         world.now().duration_since(begin).unsigned_abs()
