@@ -14,9 +14,7 @@ async fn an_api_server_that_restarts_gets_each_pod_once() {
     let (agent, _server) = attend(&cluster, &growth);
     growth.begin().await;
     cluster.restart().await;
-    growth.ends_well().await;
-    // The agent would delete pods that came and went without a watch.
-    assert_eq!(agent.calls("delete_pod"), 0);
+    ends_without_deletes(&growth, &agent).await;
 }
 
 #[tokio::test]
@@ -29,8 +27,7 @@ async fn an_api_server_whose_etcd_restarts_gets_each_pod_once() {
     cluster.pause_etcd().await;
     growth.goes_on();
     cluster.restart_etcd().await;
-    growth.ends_well().await;
-    assert_eq!(agent.calls("delete_pod"), 0);
+    ends_without_deletes(&growth, &agent).await;
 }
 
 #[tokio::test]
@@ -43,8 +40,7 @@ async fn connections_that_are_cut_lose_no_pod_and_make_none_twice() {
         assert!(proxy.cut() > 0, "there was a connection");
         growth.reach(count).await;
     }
-    growth.ends_well().await;
-    assert_eq!(agent.calls("delete_pod"), 0);
+    ends_without_deletes(&growth, &agent).await;
 }
 
 #[tokio::test]
@@ -62,8 +58,7 @@ async fn a_connection_that_is_half_open_is_noticed() {
         looks.tick().await;
     }
     assert!(proxy.cut() > 0, "there was a connection");
-    growth.ends_well().await;
-    assert_eq!(agent.calls("delete_pod"), 0);
+    ends_without_deletes(&growth, &agent).await;
 }
 
 #[tokio::test]
@@ -86,6 +81,12 @@ async fn a_server_that_is_killed_leaves_the_rest_to_the_next() {
     growth.begin().await;
     let _next = server.restart();
     growth.ends_well().await;
+}
+
+/// Waits for all pods. The agent would delete pods that came and went without a watch.
+async fn ends_without_deletes(growth: &Growth, agent: &Agent) {
+    growth.ends_well().await;
+    assert_eq!(agent.calls("delete_pod"), 0);
 }
 
 fn attend(cluster: &ApiServer, growth: &Growth) -> (Agent, DecisionServer) {

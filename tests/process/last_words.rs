@@ -77,47 +77,29 @@ fn flag_is_named_where_a_variable_is_wrong_too() {
 
 #[test]
 fn bad_values_are_refused_with_what_would_be_right() {
-    for (name, flags, words) in [
-        (
-            "decree-server",
-            ["--listen", "everywhere"],
-            ["--listen", "everywhere"],
-        ),
-        (
-            "decree-server",
-            ["--admin", "8080"],
-            ["--admin", "an address and a port"],
-        ),
-        (
-            "decree-server",
-            ["--threads", "0"],
-            ["--threads", "from 1 to"],
-        ),
+    for (name, flag, value, right) in [
+        ("decree-server", "--listen", "everywhere", "everywhere"),
+        ("decree-server", "--admin", "8080", "an address and a port"),
+        ("decree-server", "--threads", "0", "from 1 to"),
+        ("decree-agent", "--server", "unix:", "a path behind unix:"),
         (
             "decree-agent",
-            ["--server", "unix:"],
-            ["--server", "a path behind unix:"],
+            "--server",
+            "decree:50051",
+            "http://127.0.0.1:50051",
         ),
-        (
-            "decree-agent",
-            ["--server", "decree:50051"],
-            ["--server", "http://127.0.0.1:50051"],
-        ),
-        (
-            "decree-agent",
-            ["--server", "http://a/b"],
-            ["--server", "without path"],
-        ),
-        ("decree-agent", ["--cluster", "kind"], ["--cluster", "fake"]),
-        ("decree-agent", ["--mode", "act"], ["--mode", "dry-run"]),
-        (
-            "decree",
-            ["get", "everything"],
-            ["everything", "replicasets"],
-        ),
+        ("decree-agent", "--server", "http://a/b", "without path"),
+        ("decree-agent", "--cluster", "kind", "fake"),
+        ("decree-agent", "--mode", "act", "dry-run"),
     ] {
-        assert_ends(program(name).args(flags), 2, &words);
+        assert_ends(program(name).args([flag, value]), 2, &[flag, right]);
     }
+    let get = ["get", "everything"];
+    assert_ends(
+        program("decree").args(get),
+        2,
+        &["everything", "replicasets"],
+    );
 }
 
 #[test]
@@ -162,14 +144,8 @@ fn taken_port_is_named_with_its_flag_however_quiet_the_logs_are() {
         server.args(["--admin", "off", "--probe", "off"]);
         assert_ends(&mut server, 1, &[words[0], words[1], "--listen"]);
         let mut agent = program("decree-agent");
-        agent.args([
-            "--cluster",
-            "fake",
-            "--log-level",
-            level,
-            "--admin",
-            &address,
-        ]);
+        agent.args(["--cluster", "fake", "--log-level", level]);
+        agent.args(["--admin", &address]);
         assert_ends(&mut agent, 1, &[words[0], words[1], "--admin"]);
     }
     let flags = ["demo", "--listen", &address];
@@ -183,16 +159,8 @@ fn manifest_that_cannot_be_used_is_named() {
     fs::write(&file, "kind: [").expect("it can be written");
     for file in [file, folder.path().join("absent.yaml")] {
         let mut command = program("decree-agent");
-        command.args([
-            "--cluster",
-            "fake",
-            "--log-level",
-            "off",
-            "--admin",
-            "off",
-            "--manifest",
-        ]);
-        command.arg(&file);
+        command.args(["--cluster", "fake", "--log-level", "off"]);
+        command.args(["--admin", "off", "--manifest"]).arg(&file);
         assert_ends(&mut command, 1, &[&file.display().to_string()]);
     }
 }
@@ -223,21 +191,15 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
     }
     let mut command = program("decree-agent");
     command.env("KUBECONFIG", &absent);
-    assert_ends(
-        &mut command,
-        1,
-        &["kubeconfig", &absent.display().to_string()],
-    );
+    let absent = absent.display().to_string();
+    assert_ends(&mut command, 1, &["kubeconfig", &absent]);
 }
 
 #[test]
 fn server_that_is_not_there_is_named_by_the_command_line() {
-    let flags = ["get", "sessions", "--server", "http://127.0.0.1:1"];
-    assert_ends(
-        program("decree").args(flags),
-        3,
-        &["http://127.0.0.1:1", "--server"],
-    );
+    let nowhere = "http://127.0.0.1:1";
+    let flags = ["get", "sessions", "--server", nowhere];
+    assert_ends(program("decree").args(flags), 3, &[nowhere, "--server"]);
     let flags = ["decide", "-f", "/nowhere/at/all.yaml"];
     assert_ends(program("decree").args(flags), 2, &["/nowhere/at/all.yaml"]);
 }
@@ -245,17 +207,9 @@ fn server_that_is_not_there_is_named_by_the_command_line() {
 #[test]
 fn log_that_nobody_reads_ends_no_process() {
     let mut command = program("decree-server");
-    command.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-        "--probe",
-        "off",
-    ]);
-    command
-        .args(["--log-level", "debug"])
-        .stderr(Stdio::piped());
+    command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    command.args(["--probe", "off", "--log-level", "debug"]);
+    command.stderr(Stdio::piped());
     let mut server = command.spawn().expect("it was built");
     let mut log = server.stderr.take().expect("it is piped");
     let mut first = [0];

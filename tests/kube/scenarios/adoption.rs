@@ -120,21 +120,13 @@ async fn a_pod_labelled_away_is_released_and_adopted_when_it_is_back() {
     // This pod ranks last for deletion, so another one is the victim.
     let ready = objects::ready_since("2026-01-01T00:00:00Z", 0);
     acts::set_pod_status(namespace, pod, &ready).await;
-    acts::patch_pod(
-        namespace,
-        pod,
-        &json!({"metadata": {"labels": objects::labels()}}),
-    )
-    .await;
+    let back = json!({"metadata": {"labels": objects::labels()}});
+    acts::patch_pod(namespace, pod, &back).await;
     acts::pod_becomes(namespace, pod, "adopted", |pod| is_owned(pod, set)).await;
     let pods = acts::pods_become(namespace, 2).await;
     assert!(acts::names(&pods).contains(&acts::name(pod)));
-    acts::status_becomes(
-        namespace,
-        "web",
-        &json!({"replicas": 2, "readyReplicas": 1}),
-    )
-    .await;
+    let one = json!({"replicas": 2, "readyReplicas": 1});
+    acts::status_becomes(namespace, "web", &one).await;
 }
 
 #[tokio::test]

@@ -28,10 +28,8 @@ async fn a_change_of_the_template_is_observed_and_no_pod_is_touched() {
     let after = acts::status_becomes(&namespace, "web", &json!({"replicas": 2})).await;
     let generation = |set: &Value| set["metadata"]["generation"].as_i64();
     assert!(generation(&after) > generation(&before));
-    assert_eq!(
-        after["status"]["observedGeneration"],
-        after["metadata"]["generation"]
-    );
+    let observed = &after["status"]["observedGeneration"];
+    assert_eq!(*observed, after["metadata"]["generation"]);
     assert_eq!(acts::pods_become(&namespace, 2).await, pods);
 }
 
@@ -86,20 +84,12 @@ async fn pods_that_terminate_or_failed_are_replaced_and_left_alone() {
     acts::delete_pod(&namespace, &pods[0]).await;
     acts::set_pod_status(&namespace, &pods[1], &json!({"phase": "Failed"})).await;
     let four = acts::pods_become(&namespace, 4).await;
-    acts::status_becomes(
-        &namespace,
-        "web",
-        &json!({"replicas": 2, "terminatingReplicas": 1}),
-    )
-    .await;
+    let one = json!({"replicas": 2, "terminatingReplicas": 1});
+    acts::status_becomes(&namespace, "web", &one).await;
     for pod in &pods {
         assert!(acts::names(&four).contains(&acts::name(pod)));
     }
-    acts::patch_pod(
-        &namespace,
-        &pods[0],
-        &json!({"metadata": {"finalizers": null}}),
-    )
-    .await;
+    let free = json!({"metadata": {"finalizers": null}});
+    acts::patch_pod(&namespace, &pods[0], &free).await;
     acts::pods_become(&namespace, 3).await;
 }

@@ -1,6 +1,6 @@
 //! The victims.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tests::real::Attended;
 
 use crate::{acts, objects};
@@ -26,24 +26,15 @@ async fn survives(namespace: &str, pods_are: [(Option<&str>, u32); 2], survivor:
     acts::create_set(&namespace, &objects::replica_set("web", 2)).await;
     let pods = acts::pods_become(&namespace, 2).await;
     for (pod, (cost, restarts)) in pods.iter().zip(pods_are) {
-        let annotations: Value =
-            cost.map_or(json!({}), |cost| json!({objects::DELETION_COST: cost}));
-        acts::patch_pod(
-            &namespace,
-            pod,
-            &json!({"metadata": {"annotations": annotations}}),
-        )
-        .await;
+        let cost = cost.map_or(json!({}), |cost| json!({objects::DELETION_COST: cost}));
+        let annotated = json!({"metadata": {"annotations": cost}});
+        acts::patch_pod(&namespace, pod, &annotated).await;
         let ready = objects::ready_since("2026-01-01T00:00:00Z", restarts);
         acts::set_pod_status(&namespace, pod, &ready).await;
     }
     // The controller has seen both as ready, and everything before.
-    acts::status_becomes(
-        &namespace,
-        "web",
-        &json!({"replicas": 2, "readyReplicas": 2}),
-    )
-    .await;
+    let both = json!({"replicas": 2, "readyReplicas": 2});
+    acts::status_becomes(&namespace, "web", &both).await;
     acts::scale(&namespace, "web", 1).await;
     let left = acts::pods_become(&namespace, 1).await;
     assert_eq!(acts::name(&left[0]), acts::name(&pods[survivor]));
