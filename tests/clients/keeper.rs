@@ -13,13 +13,6 @@ use crate::{language::Examples, world};
 /// The desired number when the test kills the keeper during the scale-up.
 const MANY: u32 = 20;
 
-test_each_language! { keep:
-    fn keeper_in_go_neither_doubles_nor_loses_anything() in go;
-    fn keeper_in_python_neither_doubles_nor_loses_anything() in python;
-    fn keeper_in_typescript_neither_doubles_nor_loses_anything() in typescript;
-    fn keeper_in_java_neither_doubles_nor_loses_anything() in java;
-}
-
 fn keep(examples: &Examples) {
     let folder = TempDir::new().expect("a folder");
     let folder = folder.path();
@@ -131,4 +124,11 @@ fn wait_for(keeper: &Running, word: &str, count: usize) {
 fn said(lines: &[String], word: &str) -> Vec<String> {
     let begins = |line: &&String| line.split(' ').next() == Some(word);
     lines.iter().filter(begins).cloned().collect()
+}
+
+test_each_language! { keep:
+    fn keeper_in_go_neither_doubles_nor_loses_anything() in go;
+    fn keeper_in_python_neither_doubles_nor_loses_anything() in python;
+    fn keeper_in_typescript_neither_doubles_nor_loses_anything() in typescript;
+    fn keeper_in_java_neither_doubles_nor_loses_anything() in java;
 }

@@ -205,13 +205,7 @@ impl Course {
             "unread" => self.reads = false,
             "probe" => {
                 self.send(&frame(PING, 0, 0, &PROOF)).await;
-                let until = time::Instant::now() + PATIENCE;
-                while self.end.is_none() && !self.proved && time::Instant::now() < until {
-                    self.quiet(Duration::from_millis(10)).await;
-                }
-                if self.proved {
-                    self.end = Some("open");
-                }
+                self.until_proved().await;
             }
             "hold" => self.end = Some("held"),
             _ => panic!("{step} is no step"),
@@ -357,6 +351,16 @@ impl Course {
                 read = self.read.read(&mut piece), if self.reads => self.take(read.map(|read| &piece[..read])),
                 () = time::sleep_until(until) => return,
             }
+        }
+    }
+
+    async fn until_proved(&mut self) {
+        let until = time::Instant::now() + PATIENCE;
+        while self.end.is_none() && !self.proved && time::Instant::now() < until {
+            self.quiet(Duration::from_millis(10)).await;
+        }
+        if self.proved {
+            self.end = Some("open");
         }
     }
 
