@@ -135,16 +135,27 @@ fn append(message: &impl Message, out: &mut Vec<u8>) {
 
 fn session_config(config: &Config) -> SessionConfig {
     let int = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let Config {
+        server_version: _,
+        frame_bytes_max,
+        objects_max,
+        bytes_max,
+        operations_in_flight_max,
+        backoff_max,
+        heartbeat_interval,
+        drain_deadline,
+        reconnect_after,
+    } = config;
     SessionConfig {
-        frame_bytes_max: int(config.frame_bytes_max),
-        objects_max: int(config.objects_max),
-        operations_in_flight_max: int(config.operations_in_flight_max),
-        heartbeat_interval_nanos: nanos(config.heartbeat_interval),
-        drain_deadline_nanos: nanos(config.drain_deadline),
-        reconnect_after_nanos: nanos(config.reconnect_after),
+        frame_bytes_max: int(*frame_bytes_max),
+        objects_max: int(*objects_max),
+        operations_in_flight_max: int(*operations_in_flight_max),
+        heartbeat_interval_nanos: nanos(*heartbeat_interval),
+        drain_deadline_nanos: nanos(*drain_deadline),
+        reconnect_after_nanos: nanos(*reconnect_after),
         work_per_poll: 0,
-        backoff_max_nanos: nanos(config.backoff_max),
-        bytes_max: match config.bytes_max {
+        backoff_max_nanos: nanos(*backoff_max),
+        bytes_max: match *bytes_max {
             usize::MAX => 0,
             max => int(max),
         },

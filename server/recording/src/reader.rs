@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use decree::{
-    recording::v1::{EndReason, Header},
+    recording::v1::{EndReason, Header, SessionConfig},
     v1,
 };
 use prost::Message;
@@ -232,33 +232,51 @@ pub(crate) fn decode<M: Message + Default>(
 }
 
 fn opening(header: Header) -> Result<Opening, ReadError> {
-    let config = header.config.ok_or(ReadError::Header("configuration"))?;
+    let Header {
+        server_version,
+        session_id,
+        config,
+        wall_nanos,
+        monotonic_nanos,
+        hello,
+    } = header;
+    let SessionConfig {
+        frame_bytes_max,
+        objects_max,
+        operations_in_flight_max,
+        heartbeat_interval_nanos,
+        drain_deadline_nanos,
+        reconnect_after_nanos,
+        work_per_poll,
+        backoff_max_nanos,
+        bytes_max,
+    } = config.ok_or(ReadError::Header("configuration"))?;
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(Opening {
         now: Now {
-            wall: Timestamp(header.wall_nanos),
-            monotonic: Duration::from_nanos(header.monotonic_nanos),
+            wall: Timestamp(wall_nanos),
+            monotonic: Duration::from_nanos(monotonic_nanos),
         },
         config: Config {
-            server_version: header.server_version.into(),
-            frame_bytes_max: size(config.frame_bytes_max),
-            objects_max: size(config.objects_max),
-            operations_in_flight_max: size(config.operations_in_flight_max),
-            bytes_max: match config.bytes_max {
+            server_version: server_version.into(),
+            frame_bytes_max: size(frame_bytes_max),
+            objects_max: size(objects_max),
+            operations_in_flight_max: size(operations_in_flight_max),
+            bytes_max: match bytes_max {
                 0 => usize::MAX,
                 max => size(max),
             },
-            backoff_max: match config.backoff_max_nanos {
+            backoff_max: match backoff_max_nanos {
                 // What it was before it was recorded.
                 0 => Duration::from_secs(1_000),
                 max => Duration::from_nanos(max),
             },
-            heartbeat_interval: Duration::from_nanos(config.heartbeat_interval_nanos),
-            drain_deadline: Duration::from_nanos(config.drain_deadline_nanos),
-            reconnect_after: Duration::from_nanos(config.reconnect_after_nanos),
+            heartbeat_interval: Duration::from_nanos(heartbeat_interval_nanos),
+            drain_deadline: Duration::from_nanos(drain_deadline_nanos),
+            reconnect_after: Duration::from_nanos(reconnect_after_nanos),
         },
-        session_id: header.session_id,
-        hello: header.hello.ok_or(ReadError::Header("hello"))?,
-        pauses: config.work_per_poll > 0,
+        session_id,
+        hello: hello.ok_or(ReadError::Header("hello"))?,
+        pauses: work_per_poll > 0,
     })
 }

@@ -116,9 +116,15 @@ impl<R: Read> Replay<R> {
     /// If the bytes are no recording, or this version refuses the session.
     pub fn open(bytes: R) -> Result<Self, ReadError> {
         let (reader, opening) = Reader::open(bytes)?;
-        let server_version = opening.config.server_version.clone().into_owned();
-        let Opening { now, config, .. } = opening;
-        let session = Session::open(now, config, opening.session_id, opening.hello);
+        let Opening {
+            now,
+            config,
+            session_id,
+            hello,
+            pauses,
+        } = opening;
+        let server_version = config.server_version.clone().into_owned();
+        let session = Session::open(now, config, session_id, hello);
         let session = session.map_err(ReadError::Refused)?;
         Ok(Self {
             reader,
@@ -128,7 +134,7 @@ impl<R: Read> Replay<R> {
             inputs: VecDeque::new(),
             parts: Vec::new(),
             has_sent: false,
-            pending: opening.pauses.then(Output::default),
+            pending: pauses.then(Output::default),
             counts: Summary {
                 frames_in: 1,
                 frames_out: 0,
@@ -189,19 +195,24 @@ impl<R: Read> Replay<R> {
     }
 
     fn take(&mut self, step: TimedStep) -> Result<Option<Difference>, ReadError> {
-        let (now, at) = (step.now, step.at);
-        let is_input = !matches!(step.step, Step::Poll(_));
+        let TimedStep {
+            now,
+            step,
+            more,
+            at,
+        } = step;
+        let is_input = !matches!(step, Step::Poll(_));
         let pending = self.pending.as_mut().filter(|_| is_input);
         let unrecorded = pending.and_then(Output::rest);
         let unrecorded = unrecorded.map(|pair| self.difference(now, pair));
-        match step.step {
+        match step {
             Step::Frame(frame) => {
                 let bytes = self.parts.len() + frame.len();
                 if bytes > FRAME_BYTES_MAX {
                     let claimed = bytes as u64;
                     return Err(ReadError::TooLarge { at, claimed });
                 }
-                if step.more {
+                if more {
                     self.parts.extend_from_slice(&frame);
                 } else {
                     self.handle_frame(now, frame);
