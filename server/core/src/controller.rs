@@ -339,20 +339,24 @@ impl Controller {
     }
 
     fn finish(&mut self, id: SetId, result: SyncResult) {
+        let SyncResult {
+            error,
+            requeue_at,
+            retry,
+            retry_after,
+        } = result;
         let now = self.clock;
-        match result.retry {
+        match retry {
             Some(retry) => {
                 let max = self.config.backoff_max;
-                self.queue.retry(id, (retry, result.retry_after), max);
+                self.queue.retry(id, (retry, retry_after), max);
             }
             None => {
                 self.queue.forget(id);
                 self.obstacles.remove(id);
             }
         }
-        let requeue_after = result
-            .requeue_at
-            .map(|at| at.since(now).max(Default::default()));
+        let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));
         if let Some(delay) = requeue_after {
             self.queue.add_after(id, delay);
         }
@@ -362,7 +366,7 @@ impl Controller {
             }
             self.reports.push_back(ControllerReport::Synced {
                 key: set.object.key.clone(),
-                error: result.error,
+                error,
                 requeue_after,
                 waited: self.queue.waited(id),
             });

@@ -46,9 +46,13 @@ impl Controller {
 
     fn take_answer(&mut self, now: Timestamp, outcome: Outcome, after: Option<AfterView<'_>>) {
         self.tick(now);
-        let (batch, result) = (outcome.batch, outcome.result);
-        let answered = (batch, outcome.operation);
-        let Some((sent, operation)) = self.in_flight.answer(self.clock, answered, &result) else {
+        let Outcome {
+            batch,
+            operation: at,
+            result,
+        } = outcome;
+        let Some((sent, operation)) = self.in_flight.answer(self.clock, (batch, at), &result)
+        else {
             return;
         };
         let (set, key) = (sent.set, sent.key.clone());

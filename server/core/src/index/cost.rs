@@ -32,7 +32,14 @@ pub(super) fn node(name: &str) -> usize {
 }
 
 pub(super) fn owner(owner: &OwnerReference) -> usize {
-    let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid.0].into_iter();
+    let OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        block_owner_deletion: _,
+    } = owner;
+    let texts = [api_version, kind, name, &uid.0].into_iter();
     GROUP + texts.map(|text| TEXT + text.len()).sum::<usize>()
 }
 
