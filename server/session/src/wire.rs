@@ -167,14 +167,26 @@ impl Rejected {
     /// The message for the agent, for an object of the frame `sequence`.
     #[must_use]
     pub fn into_message(self, sequence: u64) -> v1::Rejection {
-        let violations = self.violations.into_iter().map(|it| v1::FieldViolation {
-            field: it.field,
-            description: it.description,
-            reason: it.fault.as_str().to_owned(),
+        let Self {
+            kind,
+            object,
+            violations,
+        } = self;
+        let violations = violations.into_iter().map(|violation| {
+            let Violation {
+                field,
+                description,
+                fault,
+            } = violation;
+            v1::FieldViolation {
+                field,
+                description,
+                reason: fault.as_str().to_owned(),
+            }
         });
         v1::Rejection {
-            kind: self.kind.into(),
-            object: Some(self.object),
+            kind: kind.into(),
+            object: Some(object),
             violations: violations.collect(),
             sequence,
             ..v1::Rejection::default()

@@ -155,10 +155,16 @@ fn after(object: Option<&done::Object>) -> Result<Option<After>, Rejected> {
 }
 
 fn failed(failed: v1::Failed) -> OperationResult {
+    let class = class(failed.class());
+    let v1::Failed {
+        class: _,
+        message,
+        retry_after,
+    } = failed;
     OperationResult::Failed {
-        class: class(failed.class()),
-        message: cut(failed.message),
-        retry_after: failed.retry_after.as_ref().map(field::wait),
+        class,
+        message: cut(message),
+        retry_after: retry_after.as_ref().map(field::wait),
     }
 }
 

@@ -358,10 +358,12 @@ fn condition(place: usize, condition: &v1::ReplicaSetCondition, faults: &mut Fau
 
 impl From<Violation> for Quarantine {
     fn from(violation: Violation) -> Self {
-        Self {
-            field: violation.field,
-            detail: violation.description,
-        }
+        let Violation {
+            field,
+            description: detail,
+            fault: _,
+        } = violation;
+        Self { field, detail }
     }
 }
 
