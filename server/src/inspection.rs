@@ -34,9 +34,15 @@ impl InspectionService for Inspection {
         request: Request<v1::ListReplicaSetsRequest>,
     ) -> Result<Response<v1::ListReplicaSetsResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
-        let limit = page::size(request.page_size)?;
-        let start = Page::parse(&request.page_token)?;
-        let sessions = visible_of(&self.0, &Caller::of(&extensions), &request.cluster)?;
+        let v1::ListReplicaSetsRequest {
+            cluster,
+            namespace,
+            page_size,
+            page_token,
+        } = request;
+        let limit = page::size(page_size)?;
+        let start = Page::parse(&page_token)?;
+        let sessions = visible_of(&self.0, &Caller::of(&extensions), &cluster)?;
         let mut found = Vec::new();
         for shards in
             sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
@@ -45,7 +51,7 @@ impl InspectionService for Inspection {
                 continue;
             };
             for one in shards {
-                let (after, namespace) = (after.clone(), request.namespace.clone());
+                let (after, namespace) = (after.clone(), namespace.clone());
                 // One more than requested tells whether there is another page.
                 let summaries = ask_if_there(one, move |session, now| {
                     session.list(now, (&after.0, &after.1), &namespace, limit + 1)

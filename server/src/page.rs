@@ -124,8 +124,12 @@ impl Page {
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (uid, cluster) = (&self.cluster_uid, &self.cluster);
-        let (namespace, name) = self.place();
+        let Self {
+            cluster,
+            cluster_uid: uid,
+            namespace,
+            name,
+        } = self;
         write!(f, "{}:{uid}{cluster}/{namespace}/{name}", uid.len())
     }
 }

@@ -54,16 +54,23 @@ impl Gauges {
 
     /// Replaces the values of the previous call.
     pub(crate) fn set(&mut self, stats: Stats) {
+        let Stats {
+            sizes: to,
+            pod_events,
+            replica_set_events,
+            comparisons,
+            view_age,
+        } = stats;
         let shown = mem::replace(&mut self.shown, stats);
-        let (from, to) = (shown.sizes, stats.sizes);
+        let from = shown.sizes;
         self.shift(from, to);
         let metrics = &self.metrics;
         let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
-        let sets = (shown.replica_set_events, stats.replica_set_events);
+        let sets = (shown.replica_set_events, replica_set_events);
         for (counter, (from, to)) in [
-            (&events("pod"), (shown.pod_events, stats.pod_events)),
+            (&events("pod"), (shown.pod_events, pod_events)),
             (&events("replicaset"), sets),
-            (&metrics.comparisons, (shown.comparisons, stats.comparisons)),
+            (&metrics.comparisons, (shown.comparisons, comparisons)),
             (&metrics.queue_adds, (from.adds, to.adds)),
             (&metrics.queue_retries, (from.retries, to.retries)),
         ] {
@@ -79,7 +86,7 @@ impl Gauges {
             let held = metrics.session_memory.get_or_create(&self.labels);
             held.set(int(to.bytes));
         }
-        if let Some(age) = stats.view_age.filter(|age| shown.view_age != Some(*age)) {
+        if let Some(age) = view_age.filter(|age| shown.view_age != Some(*age)) {
             let view_age = metrics.view_age.get_or_create(&self.labels);
             view_age.set(seconds(age));
         }
@@ -87,14 +94,29 @@ impl Gauges {
 
     /// Shifts the gauges that are summed over sessions.
     fn shift(&self, from: Sizes, to: Sizes) {
+        let Sizes {
+            pods,
+            replica_sets,
+            largest_replica_set: _,
+            batches_in_flight,
+            queued,
+            syncing: _,
+            quarantined,
+            // `set` shows these.
+            miscounted_for_long: _,
+            unavailable_for_long: _,
+            bytes: _,
+            adds: _,
+            retries: _,
+        } = to;
         let metrics = &self.metrics;
-        let in_flight = (from.batches_in_flight, to.batches_in_flight);
+        let in_flight = (from.batches_in_flight, batches_in_flight);
         for (gauge, (from, to)) in [
-            (&metrics.pods, (from.pods, to.pods)),
-            (&metrics.replica_sets, (from.replica_sets, to.replica_sets)),
+            (&metrics.pods, (from.pods, pods)),
+            (&metrics.replica_sets, (from.replica_sets, replica_sets)),
             (&metrics.batches_in_flight, in_flight),
-            (&metrics.quarantined, (from.quarantined, to.quarantined)),
-            (&metrics.queue_depth, (from.queued, to.queued)),
+            (&metrics.quarantined, (from.quarantined, quarantined)),
+            (&metrics.queue_depth, (from.queued, queued)),
         ] {
             if from != to {
                 gauge.inc_by(int(to).saturating_sub(int(from)));

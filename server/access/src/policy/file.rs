@@ -108,11 +108,18 @@ fn wrong<T>(at: &Spanned<T>, message: impl Into<String>) -> Wrong {
 }
 
 fn grant(raw: RawGrant) -> Result<Grant, Wrong> {
-    let role = role(&raw.role)?;
+    let RawGrant {
+        identities,
+        role: role_text,
+        clusters,
+        names,
+        shards,
+    } = raw;
+    let role = role(&role_text)?;
     let lists = [
-        ("clusters", &raw.clusters),
-        ("names", &raw.names),
-        ("shards", &raw.shards),
+        ("clusters", &clusters),
+        ("names", &names),
+        ("shards", &shards),
     ];
     let mut given = lists
         .into_iter()
@@ -124,13 +131,13 @@ fn grant(raw: RawGrant) -> Result<Grant, Wrong> {
             format!("{field}: an admin's clusters are all; leave it out, or write another role");
         return Err(wrong(list, message));
     }
-    if role != Role::Admin && raw.clusters.is_none() && raw.names.is_none() {
+    if role != Role::Admin && clusters.is_none() && names.is_none() {
         let message = "role: say of which clusters, as in clusters = [\"UID\"] or names = [\"*\"]";
-        return Err(wrong(&raw.role, message));
+        return Err(wrong(&role_text, message));
     }
     let [clusters, names, shards] = lists.map(|(field, texts)| patterns(field, texts.as_ref()));
     Ok(Grant {
-        identities: identities(&raw.identities)?,
+        identities: self::identities(&identities)?,
         role,
         scope: GrantScope {
             clusters: clusters?,

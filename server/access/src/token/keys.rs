@@ -123,17 +123,25 @@ impl Keys {
 
 impl IssuerKey {
     fn read(jwk: Jwk) -> Option<Self> {
-        let public = match jwk.kty.as_str() {
-            "RSA" => Public::rsa(&jwk.n?, &jwk.e?),
-            "EC" if jwk.crv? == "P-256" => Public::p256(&jwk.x?, &jwk.y?),
+        let Jwk {
+            kty,
+            kid,
+            purpose,
+            alg,
+            n,
+            e,
+            crv,
+            x,
+            y,
+        } = jwk;
+        let public = match kty.as_str() {
+            "RSA" => Public::rsa(&n?, &e?),
+            "EC" if crv? == "P-256" => Public::p256(&x?, &y?),
             _ => None,
         }?;
-        let fits = jwk.purpose.is_none_or(|purpose| purpose == "sig")
-            && jwk.alg.is_none_or(|alg| alg == public.algorithm());
-        fits.then_some(Self {
-            id: jwk.kid,
-            public,
-        })
+        let fits = purpose.is_none_or(|purpose| purpose == "sig")
+            && alg.is_none_or(|alg| alg == public.algorithm());
+        fits.then_some(Self { id: kid, public })
     }
 }
 
