@@ -89,10 +89,15 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
 }
 
 fn pod_of_other(created: &PodOfOther) {
+    let PodOfOther {
+        replica_set,
+        pod,
+        writer,
+    } = created;
     warn!(
-        replica_set = named(&created.replica_set),
-        pod = excerpt(&created.pod),
-        writer = excerpt(&created.writer),
+        replica_set = named(replica_set),
+        pod = excerpt(pod),
+        writer = excerpt(writer),
         "another controller created a pod"
     );
 }

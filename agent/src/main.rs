@@ -107,12 +107,16 @@ async fn connect_cluster(
     match kind {
         ClusterKind::Kubernetes => {
             let cluster = KubeCluster::connect(&args.kube_config()).await?;
-            let target = cluster.target();
+            let agent_kube::Target {
+                api_server,
+                context,
+                credentials,
+            } = cluster.target();
             info!(
                 kind = "kubernetes",
-                api_server = target.api_server,
-                context = target.context,
-                credentials = target.credentials,
+                api_server,
+                context,
+                credentials,
                 namespaces,
                 server,
                 "connected to a Kubernetes cluster"

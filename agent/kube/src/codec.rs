@@ -230,17 +230,23 @@ pub(crate) fn status(bytes: &Bytes) -> Option<ApiError> {
 
 /// Reads a refusal. A proxy may answer with another body; then only the `code` of the answer is known.
 pub(crate) fn refusal(code: Option<u16>, bytes: &Bytes) -> ApiError {
-    let status: Status = message(bytes).unwrap_or_default();
-    let code = code.or_else(|| status.code?.try_into().ok());
+    let Status {
+        status: _,
+        message,
+        reason,
+        details,
+        code: own_code,
+    } = message(bytes).unwrap_or_default();
+    let code = code.or_else(|| own_code?.try_into().ok());
     let StatusDetails {
         causes,
         retry_after_seconds,
-    } = status.details.unwrap_or_default();
-    let text = status.message.filter(|text| !text.is_empty());
+    } = details.unwrap_or_default();
+    let text = message.filter(|text| !text.is_empty());
     let seconds = retry_after_seconds.and_then(|seconds| u32::try_from(seconds).ok());
     ApiError {
         code,
-        reason: status.reason.unwrap_or_default(),
+        reason: reason.unwrap_or_default(),
         message: text
             .unwrap_or_else(|| format!("the cluster answers {}", code.unwrap_or_default())),
         causes: causes.into_iter().filter_map(|it| it.reason).collect(),

@@ -57,7 +57,12 @@ impl Default for Resource {
 
 impl fmt::Display for Resource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}.{}", self.plural, self.version, self.group)
+        let Self {
+            plural,
+            version,
+            group,
+        } = self;
+        write!(formatter, "{plural}.{version}.{group}")
     }
 }
 

@@ -34,9 +34,15 @@ pub(super) struct Intake<'a> {
 
 impl Intake<'_> {
     /// Takes all objects of a kind, or the next page; `count` objects have come so far.
-    pub(super) fn handle_list(&mut self, kind: Kind, mut list: List, count: usize) {
-        let (guard, part) = (self.guard, list.part);
-        match &mut list.items {
+    pub(super) fn handle_list(&mut self, kind: Kind, list: List, count: usize) {
+        let List {
+            part,
+            mut items,
+            invalid,
+            resource_version,
+        } = list;
+        let guard = self.guard;
+        match &mut items {
             Items::Pods(pods) => {
                 if !guard.allows_all_namespaces() {
                     let allowed = |pod: &v1::Pod| guard.allows_namespace(&pod.namespace);
@@ -49,10 +55,9 @@ impl Intake<'_> {
                 self.view.list_replica_sets(part, sets);
             }
         }
-        let skipped = list.invalid.into_iter().map(Report::Skipped);
+        let skipped = invalid.into_iter().map(Report::Skipped);
         self.reports.extend(skipped);
-        self.outbox
-            .push_list(part, list.items, list.resource_version);
+        self.outbox.push_list(part, items, resource_version);
         if part.ends() {
             self.reports.push_back(Report::Listed { kind, count });
         }

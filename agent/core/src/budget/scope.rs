@@ -86,12 +86,16 @@ impl Scope {
 
     /// Returns the scopes of a ReplicaSet, the narrowest first.
     pub(super) fn of(replica_set: &v1::ObjectRef) -> [Self; 3] {
+        let v1::ObjectRef {
+            namespace,
+            name,
+            uid,
+        } = replica_set.clone();
         let own = Self::ReplicaSet {
-            namespace: replica_set.namespace.clone(),
-            name: replica_set.name.clone(),
-            uid: replica_set.uid.clone(),
+            namespace: namespace.clone(),
+            name,
+            uid,
         };
-        let namespace = replica_set.namespace.clone();
         [own, Self::Namespace(namespace), Self::Cluster]
     }
 

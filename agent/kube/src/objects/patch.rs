@@ -27,21 +27,33 @@ pub(super) fn owner_references(controller: &v1::OwnerReference) -> Value {
 /// The merge patch that writes the whole status to the ReplicaSet with this UID and version only. The subresource also writes labels and
 /// annotations, so a PUT from the agent's projection would remove them.
 pub(crate) fn status_patch(write: &WriteStatus) -> Value {
+    let WriteStatus {
+        replica_set,
+        resource_version,
+        status,
+        selector: _,
+    } = write;
     json!({
-        "metadata": {"uid": write.replica_set.uid, "resourceVersion": write.resource_version},
-        "status": status_fields(&write.status),
+        "metadata": {"uid": replica_set.uid, "resourceVersion": resource_version},
+        "status": status_fields(status),
     })
 }
 
 /// Returns the ReplicaSet that replaces the status of the one with this name, UID and version.
 #[must_use]
 pub fn status_update(write: &WriteStatus) -> Value {
+    let WriteStatus {
+        replica_set,
+        resource_version: _,
+        status,
+        selector: _,
+    } = write;
     let mut update = status_patch(write);
     update["apiVersion"] = "apps/v1".into();
     update["kind"] = "ReplicaSet".into();
-    update["metadata"]["namespace"] = write.replica_set.namespace.as_str().into();
-    update["metadata"]["name"] = write.replica_set.name.as_str().into();
-    update["status"] = status_to_json(&write.status);
+    update["metadata"]["namespace"] = replica_set.namespace.as_str().into();
+    update["metadata"]["name"] = replica_set.name.as_str().into();
+    update["status"] = status_to_json(status);
     update
 }
 

@@ -97,14 +97,33 @@ pub fn pod_to_json(create: &CreatePod) -> Result<Value, serde_json::Error> {
 }
 
 fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
-    let template = Bytes::from_owner(create.template.clone());
+    let CreatePod {
+        namespace,
+        name,
+        generate_name,
+        controller,
+        template,
+        timeout: _,
+    } = create;
+    let template = Bytes::from_owner(template.clone());
     let PodMessage { metadata, spec } = PodMessage::decode(template)?;
+    let PodMeta {
+        name: _,
+        generate_name: _,
+        namespace: _,
+        labels,
+        annotations,
+        owner_references: _,
+        finalizers,
+    } = metadata.unwrap_or_default();
     let metadata = PodMeta {
-        name: create.name.clone(),
-        generate_name: create.generate_name.clone(),
-        namespace: create.namespace.clone(),
-        owner_references: vec![(&create.controller).into()],
-        ..metadata.unwrap_or_default()
+        name: name.clone(),
+        generate_name: generate_name.clone(),
+        namespace: namespace.clone(),
+        labels,
+        annotations,
+        owner_references: vec![controller.into()],
+        finalizers,
     };
     let metadata = Some(metadata);
     Ok(PodMessage { metadata, spec }.encode_to_vec())
@@ -112,19 +131,27 @@ fn encode_protobuf(create: &CreatePod) -> Result<Vec<u8>, prost::DecodeError> {
 
 /// All fields of the template are copied, except the fields that every object has.
 fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
-    let mut pod: Fields = serde_json::from_slice(create.template.as_bytes())?;
+    let CreatePod {
+        namespace,
+        name,
+        generate_name,
+        controller,
+        template,
+        timeout: _,
+    } = create;
+    let mut pod: Fields = serde_json::from_slice(template.as_bytes())?;
     let metadata = pod.remove("metadata");
     let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields>>(it.get()));
     let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
     metadata.retain(|field, value| {
         ["labels", "annotations", "finalizers"].contains(&field.as_str()) && value.get() != "null"
     });
-    let owners = owner_references(&create.controller);
-    metadata.insert("name".to_owned(), to_raw_value(&create.name)?);
-    metadata.insert("namespace".to_owned(), to_raw_value(&create.namespace)?);
+    let owners = owner_references(controller);
+    metadata.insert("name".to_owned(), to_raw_value(name)?);
+    metadata.insert("namespace".to_owned(), to_raw_value(namespace)?);
     metadata.insert("ownerReferences".to_owned(), to_raw_value(&owners)?);
-    if !create.generate_name.is_empty() {
-        let generate_name = to_raw_value(&create.generate_name)?;
+    if !generate_name.is_empty() {
+        let generate_name = to_raw_value(generate_name)?;
         metadata.insert("generateName".to_owned(), generate_name);
     }
     pod.insert("apiVersion".to_owned(), to_raw_value("v1")?);
