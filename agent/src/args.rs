@@ -17,10 +17,6 @@ const SHARDS_MAX: u16 = 256;
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "decree-agent", version = build_info::text())]
-#[expect(
-    missing_docs,
-    reason = "a doc comment of a group would become its heading"
-)]
 pub struct AgentArgs {
     /// The decision server: `https://HOST:PORT`, `unix:PATH`, or `http://HOST:PORT` for plain text, which beyond this machine needs
     /// `--insecure`.
@@ -103,24 +99,31 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
     pub calls_max: u16,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub budget: BudgetArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub kube: KubeArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub fake: FakeArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub tls: ClientArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub otlp: otlp::OtlpArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub log: LogArgs,
 
+    #[expect(missing_docs, reason = "a doc comment would become the help's heading")]
     #[command(flatten)]
     pub config: ConfigArgs,
 }
@@ -358,10 +361,23 @@ impl AgentArgs {
     /// Returns the configuration of the connection to a real cluster.
     #[must_use]
     pub fn kube_config(&self) -> agent_kube::KubeClusterConfig {
-        let kube = &self.kube;
-        let rate = kube.api_qps.map(|per_second| agent_kube::Rate {
+        let KubeArgs {
+            kubeconfig,
+            context,
+            resource,
+            label_selector,
+            leader_elect: _,
+            built_in_controller: _,
+            lease_namespace: _,
+            lease_name: _,
+            lease_duration: _,
+            etcd_request_timeout: _,
+            api_qps,
+            api_burst,
+        } = self.kube.clone();
+        let rate = api_qps.map(|per_second| agent_kube::Rate {
             per_second,
-            burst: kube.api_burst.unwrap_or_else(|| twice(per_second)),
+            burst: api_burst.unwrap_or_else(|| twice(per_second)),
         });
         let namespace = match self.namespaces.as_slice() {
             [one] if !one.is_empty() => Some(one.clone()),
@@ -369,12 +385,12 @@ impl AgentArgs {
         };
         agent_kube::KubeClusterConfig {
             source: agent_kube::CredentialSource {
-                kubeconfig: kube.kubeconfig.clone(),
-                context: kube.context.clone(),
+                kubeconfig,
+                context,
             },
             namespace,
-            resource: kube.resource.clone(),
-            label_selector: kube.label_selector.clone(),
+            resource,
+            label_selector,
             calls_max: self.calls_max,
             rate,
         }

@@ -103,19 +103,30 @@ impl BudgetArgs {
     /// Returns the configuration of the budget.
     #[must_use]
     pub const fn config(&self) -> BudgetConfig {
+        let Self {
+            budget_action,
+            other_controller,
+            budget_floor,
+            delete_budget_replicaset,
+            delete_budget_namespace,
+            delete_budget_cluster,
+            create_budget_replicaset,
+            create_budget_namespace,
+            create_budget_cluster,
+        } = self;
         BudgetConfig {
-            action: self.budget_action.to_action(),
-            other_controller: self.other_controller.to_action(),
-            floor: self.budget_floor,
+            action: budget_action.to_action(),
+            other_controller: other_controller.to_action(),
+            floor: *budget_floor,
             creates: Limits {
-                replica_set: self.create_budget_replicaset,
-                namespace: self.create_budget_namespace,
-                cluster: self.create_budget_cluster,
+                replica_set: *create_budget_replicaset,
+                namespace: *create_budget_namespace,
+                cluster: *create_budget_cluster,
             },
             deletes: Limits {
-                replica_set: self.delete_budget_replicaset,
-                namespace: self.delete_budget_namespace,
-                cluster: self.delete_budget_cluster,
+                replica_set: *delete_budget_replicaset,
+                namespace: *delete_budget_namespace,
+                cluster: *delete_budget_cluster,
             },
         }
     }
