@@ -98,15 +98,21 @@ fn write_finding(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (grade, mark) = (finding.grade, finding.grade.mark(style.utf8));
-    let line = format!("{mark} {}: {}", finding.check, finding.detail);
+    let Finding {
+        grade,
+        check,
+        detail,
+        hint,
+    } = finding;
+    let (grade, mark) = (*grade, grade.mark(style.utf8));
+    let line = format!("{mark} {check}: {detail}");
     let mut lines = page::wrap(&one_line(&line), COLUMNS);
     // Colors would count as letters in the line breaks.
     if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
         lines[0] = format!("{}{rest}", style.mark(grade));
     }
     if grade != Grade::Ok {
-        let hint = format!("    hint: {}", finding.hint);
+        let hint = format!("    hint: {hint}");
         lines.extend(page::wrap(&one_line(&hint), COLUMNS));
         lines.push(format!("    see {}", section.link()));
     }
@@ -128,10 +134,16 @@ impl Style {
 
 fn json(findings: &[Finding]) -> serde_json::Value {
     let line = |finding: &Finding| {
-        let section = Section::of(&finding.check);
+        let Finding {
+            grade,
+            check,
+            detail,
+            hint,
+        } = finding;
+        let section = Section::of(check);
         json!({
-            "section": section.title(), "check": finding.check, "result": finding.grade.as_str(),
-            "detail": finding.detail, "hint": finding.hint, "link": section.link(),
+            "section": section.title(), "check": check, "result": grade.as_str(),
+            "detail": detail, "hint": hint, "link": section.link(),
         })
     };
     findings.iter().map(line).collect()

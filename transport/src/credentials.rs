@@ -36,10 +36,16 @@ fn unusable(why: impl Display) -> LoadError {
 
 impl ServerTls {
     pub(crate) fn build(parsed: Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
+        let Parsed {
+            pair,
+            roots,
+            crls,
+            expiries: _,
+        } = parsed;
         let mut verifier = None;
-        if let Some(roots) = parsed.roots {
+        if let Some(roots) = roots {
             let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
-            if let Some(lists) = parsed.crls {
+            if let Some(lists) = crls {
                 builder = builder.with_crls(lists).enforce_revocation_expiration();
             }
             if client_auth == ClientAuth::Optional {
@@ -54,7 +60,7 @@ impl ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let (chain, key) = parsed.pair.ok_or_else(|| unusable("no certificate"))?;
+        let (chain, key) = pair.ok_or_else(|| unusable("no certificate"))?;
         let mut config = builder
             .with_single_cert(chain, key)
             .map_err(LoadError::Pair)?;
@@ -71,16 +77,22 @@ impl ServerTls {
 
 /// The TLS settings of a client.
 pub(crate) fn client_config(parsed: Parsed) -> Result<ClientConfig, LoadError> {
-    let roots = parsed.roots.ok_or_else(|| unusable("no CA"))?;
+    let Parsed {
+        pair,
+        roots,
+        crls,
+        expiries: _,
+    } = parsed;
+    let roots = roots.ok_or_else(|| unusable("no CA"))?;
     let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
-    if let Some(lists) = parsed.crls {
+    if let Some(lists) = crls {
         verifier = verifier.with_crls(lists).enforce_revocation_expiration();
     }
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(LoadError::Pair)?
         .with_webpki_verifier(verifier.build().map_err(unusable)?);
-    let mut config = match parsed.pair {
+    let mut config = match pair {
         Some((chain, key)) => builder
             .with_client_auth_cert(chain, key)
             .map_err(LoadError::Pair)?,

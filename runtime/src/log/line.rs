@@ -99,17 +99,24 @@ impl<'a> Line<'a> {
     }
 
     fn json(self) -> String {
-        let target = self.own.target.as_deref().unwrap_or(self.target);
-        let time = format!("{:.6}", self.time);
+        let Self {
+            time,
+            level,
+            target,
+            own,
+            around,
+        } = self;
+        let target = own.target.as_deref().unwrap_or(target);
+        let time = format!("{time:.6}");
         let head = [
             ("timestamp", time.as_str()),
-            ("level", self.level.as_str()),
+            ("level", level.as_str()),
             ("target", target),
-            ("message", &self.own.message),
+            ("message", &own.message),
         ];
         let head = head.map(|(name, text)| (name.to_owned(), text.into()));
         let mut line = Map::from_iter(head);
-        for (name, value) in self.own.values.into_iter().chain(self.around) {
+        for (name, value) in own.values.into_iter().chain(around) {
             line.entry(name).or_insert(value);
         }
         let mut text = Value::Object(line).to_string();
