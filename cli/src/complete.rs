@@ -337,11 +337,11 @@ mod tests {
             ("rs/we", None, "default", Some("rs/")),
             ("rs/we", Some("shop"), "shop", Some("rs/")),
         ] {
-            let Asked {
-                namespace: asked,
-                before: prefix,
-            } = Asked::of(begun, flag);
-            assert_eq!((asked.as_str(), prefix.as_deref()), (namespace, before));
+            let expected = Asked {
+                namespace: namespace.to_owned(),
+                before: before.map(str::to_owned),
+            };
+            assert_eq!(Asked::of(begun, flag), expected);
         }
     }
 

@@ -61,7 +61,7 @@ async fn perform(
         budget: acts::budget(),
         is_killable: true,
     };
-    let prepare: Option<Prepare> = (!has_files).then_some(beginning::install);
+    let prepare: Option<Prepare> = (!has_files).then_some(|it| beginning::install(it, false));
     let sandbox = Sandbox::open(settings, Mode::Enforce, objects, prepare).await?;
     let is_read = (io.terminal)().is_some() && !args.fast;
     let mut script = Script::new(sandbox, is_read, args.deadline, io);

@@ -36,17 +36,9 @@ Exit codes:
 
 // === impl Exit ===
 
-impl Exit {
-    /// Returns the exit code of the process.
-    #[must_use]
-    pub const fn code(self) -> u8 {
-        self as u8
-    }
-}
-
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
+        Self::from(exit as u8)
     }
 }
 

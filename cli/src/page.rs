@@ -50,25 +50,3 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     lines.push(current);
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_broken_between_words_and_hang() {
-        let line = format!("  {}", ["twelve chars"; 9].join(" "));
-        let lines = wrap(&line, COLUMNS);
-        assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
-        assert!(lines[1].starts_with("      t"), "{lines:?}");
-        assert_eq!(lines.join(" ").split_whitespace().count(), 18);
-    }
-
-    #[test]
-    fn short_lines_and_gaps_within_them_stay_as_they_are() {
-        assert_eq!(wrap("  a   b", COLUMNS), ["  a   b"]);
-        assert_eq!(wrap("", COLUMNS), [""]);
-        assert_eq!(wrap(&"x".repeat(100), COLUMNS), ["x".repeat(100)]);
-    }
-}

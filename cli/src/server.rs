@@ -36,11 +36,11 @@ pub(crate) struct Server {
     pub(crate) url: String,
 }
 
-/// A channel whose calls carry the token, if there is one.
+/// A channel whose calls carry the token.
 pub(crate) type Authorized = InterceptedService<Channel, Bearer>;
 
-/// Adds a token to each call.
-#[derive(Clone, Debug)]
+/// Adds a token to each call, if there is one.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Bearer(Option<Token>);
 
 /// Runs a command that talks to a server, on this thread.
@@ -181,13 +181,6 @@ pub(crate) fn missing_cluster(status: &Status) -> Option<String> {
 }
 
 // === impl Bearer ===
-
-impl Bearer {
-    /// Adds nothing to calls.
-    pub(crate) const fn none() -> Self {
-        Self(None)
-    }
-}
 
 impl Interceptor for Bearer {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {

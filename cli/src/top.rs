@@ -33,14 +33,12 @@ const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_BELOW: &str = "\u{1b}[J";
 
-type Decisions = Streaming<v1::WatchDecisionsResponse>;
-
 /// The meter, and the requests to the server.
 struct Top<'a> {
     args: &'a TopArgs,
     scope: Scope,
     server: Server,
-    decisions: Decisions,
+    decisions: Streaming<v1::WatchDecisionsResponse>,
     ticks: Interval,
     meter: Meter,
     /// The start of the current count.
@@ -111,9 +109,8 @@ impl<'a> Top<'a> {
         let cluster = &self.args.inspection.cluster;
         let sessions = self.server.sessions(cluster).await?.sessions;
         let sets = pages::of_scope(&self.server, cluster, &self.scope).await?;
-        let mut view = View::new(Timestamp::now(), sessions, sets, &rates);
-        view.sort(self.args.sort_by);
-        Ok(view)
+        let order = self.args.sort_by;
+        Ok(View::new(Timestamp::now(), sessions, sets, &rates, order))
     }
 
     /// Prints an interval in place of the last, cut to the terminal: a title, the sessions, and as many ReplicaSets as lines remain.

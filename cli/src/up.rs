@@ -43,7 +43,7 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
     let stop = sandbox::on_signal()?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let is_empty = args.files.is_empty();
-    let prepare: Option<Prepare> = is_empty.then_some(beginning::install_converged);
+    let prepare: Option<Prepare> = is_empty.then_some(|it| beginning::install(it, true));
     let mut sandbox = Sandbox::open(settings, mode, objects, prepare).await?;
     let staying = async {
         let server = &sandbox.running.server.addresses.grpc;

@@ -239,7 +239,9 @@ fn interval(text: &str) -> Result<Duration, String> {
 impl GetArgs {
     /// Reads `rs`, `rs NAME…`, `rs/NAME…` or `sessions`.
     pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
-        let (first, rest) = self.words.split_first().unwrap_or((&EMPTY, &[]));
+        let Some((first, rest)) = self.words.split_first() else {
+            return Err(unknown(""));
+        };
         if KINDS.contains(&first.as_str()) {
             return self.replica_sets(rest);
         }
@@ -286,7 +288,6 @@ fn unknown(word: &str) -> Failure {
     failure.hint(hint)
 }
 
-static EMPTY: String = String::new();
 /// Resources of a cluster that kubectl lists.
 const OF_KUBECTL: [&str; 14] = [
     "deploy",

@@ -81,7 +81,7 @@ impl Rogue {
         let listener = listener.into_std().map_err(cannot_start)?;
         let (sessions, mut opened) = mpsc::channel(1);
         let server = Server::builder().add_service(DecisionServiceServer::new(Service(sessions)));
-        threads.spawn(async move {
+        threads.handle().spawn(async move {
             let incoming = TcpIncoming::from(TcpListener::from_std(listener)?);
             let served = server.serve_with_incoming(incoming).await;
             served.map_err(io::Error::other)

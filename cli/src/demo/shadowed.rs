@@ -14,7 +14,7 @@ use super::standing::Writes;
 use crate::{
     exit::{Exit, Failure},
     sandbox::{
-        Sandbox, Settings,
+        Prepare, Sandbox, Settings,
         beginning::{self, NAMESPACE, OLD},
         poll,
     },
@@ -49,8 +49,8 @@ impl Shadowed {
             budget: agent_core::budget::BudgetConfig::default(),
             is_killable: false,
         };
-        let sandbox =
-            Sandbox::open(settings, Mode::Shadow, Vec::new(), Some(beginning::install)).await?;
+        let prepare: Prepare = |it| beginning::install(it, false);
+        let sandbox = Sandbox::open(settings, Mode::Shadow, Vec::new(), Some(prepare)).await?;
         let synced = poll(SYNCED_WITHIN, async || sandbox.running.synced().await).await?;
         if synced.is_none() {
             let cause = "the server did not see the second cluster in time";

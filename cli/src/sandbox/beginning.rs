@@ -62,17 +62,8 @@ const PODS: [Pod; 7] = [
     ordinary("9nstz", "node-c"),
 ];
 
-/// Adds the objects to a cluster; one pod is not ready.
-pub(crate) fn install(cluster: &mut Cluster) -> Result<(), ApiError> {
-    put(cluster, false)
-}
-
-/// Adds the objects to a cluster; every pod is ready.
-pub(crate) fn install_converged(cluster: &mut Cluster) -> Result<(), ApiError> {
-    put(cluster, true)
-}
-
-fn put(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
+/// Adds the objects to a cluster. Without `all_ready`, one pod is not ready.
+pub(crate) fn install(cluster: &mut Cluster, all_ready: bool) -> Result<(), ApiError> {
     let now = cluster.now();
     cluster.restore(replica_set(OLD, OLD_UID, 7))?;
     cluster.restore(replica_set(NEW, NEW_UID, 0))?;

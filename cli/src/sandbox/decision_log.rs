@@ -33,21 +33,16 @@ impl DecisionLog {
         self.lines.push(line);
     }
 
-    /// Notes a decision, and the refusal of the cluster before it.
+    /// Notes a decision, and the refusal of the cluster before it, in the words of the cluster.
     pub(crate) fn note_with_refusal(&mut self, Decided { decision, refused }: &Decided) {
         self.note(decision);
         if let Some(said) = refused {
-            self.note_refusal(decision.replica_set.as_ref(), said);
+            self.end_repeats();
+            self.latest.clear();
+            let set = decision::path(decision.replica_set.as_ref());
+            self.lines
+                .push(format!("{set}: refused: {}", one_line(said)));
         }
-    }
-
-    /// Notes a refusal in the words of the cluster.
-    fn note_refusal(&mut self, set: Option<&v1::ObjectRef>, said: &str) {
-        self.end_repeats();
-        self.latest.clear();
-        let set = decision::path(set);
-        self.lines
-            .push(format!("{set}: refused: {}", one_line(said)));
     }
 
     /// Adds the number of repetitions of the latest decision.
@@ -116,36 +111,32 @@ mod tests {
     }
 
     #[test]
-    fn repeated_decisions_are_one_line_and_a_count() {
+    fn repeated_decisions_are_one_line_and_a_count_up_to_a_refusal() {
         let mut log = DecisionLog::default();
-        let decisions = [("create", 2), ("create", 2), ("create", 2), ("create", 1)];
-        for (action, operations) in decisions.into_iter().chain([("status", 1), ("delete", 2)]) {
-            log.note(&decided(action, operations));
+        for (action, operations, refused) in [
+            ("create", 2, None),
+            ("create", 2, None),
+            ("create", 2, None),
+            ("create", 1, None),
+            ("status", 1, None),
+            ("delete", 2, None),
+            ("delete", 2, Some("QUOTA: no\nmore")),
+            ("delete", 2, None),
+        ] {
+            log.note_with_refusal(&Decided {
+                decision: decided(action, operations),
+                refused: refused.map(str::to_owned),
+            });
         }
         expect![[r#"
             default/web: create 2 pods: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
             (the same decision 2 more times)
             default/web: create 1 pod: TOO_FEW_REPLICAS: 4 active pods, 8 wanted
             default/web: delete 2 pods: web-x (NOT_READY) and 1 more
+            (the same decision once more)
+            default/web: refused: QUOTA: no more
+            default/web: delete 2 pods: web-x (NOT_READY) and 1 more
         "#]]
         .assert_eq(&(log.take().join("\n") + "\n"));
-    }
-
-    #[test]
-    fn refusal_stands_between_decisions_that_repeat() {
-        let mut log = DecisionLog::default();
-        let create = decided("create", 2);
-        log.note(&create);
-        log.note(&create);
-        log.note_refusal(create.replica_set.as_ref(), "QUOTA: no\nmore");
-        log.note(&create);
-        let lines = log.take();
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert_eq!(lines[1], "(the same decision once more)");
-        assert!(
-            lines[2].starts_with("default/web: refused: QUOTA: no"),
-            "{lines:?}"
-        );
-        assert_eq!(lines[0], lines[3]);
     }
 }

@@ -78,10 +78,9 @@ impl RunningServer {
     pub(super) async fn start(settings: &Settings, routes: axum::Router) -> Result<Self, Failure> {
         let threads = settings.is_killable.then(Threads::start).transpose();
         let threads = threads.map_err(|error| cannot_start(&error.to_string()))?;
-        let on = match &threads {
-            Some(Threads(Some(own))) => own.handle().clone(),
-            Some(Threads(None)) | None => Handle::current(),
-        };
+        let on = threads
+            .as_ref()
+            .map_or_else(Handle::current, Threads::handle);
         let config = decree_server::Config {
             listen: settings.listen.into(),
             admin: ListenAddr::At(settings.admin),
@@ -105,7 +104,7 @@ impl RunningServer {
         let stop = CancellationToken::new();
         let work = server.with_admin_routes(routes).serve(stop.clone());
         let task = Task::start("server", &on, stop, work);
-        let client = Server::connect_by(connector.clone(), Bearer::none(), PATIENCE).await?;
+        let client = Server::connect_by(connector.clone(), Bearer::default(), PATIENCE).await?;
         let feed = Feed::open(&client).await?;
         Ok(Self {
             addresses,
@@ -135,14 +134,10 @@ impl Threads {
         Ok(Self(Some(runtime)))
     }
 
-    /// Runs a task until it ends, or the threads are dropped.
-    pub(crate) fn spawn<F>(&self, work: F)
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        if let Some(runtime) = &self.0 {
-            runtime.spawn(work);
-        }
+    /// Where to start tasks, which run until they end or the threads are dropped.
+    pub(crate) fn handle(&self) -> Handle {
+        let runtime = self.0.as_ref().map(Runtime::handle);
+        runtime.cloned().unwrap_or_else(Handle::current)
     }
 }
 

@@ -69,7 +69,7 @@ fn help_tells_every_exit_code() {
         Exit::Refused,
     ] {
         assert!(
-            help.out.contains(&format!("\n  {}  ", exit.code())),
+            help.out.contains(&format!("\n  {}  ", exit as u8)),
             "{exit:?}: {}",
             help.out
         );

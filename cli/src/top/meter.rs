@@ -4,24 +4,17 @@ use std::{collections::BTreeMap, time::Duration};
 
 use decree::v1;
 
-/// Events per second.
+/// Decisions and operations, as counts or per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub(super) decisions: f64,
     pub(super) operations: f64,
 }
 
-/// The counts since the last [`take`](Self::take).
+/// The counts since the last [`take`](Self::take), or the rates of one interval.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// By cluster and uid: decisions, and operations in them.
-    counts: BTreeMap<(String, String), (u32, u32)>,
-    missed: u64,
-}
-
-/// The rates of one interval.
-#[derive(Debug, Default)]
-pub(super) struct Rates {
+    /// By cluster and uid.
     sets: BTreeMap<(String, String), Rate>,
     /// The number of decisions that were not counted, because the server made more than the client read.
     pub(super) missed: u64,
@@ -40,34 +33,22 @@ impl Meter {
             .as_ref()
             .map_or("", |object| &object.uid);
         let key = (decision.cluster.clone(), uid.to_owned());
-        let (decisions, operations) = self.counts.entry(key).or_default();
-        *decisions = decisions.saturating_add(1);
-        let more = u32::try_from(decision.operations).unwrap_or(0);
-        *operations = operations.saturating_add(more);
+        let counts = self.sets.entry(key).or_default();
+        counts.decisions += 1.0;
+        counts.operations += f64::from(decision.operations.max(0));
     }
 
     /// The rates of the counts in `time`. Restarts the count.
-    pub(super) fn take(&mut self, time: Duration) -> Rates {
-        let Self { counts, missed } = std::mem::take(self);
+    pub(super) fn take(&mut self, time: Duration) -> Self {
+        let mut rates = std::mem::take(self);
         let seconds = time.as_secs_f64().max(f64::MIN_POSITIVE);
-        let mut rates = Rates {
-            missed,
-            ..Rates::default()
-        };
-        for ((cluster, uid), (decisions, operations)) in counts {
-            let rate = Rate {
-                decisions: f64::from(decisions) / seconds,
-                operations: f64::from(operations) / seconds,
-            };
-            rates.sets.insert((cluster, uid), rate);
+        for rate in rates.sets.values_mut() {
+            rate.decisions /= seconds;
+            rate.operations /= seconds;
         }
         rates
     }
-}
 
-// === impl Rates ===
-
-impl Rates {
     /// The rates of a ReplicaSet.
     pub(super) fn of_set(&self, cluster: &str, uid: &str) -> Rate {
         let key = (cluster.to_owned(), uid.to_owned());

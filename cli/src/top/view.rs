@@ -6,7 +6,7 @@ use decree::v1;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::meter::{Rate, Rates};
+use super::meter::{Meter, Rate};
 use crate::{
     age,
     args::Order,
@@ -57,11 +57,13 @@ struct Busy<T> {
 // === impl View ===
 
 impl View {
+    /// Puts the ReplicaSets first that `order` asks for.
     pub(super) fn new(
         at: Timestamp,
         sessions: Vec<v1::SessionSummary>,
         sets: Vec<v1::ReplicaSetSummary>,
-        rates: &Rates,
+        rates: &Meter,
+        order: Order,
     ) -> Self {
         let sessions = sessions.into_iter().map(|what| Busy {
             rate: rates.of_cluster(cluster(&what)),
@@ -72,17 +74,7 @@ impl View {
             let rate = rates.of_set(&what.cluster, uid);
             Busy { what, rate }
         });
-        Self {
-            at,
-            sessions: sessions.collect(),
-            sets: sets.collect(),
-            missed: rates.missed,
-        }
-    }
-
-    /// Puts the ReplicaSets first that `order` asks for.
-    pub(super) fn sort(&mut self, order: Order) {
-        let at = self.at;
+        let mut sets: Vec<_> = sets.collect();
         let orders = [
             order,
             Order::Decisions,
@@ -90,12 +82,18 @@ impl View {
             Order::InFlight,
             Order::Unconverged,
         ];
-        self.sets.sort_by(|left, right| {
+        sets.sort_by(|left, right| {
             let orders = orders.iter();
             let compared = orders.map(|order| compare(left, right, *order, at));
             let compared = compared.fold(Ordering::Equal, Ordering::then);
             compared.then_with(|| path(&left.what).cmp(&path(&right.what)))
         });
+        Self {
+            at,
+            sessions: sessions.collect(),
+            sets,
+            missed: rates.missed,
+        }
     }
 
     /// The sessions. Several shards of a cluster share the rates of the cluster.
