@@ -117,6 +117,8 @@ mod tests {
                 "default/web",
                 "did you mean default/web-new, default/web-old?",
             ),
+            ("shop/ap", LIST),
+            ("shop/apj", "did you mean shop/api?"),
             ("shop/web", LIST),
         ] {
             let failure = failure(&[named(missing)], &known);
