@@ -17,6 +17,7 @@ use crate::{
     input,
     sandbox::{self, Prepare, Sandbox, Settings, beginning},
     streams::Io,
+    up,
 };
 
 mod acts;
@@ -78,10 +79,9 @@ async fn perform(
     let mut ended = told.unwrap_or_else(interrupted);
     if ended.is_ok() && args.stay {
         // Only a signal ends this.
-        let staying = stop.run_until_cancelled(script.stay()).await;
-        ended = staying.unwrap_or(Ok(()));
+        let staying = up::stay(&mut script.sandbox, script.io);
+        ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
     }
-    let closed = script.sandbox.running.close().await;
-    // If a part has failed, its end says why.
-    closed.and(ended).map(|()| Exit::Done)
+    script.sandbox.running.close(ended).await?;
+    Ok(Exit::Done)
 }

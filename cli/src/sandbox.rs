@@ -282,8 +282,9 @@ impl Running {
         Ok(sessions.into_iter().find(|session| session.synced))
     }
 
-    /// Ends the agent first, so that its calls and its session end cleanly, and then the server.
-    pub(crate) async fn close(self) -> Result<(), Failure> {
+    /// Ends the agent first, so that its calls and its session end cleanly, and then the server. If a part has failed, its end says
+    /// why, and otherwise this returns `result`.
+    pub(crate) async fn close<T>(self, result: Result<T, Failure>) -> Result<T, Failure> {
         let Self {
             server,
             agent,
@@ -296,7 +297,7 @@ impl Running {
             let _ = admin.end().await;
         }
         let server = server.end().await;
-        agent.and(server)
+        agent.and(server).and(result)
     }
 }
 

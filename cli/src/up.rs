@@ -54,9 +54,7 @@ async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<
         stay(&mut sandbox, io).await
     };
     let ended = stop.run_until_cancelled(staying).await.unwrap_or(Ok(()));
-    let closed = sandbox.running.close().await;
-    // If a part has failed, its end says why.
-    closed.and(ended)
+    sandbox.running.close(ended).await
 }
 
 /// Prints the possible acts on a sandbox, and then decisions, forever.

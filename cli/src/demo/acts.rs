@@ -10,15 +10,15 @@ use decree_agent::resume::ResumeRequest;
 use super::{
     rogue::Rogue,
     script::{Script, named},
-    shadowed::Shadowed,
+    shadowed,
     standing::{Writes, all_observed, pods_of, references, replica_set, standings},
 };
 use crate::{
     diff,
     exit::Failure,
-    record, resume,
+    page, record, resume,
     sandbox::{
-        CLUSTER,
+        CLUSTER, Sandbox,
         beginning::{NAMESPACE, NEW, OLD},
     },
     simulate,
@@ -55,7 +55,7 @@ pub(super) async fn play(
          http://{}. {ends} ends everything.",
         script.sandbox.running.server.addresses.grpc
     ))?;
-    let shadowed = Shadowed::open(seed).await?;
+    let shadowed = shadowed::open(seed).await?;
     script.until(all_observed).await?;
     name_victims(script).await?;
     kill_server(script).await?;
@@ -229,23 +229,25 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
 }
 
 /// A shadow-mode agent finds what another controller did wrong, and writes nothing.
-async fn compare(script: &mut Script<'_, '_>, shadowed: Shadowed) -> Result<(), Failure> {
+async fn compare(script: &mut Script<'_, '_>, shadowed: Sandbox) -> Result<(), Failure> {
     script.part("Compare with another controller").await?;
     let intro = format!(
         "Meanwhile an agent in shadow mode watched a second cluster. Its controller \
          scaled {OLD} from 7 to 8, and made a pod twice."
     );
     script.line(&intro).await?;
-    let found = shadowed.found(script.deadline).await?;
-    let found = found.ok_or_else(|| script.too_late())?;
+    let found = shadowed::found(shadowed, script.deadline).await?;
+    let (answer, has_written_nothing) = found.ok_or_else(|| script.too_late())?;
     script.command("diff").await?;
     let mut report = Vec::new();
-    diff::report(&found.answer, script.columns(), &mut report)?;
+    // The lines of a part are indented.
+    let columns = page::columns(script.io).saturating_sub(2);
+    diff::report(&answer, columns, &mut report)?;
     for line in String::from_utf8_lossy(&report).lines() {
         script.line(line).await?;
     }
-    let is_found = !found.answer.differences.is_empty();
+    let is_found = !answer.differences.is_empty();
     script.check(is_found, "the difference is reported").await?;
     let what = "the agent in shadow mode wrote nothing";
-    script.check(found.has_written_nothing, what).await
+    script.check(has_written_nothing, what).await
 }

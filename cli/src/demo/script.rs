@@ -27,7 +27,7 @@ const AFTER_PART: Duration = Duration::from_millis(1_500);
 /// Owns everything that the demo prints and runs.
 pub(super) struct Script<'a, 'io> {
     pub(super) sandbox: Sandbox,
-    io: &'a mut Io<'io>,
+    pub(super) io: &'a mut Io<'io>,
     /// Whether a person reads along.
     is_read: bool,
     pub(super) deadline: Duration,
@@ -208,16 +208,6 @@ impl<'a, 'io> Script<'a, 'io> {
             "\nNext to the controller of your own cluster, reading only and writing nothing:\n  \
              decree up --cluster kubernetes",
         )
-    }
-
-    /// Keeps everything running, forever.
-    pub(super) async fn stay(&mut self) -> Result<(), Failure> {
-        crate::up::stay(&mut self.sandbox, self.io).await
-    }
-
-    /// The maximum width of a line of a part.
-    pub(super) fn columns(&self) -> usize {
-        page::columns(self.io).saturating_sub(2)
     }
 
     /// A failure within this part.

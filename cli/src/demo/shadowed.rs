@@ -25,65 +25,52 @@ const SYNCED_WITHIN: Duration = Duration::from_secs(30);
 /// The pods that the other controller creates instead of one.
 const MADE: [&str; 2] = ["3pvwd", "3pvwe"];
 
-/// The running parts.
-pub(super) struct Shadowed(Sandbox);
-
-pub(super) struct Found {
-    pub(super) answer: v1::ListDifferencesResponse,
-    pub(super) has_written_nothing: bool,
+/// Starts everything, and lets the other controller create a pod twice. A difference counts after ten seconds, because a view
+/// that explains it may come late.
+pub(super) async fn open(seed: u64) -> Result<Sandbox, Failure> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let settings = Settings {
+        listen: free,
+        admin: free,
+        agent_admin: ListenAddr::Off,
+        seed,
+        otlp: otlp::OtlpArgs::default(),
+        budget: agent_core::budget::BudgetConfig::default(),
+        is_killable: false,
+    };
+    let prepare: Prepare = |it| beginning::install(it, false);
+    let sandbox = Sandbox::open(settings, Mode::Shadow, Vec::new(), Some(prepare)).await?;
+    let synced = poll(SYNCED_WITHIN, async || sandbox.running.synced().await).await?;
+    if synced.is_none() {
+        let cause = "the server did not see the second cluster in time";
+        return Err(Failure::new(Exit::No, cause));
+    }
+    let made = sandbox.cluster.with(make_twice);
+    made.map_err(|error| Failure::new(Exit::No, error.message))?;
+    Ok(sandbox)
 }
 
-// === impl Shadowed ===
-
-impl Shadowed {
-    /// Starts everything, and lets the other controller create a pod twice. A difference counts after ten seconds, because a view
-    /// that explains it may come late.
-    pub(super) async fn open(seed: u64) -> Result<Self, Failure> {
-        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let settings = Settings {
-            listen: free,
-            admin: free,
-            agent_admin: ListenAddr::Off,
-            seed,
-            otlp: otlp::OtlpArgs::default(),
-            budget: agent_core::budget::BudgetConfig::default(),
-            is_killable: false,
-        };
-        let prepare: Prepare = |it| beginning::install(it, false);
-        let sandbox = Sandbox::open(settings, Mode::Shadow, Vec::new(), Some(prepare)).await?;
-        let synced = poll(SYNCED_WITHIN, async || sandbox.running.synced().await).await?;
-        if synced.is_none() {
-            let cause = "the server did not see the second cluster in time";
-            return Err(Failure::new(Exit::No, cause));
-        }
-        let made = sandbox.cluster.with(make_twice);
-        made.map_err(|error| Failure::new(Exit::No, error.message))?;
-        Ok(Self(sandbox))
-    }
-
-    /// The report with the first difference; `None` if there is none in time. Ends everything.
-    pub(super) async fn found(self, within: Duration) -> Result<Option<Found>, Failure> {
-        let Self(sandbox) = self;
-        let client = &sandbox.running.server.client;
-        let answer = poll(within, async || {
-            let request = v1::ListDifferencesRequest::default();
-            let answer = client.answer(client.inspection().list_differences(request).await)?;
-            Ok(Some(answer).filter(|it| !it.differences.is_empty()))
-        })
-        .await;
-        let only_other = Writes {
-            creates: MADE.len() as u64,
-            deletes: 0,
-            changes: 0,
-        };
-        let has_written_nothing = sandbox.cluster.with(|it| Writes::of(it)) == only_other;
-        let closed = sandbox.running.close().await;
-        let answer = closed.and(answer)?;
-        Ok(answer.map(|answer| Found {
-            answer,
-            has_written_nothing,
-        }))
-    }
+/// The report with the first difference, and whether the agent has written nothing; `None` if there is no difference in time. Ends
+/// everything.
+pub(super) async fn found(
+    sandbox: Sandbox,
+    within: Duration,
+) -> Result<Option<(v1::ListDifferencesResponse, bool)>, Failure> {
+    let client = &sandbox.running.server.client;
+    let answer = poll(within, async || {
+        let request = v1::ListDifferencesRequest::default();
+        let answer = client.answer(client.inspection().list_differences(request).await)?;
+        Ok(Some(answer).filter(|it| !it.differences.is_empty()))
+    })
+    .await;
+    let only_other = Writes {
+        creates: MADE.len() as u64,
+        deletes: 0,
+        changes: 0,
+    };
+    let has_written_nothing = sandbox.cluster.with(|it| Writes::of(it)) == only_other;
+    let answer = sandbox.running.close(answer).await?;
+    Ok(answer.map(|answer| (answer, has_written_nothing)))
 }
 
 /// Acts as a controller that forgets its own requests.

@@ -7,7 +7,7 @@ use decree::v1;
 use serde_json::Value;
 use server_core::wording::count;
 
-use crate::sandbox::act::is_active;
+use crate::sandbox::{act::is_active, beginning::NAMESPACE};
 
 /// The number of writes that the cluster executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,7 @@ pub(super) fn references(cluster: &Cluster, set: &str) -> Vec<v1::ObjectRef> {
 
 /// The reference of a server to a ReplicaSet, and its generation.
 pub(super) fn replica_set(cluster: &Cluster, name: &str) -> (v1::ObjectRef, i64) {
-    let mut sets = cluster.objects(Kind::ReplicaSet);
-    let set = sets.find(|set| text(set, "/metadata/name") == name);
+    let set = cluster.peek(Kind::ReplicaSet, NAMESPACE, name);
     let set = set.map(|set| (reference(set), number(set, "/metadata/generation")));
     set.unwrap_or_default()
 }

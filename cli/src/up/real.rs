@@ -35,9 +35,7 @@ pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> R
         (Ok(()), Mode::Shadow) => report(&running, io).await,
         (ended, Mode::Enforce | Mode::DryRun | Mode::Shadow) => ended,
     };
-    let closed = running.close().await;
-    // If a part has failed, its end says why.
-    closed.and(reported)
+    running.close(reported).await
 }
 
 /// The flags of the agent: the flags of this command, the environment of the agent, and its defaults.
