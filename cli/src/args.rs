@@ -285,18 +285,16 @@ mod tests {
 
     #[test]
     fn demonstration_that_stays_is_found_where_the_other_commands_look() {
-        let listen = |arguments: &[&str]| {
-            let args = Args::try_parse_from(["decree", "demo"].iter().chain(arguments));
-            let Command::Demo(args) = args.expect("valid").command else {
+        for (line, listen) in [
+            ("decree demo", "127.0.0.1:0"),
+            ("decree demo --stay", "127.0.0.1:50051"),
+            ("decree demo --stay --listen 127.0.0.1:1", "127.0.0.1:1"),
+        ] {
+            let args = Args::try_parse_from(line.split(' ')).expect("valid");
+            let Command::Demo(args) = args.command else {
                 unreachable!("`demo` was given")
             };
-            args.listen.to_string()
-        };
-        assert_eq!(listen(&[]), "127.0.0.1:0");
-        assert_eq!(listen(&["--stay"]), "127.0.0.1:50051");
-        assert_eq!(
-            listen(&["--stay", "--listen", "127.0.0.1:1"]),
-            "127.0.0.1:1"
-        );
+            assert_eq!(args.listen.to_string(), listen);
+        }
     }
 }

@@ -17,7 +17,7 @@ use clap_complete::{
 use decree::v1;
 
 use crate::{
-    args::{self, DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs},
+    args::{self, DEFAULT_NAMESPACE, KINDS, NameArg, NamespaceArgs},
     demo::remote,
     exit::Failure,
     get::cluster,
@@ -149,7 +149,15 @@ fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
     };
     let names = ask(async |server, flags| {
         let named = NamespaceArgs::of(flags.namespace.clone()).resolve_one(&written)?;
-        let names = pods_of(server, &flags.cluster, &named).await?;
+        let all_go = simulate::ask(server, &flags.cluster, named.clone(), Some(0)).await?;
+        let victims = all_go.unwrap_or_default().deletes.into_iter();
+        let pods = victims.filter_map(|victim| Some(victim.pod?.name));
+        let mut names: BTreeSet<_> = pods.collect();
+        let request = named.request(&flags.cluster);
+        let answer = server.answer(server.inspection().get_replica_set(request).await)?;
+        let decisions = answer.decisions.into_iter();
+        let deletions = decisions.filter(|it| it.action == "delete");
+        names.extend(deletions.flat_map(|it| it.targets).map(|it| it.name));
         Ok(names.into_iter().collect())
     });
     candidates(current, names)
@@ -197,23 +205,6 @@ async fn listed(
     };
     pages::replica_sets_until(server, &flags.cluster, &asked.namespace, is_enough).await?;
     Ok(found)
-}
-
-async fn pods_of(
-    server: &Server,
-    cluster: &str,
-    named: &Named,
-) -> Result<BTreeSet<String>, Failure> {
-    let all_go = simulate::ask(server, cluster, named.clone(), Some(0)).await?;
-    let victims = all_go.unwrap_or_default().deletes.into_iter();
-    let pods = victims.filter_map(|victim| Some(victim.pod?.name));
-    let mut names: BTreeSet<_> = pods.collect();
-    let request = named.request(cluster);
-    let answer = server.answer(server.inspection().get_replica_set(request).await)?;
-    let decisions = answer.decisions.into_iter();
-    let deletions = decisions.filter(|it| it.action == "delete");
-    names.extend(deletions.flat_map(|it| it.targets).map(|it| it.name));
-    Ok(names)
 }
 
 /// The first ReplicaSet that a half-written `explain` names.

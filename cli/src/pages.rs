@@ -120,36 +120,27 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn add(pages: &mut Pages, token: &str, name_bytes: usize) -> Result<bool, Failure> {
-        let page = v1::ListReplicaSetsResponse {
-            next_page_token: "x".repeat(name_bytes),
-            ..v1::ListReplicaSetsResponse::default()
-        };
-        pages.add(&page, 1, token)
-    }
-
     #[test]
     fn pages_without_end_are_refused() {
-        let mut pages = Pages::default();
-        for number in 1..PAGES_MAX {
-            let has_next = add(&mut pages, &number.to_string(), 1).expect("a page");
-            assert!(has_next);
+        for (pages_before, bytes_before, next_token, expected) in [
+            (PAGES_MAX - 2, 0, "b", Some(true)),
+            (PAGES_MAX - 1, 0, "b", None),
+            (PAGES_MAX - 1, 0, "", Some(false)),
+            (0, 0, "a", None),
+            (0, BYTES_MAX - 100, "b", None),
+        ] {
+            let mut pages = Pages {
+                count: pages_before,
+                bytes: bytes_before,
+                replica_sets: 2,
+                token: "a".to_owned(),
+            };
+            let page = v1::ListReplicaSetsResponse {
+                next_page_token: "x".repeat(200),
+                ..v1::ListReplicaSetsResponse::default()
+            };
+            assert_eq!(pages.add(&page, 1, next_token).ok(), expected);
+            assert_eq!(pages.replica_sets, 3);
         }
-        let has_next = add(&mut pages, "", 1).expect("the last page");
-        assert!(!has_next);
-        assert_eq!(pages.replica_sets, PAGES_MAX);
-        let mut pages = Pages::default();
-        add(&mut pages, "a", 1).expect("a page");
-        assert!(add(&mut pages, "a", 1).is_err());
-        let mut pages = Pages {
-            count: PAGES_MAX - 1,
-            ..Pages::default()
-        };
-        assert!(add(&mut pages, "more", 1).is_err());
-        let mut pages = Pages {
-            bytes: BYTES_MAX - 100,
-            ..Pages::default()
-        };
-        assert!(add(&mut pages, "more", 200).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! Connections to a running server, and its refusals in words for a person at a prompt.
 
-use std::{error::Error, future::Future, time::Duration};
+use std::{error::Error, future::Future, path::PathBuf, time::Duration};
 
+use clap::Args as Group;
 use decree::v1::{
     self, decision_service_client::DecisionServiceClient,
     inspection_service_client::InspectionServiceClient,
@@ -17,16 +18,32 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_types::StatusExt as _;
-use transport::{Connector, EXPOSED};
+use transport::{ClientArgs, Connector, EXPOSED};
 
 use crate::exit::{Exit, Failure};
 
-mod args;
-
-pub(crate) use args::ServerArgs;
-
 /// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug, Group)]
+pub(crate) struct ServerArgs {
+    /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
+    #[arg(
+        long,
+        env = "DECREE_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:50051"
+    )]
+    pub(crate) server: transport::Endpoint,
+    /// A file with the token that proves to the server who asks
+    #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// How long to wait for an answer of the server
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = runtime::config::duration)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) tls: ClientArgs,
+}
 
 /// A connection to one server.
 #[derive(Clone, Debug)]

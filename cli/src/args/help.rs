@@ -119,7 +119,8 @@ fn with_examples_below(command: Command, path: &str) -> Command {
 fn dress(command: Command, program: &str, path: &str) -> Command {
     let styles = command.get_styles().clone();
     let connection = connection();
-    let asks_server = path != CONNECTION && has(&command, "server");
+    let has_server = command.get_arguments().any(|arg| arg.get_id() == "server");
+    let asks_server = path != CONNECTION && has_server;
     let pointer = asks_server.then(|| {
         format!("Flags of the connection, such as --server, --token-file and --tls-ca: {program} help connection")
     });
@@ -167,10 +168,6 @@ fn connection() -> Vec<String> {
     let flags = ServerArgs::augment_args(Command::new(CONNECTION));
     let ids = flags.get_arguments().map(|arg| arg.get_id().to_string());
     ids.collect()
-}
-
-fn has(command: &Command, id: &str) -> bool {
-    command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
 /// Puts the values of a flag on one line with its help, as the short help of clap does.

@@ -320,16 +320,13 @@ impl ScopeArgs {
 impl Scope {
     /// The narrowest question whose answer has these ReplicaSets; if there are none, all of the namespace.
     pub(crate) fn of(only: Vec<Named>, namespace: String) -> Self {
-        let namespace = match only.as_slice() {
-            [] => namespace,
+        let (namespace, name) = match only.as_slice() {
+            [] => (namespace, String::new()),
+            [one] => (one.namespace.clone(), one.name.clone()),
             [first, rest @ ..] if rest.iter().all(|it| it.namespace == first.namespace) => {
-                first.namespace.clone()
+                (first.namespace.clone(), String::new())
             }
-            _ => String::new(),
-        };
-        let name = match only.as_slice() {
-            [one] => one.name.clone(),
-            _ => String::new(),
+            _ => (String::new(), String::new()),
         };
         Self {
             namespace,

@@ -95,15 +95,7 @@ mod tests {
         let words =
             "decree -- decree get rs --server http://a:1 -n x --tls-ca=ca --insecure -o --cluster";
         let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
-        let expected = [
-            "decree",
-            "--server",
-            "http://a:1",
-            "-n",
-            "x",
-            "--tls-ca=ca",
-            "--insecure",
-        ];
-        assert_eq!(relevant(&words), expected);
+        let expected = "decree --server http://a:1 -n x --tls-ca=ca --insecure";
+        assert_eq!(relevant(&words), Vec::from_iter(expected.split(' ')));
     }
 }
