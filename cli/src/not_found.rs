@@ -19,15 +19,11 @@ pub(crate) const LIST: &str = "list what exists with: decree get replicasets";
 /// The failure for ReplicaSets that are not among the known ones.
 pub(crate) fn failure(missing: &[Named], known: &[Named]) -> Failure {
     let paths: Vec<_> = missing.iter().map(Named::path).collect();
-    let noun = match paths.as_slice() {
-        [_] => "ReplicaSet",
-        _ => "ReplicaSets",
+    let (noun, hint) = match missing {
+        [one] => ("ReplicaSet", hint(one, known)),
+        _ => ("ReplicaSets", None),
     };
     let failure = Failure::new(Exit::No, format!("{noun} {} not found", paths.join(", ")));
-    let hint = match missing {
-        [one] => hint(one, known),
-        _ => None,
-    };
     failure.hint(hint.unwrap_or_else(|| LIST.to_owned()))
 }
 

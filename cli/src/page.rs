@@ -29,23 +29,17 @@ pub(crate) fn columns(io: &Io<'_>) -> usize {
 pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
+    let mut words = text.split(' ');
     let mut lines = Vec::new();
-    let mut current = " ".repeat(indent);
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        let width = current.chars().count() + usize::from(!is_empty) + word.chars().count();
-        if !is_empty && width > columns {
-            lines.push(std::mem::replace(
-                &mut current,
-                " ".repeat(indent + HANGING),
-            ));
-            is_empty = true;
-        }
-        if !is_empty {
+    let mut current = " ".repeat(indent) + words.next().unwrap_or_default();
+    for word in words {
+        if current.chars().count() + 1 + word.chars().count() > columns {
+            let rest = " ".repeat(indent + HANGING) + word;
+            lines.push(std::mem::replace(&mut current, rest));
+        } else {
             current.push(' ');
+            current.push_str(word);
         }
-        current.push_str(word);
-        is_empty = false;
     }
     lines.push(current);
     lines
