@@ -236,10 +236,7 @@ fn known(current: &OsStr) -> Names {
     let (true, Some(flags)) = (begun.chars().all(is_plain), ServerFlags::of(&words)) else {
         return Names::default();
     };
-    let asked = async {
-        let names = remote::names(flags.admin, begun, PATIENCE).await;
-        Ok(names.unwrap_or_default())
-    };
+    let asked = async { Ok(remote::names(flags.admin, begun, PATIENCE).await) };
     server::block_on(asked).unwrap_or_default()
 }
 
