@@ -25,10 +25,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use self::{
-    queue::{ShardQueue, State},
-    split::Splitter,
-};
+use self::queue::{ShardQueue, State};
 use crate::{
     api::{ApiError, Kind, parse_version},
     backoff::{Backoff, after},
@@ -46,7 +43,8 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 /// The queue of one list of a shard, and of the events after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId {
-    shard: u16,
+    /// The number of the shard.
+    pub shard: u16,
     number: u64,
 }
 
@@ -54,7 +52,8 @@ pub struct QueueId {
 #[derive(Debug)]
 pub struct Sharing {
     queues: BTreeMap<u16, ShardQueue>,
-    splitter: Splitter,
+    /// How many shards the cluster has.
+    shards: NonZeroU16,
     numbered: u64,
     /// The version up to which events were handed out; `None` if a list must come first.
     position: Option<String>,
@@ -80,16 +79,6 @@ enum WatchState {
     Open,
 }
 
-// === impl QueueId ===
-
-impl QueueId {
-    /// Returns the number of the shard.
-    #[must_use]
-    pub const fn shard(self) -> u16 {
-        self.shard
-    }
-}
-
 // === impl Sharing ===
 
 impl Sharing {
@@ -100,7 +89,7 @@ impl Sharing {
         let backoff = Backoff::new(RETRY_MIN, RETRY_MAX, seed);
         Self {
             queues: BTreeMap::new(),
-            splitter: Splitter::new(shards),
+            shards,
             numbered: 0,
             position: None,
             position_before: None,
@@ -174,7 +163,7 @@ impl Sharing {
         }
         let listing = self.queues.iter();
         let listing = listing.filter(|(_, queue)| queue.state == State::Listing);
-        let shares = self.splitter.list(page, listing.map(|(shard, _)| *shard));
+        let shares = split::list(page, self.shards, listing.map(|(shard, _)| *shard));
         for (shard, share) in shares {
             let queue = self.queues.get_mut(&shard);
             if queue.is_some_and(|queue| queue.push_page(share)) {
@@ -318,7 +307,7 @@ impl Sharing {
         if parse_version(version) > self.position.as_deref().and_then(parse_version) {
             self.position = Some(version.to_owned());
         }
-        let concerned = match self.splitter.owner(&event) {
+        let concerned = match split::owner(&event, self.shards) {
             Some(shard) => shard..=shard,
             None => 0..=u16::MAX,
         };

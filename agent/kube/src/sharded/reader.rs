@@ -163,7 +163,7 @@ impl KindReader {
 
     /// Waits for a shard's next input.
     pub(super) async fn next<T>(&self, id: QueueId, poll: impl Fn(&mut Sharing) -> Poll<T>) -> T {
-        let news = &self.news[usize::from(id.shard())];
+        let news = &self.news[usize::from(id.shard)];
         loop {
             let news = news.notified();
             pin!(news);
