@@ -31,7 +31,7 @@ const COMBINED: &str = "(combined from similar events): ";
 /// An answered create or delete, a change of the budget, or a change of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The object of the note, of the kind that [`Reason::subject`] returns.
+    /// The object of the note: a ReplicaSet, unless the reason [concerns the cluster](Reason::concerns_cluster).
     pub object: v1::ObjectRef,
     /// The reason of the event.
     pub reason: Reason,
@@ -62,15 +62,6 @@ pub enum Reason {
     VersionsWentBack,
 }
 
-/// The kind of an event's object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A ReplicaSet.
-    ReplicaSet,
-    /// The namespace kube-system, which represents the cluster.
-    Cluster,
-}
-
 /// An event, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -78,7 +69,7 @@ pub struct Event {
     pub name: String,
     /// The group and version of ReplicaSets.
     pub api_version: String,
-    /// The object of the event, of the kind that [`Reason::subject`] returns.
+    /// The object of the event: a ReplicaSet, unless the reason [concerns the cluster](Reason::concerns_cluster).
     pub object: v1::ObjectRef,
     /// The reason.
     pub reason: Reason,
@@ -200,24 +191,23 @@ impl Reason {
         self.row().1
     }
 
-    /// Returns the kind of the object of an event with this reason.
+    /// Returns whether the object of such an event is the namespace kube-system, which represents the cluster, and no ReplicaSet.
     #[must_use]
-    pub const fn subject(self) -> Subject {
-        self.row().2
+    pub const fn concerns_cluster(self) -> bool {
+        matches!(self, Self::VersionsWentBack)
     }
 
-    const fn row(self) -> (&'static str, &'static str, Subject) {
-        use Subject::{Cluster, ReplicaSet};
+    const fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::SuccessfulCreate => ("SuccessfulCreate", "Normal", ReplicaSet),
-            Self::FailedCreate => ("FailedCreate", "Warning", ReplicaSet),
-            Self::SuccessfulDelete => ("SuccessfulDelete", "Normal", ReplicaSet),
-            Self::FailedDelete => ("FailedDelete", "Warning", ReplicaSet),
-            Self::BudgetExceeded => ("BudgetExceeded", "Warning", ReplicaSet),
-            Self::OtherController => ("OtherController", "Warning", ReplicaSet),
-            Self::BudgetResumed => ("BudgetResumed", "Normal", ReplicaSet),
-            Self::PodsDoNotLast => ("PodsDoNotLast", "Warning", ReplicaSet),
-            Self::VersionsWentBack => ("VersionsWentBack", "Warning", Cluster),
+            Self::SuccessfulCreate => ("SuccessfulCreate", "Normal"),
+            Self::FailedCreate => ("FailedCreate", "Warning"),
+            Self::SuccessfulDelete => ("SuccessfulDelete", "Normal"),
+            Self::FailedDelete => ("FailedDelete", "Warning"),
+            Self::BudgetExceeded => ("BudgetExceeded", "Warning"),
+            Self::OtherController => ("OtherController", "Warning"),
+            Self::BudgetResumed => ("BudgetResumed", "Normal"),
+            Self::PodsDoNotLast => ("PodsDoNotLast", "Warning"),
+            Self::VersionsWentBack => ("VersionsWentBack", "Warning"),
         }
     }
 
@@ -241,9 +231,10 @@ impl Event {
     /// Returns the namespace of the event's object; `default` for the cluster.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        match self.reason.subject() {
-            Subject::ReplicaSet => &self.object.namespace,
-            Subject::Cluster => "default",
+        if self.reason.concerns_cluster() {
+            "default"
+        } else {
+            &self.object.namespace
         }
     }
 }
@@ -272,7 +263,9 @@ impl Recorder {
             message,
         } = note;
         let (key, message) = self.combine(now, &object.uid, reason, message);
-        if !reason.is_rare() && !self.bucket(&object.uid, reason).try_take(now) {
+        let of_type = (object.uid.clone(), reason.event_type());
+        let full = || TokenBucket::per_second(PER_SECOND, BURST);
+        if !reason.is_rare() && !self.buckets.get_or_insert_with(of_type, full).try_take(now) {
             return None;
         }
         let written = self.count(now, &object, (reason, key));
@@ -287,12 +280,6 @@ impl Recorder {
             count: written.count,
             instance: self.instance.clone(),
         })
-    }
-
-    fn bucket(&mut self, uid: &str, reason: Reason) -> &mut TokenBucket {
-        let key = (uid.to_owned(), reason.event_type());
-        self.buckets
-            .get_or_insert_with(key, || TokenBucket::per_second(PER_SECOND, BURST))
     }
 
     /// The identity of the event, and its message: its own, or one for many.

@@ -1,6 +1,6 @@
 //! Events for people.
 
-use agent_core::recorder::{Event, Subject};
+use agent_core::recorder::Event;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,13 +20,14 @@ pub(crate) fn event_to_json(event: &Event) -> Value {
         count,
         instance,
     } = event;
-    let involved = match reason.subject() {
-        Subject::ReplicaSet => json!({
-            "apiVersion": api_version, "kind": "ReplicaSet", "namespace": object.namespace, "name": object.name, "uid": object.uid,
-        }),
-        Subject::Cluster => json!({
+    let involved = if reason.concerns_cluster() {
+        json!({
             "apiVersion": "v1", "kind": "Namespace", "name": object.name, "uid": object.uid,
-        }),
+        })
+    } else {
+        json!({
+            "apiVersion": api_version, "kind": "ReplicaSet", "namespace": object.namespace, "name": object.name, "uid": object.uid,
+        })
     };
     json!({
         "apiVersion": "v1",
