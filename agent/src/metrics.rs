@@ -37,7 +37,7 @@ pub struct Metrics {
     objects_rejected: Counter,
     batches_refused: Counter,
     operations_refused: Family<Label, Counter>,
-    operations: Family<Label, Counter>,
+    operations: Family<[(&'static str, String); 1], Counter>,
     operations_in_flight: SummedGauge,
     pub(crate) calls: Family<Label, Counter>,
     calls_in_flight: SummedGauge,
@@ -133,7 +133,8 @@ impl Metrics {
                 Change::Ended(_) => {}
             },
             Report::Finished { class, .. } => {
-                self.operations.get_or_create(&[("outcome", *class)]).inc();
+                let labels = [("outcome", class.clone())];
+                self.operations.get_or_create(&labels).inc();
             }
             Report::PodOfOther(_) => {
                 self.pods_of_others.inc();

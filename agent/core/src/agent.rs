@@ -43,7 +43,6 @@ pub struct Agent {
     calls_max: usize,
     outbox: Outbox,
     reports: VecDeque<Report>,
-    stopping: bool,
 }
 
 // === impl Agent ===
@@ -66,7 +65,6 @@ impl Agent {
             calls_max: config.calls_max,
             outbox: Outbox::new(config.events_max),
             reports: VecDeque::new(),
-            stopping: false,
         }
     }
 
@@ -177,7 +175,7 @@ impl Agent {
 
     /// Limits the calls in flight to what the cluster can take now, up to the configured number.
     pub fn limit_calls(&mut self, calls: usize) {
-        self.batches.limit_calls(calls.min(self.calls_max));
+        self.batches.calls_max = calls.min(self.calls_max).max(1);
     }
 
     /// Handles the answer to a call.
@@ -193,10 +191,6 @@ impl Agent {
 
     /// Takes no further work, finishes what has begun, and ends the session.
     pub fn handle_shutdown(&mut self) {
-        if self.stopping {
-            return;
-        }
-        self.stopping = true;
         self.wind_down("the agent stops");
         self.collect_outcomes();
         self.link.stop();

@@ -37,7 +37,8 @@ pub(crate) struct ActiveBatch {
     /// Whether the batch waits for its turn.
     pub(crate) queued: bool,
     ramp: SlowStart,
-    ready: VecDeque<u32>,
+    /// The operations that may start now.
+    pub(crate) ready: VecDeque<u32>,
     recheck: Recheck,
     /// The number of operations without an outcome.
     open: u32,
@@ -80,12 +81,6 @@ impl SlowStart {
 
     pub(crate) const fn succeeded(&mut self) {
         self.awaited = self.awaited.saturating_sub(1);
-    }
-
-    /// Ends the ramp after a failure. Returns, once, the operations of later rounds, which will never start.
-    pub(crate) const fn failed(&mut self) -> Range<u32> {
-        self.awaited = self.awaited.saturating_sub(1);
-        self.stop()
     }
 
     /// Begins no further round. Returns, once, the operations that will never start.
@@ -157,10 +152,6 @@ impl ActiveBatch {
         self.recheck = Recheck::Over;
         self.ready.extend(adopts);
         false
-    }
-
-    pub(crate) fn take_ready(&mut self) -> Option<u32> {
-        self.ready.pop_front()
     }
 
     /// Checks an operation against the guard and the rules, and returns its first step. `create_timeout` limits a create.
@@ -252,7 +243,7 @@ impl ActiveBatch {
                 self.begin_round();
                 0..0
             }
-            OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => self.ramp.failed(),
+            OutcomeKind::Failed(_) | OutcomeKind::NotStarted(_) => self.ramp.stop(),
         };
         let stops_round = matches!(&outcome, OutcomeKind::Failed(failed)
             if failed.class() == FailureClass::NamespaceTerminating);

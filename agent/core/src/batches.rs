@@ -42,7 +42,8 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
 pub(crate) struct Batches {
-    calls_max: usize,
+    /// The most calls in flight, at least one.
+    pub(crate) calls_max: usize,
     active: BTreeMap<u64, ActiveBatch>,
     served: HashSet<String>,
     turns: Turns,
@@ -94,10 +95,6 @@ impl Batches {
             call_last: 0,
             operations: 0,
         }
-    }
-
-    pub(crate) const fn limit_calls(&mut self, calls_max: usize) {
-        self.calls_max = if calls_max == 0 { 1 } else { calls_max };
     }
 
     /// Takes a batch that passed the guard, or answers NOT_STARTED if its ReplicaSet has a batch in flight.
@@ -158,7 +155,10 @@ impl Batches {
         match purpose {
             Purpose::Recheck => {
                 effects::absorb(view, &answer);
-                self.handle_recheck(batch, answer);
+                if let Some(active) = self.active.get_mut(&batch) {
+                    let outcomes = active.handle_recheck(answer);
+                    self.push_outcomes(outcomes);
+                }
             }
             Purpose::Operation(operation, step) => {
                 let end = after(self.unsettled.end(now), SHOWN_WITHIN);
@@ -227,7 +227,7 @@ impl Batches {
                 self.settle(batch);
                 return Some(call);
             }
-            let Some(operation) = active.take_ready() else {
+            let Some(operation) = active.ready.pop_front() else {
                 continue;
             };
             let owner = active.owner.clone();
@@ -297,13 +297,6 @@ impl Batches {
                 message: refusal.message.clone(),
                 operations,
             }));
-        }
-    }
-
-    fn handle_recheck(&mut self, batch: u64, answer: Answer) {
-        if let Some(active) = self.active.get_mut(&batch) {
-            let outcomes = active.handle_recheck(answer);
-            self.push_outcomes(outcomes);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What happened in the agent, as data for the shell's logs and metrics.
 
-use decree::v1::{self, FailureClass, outcome::Outcome as OutcomeKind};
+use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
     api::{InvalidObject, Kind},
@@ -73,8 +73,8 @@ pub enum Report {
         batch_id: u64,
         /// The operation in it.
         operation: u32,
-        /// `done`, or the class of the failure.
-        class: &'static str,
+        /// `done`, `not_started`, or the contract's word for the class of the failure, in lower case.
+        class: String,
         /// The cluster's words, empty for success.
         message: String,
     },
@@ -114,33 +114,14 @@ impl Report {
         let (class, message) = match &outcome.outcome {
             Some(OutcomeKind::Done(_)) => ("done", ""),
             Some(OutcomeKind::NotStarted(it)) => ("not_started", it.message.as_str()),
-            Some(OutcomeKind::Failed(failed)) => (class_word(failed.class()), &*failed.message),
+            Some(OutcomeKind::Failed(failed)) => (failed.class().as_str_name(), &*failed.message),
             None => ("not_started", ""),
         };
         Self::Finished {
             batch_id: outcome.batch_id,
             operation: outcome.operation,
-            class,
+            class: class.trim_start_matches("FAILURE_CLASS_").to_lowercase(),
             message: message.to_owned(),
         }
-    }
-}
-
-/// The contract's word in lower case.
-const fn class_word(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::Unspecified => "unspecified",
-        FailureClass::NameTaken => "name_taken",
-        FailureClass::NotFound => "not_found",
-        FailureClass::Precondition => "precondition",
-        FailureClass::Forbidden => "forbidden",
-        FailureClass::Quota => "quota",
-        FailureClass::NamespaceTerminating => "namespace_terminating",
-        FailureClass::Invalid => "invalid",
-        FailureClass::Conflict => "conflict",
-        FailureClass::Timeout => "timeout",
-        FailureClass::Throttled => "throttled",
-        FailureClass::Unavailable => "unavailable",
-        FailureClass::OwnerChanged => "owner_changed",
     }
 }

@@ -38,8 +38,8 @@ fn next_round_waits_for_all_of_the_one_before() {
 fn first_failure_ends_the_ramp_and_names_the_rest_once() {
     let mut ramp = SlowStart::new(10, 2);
     assert_eq!(ramp.next_round(), Some(0..2));
-    assert_eq!(ramp.failed(), 2..10);
-    assert_eq!(ramp.failed(), 10..10);
+    assert_eq!(ramp.stop(), 2..10);
+    assert_eq!(ramp.stop(), 10..10);
     assert_eq!(ramp.next_round(), None);
 }
 
@@ -65,7 +65,7 @@ proptest! {
                 seen[operation as usize] += 1;
                 if fails[operation as usize] {
                     failed = true;
-                    ramp.failed().for_each(|rest| seen[rest as usize] += 1);
+                    ramp.stop().for_each(|rest| seen[rest as usize] += 1);
                 } else {
                     ramp.succeeded();
                     successes += 1;

@@ -270,7 +270,11 @@ fn classes_of_outcomes_are_the_words_of_the_contract() {
         };
         class
     };
-    for class in (1..).map_while(|number| FailureClass::try_from(number).ok()) {
+    for (class, word) in [
+        (FailureClass::NameTaken, "name_taken"),
+        (FailureClass::NamespaceTerminating, "namespace_terminating"),
+        (FailureClass::Timeout, "timeout"),
+    ] {
         let failed = v1::Failed {
             class: class.into(),
             ..v1::Failed::default()
@@ -279,8 +283,7 @@ fn classes_of_outcomes_are_the_words_of_the_contract() {
             outcome: Some(OutcomeKind::Failed(failed)),
             ..v1::Outcome::default()
         };
-        let word = class.as_str_name().trim_start_matches("FAILURE_CLASS_");
-        assert_eq!(class_of(&outcome), word.to_lowercase());
+        assert_eq!(class_of(&outcome), word);
     }
     assert_eq!(class_of(&v1::Outcome::default()), "not_started");
 }
@@ -352,7 +355,7 @@ fn calls_in_flight_are_bounded_and_batches_take_turns() {
         delete(&["a", "b", "c"]),
         &[pod("a", 1), pod("b", 2), pod("c", 3)],
     );
-    rig.batches.limit_calls(2);
+    rig.batches.calls_max = 2;
     rig.take_of_another(create(1));
     let verbs: Vec<_> = rig
         .calls()
