@@ -200,16 +200,16 @@ pub(crate) fn leaves_effect_open(error: &ApiError) -> bool {
 
 /// Tells a quota from other refusals by the messages of the admission plugins, which give no machine-readable cause.
 fn classify_forbidden(error: &ApiError) -> FailureClass {
-    const QUOTA: [&str; 2] = ["exceeded quota", "failed quota"];
-    const LIMIT_RANGE: [&str; 3] = [
+    const QUOTA: [&str; 5] = [
+        "exceeded quota",
+        "failed quota",
         "usage per Pod",
         "usage per Container",
         "limit to request ratio",
     ];
-    let mut words = QUOTA.iter().chain(&LIMIT_RANGE);
     if error.causes.iter().any(|it| it == "NamespaceTerminating") {
         FailureClass::NamespaceTerminating
-    } else if words.any(|word| error.message.contains(word)) {
+    } else if QUOTA.iter().any(|word| error.message.contains(word)) {
         FailureClass::Quota
     } else {
         FailureClass::Forbidden
@@ -291,17 +291,12 @@ impl Template {
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
-
-    /// Returns the bytes given to [`new`](Self::new), for the adapter alone.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
 }
 
 impl AsRef<[u8]> for Template {
+    /// Returns the bytes given to [`new`](Template::new), for the adapter alone.
     fn as_ref(&self) -> &[u8] {
-        self.as_bytes()
+        &self.0
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     min: Duration,
-    max: Duration,
+    pub(crate) max: Duration,
     failures: u32,
     random: u64,
 }

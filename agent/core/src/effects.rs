@@ -56,11 +56,12 @@ pub(crate) fn answered(
     }
 }
 
-/// Takes the answer to a read that belongs to no operation.
+/// Takes the object of an answer, unless the watch is past it: a pod that the watch shows as gone stays gone.
 pub(crate) fn absorb(view: &mut View, answer: &Answer) {
     match answer {
-        Ok(Reply::Pod(pod)) => view.absorb_pod(pod),
-        Ok(Reply::ReplicaSet(replica_set)) => view.absorb_replica_set(replica_set),
+        Ok(reply) if !view.is_ahead(reply.version()) => {}
+        Ok(Reply::Pod(pod)) => view.pods.apply(pod),
+        Ok(Reply::ReplicaSet(replica_set)) => view.apply_replica_set(replica_set),
         Ok(Reply::Gone(_)) | Err(_) => {}
     }
 }

@@ -33,7 +33,7 @@ const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// The shortest wait of a superseded agent. Without the wait, two agents would end each other's sessions in turn. An agent that is being
 /// replaced stops before that.
 const SUPERSEDED_WAIT_MIN: Duration = Duration::from_secs(60);
-/// The longest of these waits, which double. A session of this length ends the doubling.
+/// The longest of these waits, which double.
 const SUPERSEDED_WAIT_MAX: Duration = Duration::from_secs(16 * 60);
 
 /// The interval of session attempts, and their burst, however a server ends the sessions.
@@ -88,8 +88,6 @@ pub(crate) struct Link {
     /// The first frame of each session, without `resumes_session_id`.
     hello: v1::Hello,
     backoff: Backoff,
-    /// The length of a session that ends the doubling of the waits.
-    backoff_max: Duration,
     superseded: Backoff,
     sessions: TokenBucket,
     state: State,
@@ -124,11 +122,9 @@ enum State {
 impl Link {
     /// Creates a link that connects at once. The waits before further connections are within `waits`, and the seed determines their jitter.
     pub(crate) fn new(hello: v1::Hello, waits: RangeInclusive<Duration>, seed: u64) -> Self {
-        let (backoff_min, backoff_max) = waits.into_inner();
         Self {
             hello,
-            backoff: Backoff::new(backoff_min, backoff_max, seed),
-            backoff_max,
+            backoff: Backoff::new(*waits.start(), *waits.end(), seed),
             superseded: Backoff::new(SUPERSEDED_WAIT_MIN, SUPERSEDED_WAIT_MAX, seed),
             sessions: TokenBucket::new(SESSIONS_EVERY, SESSIONS_AT_ONCE),
             state: State::Waiting,
@@ -161,11 +157,11 @@ impl Link {
             return false;
         }
         let lived = self.opened.take().map(|opened| since(now, opened));
-        if lived >= Some(SUPERSEDED_WAIT_MAX) {
-            self.superseded.reset();
-        }
-        if lived >= Some(self.backoff_max) {
-            self.backoff.reset();
+        for backoff in [&mut self.superseded, &mut self.backoff] {
+            // A session of the longest wait's length ends the doubling.
+            if lived >= Some(backoff.max) {
+                backoff.reset();
+            }
         }
         let wait = match cause {
             Disconnect::Ended | Disconnect::Lost(_) | Disconnect::WentBack(_) => {

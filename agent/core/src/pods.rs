@@ -167,10 +167,9 @@ impl Pods {
 
     /// Marks a pod as gone, as the answer to a call says, until the watch or a list shows it.
     pub(crate) fn mark_gone(&mut self, uid: &str) {
-        self.count_out(uid);
-        if let Some(pod) = self.by_uid.get_mut(uid) {
+        self.change(uid, |pod| {
             (pod.state, pod.leaving) = (State::Gone, false);
-        }
+        });
     }
 
     pub(crate) fn get(&self, uid: &str) -> Option<&Pod> {
@@ -268,13 +267,16 @@ impl Pods {
     }
 
     fn set_leaving(&mut self, uid: &str, leaving: bool) {
+        self.change(uid, |pod| pod.leaving = leaving && pod.state.is_active());
+    }
+
+    fn change(&mut self, uid: &str, change: impl FnOnce(&mut Pod)) {
         self.count_out(uid);
-        let Some(mut pod) = self.by_uid.remove(uid) else {
-            return;
-        };
-        pod.leaving = leaving && pod.state.is_active();
-        self.count_in(&pod);
-        self.by_uid.insert(uid.to_owned(), pod);
+        if let Some((uid, mut pod)) = self.by_uid.remove_entry(uid) {
+            change(&mut pod);
+            self.count_in(&pod);
+            self.by_uid.insert(uid, pod);
+        }
     }
 
     fn count_in(&mut self, pod: &Pod) {

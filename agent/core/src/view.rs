@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use decree::v1;
-
 use crate::{
     api::{Kind, ReplicaSet, object_ref, parse_version},
     pods::Pods,
@@ -79,20 +77,6 @@ impl View {
         self.seen[kind as usize] = version;
     }
 
-    /// Takes a pod from the answer to a call, unless the watch is past it: a pod that the watch shows as gone stays gone.
-    pub(crate) fn absorb_pod(&mut self, pod: &v1::Pod) {
-        if self.is_ahead(Kind::Pod, &pod.resource_version) {
-            self.pods.apply(pod);
-        }
-    }
-
-    /// Takes a ReplicaSet from the answer to a call, unless the watch is past it.
-    pub(crate) fn absorb_replica_set(&mut self, replica_set: &ReplicaSet) {
-        if self.is_ahead(Kind::ReplicaSet, &replica_set.projected.resource_version) {
-            self.apply_replica_set(replica_set);
-        }
-    }
-
     /// Notes the version of a write of this agent. A list that is older must not be used.
     pub(crate) fn note_write(&mut self, kind: Kind, version: &str) {
         let newest = &mut self.own_writes[kind as usize];
@@ -104,7 +88,8 @@ impl View {
         self.own_writes[kind as usize]
     }
 
-    fn is_ahead(&self, kind: Kind, version: &str) -> bool {
+    /// True if a version is newer than lists and watches have shown.
+    pub(crate) fn is_ahead(&self, (kind, version): (Kind, &str)) -> bool {
         parse_version(version).is_some_and(|version| Some(version) > self.seen[kind as usize])
     }
 }

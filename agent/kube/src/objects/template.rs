@@ -81,7 +81,7 @@ pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String
 
 /// Writes a pod in the encoding of its template.
 pub(crate) fn encode(create: &CreatePod) -> Result<Vec<u8>, Unreadable> {
-    Ok(if is_json(create.template.as_bytes()) {
+    Ok(if is_json(create.template.as_ref()) {
         encode_json(create)?
     } else {
         protobuf::pod_document(encode_protobuf(create)?)
@@ -139,7 +139,7 @@ fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
         template,
         timeout: _,
     } = create;
-    let mut pod: Fields = serde_json::from_slice(template.as_bytes())?;
+    let mut pod: Fields = serde_json::from_slice(template.as_ref())?;
     let metadata = pod.remove("metadata");
     let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields>>(it.get()));
     let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
