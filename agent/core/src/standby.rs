@@ -77,47 +77,31 @@ impl Standby {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).expect("it is small")
-    }
-
-    fn look(standby: &mut Standby, seconds: i64, seen_by: SeenBy) -> Next {
-        standby.handle_look(at(seconds), seen_by)
-    }
+    use crate::tests::at;
 
     #[test]
-    fn built_in_controller_that_answers_is_waited_for() {
-        let mut standby = Standby::default();
-        let first = look(&mut standby, 0, SeenBy::Nobody);
-        assert_eq!(first, Next::Change(Duration::ZERO));
-        standby.handle_changed(at(0), false);
-        assert_eq!(look(&mut standby, 1, SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(look(&mut standby, 2, SeenBy::BuiltIn), Next::Change(PERIOD));
-        standby.handle_changed(at(7), false);
-        // Its process ends, and a process on another machine takes over.
-        assert_eq!(look(&mut standby, 30, SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(
-            look(&mut standby, 31, SeenBy::BuiltIn),
-            Next::Change(PERIOD)
-        );
-    }
-
-    #[test]
-    fn built_in_controller_that_is_silent_for_long_is_off() {
-        let mut standby = Standby::default();
-        standby.handle_changed(at(0), false);
-        assert_eq!(look(&mut standby, 29, SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(look(&mut standby, 30, SeenBy::Nobody), Next::Begin);
-    }
-
-    #[test]
-    fn agent_that_comes_after_another_begins_soon() {
-        let mut standby = Standby::default();
-        standby.handle_changed(at(0), true);
-        assert_eq!(look(&mut standby, 1, SeenBy::Nobody), Next::Look(LOOK));
-        assert_eq!(look(&mut standby, 2, SeenBy::Nobody), Next::Begin);
-        assert_eq!(look(&mut standby, 0, SeenBy::Another), Next::Begin);
-        assert_eq!(look(&mut standby, 1, SeenBy::BuiltIn), Next::Change(PERIOD));
+    fn built_in_controller_is_off_once_it_is_silent_for_long_enough_after_the_last_change() {
+        use SeenBy::{Another, BuiltIn, Nobody};
+        let look = Next::Look(LOOK);
+        let change = Next::Change(PERIOD);
+        for (changed, found_off, looks) in [
+            (0, false, [(1, Nobody, look), (2, BuiltIn, change)]),
+            // Its process ends, and a process on another machine takes over.
+            (7, false, [(30, Nobody, look), (31, BuiltIn, change)]),
+            (0, false, [(29, Nobody, look), (30, Nobody, Next::Begin)]),
+            // An agent that comes after another begins soon.
+            (0, true, [(1, Nobody, look), (2, Nobody, Next::Begin)]),
+            (0, true, [(0, Another, Next::Begin), (1, BuiltIn, change)]),
+        ] {
+            let mut standby = Standby::default();
+            let first = standby.handle_look(at(0), Nobody);
+            assert_eq!(first, Next::Change(Duration::ZERO));
+            standby.handle_changed(at(0), false);
+            standby.handle_changed(at(changed), found_off);
+            for (second, seen_by, next) in looks {
+                let decided = standby.handle_look(at(second), seen_by);
+                assert_eq!(decided, next, "{seen_by:?} at second {second}");
+            }
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! Objects, batches and answers for the tests of this crate.
 
+use std::time::Duration;
+
 use decree::v1::{self, batch::Action, outcome::Outcome as OutcomeKind};
+use jiff::Timestamp;
 
 use crate::{
     api::{ApiError, InvalidObject, ReplicaSet, Reply, Template},
+    backoff::after,
     guard::Guard,
     view::View,
     watch::{Items, List, Part},
@@ -11,6 +15,11 @@ use crate::{
 
 pub(crate) const SESSION: &str = "s-1";
 pub(crate) const EPOCH: i64 = 7;
+
+/// So many seconds after the start of a test.
+pub(crate) fn at(seconds: u64) -> Timestamp {
+    after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
+}
 
 /// The ReplicaSet default/web with the UID `rs`.
 pub(crate) fn replica_set(version: u64, generation: i64) -> ReplicaSet {

@@ -62,12 +62,9 @@ impl TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::at;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
-
-    fn at(seconds: u64) -> Timestamp {
-        after(START, Duration::from_secs(seconds))
-    }
 
     #[test]
     fn bucket_gives_its_burst_and_then_its_rate() {

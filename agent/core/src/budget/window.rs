@@ -94,14 +94,11 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::at;
 
     /// An operation in a scope with as many pods as desired.
     const fn of(pods: u32) -> Count {
         Count::new(1, Sizes { pods, wanted: pods })
-    }
-
-    fn at(seconds: u64) -> Timestamp {
-        after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))
     }
 
     #[test]
