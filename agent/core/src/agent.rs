@@ -23,7 +23,7 @@ use crate::{
     outbox::Outbox,
     recorder::Note,
     report::Report,
-    rules::Refusal,
+    rules::{Refusal, Rule},
     view::View,
     watch::{List, WatchEvent, WatchId},
 };
@@ -117,7 +117,7 @@ impl Agent {
             Err(went_back) => return self.handle_went_back(now, &went_back),
         };
         let watch = self.reading.watch(kind);
-        let (part, count) = (list.part, watch.listed());
+        let (part, count) = (list.part, watch.listed);
         self.view.note_seen(kind, watch.version());
         self.intake().handle_list(kind, list, count);
         if part.ends() {
@@ -224,7 +224,7 @@ impl Agent {
 
     /// Returns the next frame to send.
     pub fn poll_frame(&mut self, now: Timestamp) -> Option<v1::ReconcileRequest> {
-        let in_session = self.link.session().is_some();
+        let in_session = self.link.session.is_some();
         let frame = in_session.then(|| self.outbox.poll_frame());
         let frame = match frame.flatten() {
             Some(frame) => frame,
@@ -251,7 +251,7 @@ impl Agent {
     /// Returns whether a frame waits to be sent.
     #[must_use]
     pub fn has_frames(&self) -> bool {
-        let waits = self.link.session().is_some() && self.outbox.has_frame();
+        let waits = self.link.session.is_some() && self.outbox.has_frame();
         waits || self.link.has_own_frame()
     }
 
@@ -267,7 +267,10 @@ impl Agent {
     /// Returns the id of the open session.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
-        self.link.session().map(|session| session.id.as_str())
+        self.link
+            .session
+            .as_ref()
+            .map(|session| session.id.as_str())
     }
 
     /// Returns the trace context of the batch that a call in flight serves.
@@ -279,10 +282,7 @@ impl Agent {
     /// Returns how many operations, and how many calls, are under way.
     #[must_use]
     pub fn in_flight(&self) -> (usize, usize) {
-        (
-            self.batches.operations_in_flight(),
-            self.batches.calls_in_flight(),
-        )
+        (self.batches.operations, self.batches.calls_in_flight())
     }
 
     /// Returns what the budget holds.
@@ -299,7 +299,7 @@ impl Agent {
     /// True if no session has work or frames left.
     fn is_settled(&self) -> bool {
         self.batches.calls_in_flight() == 0
-            && self.batches.operations_in_flight() == 0
+            && self.batches.operations == 0
             && self.outbox.is_empty()
     }
 
@@ -308,7 +308,7 @@ impl Agent {
         self.reading.forget();
         self.view.forget();
         self.reports.push_back(Report::WentBack(*went_back));
-        let note = Note::of_cluster(self.link.cluster_uid(), went_back);
+        let note = Note::of_cluster(&self.link.hello.cluster_uid, went_back);
         self.reports.push_back(Report::Noted(note));
         self.abort(now, Disconnect::WentBack(*went_back));
     }
@@ -332,7 +332,7 @@ impl Agent {
     }
 
     fn open_session(&mut self, now: Timestamp) {
-        let Some(session) = self.link.session() else {
+        let Some(session) = &self.link.session else {
             return;
         };
         self.guard.session_id = Some(session.id.clone());
@@ -379,7 +379,7 @@ impl Agent {
     /// Takes batches. The agent leaves a server that sends batches without reading outcomes: the outcomes would wait without bound.
     fn handle_batches(&mut self, now: Timestamp, batches: Vec<v1::Batch>) {
         for batch in batches {
-            let waiting = self.outbox.outcomes_waiting() + operation_count(&batch);
+            let waiting = self.outbox.outcomes.len() + operation_count(&batch);
             if waiting > bounds::OUTCOMES_WAITING_MAX {
                 let text = format!("{waiting} outcomes are not read");
                 return self.handle_violation(now, &text);
@@ -408,8 +408,7 @@ impl Agent {
     }
 
     fn check_batch(&self, batch: &v1::Batch) -> Result<(), Refusal> {
-        self.guard
-            .check_batch(batch, self.batches.operations_in_flight())?;
+        self.guard.check_batch(batch, self.batches.operations)?;
         let not_enforcing = match self.mode {
             v1::Mode::Shadow => "the agent only watches",
             v1::Mode::DryRun => "the agent executes nothing",
@@ -417,7 +416,11 @@ impl Agent {
                 "the session drains"
             }
             v1::Mode::Enforce | v1::Mode::Unspecified => {
-                self.reading.check_listed()?;
+                // What was known before the session began may be long outdated.
+                if self.reading.heard().is_none() {
+                    let text = "the batch comes before both kinds are listed";
+                    return Err(Refusal::new(Rule::View, text.to_owned()));
+                }
                 return self.guard.check_replica_set(&self.view, batch).map(drop);
             }
         };

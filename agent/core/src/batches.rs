@@ -54,7 +54,8 @@ pub(crate) struct Batches {
     pub(crate) unsettled: Unsettled,
     pub(crate) budget: Budget,
     call_last: u64,
-    operations: usize,
+    /// The number of operations without an outcome.
+    pub(crate) operations: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -221,7 +222,7 @@ impl Batches {
                 continue;
             };
             active.queued = false;
-            if active.take_recheck(view, guard, self.unsettled.timeout()) {
+            if active.take_recheck(view, guard, self.unsettled.limits.timeout) {
                 let request = read_replica_set(&active.owner);
                 let call = self.note_call(batch, Purpose::Recheck, request);
                 self.settle(batch);
@@ -232,7 +233,7 @@ impl Batches {
             };
             let owner = active.owner.clone();
             view.pods.forget_expired(now, &owner.uid);
-            let started = active.start(operation, view, guard, self.unsettled.timeout());
+            let started = active.start(operation, view, guard, self.unsettled.limits.timeout);
             let admitted = started.and_then(|next| {
                 admit(&mut self.budget, now, view, &owner, &next)?;
                 Ok(next)
@@ -270,13 +271,8 @@ impl Batches {
         reports.append(&mut self.reports);
         for outcome in self.outcomes.drain(..) {
             reports.push_back(Report::finished(&outcome));
-            outbox.push_outcome(outcome);
+            outbox.outcomes.push_back(outcome);
         }
-    }
-
-    #[must_use]
-    pub(crate) const fn operations_in_flight(&self) -> usize {
-        self.operations
     }
 
     #[must_use]
@@ -378,7 +374,7 @@ fn admit(
     let Some((verb, _)) = step.pod_change() else {
         return Ok(());
     };
-    let (pods, wanted) = (view.pods.totals(), view.templates.wanted());
+    let (pods, wanted) = (&view.pods.totals, &view.templates.wanted);
     budget.admit(now, verb, owner, |scope| match scope {
         Scope::ReplicaSet { uid, .. } => Sizes {
             pods: view.pods.counts(uid).active,

@@ -34,7 +34,7 @@ type Operation = (u64, u32);
 /// The creates whose answers do not tell their effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsettled {
-    limits: CreateLimits,
+    pub(crate) limits: CreateLimits,
     until: BTreeMap<Operation, Timestamp>,
 }
 
@@ -65,10 +65,6 @@ impl Unsettled {
             limits,
             until: BTreeMap::new(),
         }
-    }
-
-    pub(crate) const fn timeout(&self) -> Duration {
-        self.limits.timeout
     }
 
     /// Until when a write may take effect if its answer, received at `now`, does not tell its effect.
@@ -110,7 +106,7 @@ mod tests {
     use super::*;
     use crate::{
         api::ApiError,
-        tests::{pod_ref, refusal, replied},
+        tests::{at, pod_ref, refusal, replied},
     };
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -127,20 +123,11 @@ mod tests {
 
     #[test]
     fn create_of_unknown_effect_is_unsettled_for_its_timeout_and_the_margin() {
-        let end = Some(after(NOW, Duration::from_secs(20 + 7 + 1)));
-        let unknown = [
-            ApiError::no_answer("reset"),
-            refusal(504, "Timeout"),
-            refusal(500, "InternalError"),
-            refusal(503, "ServiceUnavailable"),
-        ];
-        for error in unknown {
-            assert_eq!(answered(error.clone()).until(), end, "{error:?}");
+        let end = Some(at(20 + 7 + 1));
+        assert_eq!(answered(ApiError::no_answer("reset")).until(), end);
+        for code in [500, 503, 504] {
+            assert_eq!(answered(refusal(code, "Timeout")).until(), end, "{code}");
         }
-    }
-
-    #[test]
-    fn create_that_is_refused_for_good_is_settled() {
         for code in [400, 403, 404, 409, 422, 429] {
             assert_eq!(answered(refusal(code, "AlreadyExists")).until(), None);
         }
@@ -149,23 +136,21 @@ mod tests {
     #[test]
     fn pod_that_is_found_settles_its_create_and_no_other() {
         let mut unsettled = answered(ApiError::no_answer("reset"));
-        let later = after(NOW, Duration::from_secs(1));
         let error = Err(ApiError::no_answer("reset"));
-        unsettled.handle_answer(later, (1, 1), &create(), &error);
+        unsettled.handle_answer(at(1), (1, 1), &create(), &error);
         let read = Stage::Read(PodWrite::Create, pod_ref("a"), v1::Failed::default());
         let found = replied(v1::Pod::default());
-        unsettled.handle_answer(later, (1, 1), &read, &found);
-        assert_eq!(unsettled.until(), Some(after(NOW, Duration::from_secs(28))));
-        unsettled.handle_answer(later, (1, 0), &read, &found);
+        unsettled.handle_answer(at(1), (1, 1), &read, &found);
+        assert_eq!(unsettled.until(), Some(at(28)));
+        unsettled.handle_answer(at(1), (1, 0), &read, &found);
         assert_eq!(unsettled.until(), None);
     }
 
     #[test]
     fn settled_creates_are_forgotten_with_the_next() {
         let mut unsettled = answered(ApiError::no_answer("reset"));
-        let later = after(NOW, Duration::from_secs(60));
         let error = Err(ApiError::no_answer("reset"));
-        unsettled.handle_answer(later, (2, 0), &create(), &error);
+        unsettled.handle_answer(at(60), (2, 0), &create(), &error);
         assert_eq!(unsettled.until.len(), 1);
     }
 }

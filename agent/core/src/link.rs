@@ -86,7 +86,7 @@ pub struct Successor {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     /// The first frame of each session, without `resumes_session_id`.
-    hello: v1::Hello,
+    pub(crate) hello: v1::Hello,
     backoff: Backoff,
     superseded: Backoff,
     sessions: TokenBucket,
@@ -94,7 +94,7 @@ pub(crate) struct Link {
     /// When the state ends at the latest, if that is known.
     until: Option<Timestamp>,
     /// The session while it is open, draining included.
-    session: Option<Session>,
+    pub(crate) session: Option<Session>,
     hello_due: bool,
     command: Option<LinkCommand>,
     sequence_out: u64,
@@ -334,16 +334,6 @@ impl Link {
         }
         let session = self.session.as_ref().map(Session::poll_timeout);
         session.into_iter().chain(self.until).min()
-    }
-
-    /// Returns the session while it is open, draining included.
-    pub(crate) const fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
-    }
-
-    /// Returns the UID that identifies the cluster.
-    pub(crate) fn cluster_uid(&self) -> &str {
-        &self.hello.cluster_uid
     }
 
     /// Returns whether new operations may start.

@@ -31,7 +31,7 @@ const FRAME_OUTCOMES_MAX: usize = 256;
 /// The output of one session. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
-    outcomes: VecDeque<v1::Outcome>,
+    pub(crate) outcomes: VecDeque<v1::Outcome>,
     snapshots: VecDeque<Snapshot>,
     /// Events in order of arrival. If many wait, only the latest event of an object stays. Only the latest bookmark of a kind waits.
     events: BTreeMap<u64, (ObjectId, v1::Event)>,
@@ -66,10 +66,6 @@ impl Outbox {
             unmerged_max,
             ..Self::default()
         }
-    }
-
-    pub(crate) fn push_outcome(&mut self, outcome: v1::Outcome) {
-        self.outcomes.push_back(outcome);
     }
 
     /// Takes a list, or its next page. The list covers all output of its kind that waited before.
@@ -117,10 +113,6 @@ impl Outbox {
         let event = Some(event);
         self.events
             .insert(position, (id, v1::Event { event, traceparent }));
-    }
-
-    pub(crate) fn outcomes_waiting(&self) -> usize {
-        self.outcomes.len()
     }
 
     /// True if nothing waits, and no open list will bring more.
@@ -207,11 +199,11 @@ impl Outbox {
 // === impl Snapshot ===
 
 impl Snapshot {
-    const fn new(kind: Kind) -> Self {
+    fn new(kind: Kind) -> Self {
         Self {
             kind,
             begun: false,
-            pods: PackedPods::new(),
+            pods: PackedPods::default(),
             replica_sets: VecDeque::new(),
             count: 0,
             resource_version: None,

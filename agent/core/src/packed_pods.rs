@@ -22,15 +22,6 @@ pub struct PackedPods {
 // === impl PackedPods ===
 
 impl PackedPods {
-    /// Creates an empty list.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            chunks: VecDeque::new(),
-            count: 0,
-        }
-    }
-
     /// Returns the number of pods.
     #[must_use]
     pub const fn len(&self) -> usize {

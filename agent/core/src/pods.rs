@@ -26,7 +26,8 @@ pub(crate) struct Pods {
     by_uid: HashMap<String, Pod>,
     /// The counts of each controller's pods, by its UID.
     controllers: HashMap<Arc<str>, Controller>,
-    totals: Totals,
+    /// The active pods of all ReplicaSets.
+    pub(crate) totals: Totals,
     /// The latest labels of an orphan: orphans that come together mostly have the same.
     orphan_labels: Arc<Labels>,
     /// While a list is open, the pods under deletion that the list has not shown yet.
@@ -179,11 +180,6 @@ impl Pods {
     pub(crate) fn counts(&self, controller: &str) -> Counts {
         let known = self.controllers.get(controller);
         known.map(|it| it.counts).unwrap_or_default()
-    }
-
-    /// The active pods of all ReplicaSets.
-    pub(crate) const fn totals(&self) -> &Totals {
-        &self.totals
     }
 
     /// The highest counts of a controller since the last [`reset_peak`](Self::reset_peak).

@@ -30,15 +30,11 @@ use crate::{
     api::{ApiError, Kind, parse_version},
     backoff::{Backoff, after},
     shard::Shard,
-    watch::{List, WatchEvent, WatchId},
+    watch::{List, RETRY_MAX, RETRY_MIN, WatchEvent, WatchId},
 };
 
 /// How many events may wait for all shards together.
 const EVENTS_MAX: usize = 64 * 1024;
-/// The shortest wait before an ended watch is opened again.
-const RETRY_MIN: Duration = Duration::from_millis(100);
-/// The longest wait of a watch that keeps failing.
-const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// The queue of one list of a shard, and of the events after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -320,13 +316,13 @@ impl Sharing {
 
     /// Makes the shards that are furthest behind list again, while too many events wait.
     fn keep_bound(&mut self) {
-        let mut waiting: usize = self.queues.values().map(ShardQueue::waiting).sum();
+        let mut waiting: usize = self.queues.values().map(|it| it.events.len()).sum();
         while waiting > self.events_max {
-            let longest = self.queues.iter_mut().max_by_key(|(_, it)| it.waiting());
+            let longest = self.queues.iter_mut().max_by_key(|(_, it)| it.events.len());
             let Some((shard, queue)) = longest else {
                 return;
             };
-            waiting -= queue.waiting();
+            waiting -= queue.events.len();
             queue.fall_behind(gone("the shard fell behind"));
             self.notified.insert(*shard);
             self.settle();

@@ -22,7 +22,7 @@ pub(crate) struct Templates {
     pub(crate) api_version: String,
     by_uid: HashMap<String, Entry>,
     /// The numbers of desired pods.
-    wanted: Totals,
+    pub(crate) wanted: Totals,
 }
 
 #[derive(Clone, Debug)]
@@ -103,10 +103,6 @@ impl Templates {
             }
             is_kept
         });
-    }
-
-    pub(crate) const fn wanted(&self) -> &Totals {
-        &self.wanted
     }
 
     /// Returns a ReplicaSet in its newest state.

@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// The shortest wait after a failed list or watch.
-const RETRY_MIN: Duration = Duration::from_millis(100);
+pub(crate) const RETRY_MIN: Duration = Duration::from_millis(100);
 /// The longest wait of a failing list or watch: it must not load a cluster that is down.
-const RETRY_MAX: Duration = Duration::from_secs(10);
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// The interval, and the burst, of lists that the server requests, with a session or a Resync. Each list reads the whole cluster. The first
 /// is for the first session. One more may follow at once, since an honest server that restarts decides nothing before it has the lists.
@@ -127,11 +127,12 @@ pub(crate) struct Watch {
     command: Option<WatchCommand>,
     backoff: Backoff,
     version: String,
-    heard: Option<Timestamp>,
+    /// The time of the last news of the cluster.
+    pub(crate) heard: Option<Timestamp>,
     /// The pages of a list that waits for its last page.
     kept: Option<List>,
-    /// How many objects of the newest list were passed on.
-    listed: usize,
+    /// How many objects of the newest list were passed on, unreadable ones included.
+    pub(crate) listed: usize,
     /// The rate of lists that the server requests.
     asked: TokenBucket,
     /// When the next requested list is due.
@@ -414,16 +415,6 @@ impl Watch {
     /// Returns whether the kind is watched, or soon will be again.
     pub(crate) const fn is_watching(&self) -> bool {
         matches!(self.state, State::Watching | State::WaitingToWatch { .. })
-    }
-
-    /// Returns the number of objects in the newest list so far, unreadable ones included.
-    pub(crate) const fn listed(&self) -> usize {
-        self.listed
-    }
-
-    /// Returns the time of the last news of the cluster.
-    pub(crate) const fn heard(&self) -> Option<Timestamp> {
-        self.heard
     }
 
     fn watch(&mut self) {

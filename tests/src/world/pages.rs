@@ -82,7 +82,7 @@ fn cut(list: List, rng: &mut Rng) -> Vec<List> {
         .map(|page| List {
             part: Part::new(page == 0, page + 1 == count),
             items: match list.items {
-                Items::Pods(_) => Items::Pods(PackedPods::new()),
+                Items::Pods(_) => Items::Pods(PackedPods::default()),
                 Items::ReplicaSets(_) => Items::ReplicaSets(Vec::new()),
             },
             invalid: Vec::new(),

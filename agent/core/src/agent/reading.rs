@@ -12,7 +12,6 @@ use crate::{
     history::{History, VersionId, WentBack, Written},
     link::LinkCommand,
     report::Report,
-    rules::{Refusal, Rule},
     view::View,
     watch::{List, Watch, WatchCommand, WatchEvent, WatchId},
 };
@@ -186,15 +185,6 @@ impl Reading {
     /// The time of the last news of the cluster, for the kind that is further behind; `None` before both are listed.
     pub(super) fn heard(&self) -> Option<Timestamp> {
         let [sets, pods] = &self.watches;
-        Some(sets.heard()?.min(pods.heard()?))
-    }
-
-    /// Checks that the agent has listed everything since the session began: older knowledge may be long outdated.
-    pub(super) fn check_listed(&self) -> Result<(), Refusal> {
-        if self.heard().is_none() {
-            let text = "the batch comes before both kinds are listed";
-            return Err(Refusal::new(Rule::View, text.to_owned()));
-        }
-        Ok(())
+        Some(sets.heard?.min(pods.heard?))
     }
 }

@@ -77,10 +77,10 @@ fn lost() -> Disconnect {
 fn hello_is_said_once_and_welcome_opens_the_session() {
     let mut link = greeting();
     assert_eq!(link.poll_own_frame(None), None);
-    assert_eq!((link.session(), link.takes_work()), (None, false));
+    assert_eq!((&link.session, link.takes_work()), (&None, false));
     link.take(START, frame(1, welcome()));
     assert_eq!(
-        link.session().map(|session| session.id.as_str()),
+        link.session.as_ref().map(|session| session.id.as_str()),
         Some("s-1")
     );
     assert!(link.takes_work());
@@ -288,7 +288,7 @@ fn draining_link_takes_no_work_closes_when_settled_and_waits_as_told() {
     };
     let drained = link.handle_frame(START, frame(2, Frame::Drain(drain)));
     assert!(drained.is_ok(), "{drained:?}");
-    assert!(!link.takes_work() && link.session().is_some());
+    assert!(!link.takes_work() && link.session.is_some());
     assert_eq!(
         link.poll_command(START, false),
         None,

@@ -161,7 +161,7 @@ fn outcome_carries_the_state_of_its_pod_that_waits() {
     );
     apply(&mut outbox, "made", "3");
     assert_eq!(events(&mut outbox), ["other@2"], "one frame holds no more");
-    outbox.push_outcome(done(pod("made", "1")));
+    outbox.outcomes.push_back(done(pod("made", "1")));
     let Some(Frame::Outcomes(frame)) = outbox.poll_frame() else {
         panic!("outcomes go first");
     };
@@ -234,7 +234,7 @@ fn object_with_several_events_is_known_by_the_latest_that_waits() {
         None,
     );
     assert_eq!(events(&mut outbox), ["a@1"]);
-    outbox.push_outcome(done(pod("a", "1")));
+    outbox.outcomes.push_back(done(pod("a", "1")));
     let Some(Frame::Outcomes(outcomes)) = outbox.poll_frame() else {
         panic!("outcomes go first")
     };
@@ -324,7 +324,7 @@ fn outcomes_go_before_lists_and_events() {
     let mut outbox = Outbox::default();
     apply(&mut outbox, "a", "1");
     outbox.push_list(Part::Whole, Items::ReplicaSets(Vec::new()), "7".into());
-    outbox.push_outcome(v1::Outcome::default());
+    outbox.outcomes.push_back(v1::Outcome::default());
     assert!(matches!(outbox.poll_frame(), Some(Frame::Outcomes(_))));
     assert!(matches!(outbox.poll_frame(), Some(Frame::SnapshotBegin(_))));
 }

@@ -191,7 +191,7 @@ fn totals_are_of_active_pods_of_replica_sets() {
         of("DaemonSet", pod("e", 5)),
     ];
     let totals = |pods: &Pods| {
-        let totals = pods.totals();
+        let totals = &pods.totals;
         let [own, other] = ["default", "other"].map(|it| totals.of_namespace(it));
         (own, other, totals.all())
     };

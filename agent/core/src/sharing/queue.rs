@@ -16,7 +16,7 @@ pub(super) struct ShardQueue {
     pub(super) number: u64,
     pub(super) state: State,
     pages: VecDeque<Result<List, ApiError>>,
-    events: VecDeque<WatchEvent>,
+    pub(super) events: VecDeque<WatchEvent>,
     /// The version of the newest event that was taken.
     taken: Option<u64>,
 }
@@ -47,10 +47,6 @@ impl ShardQueue {
 
     pub(super) const fn is_fed(&self) -> bool {
         matches!(self.state, State::Listing | State::Listed)
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.events.len()
     }
 
     /// Adds a page. True if it is news: an empty page between others is none.

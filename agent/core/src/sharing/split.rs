@@ -24,7 +24,7 @@ pub(super) fn list(
     let empty = List {
         part,
         items: match items {
-            Items::Pods(_) => Items::Pods(PackedPods::new()),
+            Items::Pods(_) => Items::Pods(PackedPods::default()),
             Items::ReplicaSets(_) => Items::ReplicaSets(Vec::new()),
         },
         invalid: Vec::new(),

@@ -84,8 +84,8 @@ fn what_is_wanted_is_counted_as_replica_sets_come_change_and_go() {
     };
     let mut templates = Templates::default();
     let counts = |templates: &Templates| {
-        let of = |namespace| templates.wanted().of_namespace(namespace);
-        (of("a"), of("b"), templates.wanted().all())
+        let of = |namespace| templates.wanted.of_namespace(namespace);
+        (of("a"), of("b"), templates.wanted.all())
     };
     for (uid, namespace, replicas) in [("1", "a", Some(5)), ("2", "a", None), ("3", "b", Some(0))] {
         templates.apply(&set(uid, namespace, replicas));
