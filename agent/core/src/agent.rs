@@ -287,7 +287,7 @@ impl Agent {
 
     /// Returns what the budget holds.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.batches.budget.holds()
+        self.batches.budget.holds.values()
     }
 
     /// Returns the time since the last news of the cluster, for the kind that is further behind; `None` before both kinds are listed.

@@ -451,6 +451,9 @@ mod tests {
             let mut error = refusal(403, "Forbidden");
             error.message = message.to_owned();
             assert_eq!(classify(&error), class, "{message}");
+            // A terminating namespace is told by its cause alone.
+            error.causes = vec!["NamespaceTerminating".into()];
+            assert_eq!(classify(&error), FailureClass::NamespaceTerminating);
         }
         let unanswered = ApiError::no_answer("reset");
         assert_eq!(classify(&unanswered), FailureClass::Timeout);
@@ -468,13 +471,6 @@ mod tests {
             let said = (error.is_gone(), error.is_everyday());
             assert_eq!(said, (is_gone, is_everyday), "{error:?}");
         }
-    }
-
-    #[test]
-    fn terminating_namespace_is_told_by_its_cause_alone() {
-        let mut error = refusal(403, "exceeded quota");
-        error.causes = vec!["NamespaceTerminating".into()];
-        assert_eq!(classify(&error), FailureClass::NamespaceTerminating);
     }
 
     #[test]

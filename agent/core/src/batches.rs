@@ -147,13 +147,8 @@ impl Batches {
             return;
         };
         self.turns.note_answer(context.weight);
-        let CallContext {
-            batch,
-            owner,
-            purpose,
-            ..
-        } = context;
-        match purpose {
+        let batch = context.batch;
+        match context.purpose {
             Purpose::Recheck => {
                 effects::absorb(view, &answer);
                 if let Some(active) = self.active.get_mut(&batch) {
@@ -163,7 +158,7 @@ impl Batches {
             }
             Purpose::Operation(operation, step) => {
                 let end = after(self.unsettled.end(now), SHOWN_WITHIN);
-                effects::answered(view, &owner, &step, &answer, end);
+                effects::answered(view, &context.owner, &step, &answer, end);
                 self.unsettled
                     .handle_answer(now, (batch, operation), &step, &answer);
                 let Some(active) = self.active.get(&batch) else {

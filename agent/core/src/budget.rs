@@ -80,7 +80,7 @@ pub enum Change {
 pub(crate) struct Budget {
     config: BudgetConfig,
     windows: BTreeMap<Key, Window>,
-    holds: BTreeMap<Key, Hold>,
+    pub(crate) holds: BTreeMap<Key, Hold>,
     /// The time of the last warning for each scope whose limit is exceeded.
     warned: BTreeMap<Key, Timestamp>,
     others: Others,
@@ -254,10 +254,6 @@ impl Budget {
     /// Ends the holds of deleted ReplicaSets.
     pub(crate) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         self.end(|scope| matches!(scope, Scope::ReplicaSet { uid, .. } if !is_there(uid)));
-    }
-
-    pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.holds.values()
     }
 
     const fn limits(&self, verb: Verb) -> &Limits {

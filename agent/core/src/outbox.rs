@@ -252,17 +252,14 @@ impl Snapshot {
 }
 
 /// Takes the objects that fit into a frame, at least one if there is any.
-fn take_fitting<T: Message>(objects: &mut VecDeque<T>) -> Vec<T> {
+fn take_fitting(sets: &mut VecDeque<v1::ReplicaSet>) -> Vec<v1::ReplicaSet> {
     let mut bytes = 0;
-    let mut count = 0;
-    for object in &*objects {
-        bytes += object.encoded_len();
-        if count > 0 && bytes > FRAME_BYTES_MAX {
-            break;
-        }
-        count += 1;
-    }
-    objects.drain(..count).collect()
+    let fits = |set: &&v1::ReplicaSet| {
+        bytes += set.encoded_len();
+        bytes <= FRAME_BYTES_MAX
+    };
+    let count = sets.iter().take_while(fits).count().max(1);
+    sets.drain(..count.min(sets.len())).collect()
 }
 
 #[cfg(test)]

@@ -74,7 +74,10 @@ impl Budget {
     }
 
     fn held(&self) -> Vec<String> {
-        self.holds().map(|hold| hold.scope.to_string()).collect()
+        self.holds
+            .values()
+            .map(|hold| hold.scope.to_string())
+            .collect()
     }
 
     fn told(&mut self) -> Vec<(Reason, String)> {
@@ -118,7 +121,7 @@ fn creates_and_deletes_are_counted_and_held_apart() {
     let mut create = || budget.admit(at(0), Verb::Create, &owner(), |_| PODS);
     assert_eq!([create(), create()], [Ok(()), Ok(())]);
     assert!(create().is_err());
-    assert_eq!(budget.holds().count(), 2);
+    assert_eq!(budget.holds.values().count(), 2);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn one_replica_set_may_go_whole_and_half_of_the_cluster_may_not() {
     // Fifty of a hundred pods, plus the pods of one of the ReplicaSets.
     assert_eq!(gone, 60);
     assert_eq!(many.held(), ["the cluster"]);
-    let detail = &many.holds().next().expect("it is held").detail;
+    let detail = &many.holds.values().next().expect("it is held").detail;
     let expected =
         "61 deletes in a minute, 50 are allowed beside the 10 of one ReplicaSet (50% of 100 pods)";
     assert_eq!(detail, expected);
@@ -383,7 +386,11 @@ fn third_pod_of_another_controller_within_a_minute_holds_its_replica_set() {
         other(&mut budget, at(second), &owner());
     }
     other(&mut budget, at(71), &api);
-    assert_eq!(budget.holds().count(), 0, "two each within any minute");
+    assert_eq!(
+        budget.holds.values().count(),
+        0,
+        "two each within any minute"
+    );
     other(&mut budget, at(72), &web);
     let refused = Verb::ALL.map(|verb| budget.admit(at(72), verb, &web, |_| PODS));
     for (refused, verb) in refused.into_iter().zip(Verb::ALL) {
@@ -410,14 +417,14 @@ fn hold_of_another_controller_ends_as_any_other_and_counting_begins_anew() {
     let mut budget = Budget::new(BudgetConfig::default());
     let web = set("default", "web");
     (0..3).for_each(|second| other(&mut budget, at(second), &web));
-    assert_eq!(budget.holds().count(), 2);
+    assert_eq!(budget.holds.values().count(), 2);
     budget.resumed(&web, Extent::ReplicaSet);
-    assert_eq!(budget.holds().count(), 0);
+    assert_eq!(budget.holds.values().count(), 0);
     assert!(budget.delete(at(3), &web));
     (3..5).for_each(|second| other(&mut budget, at(second), &web));
-    assert_eq!(budget.holds().count(), 0, "two since");
+    assert_eq!(budget.holds.values().count(), 0, "two since");
     other(&mut budget, at(6), &web);
-    assert_eq!(budget.holds().count(), 2);
+    assert_eq!(budget.holds.values().count(), 2);
 }
 
 #[test]
