@@ -10,7 +10,6 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use manifest::{self, Document, ManifestError};
 use serde_json::json;
-use thiserror::Error;
 
 use crate::exit::{Exit, Failure};
 
@@ -21,21 +20,16 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// not.
 const BYTES_MAX: u64 = 2 << 30;
 
-#[derive(Debug, Error)]
-pub(crate) enum InputError {
-    #[error("{}: cannot be read: {source}", file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-}
+/// The remedy for input that is no list of objects.
+pub(crate) const KUBECTL: &str = "use the output of: kubectl get rs,pods -o json";
 
 /// Reads all objects of all files in order; `-` is standard input.
-pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, InputError> {
+pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
     for file in files {
-        let bytes = bytes(file, stdin, BYTES_MAX).map_err(|source| InputError::Read {
-            file: file.clone(),
-            source,
+        let bytes = bytes(file, stdin, BYTES_MAX).map_err(|error| {
+            let cause = format!("{}: cannot be read: {error}", file.display());
+            Failure::new(Exit::Usage, cause).hint("use a readable file, or - for standard input")
         })?;
         let text = manifest::decode(file, bytes)?;
         documents.extend(manifest::open(file, &text)?);
@@ -47,7 +41,7 @@ pub(crate) fn read(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Docume
 pub(crate) fn read_for_cluster(
     files: &[PathBuf],
     stdin: &mut dyn Read,
-) -> Result<Vec<Document>, InputError> {
+) -> Result<Vec<Document>, Failure> {
     let objects = read(files, stdin)?;
     manifest::check_all(&objects)?;
     Ok(with_namespaces(objects))
@@ -102,15 +96,9 @@ pub(crate) fn open<'a>(file: &Path, stdin: &'a mut dyn Read) -> io::Result<Box<d
     })
 }
 
-// === impl InputError ===
-
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Self {
-        let hint = match &error {
-            InputError::Read { .. } => "use a readable file, or - for standard input",
-            InputError::Manifest(_) => "use the output of: kubectl get rs,pods -o json",
-        };
-        Self::new(Exit::Usage, error.to_string()).hint(hint)
+impl From<ManifestError> for Failure {
+    fn from(error: ManifestError) -> Self {
+        Self::new(Exit::Usage, error.to_string()).hint(KUBECTL)
     }
 }
 

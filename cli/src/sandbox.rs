@@ -27,7 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Exit, Failure},
-    input::InputError,
     plain::is_plain,
 };
 
@@ -131,8 +130,7 @@ impl Sandbox {
         objects: Vec<Document>,
         prepare: Option<Prepare>,
     ) -> Result<Self, Failure> {
-        let cluster = FakeCluster::start(cluster_config(settings.seed), objects);
-        let cluster = cluster.map_err(InputError::from)?;
+        let cluster = FakeCluster::start(cluster_config(settings.seed), objects)?;
         if let Some(prepare) = prepare {
             cluster.with(prepare).map_err(|error| {
                 let cause = error.message;

@@ -12,12 +12,12 @@ use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
 use serde_json::Value;
 use server_core::{Pod, ReplicaSet};
-use thiserror::Error;
 
 pub(crate) use self::scope::Scopes;
 use crate::{
     args::Named,
     exit::{Exit, Failure},
+    input::KUBECTL,
 };
 
 /// The ReplicaSets and pods of the input, and the ignored kinds.
@@ -29,62 +29,39 @@ pub(crate) struct Snapshot {
     pub(crate) ignored: BTreeMap<String, usize>,
 }
 
-/// Why an object cannot be part of a snapshot.
-#[derive(Debug, Error)]
-pub(crate) enum SnapshotError {
-    #[error("{place}: {detail}")]
-    Invalid { place: Location, detail: String },
-    #[error("{place}: {object} is in the input twice, and differs from the one at {first}")]
-    Twice {
-        place: Location,
-        object: String,
-        first: Location,
-    },
-}
-
-/// The kinds that decisions depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    ReplicaSet,
-    Pod,
-}
+/// The kind of an object, as messages name it, with its namespace and name.
+type Key = (&'static str, Named);
 
 // === impl Snapshot ===
 
 impl Snapshot {
     /// Builds the view. Identical duplicates count once.
-    pub(crate) fn build(documents: Vec<Document>) -> Result<Self, SnapshotError> {
+    pub(crate) fn build(documents: Vec<Document>) -> Result<Self, Failure> {
         let mut snapshot = Self::default();
         let mut seen = BTreeMap::new();
         for document in documents {
-            let kind = match Kind::of(&document)? {
-                Ok(kind) => kind,
-                Err(other) => {
-                    *snapshot.ignored.entry(other).or_insert(0) += 1;
-                    continue;
-                }
-            };
             let Document { place, object } = &document;
-            match kind {
-                Kind::ReplicaSet => {
+            match kind(&document)? {
+                "ReplicaSet" => {
                     let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
                     let set = set.projected;
-                    let name = Named::new(&set.namespace, &set.name);
+                    let key = ("replica set", Named::new(&set.namespace, &set.name));
                     let set = decode::replica_set(&set);
-                    let set = set.map_err(|it| bad_field(kind, place, &name, &it))?;
-                    if is_new(&mut seen, (kind, name), document)? {
+                    let set = set.map_err(|it| bad_field(place, &key, &it))?;
+                    if is_new(&mut seen, key, document)? {
                         snapshot.replica_sets.push(set);
                     }
                 }
-                Kind::Pod => {
+                "Pod" => {
                     let pod = objects::pod(object).map_err(|it| invalid(place, it))?;
-                    let name = Named::new(&pod.namespace, &pod.name);
+                    let key = ("pod", Named::new(&pod.namespace, &pod.name));
                     let pod = decode::pod(&pod);
-                    let pod = pod.map_err(|it| bad_field(kind, place, &name, &it))?;
-                    if is_new(&mut seen, (kind, name), document)? {
+                    let pod = pod.map_err(|it| bad_field(place, &key, &it))?;
+                    if is_new(&mut seen, key, document)? {
                         snapshot.pods.push(pod);
                     }
                 }
+                other => *snapshot.ignored.entry(other.to_owned()).or_insert(0) += 1,
             }
         }
         Ok(snapshot)
@@ -93,10 +70,10 @@ impl Snapshot {
 
 /// Adds an object to those that were seen; `false` for an identical duplicate.
 fn is_new(
-    seen: &mut BTreeMap<(Kind, Named), Document>,
-    key: (Kind, Named),
+    seen: &mut BTreeMap<Key, Document>,
+    key: Key,
     document: Document,
-) -> Result<bool, SnapshotError> {
+) -> Result<bool, Failure> {
     match seen.entry(key) {
         Entry::Vacant(entry) => {
             entry.insert(document);
@@ -104,58 +81,37 @@ fn is_new(
         }
         Entry::Occupied(first) if first.get().object == document.object => Ok(false),
         Entry::Occupied(first) => {
-            let (kind, name) = first.key();
-            Err(SnapshotError::Twice {
-                object: format!("{} {}", kind.noun(), name.path()),
-                place: document.place,
-                first: first.get().place.clone(),
-            })
+            let ((noun, name), place, first) = (first.key(), document.place, &first.get().place);
+            let path = name.path();
+            let cause = format!(
+                "{place}: {noun} {path} is in the input twice, and differs from the one at {first}"
+            );
+            let hint = "the input must be one state of the cluster, with each object once";
+            Err(Failure::new(Exit::Usage, cause).hint(hint))
         }
     }
 }
 
-// === impl Kind ===
-
-impl Kind {
-    /// The kind, or the word for another kind. Objects of API lists do not state their kind, so the fields tell.
-    fn of(document: &Document) -> Result<Result<Self, String>, SnapshotError> {
-        let Document { place, object } = document;
-        match object.get("kind") {
-            Some(Value::String(kind)) if kind == "ReplicaSet" => Ok(Ok(Self::ReplicaSet)),
-            Some(Value::String(kind)) if kind == "Pod" => Ok(Ok(Self::Pod)),
-            Some(Value::String(kind)) => Ok(Err(kind.clone())),
-            None if object.pointer("/spec/template").is_some() => Ok(Ok(Self::ReplicaSet)),
-            None if object.pointer("/spec/containers").is_some() => Ok(Ok(Self::Pod)),
-            None => Err(invalid(place, "kind: is required")),
-            Some(_) => Err(invalid(place, "kind: expected a string")),
-        }
-    }
-
-    const fn noun(self) -> &'static str {
-        match self {
-            Self::ReplicaSet => "replica set",
-            Self::Pod => "pod",
-        }
+/// The kind of an object. Objects of API lists do not state their kind, so the fields tell.
+fn kind(Document { place, object }: &Document) -> Result<&str, Failure> {
+    match object.get("kind") {
+        Some(Value::String(kind)) => Ok(kind),
+        None if object.pointer("/spec/template").is_some() => Ok("ReplicaSet"),
+        None if object.pointer("/spec/containers").is_some() => Ok("Pod"),
+        None => Err(invalid(place, "kind: is required")),
+        Some(_) => Err(invalid(place, "kind: expected a string")),
     }
 }
 
-fn invalid(place: &Location, detail: impl Display) -> SnapshotError {
-    SnapshotError::Invalid {
-        place: place.clone(),
-        detail: detail.to_string(),
-    }
+fn invalid(place: &Location, detail: impl Display) -> Failure {
+    Failure::new(Exit::Usage, format!("{place}: {detail}")).hint(KUBECTL)
 }
 
-fn bad_field(
-    kind: Kind,
-    place: &Location,
-    name: &Named,
-    violations: &[Violation],
-) -> SnapshotError {
+fn bad_field(place: &Location, (noun, name): &Key, violations: &[Violation]) -> Failure {
     let first = violations.first();
     let field = first.map(|violation| kubernetes_path(&violation.field));
     let description = first.map_or("", |violation| &violation.description);
-    let (noun, path, field) = (kind.noun(), name.path(), field.unwrap_or_default());
+    let (path, field) = (name.path(), field.unwrap_or_default());
     invalid(place, format!("{noun} {path}: {field}: {description}"))
 }
 
@@ -175,18 +131,4 @@ fn kubernetes_path(field: &str) -> String {
         other => other.to_owned(),
     };
     path + rest
-}
-
-// === impl SnapshotError ===
-
-impl From<SnapshotError> for Failure {
-    fn from(error: SnapshotError) -> Self {
-        let hint = match &error {
-            SnapshotError::Invalid { .. } => "use the output of: kubectl get rs,pods -o json",
-            SnapshotError::Twice { .. } => {
-                "the input must be one state of the cluster, with each object once"
-            }
-        };
-        Self::new(Exit::Usage, error.to_string()).hint(hint)
-    }
 }
