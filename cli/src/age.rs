@@ -62,13 +62,17 @@ pub(crate) fn time_text(time: Option<&prost_types::Timestamp>) -> String {
         .map_or_else(|| "<unknown>".to_owned(), |time| format!("{time:.3}"))
 }
 
+/// The time from `time` to `now`, at least zero. `None` if no calendar has the time.
+pub(crate) fn since(time: Option<&prost_types::Timestamp>, now: Timestamp) -> Option<Duration> {
+    let span = now.duration_since(time.and_then(wire_time)?);
+    Some(Duration::try_from(span).unwrap_or_default())
+}
+
 /// Writes the time from `time` to `now`, such as `2 min ago`.
 pub(crate) fn ago(time: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
-    let Some(time) = time.and_then(wire_time) else {
-        return String::new();
-    };
-    let span = Duration::try_from(now.duration_since(time)).unwrap_or_default();
-    format!("{} ago", spoken(span.as_secs()))
+    since(time, now).map_or_else(String::new, |span| {
+        format!("{} ago", spoken(span.as_secs()))
+    })
 }
 
 /// One unit, for use within a sentence, such as `2 min`.

@@ -59,13 +59,13 @@ fn print(
         return args.print.output.write(io.stdout, &json, &names);
     }
     let is_wide = args.print.output.is_wide();
-    let layout = replica_sets::Layout::of(sets, is_wide);
-    let table = Table::new(layout.headers()).on(io, is_wide);
+    let columns = replica_sets::columns(sets, is_wide);
+    let table = Table::new(columns.iter().map(|(header, _)| *header)).on(io, is_wide);
     let mut table = table.no_headers(args.print.no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));
     rows.into_iter()
-        .for_each(|set| table.row(layout.cells(set)));
+        .for_each(|set| table.row(replica_sets::cells(&columns, set)));
     if !table.is_empty() {
         let groups = cause::groups(sets).into_iter();
         for line in groups.filter(|_| !args.print.no_headers) {

@@ -30,12 +30,13 @@ pub(super) async fn run(
     first: v1::ListReplicaSetsResponse,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let layout = replica_sets::Layout::of(&first.replica_sets, args.print.output.is_wide());
-    let headers: Vec<_> = layout.headers().into_iter().map(str::to_owned).collect();
+    let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
+    let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
+    let headers: Vec<_> = columns.iter().map(|it| it.0.to_owned()).collect();
     let widths: Vec<_> = headers.iter().map(String::len).collect();
     let mut stream = TableStream::new(widths);
     if args.print.output.is_for_people() && !args.print.no_headers {
-        let rows = first.replica_sets.iter().map(|set| layout.cells(set));
+        let rows = first.replica_sets.iter().map(cells);
         rows.for_each(|cells| stream.widen(&cells));
         stream.write(io.stdout, &headers)?;
     }
@@ -44,7 +45,7 @@ pub(super) async fn run(
     loop {
         for set in changed(&mut known, sets) {
             if args.print.output.is_for_people() {
-                stream.write(io.stdout, &layout.cells(&set))?;
+                stream.write(io.stdout, &cells(&set))?;
             } else {
                 let json = json.value("ReplicaSetSummary", &set)?;
                 let name = replica_sets::name(&set);

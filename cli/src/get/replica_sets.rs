@@ -7,72 +7,43 @@ use jiff::Timestamp;
 
 use crate::cause;
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    has_clusters: bool,
-    is_wide: bool,
-}
+/// The header of a column, and its cell for a ReplicaSet.
+pub(super) type Column = (&'static str, fn(&v1::ReplicaSetSummary) -> String);
 
-const HEADERS: [&str; 7] = [
-    "NAMESPACE",
-    "NAME",
-    "DESIRED",
-    "CURRENT",
-    "READY",
-    "AVAILABLE",
-    "STATE",
+/// The sentences are in the last columns, because nothing cuts them off there.
+const COLUMNS: [Column; 12] = [
+    ("CLUSTER", |set| set.cluster.clone()),
+    ("NAMESPACE", |set| namespace(set).to_owned()),
+    ("NAME", |set| name(set).to_owned()),
+    ("DESIRED", |set| set.replicas.to_string()),
+    ("CURRENT", |set| set.active.to_string()),
+    ("READY", |set| set.ready.to_string()),
+    ("AVAILABLE", |set| set.available.to_string()),
+    ("STATE", |set| cause::state(set).to_owned()),
+    ("TERMINATING", |set| set.terminating.to_string()),
+    ("LABELS", labels),
+    ("CAUSE", |set| cause::cell(set, Timestamp::now())),
+    ("SAID", |set| cause::words(set).to_owned()),
 ];
 
-// === impl Layout ===
-
-impl Layout {
-    /// The columns that these ReplicaSets need. The cause is the last column, because nothing cuts it off there.
-    pub(super) fn of(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Self {
-        let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
-        Self {
-            has_clusters: is_wide || clusters.len() > 1,
-            is_wide,
-        }
-    }
-
-    pub(super) fn headers(self) -> Vec<&'static str> {
-        let mut headers = Vec::new();
-        headers.extend(self.has_clusters.then_some("CLUSTER"));
-        headers.extend(HEADERS);
-        if self.is_wide {
-            headers.extend(["TERMINATING", "LABELS"]);
-        }
-        headers.push("CAUSE");
-        headers.extend(self.is_wide.then_some("SAID"));
-        headers
-    }
-
-    pub(super) fn cells(self, set: &v1::ReplicaSetSummary) -> Vec<String> {
-        let mut cells = Vec::new();
-        cells.extend(self.has_clusters.then(|| set.cluster.clone()));
-        cells.extend(basic_cells(set));
-        if self.is_wide {
-            cells.extend([set.terminating.to_string(), labels(set)]);
-        }
-        cells.push(cause::cell(set, Timestamp::now()));
-        cells.extend(self.is_wide.then(|| cause::words(set).to_owned()));
-        cells
-    }
+/// The columns that these ReplicaSets need.
+pub(super) fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Column> {
+    let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
+    let columns = COLUMNS.into_iter().filter(|(header, _)| match *header {
+        "CLUSTER" => is_wide || clusters.len() > 1,
+        "TERMINATING" | "LABELS" | "SAID" => is_wide,
+        _ => true,
+    });
+    columns.collect()
 }
 
-fn basic_cells(set: &v1::ReplicaSetSummary) -> [String; 7] {
-    let v1::ObjectRef {
-        namespace, name, ..
-    } = set.replica_set.clone().unwrap_or_default();
-    [
-        namespace,
-        name,
-        set.replicas.to_string(),
-        set.active.to_string(),
-        set.ready.to_string(),
-        set.available.to_string(),
-        cause::state(set).to_owned(),
-    ]
+pub(super) fn cells(columns: &[Column], set: &v1::ReplicaSetSummary) -> Vec<String> {
+    columns.iter().map(|(_, cell)| cell(set)).collect()
+}
+
+fn namespace(set: &v1::ReplicaSetSummary) -> &str {
+    let object = set.replica_set.as_ref();
+    object.map_or("", |object| &object.namespace)
 }
 
 pub(super) fn name(set: &v1::ReplicaSetSummary) -> &str {

@@ -7,65 +7,60 @@ use jiff::Timestamp;
 
 use crate::{age, args::GetArgs, exit::Failure, proto_json, streams::Io, table::Table};
 
-const HEADERS: [&str; 10] = [
-    "SESSION",
-    "CLUSTER",
-    "SHARD",
-    "MODE",
-    "SYNCED",
-    "REPLICASETS",
-    "PODS",
-    "IN-FLIGHT",
-    "EPOCH",
-    "AGE",
+/// The header of a column, and its cell for a session.
+type Column = (&'static str, fn(&v1::SessionSummary) -> String);
+
+/// The number of columns without `-o wide`.
+const NARROW: usize = 10;
+const COLUMNS: [Column; 13] = [
+    ("SESSION", |session| session.session_id.clone()),
+    ("CLUSTER", |session| cluster(session).to_owned()),
+    ("SHARD", |session| match session.shard.as_str() {
+        "" => "<all>".to_owned(),
+        shard => shard.to_owned(),
+    }),
+    ("MODE", |session| mode(session.mode()).to_owned()),
+    ("SYNCED", |session| {
+        if session.synced { "True" } else { "False" }.to_owned()
+    }),
+    ("REPLICASETS", |session| session.replica_sets.to_string()),
+    ("PODS", |session| session.pods.to_string()),
+    ("IN-FLIGHT", |session| session.batches_in_flight.to_string()),
+    ("EPOCH", |session| session.epoch.to_string()),
+    ("AGE", |session| {
+        let age = age::since(session.started.as_ref(), Timestamp::now());
+        age.map_or_else(|| UNKNOWN.to_owned(), age::human)
+    }),
+    ("CLUSTER-UID", |session| session.cluster_uid.clone()),
+    ("AGENT", |session| session.agent_instance.clone()),
+    ("VIEW-AGE", |session| {
+        view_age(session).unwrap_or_else(|| UNKNOWN.to_owned())
+    }),
 ];
-/// The additional columns of `-o wide`.
-const WIDE: [&str; 3] = ["CLUSTER-UID", "AGENT", "VIEW-AGE"];
+const UNKNOWN: &str = "<unknown>";
 
 pub(super) fn print(
     args: &GetArgs,
     list: &v1::ListSessionsResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    if !args.print.output.is_for_people() {
+    let output = &args.print.output;
+    if !output.is_for_people() {
         let json = proto_json::value("ListSessionsResponse", list)?;
-        return args.print.output.write(io.stdout, &json, &[]);
+        return output.write(io.stdout, &json, &[]);
     }
-    let (is_wide, now) = (args.print.output.is_wide(), Timestamp::now());
-    let wide = WIDE.into_iter().filter(|_| is_wide);
-    let mut table = Table::new(HEADERS.into_iter().chain(wide)).no_headers(args.print.no_headers);
+    let shown = if output.is_wide() {
+        COLUMNS.len()
+    } else {
+        NARROW
+    };
+    let columns = &COLUMNS[..shown];
+    let table = Table::new(columns.iter().map(|(header, _)| *header));
+    let mut table = table.no_headers(args.print.no_headers);
     for session in &list.sessions {
-        let wide = wide_cells(session).into_iter().filter(|_| is_wide);
-        table.row(cells(session, now).into_iter().chain(wide));
+        table.row(columns.iter().map(|(_, cell)| cell(session)));
     }
     Ok(table.write(io.stdout, "")?)
-}
-
-fn cells(session: &v1::SessionSummary, now: Timestamp) -> [String; 10] {
-    let shard = match session.shard.as_str() {
-        "" => "<all>",
-        shard => shard,
-    };
-    [
-        session.session_id.clone(),
-        cluster(session).to_owned(),
-        shard.to_owned(),
-        mode(session.mode()).to_owned(),
-        if session.synced { "True" } else { "False" }.to_owned(),
-        session.replica_sets.to_string(),
-        session.pods.to_string(),
-        session.batches_in_flight.to_string(),
-        session.epoch.to_string(),
-        age_of(session.started.as_ref(), now),
-    ]
-}
-
-fn wide_cells(session: &v1::SessionSummary) -> [String; 3] {
-    [
-        session.cluster_uid.clone(),
-        session.agent_instance.clone(),
-        view_age(session).unwrap_or_else(|| "<unknown>".to_owned()),
-    ]
 }
 
 /// The age of the view, in seconds.
@@ -89,11 +84,4 @@ pub(crate) const fn mode(mode: v1::Mode) -> &'static str {
         v1::Mode::Shadow => "Shadow",
         v1::Mode::DryRun => "DryRun",
     }
-}
-
-fn age_of(started: Option<&prost_types::Timestamp>, now: Timestamp) -> String {
-    let Some(started) = started.and_then(age::wire_time) else {
-        return "<unknown>".to_owned();
-    };
-    age::human(Duration::try_from(now.duration_since(started)).unwrap_or_default())
 }
