@@ -44,35 +44,22 @@ const PUBLIC_FILE: u32 = 0o644;
 /// The set during its creation.
 struct Set<'a> {
     args: &'a PkiDevArgs,
-    issuer: Issuer<'static, KeyPair>,
-    validity: Validity,
-}
-
-/// The time in which certificates are valid.
-#[derive(Clone, Copy)]
-struct Validity {
-    from: SystemTime,
-    until: SystemTime,
+    valid_from: SystemTime,
+    valid_until: SystemTime,
 }
 
 pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     create_folder(&args.out)?;
-    let validity = Validity {
-        from: SystemTime::now() - CLOCK_SKEW,
-        until: SystemTime::now() + DAY * u32::from(args.days),
-    };
-    let params = ca_params(&args.trust_domain, validity)?;
-    let key = KeyPair::generate().map_err(impossible)?;
-    let ca = params.self_signed(&key).map_err(impossible)?;
-    write_pair(&args.out, "ca", &ca, &key)?;
+    let now = SystemTime::now();
     let set = Set {
         args,
-        issuer: Issuer::new(params, key),
-        validity,
+        valid_from: now - CLOCK_SKEW,
+        valid_until: now + DAY * u32::from(args.days),
     };
-    set.issue("server", &set.server_names())?;
+    let ca = set.issue_ca()?;
+    set.issue(&ca, "server", &server_names(args))?;
     for client in CLIENTS {
-        set.issue(client, &[])?;
+        set.issue(&ca, client, &[])?;
     }
     let policy = policy(&args.trust_domain);
     write(&args.out, "policy.toml", &policy, PUBLIC_FILE)?;
@@ -83,60 +70,61 @@ pub(crate) fn run(args: &PkiDevArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 // === impl Set ===
 
 impl Set<'_> {
+    fn issue_ca(&self) -> Result<Issuer<'static, KeyPair>, Failure> {
+        let domain = &self.args.trust_domain;
+        let mut params = self.params(&format!("Decree development CA of {domain}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.subject_alt_names = vec![uri(&format!("spiffe://{domain}"))?];
+        let key = KeyPair::generate().map_err(impossible)?;
+        let ca = params.self_signed(&key).map_err(impossible)?;
+        write_pair(&self.args.out, "ca", &ca, &key)?;
+        Ok(Issuer::new(params, key))
+    }
+
     /// Issues a certificate for a role and writes it with its key. A certificate with names is for a server.
-    fn issue(&self, role: &str, names: &[SanType]) -> Result<(), Failure> {
-        let mut params = params(role, self.validity);
+    fn issue(
+        &self,
+        ca: &Issuer<'_, KeyPair>,
+        role: &str,
+        names: &[SanType],
+    ) -> Result<(), Failure> {
+        let mut params = self.params(role);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![if names.is_empty() {
             ExtendedKeyUsagePurpose::ClientAuth
         } else {
             ExtendedKeyUsagePurpose::ServerAuth
         }];
-        let id = spiffe_id(&self.args.trust_domain, role)?;
+        let id = uri(&format!("spiffe://{}/{role}", self.args.trust_domain))?;
         params.subject_alt_names = [&[id], names].concat();
         let key = KeyPair::generate().map_err(impossible)?;
-        let cert = params.signed_by(&key, &self.issuer).map_err(impossible)?;
+        let cert = params.signed_by(&key, ca).map_err(impossible)?;
         write_pair(&self.args.out, role, &cert, &key)
     }
 
-    fn server_names(&self) -> Vec<SanType> {
-        let given = self.args.hosts.iter().map(String::as_str);
-        let names = SERVER_NAMES.into_iter().chain(given);
-        names.filter_map(server_name).collect()
+    fn params(&self, name: &str) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.not_before = self.valid_from.into();
+        params.not_after = self.valid_until.into();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
     }
 }
 
-/// `None` if no certificate is possible for the host.
-fn server_name(text: &str) -> Option<SanType> {
-    match text.parse::<IpAddr>() {
+/// The names of the server. Hosts for which no certificate is possible are left out.
+fn server_names(args: &PkiDevArgs) -> Vec<SanType> {
+    let given = args.hosts.iter().map(String::as_str);
+    let names = SERVER_NAMES.into_iter().chain(given);
+    let names = names.filter_map(|name| match name.parse::<IpAddr>() {
         Ok(address) => Some(SanType::IpAddress(address)),
-        Err(_) => text.try_into().ok().map(SanType::DnsName),
-    }
+        Err(_) => name.try_into().ok().map(SanType::DnsName),
+    });
+    names.collect()
 }
 
-fn params(name: &str, validity: Validity) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.not_before = validity.from.into();
-    params.not_after = validity.until.into();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
-}
-
-fn ca_params(trust_domain: &str, validity: Validity) -> Result<CertificateParams, Failure> {
-    let name = format!("Decree development CA of {trust_domain}");
-    let mut params = params(&name, validity);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params.subject_alt_names = vec![SanType::URI(uri(&format!("spiffe://{trust_domain}"))?)];
-    Ok(params)
-}
-
-fn spiffe_id(trust_domain: &str, role: &str) -> Result<SanType, Failure> {
-    uri(&format!("spiffe://{trust_domain}/{role}")).map(SanType::URI)
-}
-
-fn uri(text: &str) -> Result<rcgen::string::Ia5String, Failure> {
-    text.try_into().map_err(impossible)
+fn uri(text: &str) -> Result<SanType, Failure> {
+    text.try_into().map(SanType::URI).map_err(impossible)
 }
 
 fn impossible(error: rcgen::Error) -> Failure {
