@@ -102,3 +102,149 @@ fn table(differences: &[Difference]) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use decree::v1::{Agreement, Departure, ListDifferencesResponse, Subject};
+    use expect_test::expect;
+
+    use super::*;
+    use crate::tests::written;
+
+    fn difference(name: &str, departure: Departure) -> Difference {
+        Difference {
+            replica_set: Some(v1::ObjectRef {
+                namespace: "default".to_owned(),
+                name: name.to_owned(),
+                uid: "1".to_owned(),
+            }),
+            time: Some(prost_types::Timestamp {
+                seconds: 1_777_636_800,
+                nanos: 0,
+            }),
+            subject: Subject::Victims.into(),
+            decided: "delete web-jv8tl (not ready)".to_owned(),
+            done: "deleted <b>web|b</b>\u{1b}[2J".to_owned(),
+            departure: departure.into(),
+            ..Difference::default()
+        }
+    }
+
+    fn answer() -> ListDifferencesResponse {
+        let of = |subject: Subject, compared, explained, unexplained| Agreement {
+            subject: subject.into(),
+            compared,
+            explained,
+            unexplained,
+        };
+        let mut unexplained = difference("web", Departure::Unspecified);
+        unexplained.decided_pods = vec!["web-jv8tl".to_owned()];
+        unexplained.done_pods = vec!["web-7qz9m".to_owned(), "web-x".to_owned()];
+        let explained = difference("api", Departure::OrderOfDeletion);
+        ListDifferencesResponse {
+            differences: vec![explained, unexplained],
+            shadows: 1,
+            compared: 20_003,
+            agreements: vec![
+                of(Subject::Count, 20_000, 0, 0),
+                of(Subject::Victims, 3, 1, 1),
+                of(Subject::Status, 0, 0, 0),
+            ],
+            deleted_by_others: 3,
+            replica_sets: 41,
+            since: None,
+        }
+    }
+
+    fn report_of(answer: &ListDifferencesResponse) -> String {
+        written(|out| report(answer, COLUMNS, out))
+    }
+
+    #[test]
+    fn report_says_how_much_was_compared_and_each_difference_with_why() {
+        expect![[r#"
+            Compared 20003 decisions with what the other controller did: 2 differ.
+            99.99 % agree, of 41 ReplicaSets. Pods that others deleted: 3.
+
+            SUBJECT   COMPARED   AGREE     EXPLAINED   UNEXPLAINED
+            Count     20000      100 %     0           0
+            Victims   3          33.33 %   1           1
+            Status    0          -         0           0
+
+            Unexplained: please look at these: 1
+
+              default/web  Victims  2026-05-01T12:00:00.000Z
+                decided  delete web-jv8tl (not ready)
+                done     deleted <b>web|b</b>\u{1b}[2J
+                why      unknown: a fault here or there, or somebody else changed something
+                    meanwhile
+                DECIDED HERE   DONE THERE
+                web-jv8tl      web-7qz9m
+                               web-x
+
+            Explained by what is documented: 1
+
+              default/api  Victims  2026-05-01T12:00:00.000Z
+                decided  delete web-jv8tl (not ready)
+                done     deleted <b>web|b</b>\u{1b}[2J
+                why      OrderOfDeletion: the order of deletion is total here, where the
+                    other's has ties and cycles
+        "#]]
+        .assert_eq(&report_of(&answer()));
+    }
+
+    #[test]
+    fn markdown_can_be_sent_and_texts_are_no_markup() {
+        expect![[r#"
+            # Decree beside the controller of the cluster
+
+            99.99 % of 20003 comparisons agree, of 41 ReplicaSets. Pods that others deleted: 3.
+
+            | subject | compared | agree | explained | unexplained |
+            | --- | ---: | ---: | ---: | ---: |
+            | Count | 20000 | 100 % | 0 | 0 |
+            | Victims | 3 | 33.33 % | 1 | 1 |
+            | Status | 0 | - | 0 | 0 |
+            | **all** | 20003 | 99.99 % | 1 | 1 |
+
+            ## Unexplained: 1
+
+            ### default/web: Victims, 2026-05-01T12:00:00.000Z
+
+            unknown: a fault here or there, or somebody else changed something meanwhile
+
+            | decided here | done there |
+            | --- | --- |
+            | delete web-jv8tl (not ready) | deleted \<b\>web\|b\</b\>\\u{1b}\[2J |
+            | web-jv8tl | web-7qz9m |
+            |  | web-x |
+
+            ## Explained: 1
+
+            ### default/api: Victims, 2026-05-01T12:00:00.000Z
+
+            OrderOfDeletion: the order of deletion is total here, where the other's has ties and cycles
+
+            | decided here | done there |
+            | --- | --- |
+            | delete web-jv8tl (not ready) | deleted \<b\>web\|b\</b\>\\u{1b}\[2J |
+        "#]]
+        .assert_eq(&written(|out| markdown::write(&answer(), out)));
+    }
+
+    #[test]
+    fn nothing_that_differs_is_a_report_too() {
+        let alike = ListDifferencesResponse {
+            shadows: 1,
+            compared: 7,
+            ..ListDifferencesResponse::default()
+        };
+        let said = "Compared 7 decisions with what the other controller did: all agree.\n";
+        assert_eq!(report_of(&alike), said);
+        let none = ListDifferencesResponse {
+            compared: 0,
+            ..alike
+        };
+        assert!(report_of(&none).starts_with("Nothing to compare yet"));
+    }
+}
