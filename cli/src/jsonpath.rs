@@ -165,12 +165,6 @@ fn rfc9535(path: &str) -> String {
             text.push_str("..");
             // The remaining dot begins a name, and is dropped before a bracket or a star.
             rest = after;
-            if after.starts_with(".[") {
-                rest = &after[1..];
-            } else if let Some(behind) = after.strip_prefix(".*") {
-                text.push('*');
-                rest = behind;
-            }
         } else {
             let (name, remains) = name(if letter == '.' { after } else { rest });
             text.push_str(&format!("['{}']", name.replace('\'', "\\'")));

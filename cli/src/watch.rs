@@ -51,7 +51,8 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
             && args.print.output.is_for_people()
             && let Some(said) = refusal::before(&server, record).await
         {
-            printer.print_refusal(record, said, io)?;
+            // Below the decision to report the refusal in the status.
+            printer.print_row(record, ["refused", "", &said, ""], io)?;
         }
     }
     Ok(Exit::Done)
@@ -128,36 +129,22 @@ impl<'a> Printer<'a> {
         }
         if let Some(record) = decision {
             let reason = record.reasons.first();
-            let cells = [
-                record.action.clone(),
-                record.operations.to_string(),
-                reason.map_or_else(String::new, record::reason),
-                record::targets(record),
-            ];
-            self.print_row(record, cells, io)?;
+            let reason = reason.map_or_else(String::new, record::reason);
+            let (count, pods) = (record.operations.to_string(), record::targets(record));
+            self.print_row(record, [&record.action, &count, &reason, &pods], io)?;
         }
         Ok(())
-    }
-
-    /// Writes a row for the refusal of the cluster, below the decision to report it in the status.
-    fn print_refusal(
-        &mut self,
-        record: &v1::DecisionRecord,
-        said: String,
-        io: &mut Io<'_>,
-    ) -> io::Result<()> {
-        let cells = ["refused".to_owned(), String::new(), said, String::new()];
-        self.print_row(record, cells, io)
     }
 
     fn print_row(
         &mut self,
         record: &v1::DecisionRecord,
-        cells: [String; 4],
+        cells: [&str; 4],
         io: &mut Io<'_>,
     ) -> io::Result<()> {
         let time = age::time_text(record.time.as_ref());
         let set = decision::path(record.replica_set.as_ref());
+        let cells = cells.map(str::to_owned);
         let cells: Vec<_> = [time, set].into_iter().chain(cells).collect();
         self.stream.write(io.stdout, &cells)?;
         io.stdout.flush()

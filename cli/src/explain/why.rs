@@ -18,12 +18,20 @@ use crate::{
     args::{ExplainArgs, Named},
     decision::{self, word},
     exit::{Exit, Failure},
+    format::Format,
     not_found, record,
     server::Server,
     simulate,
     streams::Io,
     table::one_line,
 };
+
+/// The pod that is asked about, and the format of the answer.
+struct Asked<'a> {
+    named: &'a Named,
+    pod: &'a str,
+    output: &'a Format,
+}
 
 /// The pods of a ReplicaSet in the order of deletion, and what happens to one of them, or happened.
 #[derive(Default)]
@@ -57,6 +65,8 @@ pub(super) async fn run(
     pod: &str,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
+    let output = &args.print.output;
+    let asked = Asked { named, pod, output };
     let cluster = &args.inspection.cluster;
     let request = named.request(cluster);
     let state = server.inspection().get_replica_set(request).await;
@@ -72,10 +82,9 @@ pub(super) async fn run(
     let active = active.max(order.len());
     let beyond = active - order.len();
     let Some(at) = order.iter().position(|name| name == pod) else {
-        let is_wide = args.print.output.is_wide();
-        let past = Ladder::of_past(named, pod, &state, is_wide);
-        let past = past.ok_or_else(|| unknown(named, pod, &state, beyond))?;
-        return past.print(args, named, pod, io);
+        let past = Ladder::of_past(&asked, &state);
+        let past = past.ok_or_else(|| unknown(&asked, &state, beyond))?;
+        return past.print(&asked, io);
     };
     let cut = active.saturating_sub(usize::try_from(replicas).unwrap_or(0));
     let border = active - cut.max(at).min(active);
@@ -95,7 +104,7 @@ pub(super) async fn run(
         replicas: Some(replicas),
         ..Ladder::default()
     };
-    ladder.print(args, named, pod, io)
+    ladder.print(&asked, io)
 }
 
 /// The answer for a pod that exists, at this place in the order of deletion.
@@ -137,35 +146,31 @@ fn victims(decision: &v1::Decision) -> impl Iterator<Item = (String, v1::Reason)
 
 impl<'a> Ladder<'a> {
     /// What the decisions that the server knows say about a pod that does not exist now.
-    fn of_past(
-        named: &Named,
-        pod: &str,
-        state: &'a v1::GetReplicaSetResponse,
-        is_wide: bool,
-    ) -> Option<Self> {
-        let record = deletes(state).find(|it| it.targets.iter().any(|it| it.name == pod));
-        match record {
-            Some(record) => Some(Self::of_record(named, pod, record, is_wide)),
-            None => Self::of_scale_down(named, pod, state.last_scale_down.as_ref()?, is_wide),
+    fn of_past(asked: &Asked<'_>, state: &'a v1::GetReplicaSetResponse) -> Option<Self> {
+        let names_it = |it: &&v1::DecisionRecord| it.targets.iter().any(|it| it.name == asked.pod);
+        match deletes(state).find(names_it) {
+            Some(record) => Some(Self::of_record(asked, record)),
+            None => Self::of_scale_down(asked, state.last_scale_down.as_ref()?),
         }
     }
 
-    fn of_record(named: &Named, pod: &str, record: &v1::DecisionRecord, is_wide: bool) -> Self {
+    fn of_record(asked: &Asked<'_>, record: &v1::DecisionRecord) -> Self {
         let rungs = record.targets.iter().map(|target| Rung {
             name: target.name.clone(),
             goes: true,
             reason: Some(target.reason.clone().unwrap_or_default()),
         });
         let rungs: Vec<_> = rungs.collect();
-        let reason = rungs.iter().find(|it| it.name == pod);
+        let reason = rungs.iter().find(|it| it.name == asked.pod);
         let reason = reason.and_then(|it| it.reason.as_ref());
         let because = record.reasons.first();
         Self {
             answer: format!(
-                "{pod} was deleted at {}: {}. {} had {}.",
+                "{} was deleted at {}: {}. {} had {}.",
+                asked.pod,
                 age::time_text(record.time.as_ref()),
-                reason.map_or_else(String::new, |reason| why(reason, is_wide)),
-                named.path(),
+                reason.map_or_else(String::new, |it| why(it, asked.output.is_wide())),
+                asked.named.path(),
                 because.map_or("", |because| because.detail.as_str()),
             ),
             rungs,
@@ -177,15 +182,10 @@ impl<'a> Ladder<'a> {
     }
 
     /// The deletion of a pod that no known decision names.
-    fn of_scale_down(
-        named: &Named,
-        pod: &str,
-        last: &'a v1::ScaleDown,
-        is_wide: bool,
-    ) -> Option<Self> {
+    fn of_scale_down(asked: &Asked<'_>, last: &'a v1::ScaleDown) -> Option<Self> {
         let chosen = last.pods.iter().filter(|it| it.chosen);
-        let reason = &chosen.clone().find(|it| it.name == pod)?.reason;
-        let because = reason.as_ref().map(|it| format!(": {}", why(it, is_wide)));
+        let reason = &chosen.clone().find(|it| it.name == asked.pod)?.reason;
+        let because = |it| format!(": {}", why(it, asked.output.is_wide()));
         let rungs = last.pods.iter().map(|it| Rung {
             name: it.name.clone(),
             goes: it.chosen,
@@ -193,10 +193,11 @@ impl<'a> Ladder<'a> {
         });
         Some(Self {
             answer: format!(
-                "{pod} was deleted at {}{}. {} had {} active pods, {} wanted.",
+                "{} was deleted at {}{}. {} had {} active pods, {} wanted.",
+                asked.pod,
                 age::time_text(last.time.as_ref()),
-                because.unwrap_or_default(),
-                named.path(),
+                reason.as_ref().map_or_else(String::new, because),
+                asked.named.path(),
                 last.from,
                 last.to,
             ),
@@ -210,14 +211,8 @@ impl<'a> Ladder<'a> {
         })
     }
 
-    fn print(
-        &self,
-        args: &ExplainArgs,
-        named: &Named,
-        pod: &str,
-        io: &mut Io<'_>,
-    ) -> Result<Exit, Failure> {
-        let output = &args.print.output;
+    fn print(&self, asked: &Asked<'_>, io: &mut Io<'_>) -> Result<Exit, Failure> {
+        let Asked { named, pod, output } = *asked;
         if !output.is_for_people() {
             output.write(io.stdout, &self.json(named, pod), &[&named.name])?;
             return Ok(Exit::Done);
@@ -289,7 +284,7 @@ fn why(reason: &v1::Reason, is_wide: bool) -> String {
     format!("{}: {detail}", word(reason.rule()))
 }
 
-fn unknown(named: &Named, pod: &str, state: &v1::GetReplicaSetResponse, beyond: usize) -> Failure {
+fn unknown(asked: &Asked<'_>, state: &v1::GetReplicaSetResponse, beyond: usize) -> Failure {
     let past = match (deletes(state).count(), &state.last_scale_down) {
         (0, None) => "the server knows of no deletion in this session".to_owned(),
         (_, Some(last)) if last.pods.is_empty() => {
@@ -302,7 +297,8 @@ fn unknown(named: &Named, pod: &str, state: &v1::GetReplicaSetResponse, beyond: 
         0 => "is no active pod",
         _ => "is not among the first pods to go",
     };
-    let cause = format!("{pod} {what} of {}, and {past}", named.path());
+    let (pod, set) = (asked.pod, asked.named.path());
+    let cause = format!("{pod} {what} of {set}, and {past}");
     Failure::new(Exit::No, cause)
         .hint("its log has every decision at level debug, and --record keeps them")
 }
