@@ -40,8 +40,7 @@ struct Style {
 pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let findings = connection::block_on(async {
         let (mut findings, sessions) = server::check(args).await;
-        findings.append(&mut agent::budget(args).await);
-        findings.append(&mut agent::history(args).await);
+        findings.append(&mut agent::check(args).await);
         findings.append(&mut cluster::check(args, sessions.as_deref()).await);
         Ok(findings)
     })?;

@@ -17,11 +17,22 @@ const LINES_MAX: usize = 10;
 /// The age up to which the check shows that versions went back.
 const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
-pub(super) async fn budget(args: &CheckArgs) -> Vec<Finding> {
-    let url = &args.agent;
-    if url == "off" || !args.asks_for(Section::Agent) {
-        return Vec::new();
+pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if args.agent == "off" {
+        return findings;
     }
+    if args.asks_for(Section::Agent) {
+        findings.append(&mut budget(args).await);
+    }
+    if args.asks_for(Section::History) {
+        findings.extend(history(args).await);
+    }
+    findings
+}
+
+async fn budget(args: &CheckArgs) -> Vec<Finding> {
+    let url = &args.agent;
     let hint = "set the admin address of decree-agent with --agent, or --agent off";
     let page = match ask_agent(url, HOLDS_PATH, None, args.server.timeout).await {
         Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
@@ -73,17 +84,13 @@ fn findings(page: HoldsPage) -> Vec<Finding> {
 }
 
 /// [`budget`] reports an agent that does not respond.
-pub(super) async fn history(args: &CheckArgs) -> Vec<Finding> {
-    let url = &args.agent;
-    if url == "off" || !args.asks_for(Section::History) {
-        return Vec::new();
-    }
-    let answer = ask_agent(url, HISTORY_PATH, None, args.server.timeout).await;
-    let Ok((StatusCode::OK, answer)) = answer else {
-        return Vec::new();
+async fn history(args: &CheckArgs) -> Option<Finding> {
+    let answer = ask_agent(&args.agent, HISTORY_PATH, None, args.server.timeout).await;
+    let (StatusCode::OK, answer) = answer.ok()? else {
+        return None;
     };
-    let page = serde_json::from_slice(&answer).ok();
-    page.map(|page| vec![regression(&page)]).unwrap_or_default()
+    let page = serde_json::from_slice(&answer).ok()?;
+    Some(regression(&page))
 }
 
 fn regression(page: &HistoryPage) -> Finding {

@@ -28,7 +28,18 @@ pub(super) async fn check(
     if !sections.into_iter().any(|it| args.asks_for(it)) {
         return Vec::new();
     }
-    let cluster = match KubeCluster::connect(&config(args)).await {
+    let config = KubeClusterConfig {
+        source: CredentialSource {
+            kubeconfig: args.kubeconfig.clone(),
+            context: args.context.clone(),
+        },
+        namespace: args.namespace.clone(),
+        resource: args.resource.clone(),
+        label_selector: None,
+        calls_max: 1,
+        rate: None,
+    };
+    let cluster = match KubeCluster::connect(&config).await {
         Ok(cluster) => cluster,
         Err(error) => {
             let hint = "set credentials with --kubeconfig, --context or KUBECONFIG";
@@ -44,7 +55,10 @@ pub(super) async fn check(
     if args.asks_for(Section::Cluster) {
         findings.push(supported(&version));
     }
-    let lease = (lease_namespace(args, &cluster), args.lease_name.as_str());
+    // As for an agent that starts here.
+    let given = args.lease_namespace.as_deref();
+    let namespace = given.or_else(|| cluster.own_namespace());
+    let lease = (namespace.unwrap_or("kube-system"), &*args.lease_name);
     if args.asks_for(Section::Permissions) {
         findings.append(&mut permissions::check(args, &cluster, lease).await);
     }
@@ -57,28 +71,6 @@ pub(super) async fn check(
         findings.push(built_in(args, &cluster).await);
     }
     findings
-}
-
-/// The namespace of the Lease, as an agent finds it that starts here.
-fn lease_namespace<'a>(args: &'a CheckArgs, cluster: &'a KubeCluster) -> &'a str {
-    let given = args.lease_namespace.as_deref();
-    given
-        .or_else(|| cluster.own_namespace())
-        .unwrap_or("kube-system")
-}
-
-fn config(args: &CheckArgs) -> KubeClusterConfig {
-    KubeClusterConfig {
-        source: CredentialSource {
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-        },
-        namespace: args.namespace.clone(),
-        resource: args.resource.clone(),
-        label_selector: None,
-        calls_max: 1,
-        rate: None,
-    }
 }
 
 fn unreachable(detail: String) -> Finding {
