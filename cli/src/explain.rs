@@ -81,9 +81,13 @@ pub(crate) fn state(answer: &v1::GetReplicaSetResponse) -> Vec<(&'static str, St
     let mut lines = vec![("Name:", decision::path(summary.replica_set.as_ref()))];
     lines.push(("Cause:", cause::sentence(&summary, Timestamp::now())));
     lines.extend(cause::next_command(&summary).map(|next| ("Next:", next.to_owned())));
+    let replicas = format!(
+        "{} desired, {} current, {} ready, {} available, {} terminating",
+        summary.replicas, summary.active, summary.ready, summary.available, summary.terminating,
+    );
     lines.extend([
         ("Cluster:", summary.cluster.clone()),
-        ("Replicas:", replicas(&summary)),
+        ("Replicas:", replicas),
         ("State:", cause::state(&summary).to_owned()),
     ]);
     let reasons = summary.reasons.iter();
@@ -126,11 +130,4 @@ fn obstacle(reason: &v1::Reason) -> Option<String> {
         return None;
     };
     Some(format!("{who}: {said}"))
-}
-
-fn replicas(summary: &v1::ReplicaSetSummary) -> String {
-    format!(
-        "{} desired, {} current, {} ready, {} available, {} terminating",
-        summary.replicas, summary.active, summary.ready, summary.available, summary.terminating,
-    )
 }

@@ -51,8 +51,25 @@ pub(super) fn write(
         }
     }
     let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
-    for row in &rows {
-        table.row(row.cells(is_wide));
+    for row in rows {
+        let Repeated {
+            newest,
+            older,
+            first,
+            times,
+        } = row;
+        let mut reason = because(newest, older, is_wide);
+        if times > 1 {
+            let since = age::time_text(first);
+            reason.push_str(&format!(", {times} times since {since}"));
+        }
+        table.row([
+            age::time_text(newest.time.as_ref()),
+            newest.action.clone(),
+            newest.operations.to_string(),
+            reason,
+            record::targets(newest),
+        ]);
     }
     if !table.is_empty() {
         table.write(out, "  ")?;
@@ -61,31 +78,6 @@ pub(super) fn write(
         0 => Ok(()),
         1 => writeln!(out, "  and 1 status write (--all shows it)"),
         _ => writeln!(out, "  and {folded} status writes (--all shows them)"),
-    }
-}
-
-// === impl Repeated ===
-
-impl Repeated<'_> {
-    fn cells(&self, is_wide: bool) -> [String; 5] {
-        let Self {
-            newest,
-            older,
-            first,
-            times,
-        } = self;
-        let mut reason = because(newest, older, is_wide);
-        if *times > 1 {
-            let since = age::time_text(*first);
-            reason.push_str(&format!(", {times} times since {since}"));
-        }
-        [
-            age::time_text(newest.time.as_ref()),
-            newest.action.clone(),
-            newest.operations.to_string(),
-            reason,
-            record::targets(newest),
-        ]
     }
 }
 

@@ -17,15 +17,6 @@ pub(super) fn write(
     now: Timestamp,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let table = table(timeline, now);
-    if table.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "Timeline, in UTC:")?;
-    table.write(out, "  ")
-}
-
-fn table(timeline: &[v1::TimelineEntry], now: Timestamp) -> Table {
     let entries = timeline
         .iter()
         .filter_map(|entry| Some((entry, entry.entry.as_ref()?)));
@@ -58,7 +49,11 @@ fn table(timeline: &[v1::TimelineEntry], now: Timestamp) -> Table {
         let (at, ago) = (age::time_text(time.as_ref()), age::ago(time.as_ref(), now));
         table.row([at, ago, event.to_owned(), detail]);
     }
-    table
+    if table.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Timeline, in UTC:")?;
+    table.write(out, "  ")
 }
 
 fn scaled(scaled: &v1::Scaled) -> String {
