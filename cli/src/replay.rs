@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use decree::json::Json;
 use server_core::wording::count;
 use server_recording::{Decisions, Difference, EndReason, Ending, ReadError, Replay, Summary};
 use server_session::Now;
@@ -23,24 +24,24 @@ mod inputs;
 mod json;
 
 pub(crate) fn run(args: &ReplayArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let lines = match args.output {
+    let json = match args.output {
         Output::Table => None,
-        Output::Json => Some(json::Lines::default()),
+        Output::Json => Some(Json::default()),
     };
     let mut exit = Exit::Done;
     for file in &args.files {
-        if replay_file(file, args.explain, lines.as_ref(), io)? > 0 {
+        if replay_file(file, args.explain, json.as_ref(), io)? > 0 {
             exit = Exit::No;
         }
     }
     Ok(exit)
 }
 
-/// Replays a file, as text without `lines`, and returns the number of differences.
+/// Replays a file, as text without `json`, and returns the number of differences.
 fn replay_file(
     file: &Path,
     explain: bool,
-    lines: Option<&json::Lines>,
+    json: Option<&Json>,
     io: &mut Io<'_>,
 ) -> Result<u64, Failure> {
     let name = one_line(&file.display().to_string());
@@ -58,9 +59,12 @@ fn replay_file(
     let mut differences = 0;
     while let Some(difference) = replay.next_difference().map_err(unreadable)? {
         differences += 1;
-        match lines {
+        match json {
             None => write_text(&difference, explain, io.stdout)?,
-            Some(lines) => writeln!(io.stdout, "{}", lines.difference(&name, &difference)?)?,
+            Some(json) => {
+                let difference = json::difference(json, &name, &difference)?;
+                writeln!(io.stdout, "{difference}")?;
+            }
         }
     }
     let (identity, version) = (replay.identity(), replay.server_version());
@@ -68,7 +72,7 @@ fn replay_file(
     if let Some(notice) = notice(&summary.ending) {
         writeln!(io.stderr, "notice: {name}: {notice}")?;
     }
-    match lines {
+    match json {
         None => {
             writeln!(io.stdout, "{name}: {}", conclusion(&summary, differences))?;
             let (cluster, session) = (identity.cluster(), &identity.session_id);
@@ -113,16 +117,13 @@ fn conclusion(summary: &Summary, differences: u64) -> String {
 
 /// The notice for a recording that ends before its session.
 fn notice(ending: &Ending) -> Option<String> {
+    let before = |why| Some(format!("ends before its session: {why}"));
     match ending {
         Ending::Marked(EndReason::Session) => None,
-        Ending::Marked(EndReason::Full) => {
-            Some("ends before its session: it had used up its share of --record-bytes-max".into())
-        }
-        Ending::Marked(EndReason::Behind) => {
-            Some("ends before its session: the disk was too slow for it".into())
-        }
+        Ending::Marked(EndReason::Full) => before("it had used up its share of --record-bytes-max"),
+        Ending::Marked(EndReason::Behind) => before("the disk was too slow for it"),
         Ending::Marked(EndReason::Failed | EndReason::Unspecified) => {
-            Some("ends before its session: it could not be written".into())
+            before("it could not be written")
         }
         Ending::Unmarked => Some("has no end: the server was killed, or still records".into()),
         Ending::Torn(at) => Some(format!(

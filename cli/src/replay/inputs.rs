@@ -91,13 +91,12 @@ fn outcome(outcome: &v1::Outcome) -> String {
 
 fn pod(pod: &v1::Pod) -> String {
     let phase = pod.phase().as_str_name().replace("POD_PHASE_", "");
-    let ready = pod.ready.as_ref().is_some_and(|it| it.ready);
-    let marks = [(ready, ", ready"), (pod.deleted.is_some(), ", terminating")];
-    let marks: String = marks
-        .into_iter()
-        .filter_map(|(is, mark)| is.then_some(mark))
-        .collect();
-    format!("pod {}/{}: {phase}{marks}", pod.namespace, pod.name)
+    let is_ready = pod.ready.as_ref().is_some_and(|it| it.ready);
+    let ready = if is_ready { ", ready" } else { "" };
+    let is_terminating = pod.deleted.is_some();
+    let terminating = if is_terminating { ", terminating" } else { "" };
+    let (namespace, name) = (&pod.namespace, &pod.name);
+    format!("pod {namespace}/{name}: {phase}{ready}{terminating}")
 }
 
 fn replica_set(set: &v1::ReplicaSet) -> String {

@@ -6,51 +6,46 @@ use server_recording::{Decisions, Difference, EndReason, Ending, Input, Summary}
 
 use crate::{age, exit::Failure};
 
-/// Writes differences, and reads the contract once for all of them.
-#[derive(Debug, Default)]
-pub(super) struct Lines(Json);
+pub(super) fn difference(
+    json: &Json,
+    file: &str,
+    difference: &Difference,
+) -> Result<Value, Failure> {
+    let (now, recorded, decided, after) = match difference {
+        Difference::Frame {
+            now,
+            recorded,
+            decided,
+            after,
+        } => {
+            let frame = |frame: &Option<_>| match frame {
+                Some(frame) => Ok(json!({"frame": json.value("ReconcileResponse", frame)?})),
+                None => Ok::<_, Failure>(Value::Null),
+            };
+            let after: Result<Vec<_>, Failure> = after.iter().map(|it| input(json, it)).collect();
+            (now, frame(recorded)?, frame(decided)?, after?)
+        }
+        Difference::End {
+            now,
+            recorded,
+            decided,
+        } => (now, end(recorded), end(decided), Vec::new()),
+    };
+    Ok(json!({"difference": {
+        "file": file, "time": age::core_text(now.wall), "recorded": recorded, "decided": decided, "after": after,
+    }}))
+}
 
-impl Lines {
-    pub(super) fn difference(&self, file: &str, difference: &Difference) -> Result<Value, Failure> {
-        let (now, recorded, decided, after) = match difference {
-            Difference::Frame {
-                now,
-                recorded,
-                decided,
-                after,
-            } => {
-                let frame = |frame: &Option<_>| match frame {
-                    Some(frame) => Ok(json!({"frame": self.0.value("ReconcileResponse", frame)?})),
-                    None => Ok::<_, Failure>(Value::Null),
-                };
-                let after: Result<Vec<_>, Failure> =
-                    after.iter().map(|it| self.input(it)).collect();
-                (now, frame(recorded)?, frame(decided)?, after?)
-            }
-            Difference::End {
-                now,
-                recorded,
-                decided,
-            } => (now, end(recorded), end(decided), Vec::new()),
-        };
-        Ok(json!({"difference": {
-            "file": file, "time": age::core_text(now.wall), "recorded": recorded, "decided": decided, "after": after,
-        }}))
-    }
-
-    fn input(&self, input: &Input) -> Result<Value, Failure> {
-        let (now, word, frame) = match input {
-            Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
-            Input::Timeout(now) => (now, "TIMEOUT", None),
-            Input::Drain(now) => (now, "DRAIN", None),
-            Input::Closed(now) => (now, "CLOSED", None),
-        };
-        let frame = match frame {
-            Some(frame) => self.0.value("ReconcileRequest", frame)?,
-            None => Value::Null,
-        };
-        Ok(json!({"time": age::core_text(now.wall), "input": word, "frame": frame}))
-    }
+fn input(json: &Json, input: &Input) -> Result<Value, Failure> {
+    let (now, word, frame) = match input {
+        Input::Frame(now, frame) => (now, "FRAME", Some(frame)),
+        Input::Timeout(now) => (now, "TIMEOUT", None),
+        Input::Drain(now) => (now, "DRAIN", None),
+        Input::Closed(now) => (now, "CLOSED", None),
+    };
+    let frame = frame.map(|frame| json.value("ReconcileRequest", frame));
+    let frame = frame.transpose()?;
+    Ok(json!({"time": age::core_text(now.wall), "input": word, "frame": frame}))
 }
 
 pub(super) fn summary(
@@ -66,22 +61,6 @@ pub(super) fn summary(
         decisions,
         ending,
     } = summary;
-    let (ending, torn_at) = word(ending);
-    json!({"summary": {
-        "file": file,
-        "cluster": identity.cluster(),
-        "session": identity.session_id,
-        "serverVersion": server_version,
-        "differences": differences,
-        "decisions": counts(decisions),
-        "framesIn": frames_in,
-        "framesOut": frames_out,
-        "ending": ending,
-        "tornAt": torn_at,
-    }})
-}
-
-fn counts(decisions: &Decisions) -> Value {
     let Decisions {
         batches,
         creates,
@@ -90,10 +69,22 @@ fn counts(decisions: &Decisions) -> Value {
         releases,
         status_writes,
     } = decisions;
-    json!({
-        "batches": batches, "creates": creates, "deletes": deletes, "adopts": adopts, "releases": releases,
-        "statusWrites": status_writes,
-    })
+    let (ending, torn_at) = word(ending);
+    json!({"summary": {
+        "file": file,
+        "cluster": identity.cluster(),
+        "session": identity.session_id,
+        "serverVersion": server_version,
+        "differences": differences,
+        "decisions": {
+            "batches": batches, "creates": creates, "deletes": deletes, "adopts": adopts, "releases": releases,
+            "statusWrites": status_writes,
+        },
+        "framesIn": frames_in,
+        "framesOut": frames_out,
+        "ending": ending,
+        "tornAt": torn_at,
+    }})
 }
 
 /// How a recording ends, and the offset at which it is torn.
