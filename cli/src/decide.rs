@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use decree::v1;
 use decree_server::wire::encode;
-use jiff::Timestamp as Clock;
-use server_core::{Config, Timestamp};
+use jiff::Timestamp;
+use server_core::Config;
 
 use crate::{
     age,
@@ -28,10 +28,13 @@ pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(replicas) = args.replicas {
         scale(&mut snapshot, &chosen, replicas)?;
     }
-    let now = args.now.unwrap_or_else(|| age::core_time(Clock::now()));
+    let now = args.now.unwrap_or_else(|| age::core_time(Timestamp::now()));
     let scopes = Scopes::of(&snapshot);
-    let decisions = chosen.iter();
-    let decisions = decisions.filter_map(|named| decide(now, &scopes, named));
+    let decisions = chosen.iter().filter_map(|named| {
+        let key = (named.namespace.as_str(), named.name.as_str());
+        let (sets, pods) = scopes.around(named);
+        server_core::decide(now, Config::default(), key, sets, pods).map(encode::decision)
+    });
     let decisions: Vec<_> = decisions.collect();
     for (pod, sets) in contested(&decisions) {
         let sets = sets.join(" and ");
@@ -110,10 +113,4 @@ fn known(all: &[Named]) -> String {
     }
     let paths: Vec<_> = all.iter().map(Named::path).collect();
     format!("the input contains {}", near::first_of(&paths, SHOWN_MAX))
-}
-
-fn decide(now: Timestamp, scopes: &Scopes<'_>, named: &Named) -> Option<v1::Decision> {
-    let key = (named.namespace.as_str(), named.name.as_str());
-    let (sets, pods) = scopes.around(named);
-    server_core::decide(now, Config::default(), key, sets, pods).map(encode::decision)
 }

@@ -19,8 +19,7 @@ type SetKey<'a> = (&'a str, &'a str);
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
     sets: BTreeMap<SetKey<'a>, &'a ReplicaSet>,
-    /// ReplicaSets by their uid, and by the uid of their controller.
-    by_uid: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
+    /// ReplicaSets by the uid of their controller.
     siblings: HashMap<&'a Uid, Vec<&'a ReplicaSet>>,
     pods: BTreeMap<SetKey<'a>, &'a Pod>,
     /// Pods by the uid of their controller, and by namespace and each of their labels.
@@ -35,7 +34,6 @@ impl<'a> Scopes<'a> {
         let mut scopes = Self::default();
         for set in &snapshot.replica_sets {
             scopes.sets.insert(place(set), set);
-            scopes.by_uid.entry(&set.key.uid).or_default().push(set);
             if let Some(owner) = &set.controller {
                 scopes.siblings.entry(&owner.uid).or_default().push(set);
             }
@@ -61,14 +59,17 @@ impl<'a> Scopes<'a> {
         };
         let owner = set.controller.as_ref();
         let siblings = owner.and_then(|owner| self.siblings.get(&owner.uid));
-        let alike = siblings.into_iter().chain(self.by_uid.get(&set.key.uid));
-        let sets: BTreeMap<_, _> = alike.flatten().map(|set| (place(set), *set)).collect();
+        let sets = siblings.into_iter().flatten().chain([set]);
+        let sets: BTreeMap<_, _> = sets.map(|set| (place(set), *set)).collect();
         let namespaces: BTreeSet<_> = sets.keys().map(|(namespace, _)| *namespace).collect();
         let owned = sets.values().filter_map(|set| self.owned.get(&set.key.uid));
         let owned = owned.flatten().copied();
         let owned = owned.filter(|pod| namespaces.contains(&*pod.namespace));
         let selected = sets.values().flat_map(|set| self.selected(set));
-        let pods = owned.chain(selected).chain(self.alike_in_name(set));
+        let name = &*set.key.name;
+        let begin = &name[..name.floor_char_boundary(COMMON_LENGTH)];
+        let alike_in_name = self.named(&set.key.namespace, begin);
+        let pods = owned.chain(selected).chain(alike_in_name);
         let pods: BTreeMap<_, _> = pods.map(|pod| ((&pod.namespace, &pod.name), pod)).collect();
         (
             sets.into_values().cloned().collect(),
@@ -92,13 +93,6 @@ impl<'a> Scopes<'a> {
         };
         let selects = |pod: &&Pod| selector.matches(&pod.labels);
         among.into_iter().filter(selects).collect()
-    }
-
-    /// The pods whose names begin like the names of new pods of a ReplicaSet.
-    fn alike_in_name<'b>(&'b self, set: &'b ReplicaSet) -> impl Iterator<Item = &'a Pod> + 'b {
-        let name = &*set.key.name;
-        let begin = &name[..name.floor_char_boundary(COMMON_LENGTH)];
-        self.named(&set.key.namespace, begin)
     }
 
     /// The pods of a namespace whose names begin with `begin`.
