@@ -4,12 +4,12 @@ mod markdown;
 mod report;
 mod words;
 
-use decree::v1::{self, Difference};
+use decree::v1;
 
 pub(crate) use self::report::report;
 use crate::{
     age,
-    args::{DiffArgs, FailOn, Scope},
+    args::{DiffArgs, FailOn},
     decision,
     exit::{Exit, Failure},
     page::COLUMNS,
@@ -30,7 +30,15 @@ const HEADERS: [&str; 6] = [
 
 pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let scope = args.scope.scope()?;
-    let mut answer = server::block_on(ask(args, &scope))?;
+    let mut answer = server::block_on(async {
+        let server = Server::connect(&args.inspection.server).await?;
+        let request = v1::ListDifferencesRequest {
+            cluster: args.inspection.cluster.clone(),
+            namespace: scope.namespace.clone(),
+            name: scope.name.clone(),
+        };
+        server.answer(server.inspection().list_differences(request).await)
+    })?;
     if answer.shadows == 0 {
         let cause = "no agent in mode shadow is connected, so there is nothing to compare";
         let hint =
@@ -52,16 +60,6 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     Ok(if fails { Exit::No } else { Exit::Done })
 }
 
-async fn ask(args: &DiffArgs, scope: &Scope) -> Result<v1::ListDifferencesResponse, Failure> {
-    let server = Server::connect(&args.inspection.server).await?;
-    let request = v1::ListDifferencesRequest {
-        cluster: args.inspection.cluster.clone(),
-        namespace: scope.namespace.clone(),
-        name: scope.name.clone(),
-    };
-    server.answer(server.inspection().list_differences(request).await)
-}
-
 fn print(
     args: &DiffArgs,
     answer: &v1::ListDifferencesResponse,
@@ -81,31 +79,25 @@ fn print(
         return output.write(io.stdout, &json, &names);
     }
     if output.is_wide() && !answer.differences.is_empty() {
-        return Ok(table(&answer.differences)
-            .no_headers(args.print.no_headers)
-            .write(io.stdout, "")?);
+        let mut table = Table::new(HEADERS).no_headers(args.print.no_headers);
+        for difference in &answer.differences {
+            table.row([
+                age::time_text(difference.time.as_ref()),
+                decision::path(difference.replica_set.as_ref()),
+                words::subject(difference.subject()).to_owned(),
+                difference.decided.clone(),
+                difference.done.clone(),
+                words::departure(difference.departure()).to_owned(),
+            ]);
+        }
+        return Ok(table.write(io.stdout, "")?);
     }
     Ok(report(answer, COLUMNS, io.stdout)?)
 }
 
-fn table(differences: &[Difference]) -> Table {
-    let mut table = Table::new(HEADERS);
-    for difference in differences {
-        table.row([
-            age::time_text(difference.time.as_ref()),
-            decision::path(difference.replica_set.as_ref()),
-            words::subject(difference.subject()).to_owned(),
-            difference.decided.clone(),
-            difference.done.clone(),
-            words::departure(difference.departure()).to_owned(),
-        ]);
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
-    use decree::v1::{Agreement, Departure, ListDifferencesResponse, Subject};
+    use decree::v1::{Agreement, Departure, Difference, ListDifferencesResponse, Subject};
     use expect_test::expect;
 
     use super::*;

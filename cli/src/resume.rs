@@ -70,13 +70,11 @@ async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, 
         let failure = Failure::new(Exit::Usage, chain(&error));
         failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG; for an embedded cluster, use --agent")
     })?;
-    match tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await {
-        Ok(annotated) => annotated,
-        Err(_) => Err(Failure::new(
-            Exit::Unreachable,
-            "no answer of the cluster in time",
-        )),
-    }
+    let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;
+    annotated.unwrap_or_else(|_| {
+        let cause = "no answer of the cluster in time";
+        Err(Failure::new(Exit::Unreachable, cause))
+    })
 }
 
 async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String, Failure> {

@@ -34,8 +34,15 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 
 async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
-    tell_what_is_connected(&server, &args.inspection.cluster, io).await?;
-    let mut decisions = open(&server, &args.inspection.cluster, scope).await?;
+    let cluster = &args.inspection.cluster;
+    match server.check_connected(cluster).await {
+        // An agent of an unnamed cluster may still connect.
+        Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
+            writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
+        }
+        checked => checked?,
+    }
+    let mut decisions = open(&server, cluster, scope).await?;
     let mut printer = Printer::new(&args.print, io)?;
     let mut left = args.count;
     while left != Some(0) {
@@ -82,21 +89,6 @@ pub(crate) fn received(
         Failure::new(Exit::Unreachable, "the server ended the watch")
             .hint("start it again once the server is back")
     })
-}
-
-/// Fails if the named cluster is not connected. Without a name, an agent may still connect, so this only prints a notice.
-async fn tell_what_is_connected(
-    server: &Server,
-    cluster: &str,
-    io: &mut Io<'_>,
-) -> Result<(), Failure> {
-    match server.check_connected(cluster).await {
-        Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
-            writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
-            Ok(())
-        }
-        checked => checked,
-    }
 }
 
 // === impl Printer ===

@@ -52,14 +52,12 @@ fn compared(answer: &v1::ListDifferencesResponse) -> String {
         1 => String::new(),
         shadows => format!(", by {shadows} agents"),
     };
-    let what = match compared {
-        0 => {
-            return format!(
-                "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
-            );
-        }
-        compared => count(*compared, "decision"),
-    };
+    if *compared == 0 {
+        return format!(
+            "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
+        );
+    }
+    let what = count(*compared, "decision");
     let result = match differences.len() {
         0 => "all agree".to_owned(),
         1 => "1 differs".to_owned(),
@@ -91,20 +89,14 @@ fn write_difference(
         let line = format!("    {label:<7}  {}", one_line(text));
         page::write(&line, columns, out)?;
     }
-    side_by_side(difference, out)
-}
-
-/// Writes the pods of both sides in two columns.
-fn side_by_side(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
-    let (decided, done) = (&difference.decided_pods, &difference.done_pods);
-    let rows = decided.len().max(done.len());
-    if rows == 0 {
-        return Ok(());
-    }
     let mut table = Table::new(["DECIDED HERE", "DONE THERE"]);
+    let (decided, done) = (&difference.decided_pods, &difference.done_pods);
     let pod = |pods: &[String], at: usize| pods.get(at).cloned().unwrap_or_default();
-    for at in 0..rows {
+    for at in 0..decided.len().max(done.len()) {
         table.row([pod(decided, at), pod(done, at)]);
+    }
+    if table.is_empty() {
+        return Ok(());
     }
     table.write(out, "    ")
 }
