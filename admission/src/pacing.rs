@@ -69,11 +69,11 @@ pub async fn paced<F: Future>(queue: &PeerQueue, future: F) -> F::Output {
 // === impl SessionPacer ===
 
 impl SessionPacer {
-    /// A new session, which counts as busy until it has rested: a peer can open many at a time. `queue` supplies its permits.
+    /// `queue` supplies the permits of the session.
     pub fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
-            usage: Usage::of(BUSY),
+            usage: Usage::new(),
             permit: None,
         }
     }
@@ -127,10 +127,10 @@ fn in_place<T>(step: impl FnOnce() -> T) -> T {
 // === impl ConnectionPacer ===
 
 impl ConnectionPacer {
-    /// Starts to pace a new connection, which counts as busy until it has rested or waited for a permit.
+    /// Starts to pace a new connection.
     pub fn start() -> Self {
         Self {
-            usage: Usage::of(BUSY),
+            usage: Usage::new(),
             rests: false,
             passing: None,
         }
@@ -154,7 +154,7 @@ impl ConnectionPacer {
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.usage = Usage::of(Duration::ZERO);
+            self.usage = Usage::new();
         }
         Poll::Ready(())
     }
@@ -169,9 +169,9 @@ impl ConnectionPacer {
 // === impl Usage ===
 
 impl Usage {
-    fn of(time: Duration) -> Self {
+    fn new() -> Self {
         Self {
-            time,
+            time: Duration::ZERO,
             until: Instant::now(),
         }
     }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn session_that_works_all_the_time_is_busy_and_one_that_rests_is_not() {
         let millisecond = Duration::from_millis(1);
-        let mut usage = Usage::of(Duration::ZERO);
+        let mut usage = Usage::new();
         let mut works_and_rests = |work: Duration, rest: Duration| {
             usage.work(usage.until + work, SESSION_STEP_MAX);
             let was_busy = usage.is_busy();
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn step_that_the_kernel_interrupts_counts_as_a_short_one() {
-        let mut usage = Usage::of(Duration::ZERO);
+        let mut usage = Usage::new();
         usage.work(usage.until + Duration::from_secs(1), CONNECTION_STEP_MAX);
         assert!(!usage.is_busy());
     }
@@ -250,16 +250,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn first_steps_and_large_steps_of_a_peer_run_one_at_a_time() {
+    async fn large_steps_of_a_peer_run_one_at_a_time() {
         let queue = FairQueue::one_for_each_peer();
-        for is_large in [false, true] {
-            let mut pacer = SessionPacer::new(queue.peer("p"));
-            let permit = queue.peer("p").enter().await;
-            let step = tokio::spawn(async move { pacer.step(is_large, || 7).await });
-            yield_now().await;
-            assert!(!step.is_finished());
-            drop(permit);
-            assert_eq!(step.await.expect("it does not panic"), 7);
-        }
+        let mut pacer = SessionPacer::new(queue.peer("p"));
+        let permit = queue.peer("p").enter().await;
+        let step = tokio::spawn(async move { pacer.step(true, || 7).await });
+        yield_now().await;
+        assert!(!step.is_finished());
+        drop(permit);
+        assert_eq!(step.await.expect("it does not panic"), 7);
     }
 }
