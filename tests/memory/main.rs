@@ -1,15 +1,25 @@
-//! Compares the memory that the core counts with the memory that the allocator counts, for the object shapes with the highest cost per byte.
+//! Compares the memory that the core counts with the memory that the allocator counts, for the object shapes with the highest cost per byte,
+//! and counts the allocations of an event.
 
-use std::alloc::System;
+use std::{
+    alloc::System,
+    sync::{Mutex, PoisonError},
+};
 
 use decree::v1;
 use server_core::{CompactUid, Config, Controller, Event, Kind, ResourceVersion, Timestamp};
 use server_session::wire::decode;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use tests::objects::{pod, replica_set};
+use tests::{
+    load::{Ages, Load},
+    objects::{pod, replica_set},
+};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Held by each test, because the allocator counts for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
 
@@ -98,6 +108,7 @@ fn held(count: u32, event: fn(u32) -> Event) -> (usize, usize) {
 
 #[test]
 fn bytes_that_are_counted_are_those_that_are_held_or_somewhat_more() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (shape, count, event) in ROWS {
         let (counted, real) = held(count, event);
         let per_object = (counted / count as usize, real / count as usize);
@@ -107,4 +118,20 @@ fn bytes_that_are_counted_are_those_that_are_held_or_somewhat_more() {
             "{shape}: {per_object:?} bytes an object"
         );
     }
+}
+
+#[test]
+fn steady_event_takes_one_allocation() {
+    const EVENTS: usize = 1_000;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut load = Load::at_rest(10, 100, Ages::Spread);
+    let events: Vec<_> = (0..EVENTS).map(|_| load.steady_event()).collect();
+    let region = Region::new(ALLOCATOR);
+    for event in events {
+        load.apply(event);
+        assert!(load.poll().is_none(), "a steady event changes nothing");
+    }
+    let stats = region.change();
+    let per_event = (stats.allocations + stats.reallocations) as f64 / EVENTS as f64;
+    assert!(per_event < 1.1, "{per_event} allocations an event");
 }

@@ -58,6 +58,11 @@ impl CompactUid {
         make(self.text(&mut [0; LENGTH]))
     }
 
+    /// The UID that sorts before all others. No object has it. Takes no memory, because each event asks for it.
+    pub(crate) fn lowest() -> Self {
+        Self(Repr::Text(Arc::default()))
+    }
+
     /// The memory in bytes, without the value itself.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {

@@ -97,7 +97,7 @@ impl Tombstones {
     }
 
     fn forget_between(&mut self, kind: Kind, first: Gone, last: Gone) {
-        let from = (first, CompactUid::of(""));
+        let from = (first, CompactUid::lowest());
         while let Some((gone, uid)) = self.by_kind.of(kind).in_order.range(&from..).next()
             && *gone <= last
         {
