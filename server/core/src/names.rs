@@ -123,7 +123,8 @@ impl NameCursor {
         count: usize,
         usage: impl Fn(&str) -> NameUse,
     ) -> Vec<Arc<str>> {
-        let (mut name, suffixes) = (String::new(), self.suffixes);
+        let mut name = String::with_capacity(base.len() + SUFFIX_LENGTH);
+        let suffixes = self.suffixes;
         let mut names = Vec::with_capacity(count);
         self.retries.retain(|k, unanswered| {
             let text = write_name(&mut name, base, suffixes.suffix(*k));
@@ -226,7 +227,7 @@ impl Suffixes {
 fn write_name<'a>(text: &'a mut String, base: &str, suffix: [u8; SUFFIX_LENGTH]) -> &'a str {
     text.clear();
     text.push_str(base);
-    text.extend(suffix.map(char::from));
+    text.push_str(str::from_utf8(&suffix).unwrap_or_default());
     text
 }
 

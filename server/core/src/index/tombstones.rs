@@ -43,10 +43,11 @@ impl Tombstones {
         list: u32,
     ) {
         let gone = version.map_or(Gone::BeforeList(list), Gone::At);
-        self.remove(kind, &uid);
-        self.bytes += cost::tombstone(&uid);
         let of_kind = self.by_kind.of_mut(kind);
-        of_kind.gone.insert(uid.clone(), gone);
+        match of_kind.gone.insert(uid.clone(), gone) {
+            Some(before) => drop(of_kind.in_order.remove(&(before, uid.clone()))),
+            None => self.bytes += cost::tombstone(&uid),
+        }
         of_kind.in_order.insert((gone, uid));
     }
 
