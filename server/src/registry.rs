@@ -40,11 +40,11 @@ impl LiveSessions {
         self.lock().of(cluster).into_iter().cloned().collect()
     }
 
-    /// Whether a session is registered, and not superseded.
-    pub(crate) fn has(&self, identity: &SessionIdentity) -> bool {
+    /// Whether another live session has the cluster, by uid and display name, and the shard of this one.
+    pub(crate) fn has_successor(&self, identity: &SessionIdentity) -> bool {
         let registry = self.lock();
-        let mut sessions = registry.iter();
-        sessions.any(|session| session.identity.session_id == identity.session_id)
+        let mut others = registry.iter().map(|session| &session.identity);
+        others.any(|it| it.order() == identity.order() && it.session_id != identity.session_id)
     }
 
     pub(crate) fn end_all(&self, why: &Refusal) {

@@ -147,8 +147,8 @@ impl Drop for Gauges {
         let nothing = Unfinished::default();
         let session_id = &self.identity.session_id;
         self.metrics.unfinished.set(session_id, 0, nothing);
-        // The gauges with labels may already belong to the session's successor.
-        if self.registry.has(&self.identity) {
+        // The gauges with labels may already belong to the session's successor, unless its cluster is called otherwise.
+        if !self.registry.has_successor(&self.identity) {
             self.metrics.view_age.remove(&self.labels);
             self.metrics.session_memory.remove(&self.labels);
             for because in [NUMBER, AVAILABILITY] {
@@ -169,13 +169,13 @@ mod tests {
     use crate::{registry::Registration, session::SessionHandle};
 
     fn gauges(
-        uid: &str,
+        (uid, name): (&str, &str),
         metrics: &Metrics,
         registry: &Arc<LiveSessions>,
         bytes: usize,
     ) -> (Gauges, Registration) {
         let identity = Arc::new(SessionIdentity {
-            cluster_name: "north".to_owned(),
+            cluster_name: name.to_owned(),
             ..crate::session::tests::identity(uid, 0)
         });
         let session = Registered {
@@ -201,8 +201,8 @@ mod tests {
     fn superseded_session_leaves_the_gauges_of_its_successor() {
         let metrics = Metrics::register(&mut Registry::default());
         let registry = Arc::default();
-        let older = gauges("uid", &metrics, &registry, 100);
-        let newer = gauges("uid", &metrics, &registry, 200);
+        let older = gauges(("uid", "north"), &metrics, &registry, 100);
+        let newer = gauges(("uid", "north"), &metrics, &registry, 200);
         let labels = older.0.labels.clone();
         let memory = || metrics.session_memory.get(&labels).map(|gauge| gauge.get());
         let age = || metrics.view_age.get(&labels).map(|gauge| gauge.get());
@@ -223,12 +223,26 @@ mod tests {
     fn cluster_that_is_called_like_another_leaves_the_gauges_of_that_one() {
         let metrics = Metrics::register(&mut Registry::default());
         let registry = Arc::default();
-        let first = gauges("first", &metrics, &registry, 100);
-        let second = gauges("second", &metrics, &registry, 200);
+        let first = gauges(("first", "north"), &metrics, &registry, 100);
+        let second = gauges(("second", "north"), &metrics, &registry, 200);
         let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
         let labels = first.0.labels.clone();
         assert_eq!(memory(&labels), Some(100));
         drop(second);
         assert_eq!(memory(&labels), Some(100));
+    }
+
+    #[test]
+    fn superseded_session_of_another_name_leaves_no_gauges() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let registry = Arc::default();
+        let older = gauges(("uid", "north"), &metrics, &registry, 100);
+        let newer = gauges(("uid", "south"), &metrics, &registry, 200);
+        let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
+        let [of_older, of_newer] = [&older, &newer].map(|it| it.0.labels.clone());
+        let miscounted = unconverged_labels(&of_older, NUMBER);
+        drop(older);
+        assert_eq!((memory(&of_older), memory(&of_newer)), (None, Some(200)));
+        assert!(metrics.unconverged.get(&miscounted).is_none());
     }
 }
