@@ -2,6 +2,7 @@
 
 use std::{mem, sync::Arc};
 
+use prometheus_client::metrics::counter::Counter;
 use server_core::{Sizes, Unfinished};
 use server_session::{SessionIdentity, Stats};
 
@@ -20,6 +21,8 @@ pub(crate) struct Gauges {
     metrics: Metrics,
     registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
+    pod_events: Counter,
+    replica_set_events: Counter,
     shown: Stats,
     labels: SessionLabels,
 }
@@ -39,7 +42,10 @@ impl Gauges {
             ("cluster_uid", identity.cluster_uid.clone()),
             ("shard", identity.shard.clone()),
         ];
+        let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         let gauges = Self {
+            pod_events: events("pod"),
+            replica_set_events: events("replicaset"),
             metrics,
             registry: Arc::clone(registry),
             identity: Arc::clone(identity),
@@ -65,11 +71,10 @@ impl Gauges {
         let from = shown.sizes;
         self.shift(from, to);
         let metrics = &self.metrics;
-        let events = |kind| metrics.events.get_or_create_owned(&[("kind", kind)]);
         let sets = (shown.replica_set_events, replica_set_events);
         for (counter, (from, to)) in [
-            (&events("pod"), (shown.pod_events, pod_events)),
-            (&events("replicaset"), sets),
+            (&self.pod_events, (shown.pod_events, pod_events)),
+            (&self.replica_set_events, sets),
             (&metrics.comparisons, (shown.comparisons, comparisons)),
             (&metrics.queue_adds, (from.adds, to.adds)),
             (&metrics.queue_retries, (from.retries, to.retries)),
