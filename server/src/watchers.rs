@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -25,6 +25,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Watchers {
     readers: RwLock<Vec<Watcher>>,
+    /// The length of `readers`, so that publishing takes no lock while nobody watches.
+    count: AtomicUsize,
     shares: Arc<Shares>,
     buffer: usize,
 }
@@ -56,6 +58,7 @@ impl Watchers {
     pub(crate) fn new(max: usize, buffer: usize) -> Self {
         Self {
             readers: RwLock::default(),
+            count: AtomicUsize::new(0),
             shares: Shares::new(max, Limit::Watchers.refusal(max)),
             buffer,
         }
@@ -93,6 +96,9 @@ impl Watchers {
 
     /// Sends a decision to all readers whose filter matches and whose callers may see the cluster.
     pub(crate) fn publish(&self, identity: &SessionIdentity, record: &Arc<v1::DecisionRecord>) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
         let readers = self.readers.read().unwrap_or_else(PoisonError::into_inner);
         for reader in readers
             .iter()
@@ -107,7 +113,9 @@ impl Watchers {
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<Watcher>)) {
-        change(&mut self.readers.write().unwrap_or_else(PoisonError::into_inner));
+        let mut readers = self.readers.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut readers);
+        self.count.store(readers.len(), Ordering::Release);
     }
 }
 
