@@ -20,7 +20,7 @@ pub struct Certificate {
 // === impl Certificate ===
 
 impl Certificate {
-    /// Parses a chain. `None` if its first entry is not a certificate, or has its alternative names twice.
+    /// Parses a chain. `None` if its first entry is not a certificate, or its alternative names are unreadable or there twice.
     #[must_use]
     pub fn read(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let (_, own) = parse_x509_certificate(chain.first()?).ok()?;
