@@ -31,7 +31,7 @@ enum Command {
     /// Test a server
     ///
     /// Opens about ninety sessions at the same time, each for a cluster of its own, and sends what an agent may and may not send. It
-    /// takes six heartbeat intervals, 30 seconds with the defaults of decree-server. The server must accept agents without a token.
+    /// takes nine heartbeat intervals, 45 seconds with the defaults of decree-server. The server must accept agents without a token.
     #[command(after_help = HELP)]
     Server(ServerArgs),
     /// Test an agent

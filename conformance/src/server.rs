@@ -54,7 +54,7 @@ pub fn server_rules() -> Vec<Rule> {
     cases.map(|case| case.rule).chain(stop::RULES).collect()
 }
 
-/// Runs the cases against a server, many at the same time. Takes six heartbeat intervals of the server, and its drain with [`Target::stop`].
+/// Runs the cases against a server, many at the same time. Takes nine heartbeat intervals of the server, and its drain with [`Target::stop`].
 pub async fn run_server(target: &Target) -> Score {
     let cases = CASES.into_iter().flatten().enumerate();
     let cases = cases.filter(|(_, case)| case.rule.rule.contains(&target.only));

@@ -45,7 +45,7 @@ async fn reordered(server: Server) -> Verdict {
     link.status_write().await.map(drop)
 }
 
-/// Requests more operations than may be in flight, by ReplicaSets that each want one pod.
+/// Requests more operations than may be in flight, by ReplicaSets that each want a whole burst.
 async fn bounded(server: Server) -> Verdict {
     let mut link = server.open().await?;
     let (limit, burst) = (link.in_flight_max(), 500);
