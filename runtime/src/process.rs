@@ -166,6 +166,7 @@ const fn as_f64(count: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition::Exposition;
 
     #[test]
     fn figures_are_read_whatever_the_program_is_called() {
@@ -191,5 +192,27 @@ mod tests {
         assert_eq!(max_fds(&limits("1024")), Some(1024.0));
         assert_eq!(max_fds(&limits("unlimited")), Some(f64::INFINITY));
         assert_eq!(max_fds(""), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_all_its_figures() {
+        let mut registry = Registry::default();
+        register(&mut registry, "test", ("1", "unknown"));
+        let page = Exposition::Text.page(&registry);
+        let page = page.expect("it can be written");
+        let figure = |name: &str| -> f64 {
+            let mut lines = page.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            value.expect(name).parse().expect("a number")
+        };
+        assert!(figure("process_start_time_seconds") > 1e9, "{page}");
+        let sizes = 1e6..figure("process_virtual_memory_bytes");
+        assert!(
+            sizes.contains(&figure("process_resident_memory_bytes")),
+            "{page}"
+        );
+        let files = 3.0..=figure("process_max_fds");
+        assert!(files.contains(&figure("process_open_fds")), "{page}");
     }
 }
