@@ -84,3 +84,21 @@ impl ConnectionPeer {
         self.place.as_ref().map(PlaceHandle::settle)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peer_that_proves_an_identity_outranks_others() {
+        let places = Places::new(1, 1);
+        let taken = |last, bid| places.take(IpAddr::from([127, 0, 0, last]).into(), bid);
+        let place = taken(1, PlaceRank::Unproven).expect("it is free");
+        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+        let peer = ConnectionPeer::new(proved, place.handle());
+        peer.prove(&Identity::Uid(7));
+        assert_eq!(peer.identity(), Some(Identity::Uid(7)));
+        assert!(taken(2, PlaceRank::Proven).is_err());
+        assert!(taken(2, PlaceRank::Settled).is_ok(), "it is not settled");
+    }
+}
