@@ -303,11 +303,14 @@ impl Sharing {
         if parse_version(version) > self.position.as_deref().and_then(parse_version) {
             self.position = Some(version.to_owned());
         }
-        let concerned = match split::owner(&event, self.shards) {
-            Some(shard) => shard..=shard,
-            None => 0..=u16::MAX,
-        };
-        for (shard, queue) in self.queues.range_mut(concerned) {
+        if let Some(shard) = split::owner(&event, self.shards) {
+            let queue = self.queues.get_mut(&shard);
+            if queue.is_some_and(|queue| queue.push_event(event)) {
+                self.notified.insert(shard);
+            }
+            return;
+        }
+        for (shard, queue) in &mut self.queues {
             if queue.push_event(event.clone()) {
                 self.notified.insert(*shard);
             }
