@@ -81,7 +81,7 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
         } => debug!(
             batch = batch_id,
             operation,
-            outcome = class,
+            outcome = &**class,
             why = excerpt(message),
             "operation finished"
         ),

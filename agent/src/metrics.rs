@@ -37,7 +37,7 @@ pub struct Metrics {
     objects_rejected: Counter,
     batches_refused: Counter,
     operations_refused: Family<Label, Counter>,
-    operations: Family<[(&'static str, String); 1], Counter>,
+    operations: Family<[(&'static str, Cow<'static, str>); 1], Counter>,
     operations_in_flight: SummedGauge,
     pub(crate) calls: Family<Label, Counter>,
     calls_in_flight: SummedGauge,

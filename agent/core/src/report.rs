@@ -1,5 +1,7 @@
 //! What happened in the agent, as data for the shell's logs and metrics.
 
+use std::borrow::Cow;
+
 use decree::v1::{self, outcome::Outcome as OutcomeKind};
 
 use crate::{
@@ -74,7 +76,7 @@ pub enum Report {
         /// The operation in it.
         operation: u32,
         /// `done`, `not_started`, or the contract's word for the class of the failure, in lower case.
-        class: String,
+        class: Cow<'static, str>,
         /// The cluster's words, empty for success.
         message: String,
     },
@@ -112,15 +114,19 @@ impl Report {
 
     pub(crate) fn finished(outcome: &v1::Outcome) -> Self {
         let (class, message) = match &outcome.outcome {
-            Some(OutcomeKind::Done(_)) => ("done", ""),
-            Some(OutcomeKind::NotStarted(it)) => ("not_started", it.message.as_str()),
-            Some(OutcomeKind::Failed(failed)) => (failed.class().as_str_name(), &*failed.message),
-            None => ("not_started", ""),
+            Some(OutcomeKind::Done(_)) => ("done".into(), ""),
+            Some(OutcomeKind::NotStarted(it)) => ("not_started".into(), it.message.as_str()),
+            Some(OutcomeKind::Failed(failed)) => {
+                let class = failed.class().as_str_name();
+                let word = class.trim_start_matches("FAILURE_CLASS_").to_lowercase();
+                (word.into(), failed.message.as_str())
+            }
+            None => ("not_started".into(), ""),
         };
         Self::Finished {
             batch_id: outcome.batch_id,
             operation: outcome.operation,
-            class: class.trim_start_matches("FAILURE_CLASS_").to_lowercase(),
+            class,
             message: message.to_owned(),
         }
     }
