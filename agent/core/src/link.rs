@@ -27,7 +27,7 @@ mod session;
 const PROTOCOL: i32 = 1;
 /// How long a connection or a Welcome may take.
 const GREETING_MAX: Duration = Duration::from_secs(10);
-/// How long the server may take to end the stream after the agent closed its half.
+/// How long the server may take to end the stream after the agent closed its half. The end of the drain may come before.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// The shortest wait of a superseded agent. Without the wait, two agents would end each other's sessions in turn. An agent that is being
@@ -275,7 +275,8 @@ impl Link {
             return Some(LinkCommand::Connect);
         }
         if settled && self.state == State::Draining {
-            self.enter(State::Closing, Some(after(now, CLOSING_MAX)));
+            let until = self.until.into_iter().chain([after(now, CLOSING_MAX)]);
+            self.enter(State::Closing, until.min());
             return Some(LinkCommand::Close);
         }
         None

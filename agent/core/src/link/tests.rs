@@ -373,6 +373,24 @@ fn server_that_takes_no_outcome_holds_up_no_stop() {
 }
 
 #[test]
+fn session_that_closes_late_ends_with_its_drain() {
+    let end = after(START, bounds::DRAINING_MAX);
+    for (settled, closed) in [
+        (1, after(START, Duration::from_secs(1) + CLOSING_MAX)),
+        (28, end),
+    ] {
+        let mut link = open();
+        link.stop();
+        assert_eq!(link.poll_command(START, false), None);
+        let settled = after(START, Duration::from_secs(settled));
+        let close = link.poll_command(settled, true);
+        assert_eq!(close, Some(LinkCommand::Close));
+        assert_eq!(link.poll_timeout(true), Some(closed));
+        assert_eq!(link.handle_timeout(closed), Some(Disconnect::Ended));
+    }
+}
+
+#[test]
 fn frame_of_countless_batches_breaks_the_protocol() {
     let ids: Vec<_> = (1..=50_001).collect();
     let refused = open().handle_frame(START, frame(2, batches(&ids)));
