@@ -144,6 +144,9 @@ mod tests {
         let paths = paths(&Args::command(), "");
         let without: Vec<_> = paths.iter().filter(|path| has_none(path)).collect();
         assert_eq!(without, Vec::<&String>::new());
+        let mut commands = sections().map(|(of, _)| of);
+        let of_none = commands.find(|of| !paths.iter().any(|path| path == of));
+        assert_eq!(of_none, None);
     }
 
     #[test]
