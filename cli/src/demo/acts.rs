@@ -10,7 +10,7 @@ use decree_agent::resume::ResumeRequest;
 use super::{
     rogue::Rogue,
     script::{Script, named},
-    shadowed,
+    shadowed::{self, Asking},
     standing::{Writes, all_observed, pods_of, references, replica_set, standings},
 };
 use crate::{
@@ -229,7 +229,7 @@ async fn meet_quota(script: &mut Script<'_, '_>) -> Result<(), Failure> {
 }
 
 /// A shadow-mode agent finds what another controller did wrong, and writes nothing.
-async fn compare(script: &mut Script<'_, '_>, shadowed: Sandbox) -> Result<(), Failure> {
+async fn compare(script: &mut Script<'_, '_>, shadowed: (Sandbox, Asking)) -> Result<(), Failure> {
     script.part("Compare with another controller").await?;
     let intro = format!(
         "Meanwhile an agent in shadow mode watched a second cluster. Its controller \

@@ -9,6 +9,8 @@ use agent_fake::{ApiError, Cluster};
 use decree::v1;
 use decree_agent::Mode;
 use runtime::ListenAddr;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::standing::Writes;
 use crate::{
@@ -18,16 +20,22 @@ use crate::{
         beginning::{self, NAMESPACE, OLD},
         poll,
     },
+    server::Server,
 };
 
+/// The interval of requests to the server.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The deadline for the sync of the agent with its server.
 const SYNCED_WITHIN: Duration = Duration::from_secs(30);
 /// The pods that the other controller creates instead of one.
 const MADE: [&str; 2] = ["3pvwd", "3pvwe"];
 
+/// The report with the first difference. A later report would also have the decisions that nobody executes there.
+pub(super) type Asking = AbortOnDropHandle<Result<v1::ListDifferencesResponse, Failure>>;
+
 /// Starts everything, and lets the other controller create a pod twice. A difference counts after ten seconds, because a view
 /// that explains it may come late.
-pub(super) async fn open(seed: u64) -> Result<Sandbox, Failure> {
+pub(super) async fn open(seed: u64) -> Result<(Sandbox, Asking), Failure> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let settings = Settings {
         listen: free,
@@ -47,29 +55,35 @@ pub(super) async fn open(seed: u64) -> Result<Sandbox, Failure> {
     }
     let made = sandbox.cluster.with(make_twice);
     made.map_err(|error| Failure::new(Exit::No, error.message))?;
-    Ok(sandbox)
+    let asking = tokio::spawn(ask(sandbox.running.server.client.clone()));
+    Ok((sandbox, AbortOnDropHandle::new(asking)))
 }
 
-/// The report with the first difference, and whether the agent has written nothing; `None` if there is no difference in time. Ends
-/// everything.
+/// Asks until there is a difference.
+async fn ask(server: Server) -> Result<v1::ListDifferencesResponse, Failure> {
+    loop {
+        let request = v1::ListDifferencesRequest::default();
+        let answer = server.answer(server.inspection().list_differences(request).await)?;
+        if !answer.differences.is_empty() {
+            return Ok(answer);
+        }
+        sleep(ASK_EVERY).await;
+    }
+}
+
+/// The report, and whether the agent has written nothing; `None` if there is no difference in time. Ends everything.
 pub(super) async fn found(
-    sandbox: Sandbox,
+    (sandbox, asking): (Sandbox, Asking),
     within: Duration,
 ) -> Result<Option<(v1::ListDifferencesResponse, bool)>, Failure> {
-    let client = &sandbox.running.server.client;
-    let answer = poll(within, async || {
-        let request = v1::ListDifferencesRequest::default();
-        let answer = client.answer(client.inspection().list_differences(request).await)?;
-        Ok(Some(answer).filter(|it| !it.differences.is_empty()))
-    })
-    .await;
+    let answer = timeout(within, asking).await.ok().and_then(Result::ok);
     let only_other = Writes {
         creates: MADE.len() as u64,
         deletes: 0,
         changes: 0,
     };
     let has_written_nothing = sandbox.cluster.with(|it| Writes::of(it)) == only_other;
-    let answer = sandbox.running.close(answer).await?;
+    let answer = sandbox.running.close(answer.transpose()).await?;
     Ok(answer.map(|answer| (answer, has_written_nothing)))
 }
 

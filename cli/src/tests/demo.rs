@@ -71,6 +71,7 @@ fn each_part_goes_as_told() {
         "Refused: QUOTA",
         "is forbidden: exceeded quota: pods, requested: pods=1, used: pods=44, limited: pods=44",
         "ok: 45 pods are ready",
+        "Compared 1 decision with what the other controller did: 1 differs.",
         "default/web-old Count ",
         "decided at most 8 pods at a time done 9 pods",
         "ok: the agent in shadow mode wrote nothing",
