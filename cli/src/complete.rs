@@ -172,7 +172,7 @@ fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, names)
 }
 
-/// Empty if the word is not UTF-8.
+/// The beginning of a word; if it is not UTF-8, a text with which no name begins.
 fn begun(current: &OsStr) -> &str {
     current.to_str().unwrap_or("\0")
 }
