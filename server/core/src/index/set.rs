@@ -145,12 +145,12 @@ impl Set {
         let active = matches && pod.state.is_active();
         let ready = active && pod.state.ready.ready;
         let mut template = self.object.template_labels.iter();
-        let has_template = template.all(|(key, value)| labels.get(key) == Some(value));
+        let fully_labeled = active && template.all(|(key, value)| labels.get(key) == Some(value));
         let due = self.due(pod);
         let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
         let counted = Contribution {
             active,
-            fully_labeled: active && has_template,
+            fully_labeled,
             ready,
             available,
             pending: ready && !available && due.is_some(),
