@@ -99,7 +99,10 @@ impl Index {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         match known {
-            Some((_, true, _)) => return Some(self.apply_written_pod(pod)),
+            Some((id, true, version)) if is_newer_written(pod.version, version) => {
+                return Some(self.change_pod(id, pod));
+            }
+            Some((_, true, _)) => return Some(PodUpdate::Nothing),
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
