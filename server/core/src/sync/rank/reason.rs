@@ -1,5 +1,7 @@
 //! Why a victim comes before the first remaining pod, and the values that the rules compare, in words.
 
+use std::fmt::{self, Display as _};
+
 use super::candidate::{Candidate, bucket};
 use crate::{
     object::{Phase, Timestamp},
@@ -211,8 +213,10 @@ const fn name(phase: Phase) -> &'static str {
     }
 }
 
-/// Returns the time since a point in time, in the two units that matter most.
-fn ago(time: Option<Timestamp>, now: Timestamp) -> String {
-    let ago = time.map(|time| Lasting(now.since(time)).to_string());
-    ago.unwrap_or_else(|| "an unknown time".to_owned())
+/// Says the time since a point in time, in the two units that matter most, without an allocation.
+fn ago(time: Option<Timestamp>, now: Timestamp) -> impl fmt::Display {
+    fmt::from_fn(move |f| match time {
+        Some(time) => Lasting(now.since(time)).fmt(f),
+        None => f.write_str("an unknown time"),
+    })
 }
