@@ -7,9 +7,13 @@ const WORDS_MAX: usize = 160;
 /// change the direction of writing or are invisible.
 pub(super) fn short(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
-    let words = words.map(|word| word.chars().filter(|letter| !is_unseen(*letter)));
-    let words = words.map(String::from_iter).filter(|word| !word.is_empty());
-    let line = words.collect::<Vec<_>>().join(" ");
+    // What is after the limit is not copied: a text may have 32 KiB, and a list has many.
+    let seen = |word: &str| -> String {
+        let letters = word.chars().filter(|letter| !is_unseen(*letter));
+        letters.take(WORDS_MAX + 1).collect()
+    };
+    let words = words.map(seen).filter(|word| !word.is_empty());
+    let line = words.take(WORDS_MAX + 1).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(WORDS_MAX) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line.trim_end_matches('.').to_owned(),
