@@ -96,7 +96,7 @@ impl Decisions {
                 complete_to = complete_to.into_iter().chain([last]).min();
             }
             let node = node.to_owned();
-            let impacts = self.on_blocking_pool(permit, wanted.until, move |go_on| {
+            let impacts = self.in_background(permit, wanted.until, move |go_on| {
                 Ok(copy.drain(&node, go_on)?)
             });
             found.extend(effects(one, impacts.await?));
@@ -139,7 +139,7 @@ impl Decisions {
                 return Err(Limit::DecideObjects.refusal(objects_max));
             }
             let impacts =
-                self.on_blocking_pool(permit, wanted.until, move |go_on| Ok(copy.settle(go_on)?));
+                self.in_background(permit, wanted.until, move |go_on| Ok(copy.settle(go_on)?));
             let impacts = impacts.await?;
             need.add(pods, &impacts);
             found.extend(effects(one, impacts));

@@ -18,6 +18,7 @@
 
 mod access;
 mod args;
+mod background;
 mod capacity;
 mod clock;
 mod cluster_change;

@@ -94,6 +94,9 @@ pub enum ServeError {
     /// Access control could not be set up.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// The threads of unary decisions could not be set up.
+    #[error("the threads of unary decisions cannot be set up")]
+    Background(#[source] io::Error),
     /// The settings of traces are invalid.
     #[error(transparent)]
     Traces(#[from] otlp::StartError),
@@ -189,7 +192,7 @@ impl Server {
         let shared = Arc::new(Shared {
             recorder,
             tracer,
-            ..Shared::new(config, metrics, access)
+            ..Shared::new(config, metrics, access).map_err(ServeError::Background)?
         });
         let (reporter, health_service) = tonic_health::server::health_reporter();
         let health = Health {

@@ -10,10 +10,9 @@ use bytes::Bytes;
 use decree::v1;
 use http::Extensions;
 use prost::Message;
-use runtime::process::lower_priority;
 use server_core::Surroundings;
 use server_session::wire::{Fault, encode};
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
@@ -73,7 +72,7 @@ impl DecisionService for Decisions {
         let (_, extensions, message) = request.into_parts();
         let limits = self.0.config.limits.clone();
         let permit = self.permit(&Caller::of(&extensions)).await;
-        let computed = self.on_blocking_pool(permit, self.until(&extensions), move |go_on| {
+        let computed = self.in_background(permit, self.until(&extensions), move |go_on| {
             let decision = Some(encode::decision(decide(&message, &limits, go_on)?));
             Ok(v1::DecideResponse { decision }.encode_to_vec().into())
         });
@@ -122,9 +121,8 @@ impl Decisions {
         self.0.decides.peer(caller.owner()).enter().await
     }
 
-    /// Computes on the blocking pool, at a lower priority than the threads that serve sessions. A panic becomes a refusal. The
-    /// computation stops when nobody waits for it.
-    pub(crate) async fn on_blocking_pool<T: Send + 'static>(
+    /// Computes in the background. A panic becomes a refusal. The computation stops when nobody waits for it.
+    pub(crate) async fn in_background<T: Send + 'static>(
         &self,
         permit: Permit,
         until: Instant,
@@ -132,9 +130,8 @@ impl Decisions {
     ) -> Result<T, Refusal> {
         let wanted = CancellationToken::new();
         let _waiting = wanted.clone().drop_guard();
-        let computed = spawn_blocking(move || {
+        let computed = self.0.background.spawn(move || {
             let _permit = permit;
-            lower_priority();
             compute(&|| !wanted.is_cancelled() && Instant::now() < until)
         });
         computed.await.unwrap_or_else(|_| {
@@ -192,8 +189,7 @@ impl Decisions {
             let permit = self.permit(caller).await;
             let around = self.surroundings(&found.handle, subject).await?;
             let compute = compute.clone();
-            let computed =
-                self.on_blocking_pool(permit, until, move |go_on| compute(around, go_on));
+            let computed = self.in_background(permit, until, move |go_on| compute(around, go_on));
             if let Some(computed) = computed.await? {
                 return Ok(computed);
             }

@@ -10,7 +10,6 @@ use server_core::Sizes;
 use server_session::{IncomingFrame, Registered, Session};
 use tokio::{
     sync::mpsc,
-    task::spawn_blocking,
     time::{Instant, sleep_until, timeout},
 };
 use tonic::Streaming;
@@ -435,12 +434,15 @@ impl SessionTask {
         self.outbox.check_read()
     }
 
-    /// Removes the registration of the session at once. The memory counts as held until another thread has freed it.
+    /// Removes the registration of the session at once. The memory counts as held until a background thread has freed it.
     fn leave(self) {
         let Self {
-            session, memory, ..
+            shared,
+            session,
+            memory,
+            ..
         } = self;
-        spawn_blocking(move || drop((session, memory)));
+        shared.background.spawn(move || drop((session, memory)));
     }
 }
 

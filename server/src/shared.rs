@@ -2,6 +2,7 @@
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -15,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access::Access,
     args::Config,
+    background::Background,
     capacity::{Memory, Places, Shares},
     error::{Limit, Refusal},
     metrics::Metrics,
@@ -45,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) received: Arc<Places>,
     /// The queue of unary decisions, by owner.
     pub(crate) decides: FairQueue,
+    pub(crate) background: Background,
     pub(crate) memory: Arc<Memory>,
     /// The queue of busy sessions and connections, by identity and address.
     pub(crate) busy: FairQueue,
@@ -60,13 +63,13 @@ pub(crate) struct Shared {
 // === impl Shared ===
 
 impl Shared {
-    pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> Self {
+    pub(crate) fn new(config: Config, metrics: Metrics, access: Access) -> io::Result<Self> {
         let limits = &config.limits;
         let places = |max: usize| {
             let share = max * usize::from(limits.peer_share) / 100;
             Places::new(max, share.max(1))
         };
-        Self {
+        Ok(Self {
             access: Arc::new(access),
             registry: Arc::default(),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
@@ -81,6 +84,8 @@ impl Shared {
             calls: places(limits.calls_max),
             received: places(limits.received_bytes_max),
             decides: FairQueue::of(limits.decides_max),
+            // One more, so that ended sessions are freed beside long decisions.
+            background: Background::start(limits.decides_max.saturating_add(1))?,
             memory: Arc::new(Memory::new(
                 limits.memory_max,
                 Limit::Memory.refusal(limits.memory_max),
@@ -92,7 +97,7 @@ impl Shared {
             tracer: Tracer::default(),
             metrics,
             config,
-        }
+        })
     }
 
     pub(crate) fn session_config(&self) -> server_session::Config {

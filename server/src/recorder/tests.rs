@@ -74,7 +74,8 @@ fn config() -> server_session::Config {
     let metrics = Metrics::register(&mut Registry::default());
     let config = crate::args::Config::default();
     let access = crate::access::Access::new(&config.access, metrics.clone()).expect("no files");
-    crate::shared::Shared::new(config, metrics, access).session_config()
+    let shared = crate::shared::Shared::new(config, metrics, access);
+    shared.expect("it needs no file").session_config()
 }
 
 fn hello() -> v1::ReconcileRequest {

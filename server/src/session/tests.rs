@@ -25,7 +25,7 @@ fn shared() -> Arc<Shared> {
     let metrics = Metrics::register(&mut Registry::default());
     let config = Config::default();
     let access = Access::new(&config.access, metrics.clone()).expect("no files");
-    Arc::new(Shared::new(config, metrics, access))
+    Arc::new(Shared::new(config, metrics, access).expect("it needs no file"))
 }
 
 /// Supervises a session that only ends, and returns the final status for the agent.
