@@ -5,13 +5,15 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, Hash, RandomState},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::yield_now,
 };
+
+use crate::usage::Usage;
 
 /// A queue of permits. Clones are the same queue.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub struct FairQueue(Arc<QueueState>);
 #[derive(Clone, Debug)]
 pub struct PeerQueue {
     queue: Arc<QueueState>,
-    turn: Arc<Semaphore>,
+    peer: Arc<PeerState>,
 }
 
 /// A permit, returned on drop.
@@ -30,6 +32,7 @@ pub struct Permit {
     _permit: OwnedSemaphorePermit,
     /// The turn of the peer, if a peer has only one permit.
     _turn: Option<OwnedSemaphorePermit>,
+    _peer: Arc<PeerState>,
 }
 
 #[derive(Debug)]
@@ -38,8 +41,15 @@ struct QueueState {
     /// Whether a peer has only one permit at a time.
     is_one_for_each_peer: bool,
     hasher: RandomState,
-    /// The turn of each peer with a request or a permit, by a hash of the peer.
-    turns: Mutex<HashMap<u64, Weak<Semaphore>>>,
+    /// The peers with a request, a permit or a session, by a hash of the peer.
+    peers: Mutex<HashMap<u64, Weak<PeerState>>>,
+}
+
+#[derive(Debug)]
+struct PeerState {
+    turn: Arc<Semaphore>,
+    /// The recent work of all sessions of the peer.
+    usage: Mutex<Usage>,
 }
 
 // === impl FairQueue ===
@@ -61,26 +71,29 @@ impl FairQueue {
             permits: Arc::new(Semaphore::new(permits)),
             is_one_for_each_peer,
             hasher: RandomState::default(),
-            turns: Mutex::default(),
+            peers: Mutex::default(),
         }))
     }
 
     /// The queue of a peer.
     pub fn peer(&self, peer: impl Hash) -> PeerQueue {
-        let peer = self.0.hasher.hash_one(peer);
-        let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = turns.get(&peer).and_then(Weak::upgrade);
-        let turn = turn.unwrap_or_else(|| {
+        let hash = self.0.hasher.hash_one(peer);
+        let mut peers = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let peer = peers.get(&hash).and_then(Weak::upgrade);
+        let peer = peer.unwrap_or_else(|| {
             // Peers that are gone are dropped before the map grows.
-            if turns.len() == turns.capacity() {
-                turns.retain(|_, turn| turn.strong_count() > 0);
+            if peers.len() == peers.capacity() {
+                peers.retain(|_, peer| peer.strong_count() > 0);
             }
-            let turn = Arc::new(Semaphore::new(1));
-            turns.insert(peer, Arc::downgrade(&turn));
-            turn
+            let peer = Arc::new(PeerState {
+                turn: Arc::new(Semaphore::new(1)),
+                usage: Mutex::default(),
+            });
+            peers.insert(hash, Arc::downgrade(&peer));
+            peer
         });
         let queue = Arc::clone(&self.0);
-        PeerQueue { queue, turn }
+        PeerQueue { queue, peer }
     }
 }
 
@@ -89,12 +102,19 @@ impl FairQueue {
 impl PeerQueue {
     /// Waits for a permit.
     pub async fn enter(&self) -> Permit {
-        let turn = next(&self.turn).await;
+        let turn = next(&self.peer.turn).await;
         let permit = next(&self.queue.permits).await;
         Permit {
             _permit: permit,
             _turn: self.queue.is_one_for_each_peer.then_some(turn),
+            _peer: Arc::clone(&self.peer),
         }
+    }
+
+    /// The recent work of all sessions of the peer.
+    pub(crate) fn usage(&self) -> MutexGuard<'_, Usage> {
+        let usage = self.peer.usage.lock();
+        usage.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a permit, and returns it after the runtime has run other tasks.
@@ -150,9 +170,9 @@ mod tests {
         assert!(!second.is_finished());
         drop(first);
         drop(second.await.expect("it gets its permit"));
-        let turns = (0..100).map(|peer| queue.peer(peer).turn.available_permits());
+        let turns = (0..100).map(|peer| queue.peer(peer).peer.turn.available_permits());
         assert_eq!(turns.sum::<usize>(), 100);
-        let known = queue.0.turns.lock().expect("nobody panics").len();
+        let known = queue.0.peers.lock().expect("nobody panics").len();
         assert!(known < 10, "peers that are gone take no memory: {known}");
     }
 

@@ -23,6 +23,7 @@ mod places;
 mod received;
 mod shares;
 mod under_way;
+mod usage;
 
 pub use activity::{ActiveCall, Activity};
 pub use end_signal::EndSignal;

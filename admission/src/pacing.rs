@@ -13,26 +13,24 @@ use tokio::{
     task::{block_in_place, yield_now},
 };
 
-use crate::fair_queue::{PeerQueue, Permit};
+use crate::{
+    fair_queue::{PeerQueue, Permit},
+    usage::Usage,
+};
 
 /// How long a session keeps a permit while it has steps to run. Handing a permit over takes much less time.
 const SLICE: Duration = Duration::from_millis(1);
-/// The recent work that makes a session or a connection busy. A peer can do this much on each one that it opens.
-const BUSY: Duration = Duration::from_micros(250);
-/// The maximum of the recent work, so that a session is not busy for long after a long step.
-const USED_MAX: Duration = Duration::from_millis(1);
 /// The maximum time counted for one step of a session. If a step takes longer, the kernel was running something else.
 const SESSION_STEP_MAX: Duration = Duration::from_micros(500);
 /// The maximum time counted for one step of a connection, from one read to the next.
 const CONNECTION_STEP_MAX: Duration = Duration::from_micros(60);
-/// One part in this many of the time at rest is credited, so a session that works less than that is never busy.
-const RECOVERY: u32 = 4;
 
-/// Paces one session.
+/// Paces one session. The sessions of a peer share their usage: a hundred of them are busy when they work as much as one that is busy.
 #[derive(Debug)]
 pub struct SessionPacer {
     queue: PeerQueue,
-    usage: Usage,
+    /// The end of the time that is already counted.
+    until: Instant,
     /// The permit of the peer, and when it goes to the next session.
     permit: Option<(Permit, Instant)>,
 }
@@ -43,14 +41,6 @@ pub struct ConnectionPacer {
     rests: bool,
     /// The permit that a busy connection waits for.
     passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-/// The recent work of a session or a connection.
-#[derive(Debug)]
-struct Usage {
-    time: Duration,
-    /// The end of the time that is already counted.
-    until: Instant,
 }
 
 /// Runs each step of a future under a permit. For handshakes, of which an unauthenticated client can begin many.
@@ -73,28 +63,34 @@ impl SessionPacer {
     pub fn new(queue: PeerQueue) -> Self {
         Self {
             queue,
-            usage: Usage::new(),
+            until: Instant::now(),
             permit: None,
         }
     }
 
-    /// Runs a step. A large step, and any step of a busy session, waits for a permit. During a large step, the other tasks of its thread move
+    /// Runs a step. A large step, and any step of a busy peer, waits for a permit. During a large step, the other tasks of its thread move
     /// to another thread.
     pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
-        if self.permit.is_none() && (is_large || self.usage.is_busy()) {
+        if self.permit.is_none() && (is_large || self.queue.usage().is_busy(self.until)) {
             let permit = self.queue.enter().await;
-            let now = Instant::now();
-            self.permit = Some((permit, now + SLICE));
-            // A session that waits for its permit does not rest.
-            self.usage.until = now;
+            self.until = Instant::now();
+            self.permit = Some((permit, self.until + SLICE));
         }
         let result = if is_large { in_place(step) } else { step() };
-        let now = Instant::now();
-        self.usage.work(now, SESSION_STEP_MAX);
+        let now = self.count();
         if self.permit.take_if(|(_, end)| *end <= now).is_some() {
             yield_now().await;
         }
         result
+    }
+
+    /// Counts the time since the last count as a step, and returns its end.
+    fn count(&mut self) -> Instant {
+        let now = Instant::now();
+        let mut usage = self.queue.usage();
+        usage.work(self.until, now, SESSION_STEP_MAX);
+        self.until = now;
+        now
     }
 
     /// Waits for an external event. Meanwhile the session rests, and its permit is free for another session.
@@ -104,11 +100,11 @@ impl SessionPacer {
         poll_fn(|cx| {
             let polled = future.as_mut().poll(cx);
             if polled.is_pending() && !rests {
-                self.usage.work(Instant::now(), SESSION_STEP_MAX);
+                self.count();
                 self.permit = None;
                 rests = true;
             } else if polled.is_ready() && rests {
-                self.usage.rest(Instant::now());
+                self.until = Instant::now();
             }
             polled
         })
@@ -130,7 +126,7 @@ impl ConnectionPacer {
     /// Starts to pace a new connection.
     pub fn start() -> Self {
         Self {
-            usage: Usage::new(),
+            usage: Usage::default(),
             rests: false,
             passing: None,
         }
@@ -146,118 +142,25 @@ impl ConnectionPacer {
         if std::mem::take(&mut self.rests) {
             self.usage.rest(now)
         } else {
-            self.usage.work(now, CONNECTION_STEP_MAX)
+            self.usage.work_on(now, CONNECTION_STEP_MAX)
         }
-        if self.passing.is_none() && self.usage.is_busy() {
+        if self.passing.is_none() && self.usage.is_busy(now) {
             self.passing = Some(Box::pin(queue().pass()));
         }
         if let Some(passing) = &mut self.passing {
             ready!(passing.as_mut().poll(cx));
             self.passing = None;
-            self.usage = Usage::new();
+            self.usage = Usage::default();
         }
         Poll::Ready(())
     }
 
     /// Notes that a read found no bytes.
     pub fn rest(&mut self) {
-        self.usage.work(Instant::now(), CONNECTION_STEP_MAX);
+        self.usage.work_on(Instant::now(), CONNECTION_STEP_MAX);
         self.rests = true;
     }
 }
 
-// === impl Usage ===
-
-impl Usage {
-    fn new() -> Self {
-        Self {
-            time: Duration::ZERO,
-            until: Instant::now(),
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        self.time >= BUSY
-    }
-
-    /// Counts the time since the last call as a step, up to `step_max`.
-    fn work(&mut self, now: Instant, step_max: Duration) {
-        let step = now.saturating_duration_since(self.until).min(step_max);
-        self.time = USED_MAX.min(self.time + step);
-        self.until = now;
-    }
-
-    fn rest(&mut self, now: Instant) {
-        let rested = now.saturating_duration_since(self.until);
-        self.time = self.time.saturating_sub(rested / RECOVERY);
-        self.until = now;
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fair_queue::FairQueue;
-
-    #[test]
-    fn session_that_works_all_the_time_is_busy_and_one_that_rests_is_not() {
-        let millisecond = Duration::from_millis(1);
-        let mut usage = Usage::new();
-        let mut works_and_rests = |work: Duration, rest: Duration| {
-            usage.work(usage.until + work, SESSION_STEP_MAX);
-            let was_busy = usage.is_busy();
-            usage.rest(usage.until + rest);
-            was_busy
-        };
-        for _ in 0..1_000 {
-            assert!(!works_and_rests(Duration::from_micros(50), millisecond));
-        }
-        for _ in 0..100 {
-            works_and_rests(millisecond, Duration::ZERO);
-        }
-        assert!(works_and_rests(millisecond, USED_MAX * RECOVERY));
-        assert!(
-            !works_and_rests(Duration::ZERO, Duration::ZERO),
-            "it recovers"
-        );
-    }
-
-    #[test]
-    fn step_that_the_kernel_interrupts_counts_as_a_short_one() {
-        let mut usage = Usage::new();
-        usage.work(usage.until + Duration::from_secs(1), CONNECTION_STEP_MAX);
-        assert!(!usage.is_busy());
-    }
-
-    #[tokio::test]
-    async fn busy_session_gives_its_permit_back_after_a_slice_and_when_it_waits() {
-        let queue = FairQueue::one_for_each_peer();
-        let mut pacer = SessionPacer::new(queue.peer("p"));
-        pacer.usage.time = USED_MAX;
-        pacer.step(false, || ()).await;
-        let (permit, _) = pacer.permit.take().expect("its slice is not over");
-        pacer.permit = Some((permit, pacer.usage.until));
-        pacer.step(false, || ()).await;
-        assert!(pacer.permit.is_none());
-        pacer.step(true, || ()).await;
-        let never = pacer.wait(std::future::pending::<()>());
-        let other = queue.peer("p").pass();
-        tokio::select! {
-            biased;
-            () = never => panic!("nothing comes"),
-            () = other => {}
-        }
-    }
-
-    #[tokio::test]
-    async fn large_steps_of_a_peer_run_one_at_a_time() {
-        let queue = FairQueue::one_for_each_peer();
-        let mut pacer = SessionPacer::new(queue.peer("p"));
-        let permit = queue.peer("p").enter().await;
-        let step = tokio::spawn(async move { pacer.step(true, || 7).await });
-        yield_now().await;
-        assert!(!step.is_finished());
-        drop(permit);
-        assert_eq!(step.await.expect("it does not panic"), 7);
-    }
-}
+mod tests;
