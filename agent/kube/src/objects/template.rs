@@ -60,7 +60,7 @@ struct PodMeta {
 }
 
 /// The fields of an object in JSON, verbatim.
-type Fields = BTreeMap<String, Box<RawValue>>;
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The labels of a template, or the field that is wrong and its error.
 pub(super) fn labels(template: &[u8]) -> Result<HashMap<String, String>, (String, String)> {
@@ -139,24 +139,27 @@ fn encode_json(create: &CreatePod) -> Result<Vec<u8>, serde_json::Error> {
         template,
         timeout: _,
     } = create;
-    let mut pod: Fields = serde_json::from_slice(template.as_ref())?;
+    let mut pod: Fields<'_> = serde_json::from_slice(template.as_ref())?;
     let metadata = pod.remove("metadata");
-    let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields>>(it.get()));
+    let metadata = metadata.map(|it| serde_json::from_str::<Option<Fields<'_>>>(it.get()));
     let mut metadata = metadata.transpose()?.flatten().unwrap_or_default();
     metadata.retain(|field, value| {
         ["labels", "annotations", "finalizers"].contains(&field.as_str()) && value.get() != "null"
     });
-    let owners = owner_references(controller);
-    metadata.insert("name".to_owned(), to_raw_value(name)?);
-    metadata.insert("namespace".to_owned(), to_raw_value(namespace)?);
-    metadata.insert("ownerReferences".to_owned(), to_raw_value(&owners)?);
+    let (name, namespace) = (to_raw_value(name)?, to_raw_value(namespace)?);
+    let owners = to_raw_value(&owner_references(controller))?;
+    metadata.insert("name".to_owned(), &name);
+    metadata.insert("namespace".to_owned(), &namespace);
+    metadata.insert("ownerReferences".to_owned(), &owners);
+    let base = to_raw_value(generate_name)?;
     if !generate_name.is_empty() {
-        let generate_name = to_raw_value(generate_name)?;
-        metadata.insert("generateName".to_owned(), generate_name);
+        metadata.insert("generateName".to_owned(), &base);
     }
-    pod.insert("apiVersion".to_owned(), to_raw_value("v1")?);
-    pod.insert("kind".to_owned(), to_raw_value("Pod")?);
-    pod.insert("metadata".to_owned(), to_raw_value(&metadata)?);
+    let (version, kind) = (to_raw_value("v1")?, to_raw_value("Pod")?);
+    let metadata = to_raw_value(&metadata)?;
+    pod.insert("apiVersion".to_owned(), &version);
+    pod.insert("kind".to_owned(), &kind);
+    pod.insert("metadata".to_owned(), &metadata);
     serde_json::to_vec(&pod)
 }
 
