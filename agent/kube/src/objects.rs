@@ -48,7 +48,7 @@ pub fn pod(object: &Value) -> Result<v1::Pod, InvalidObject> {
 /// Reads a ReplicaSet from JSON.
 ///
 /// # Errors
-/// As for [`pod`].
+/// As for [`pod()`].
 pub fn replica_set(object: &Value) -> Result<ReplicaSet, InvalidObject> {
     projected::from_value::<ReplicaSetMessage>(object)
 }

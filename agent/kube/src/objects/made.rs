@@ -54,7 +54,7 @@ pub(crate) fn added(pod: Box<v1::Pod>, read: impl FnOnce() -> Option<Made>) -> W
 /// Reads the event of a new pod from JSON.
 ///
 /// # Errors
-/// As for [`pod`].
+/// As for [`pod()`].
 pub fn new_pod(object: &Value) -> Result<WatchEvent, InvalidObject> {
     let pod = Box::new(pod(object)?);
     Ok(added(pod, || Made::deserialize(object).ok()))
