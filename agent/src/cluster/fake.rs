@@ -1,7 +1,8 @@
 //! The embedded cluster as a [`Cluster`]: agent-fake's pure model in real time.
 //!
 //! A call locks the model, gets its answer at once, and unlocks the model: nothing awaits under the lock. One task advances the time of the
-//! model. The reader of a watch polls the model, which keeps the events that a slow reader has not taken.
+//! model. The reader of a watch polls the model, whose log of each kind keeps the events that a slow reader has not taken. The log is
+//! bounded: a reader that falls behind it gets 410.
 
 pub mod calls;
 
