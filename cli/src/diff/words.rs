@@ -94,6 +94,6 @@ pub(super) fn extent(answer: &v1::ListDifferencesResponse) -> String {
     let long = long.and_then(|long| Duration::try_from(long).ok());
     match long {
         Some(long) => format!("{sets}, for {}", age::human(long)),
-        None => sets,
+        None => sets.to_string(),
     }
 }

@@ -9,13 +9,11 @@ const SECOND: i64 = 1_000_000_000;
 /// A span in its two largest units, such as `16m38s`; below a second it is `0s`.
 pub(crate) struct Lasting(pub(crate) Span);
 
-/// Returns a count with its noun, with an `s` unless the count is one: `1 pod`, `2 pods`.
+/// A count with its noun, with an `s` unless the count is one: `1 pod`, `2 pods`.
 #[must_use]
-pub fn count(count: impl TryInto<i128>, noun: &str) -> String {
-    match count.try_into().unwrap_or(i128::MAX) {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    }
+pub fn count<N: fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> impl fmt::Display {
+    let end = if count == N::from(1) { "" } else { "s" };
+    fmt::from_fn(move |f| write!(f, "{count} {noun}{end}"))
 }
 
 /// Returns the time from now until `due`, in seconds that have at least begun.
@@ -59,10 +57,10 @@ mod tests {
 
     #[test]
     fn one_has_no_plural() {
-        assert_eq!(count(1_i32, "active pod"), "1 active pod");
-        assert_eq!(count(0_u32, "active pod"), "0 active pods");
-        assert_eq!(count(0, "pod"), "0 pods");
-        assert_eq!(count(1_u64, "pod"), "1 pod");
-        assert_eq!(count(2_usize, "ReplicaSet"), "2 ReplicaSets");
+        assert_eq!(count(1_i32, "active pod").to_string(), "1 active pod");
+        assert_eq!(count(0_u32, "active pod").to_string(), "0 active pods");
+        assert_eq!(count(0, "pod").to_string(), "0 pods");
+        assert_eq!(count(1_u64, "pod").to_string(), "1 pod");
+        assert_eq!(count(2_usize, "ReplicaSet").to_string(), "2 ReplicaSets");
     }
 }

@@ -147,7 +147,7 @@ impl Acts {
             return Some(Made { tried, ..made });
         } else {
             let decided = format!("at most {} at a time", count(wanted, "pod"));
-            let done = count(made.most, "pod");
+            let done = count(made.most, "pod").to_string();
             judge.find(Finding::new(Subject::Count, decided, done));
         }
         None

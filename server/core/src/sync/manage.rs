@@ -15,6 +15,7 @@ use crate::{
     object::{Span, Timestamp},
     queue::Retry,
     reason::{Reason, Rule},
+    wording,
 };
 
 /// The result of the manage step, for the condition ReplicaFailure (W7) and the end of the sync.
@@ -175,10 +176,6 @@ pub(crate) fn difference(set: &Set) -> Reason {
         ..0 => Rule::TooFewReplicas,
         1.. => Rule::TooManyReplicas,
     };
-    // Each batch has this reason, so its text is written at once.
-    let detail = match (set.counts.active, set.wanted()) {
-        (1, wanted) => format!("1 active pod, {wanted} wanted"),
-        (active, wanted) => format!("{active} active pods, {wanted} wanted"),
-    };
-    Reason::new(rule, detail)
+    let active = wording::count(set.counts.active, "active pod");
+    Reason::new(rule, format!("{active}, {} wanted", set.wanted()))
 }
