@@ -99,10 +99,7 @@ impl Index {
         let known = self.pod_named(pod.namespace, pod.name);
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         match known {
-            Some((id, true, version)) if is_newer_written(pod.version, version) => {
-                return Some(self.change_pod(id, pod));
-            }
-            Some((_, true, _)) => return Some(PodUpdate::Nothing),
+            Some((id, true, version)) => return Some(self.apply_written(id, version, pod)),
             _ if self.is_gone(pod) => return Some(PodUpdate::Nothing),
             // Another pod has its name by now.
             Some((_, false, version)) if version.is_none() || pod.version <= version => {
@@ -120,12 +117,23 @@ impl Index {
     /// Applies a known pod as a write returned it.
     pub(crate) fn apply_written_pod(&mut self, pod: &PodView<'_>) -> PodUpdate {
         match self.pod_named(pod.namespace, pod.name) {
-            Some((id, known))
-                if known.uid.is(pod.uid) && is_newer_written(pod.version, known.version) =>
-            {
-                self.change_pod(id, pod)
+            Some((id, known)) if known.uid.is(pod.uid) => {
+                self.apply_written(id, known.version, pod)
             }
             Some(_) | None => PodUpdate::Nothing,
+        }
+    }
+
+    fn apply_written(
+        &mut self,
+        id: PodId,
+        known: Option<ResourceVersion>,
+        pod: &PodView<'_>,
+    ) -> PodUpdate {
+        if is_newer_written(pod.version, known) {
+            self.change_pod(id, pod)
+        } else {
+            PodUpdate::Nothing
         }
     }
 
