@@ -40,10 +40,7 @@ fn held_by(load: Load) -> usize {
 fn allocations_per_event(load: &mut Load) -> f64 {
     let events: Vec<_> = (0..EVENTS).map(|_| load.steady_event()).collect();
     let region = Region::new(ALLOCATOR);
-    for event in events {
-        load.apply(event);
-        assert!(load.poll().is_none(), "a steady event changes nothing");
-    }
+    load.stay_steady(events);
     let stats = region.change();
     (stats.allocations + stats.reallocations) as f64 / EVENTS as f64
 }

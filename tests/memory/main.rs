@@ -127,10 +127,7 @@ fn steady_event_takes_one_allocation() {
     let mut load = Load::at_rest(10, 100, Ages::Spread);
     let events: Vec<_> = (0..EVENTS).map(|_| load.steady_event()).collect();
     let region = Region::new(ALLOCATOR);
-    for event in events {
-        load.apply(event);
-        assert!(load.poll().is_none(), "a steady event changes nothing");
-    }
+    load.stay_steady(events);
     let stats = region.change();
     let per_event = (stats.allocations + stats.reallocations) as f64 / EVENTS as f64;
     assert!(per_event < 1.1, "{per_event} allocations an event");

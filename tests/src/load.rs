@@ -99,6 +99,17 @@ impl Load {
         self.controller.handle_event(NOW, event);
     }
 
+    /// Applies steady events, each with the sync that it causes.
+    ///
+    /// # Panics
+    /// If one of them leads to a batch.
+    pub fn stay_steady(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.apply(event);
+            assert!(self.poll().is_none(), "a steady event changes nothing");
+        }
+    }
+
     /// Returns the next batch, and discards the reports.
     pub fn poll(&mut self) -> Option<Batch> {
         let batch = self.controller.poll_batch(NOW);
