@@ -202,14 +202,26 @@ mod tests {
         (gauges, registration.expect("it is the newest"))
     }
 
-    #[test]
-    fn superseded_session_leaves_the_gauges_of_its_successor() {
+    type Opened = (Gauges, Registration);
+
+    /// Two sessions by UID and name of their clusters, the older one first, with 100 and 200 bytes of memory.
+    fn two_sessions(older: (&str, &str), newer: (&str, &str)) -> (Metrics, Opened, Opened) {
         let metrics = Metrics::register(&mut Registry::default());
         let registry = Arc::default();
-        let older = gauges(("uid", "north"), &metrics, &registry, 100);
-        let newer = gauges(("uid", "north"), &metrics, &registry, 200);
+        let older = gauges(older, &metrics, &registry, 100);
+        let newer = gauges(newer, &metrics, &registry, 200);
+        (metrics, older, newer)
+    }
+
+    fn memory(metrics: &Metrics, labels: &SessionLabels) -> Option<i64> {
+        let gauge = metrics.session_memory.get(labels);
+        gauge.map(|gauge| gauge.get())
+    }
+
+    #[test]
+    fn superseded_session_leaves_the_gauges_of_its_successor() {
+        let (metrics, older, newer) = two_sessions(("uid", "north"), ("uid", "north"));
         let labels = older.0.labels.clone();
-        let memory = || metrics.session_memory.get(&labels).map(|gauge| gauge.get());
         let age = || metrics.view_age.get(&labels).map(|gauge| gauge.get());
         let miscounted = unconverged_labels(&labels, NUMBER);
         let unconverged = || {
@@ -217,37 +229,30 @@ mod tests {
             gauge.map(|gauge| gauge.get())
         };
         drop(older);
-        assert_eq!((memory(), age()), (Some(200), Some(3.0)));
+        assert_eq!((memory(&metrics, &labels), age()), (Some(200), Some(3.0)));
         assert_eq!(unconverged(), Some(2));
         drop(newer);
-        assert_eq!((memory(), age()), (None, None));
+        assert_eq!((memory(&metrics, &labels), age()), (None, None));
         assert_eq!(unconverged(), None);
     }
 
     #[test]
     fn cluster_that_is_called_like_another_leaves_the_gauges_of_that_one() {
-        let metrics = Metrics::register(&mut Registry::default());
-        let registry = Arc::default();
-        let first = gauges(("first", "north"), &metrics, &registry, 100);
-        let second = gauges(("second", "north"), &metrics, &registry, 200);
-        let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
+        let (metrics, first, second) = two_sessions(("first", "north"), ("second", "north"));
         let labels = first.0.labels.clone();
-        assert_eq!(memory(&labels), Some(100));
+        assert_eq!(memory(&metrics, &labels), Some(100));
         drop(second);
-        assert_eq!(memory(&labels), Some(100));
+        assert_eq!(memory(&metrics, &labels), Some(100));
     }
 
     #[test]
     fn superseded_session_of_another_name_leaves_no_gauges() {
-        let metrics = Metrics::register(&mut Registry::default());
-        let registry = Arc::default();
-        let older = gauges(("uid", "north"), &metrics, &registry, 100);
-        let newer = gauges(("uid", "south"), &metrics, &registry, 200);
-        let memory = |labels| metrics.session_memory.get(labels).map(|gauge| gauge.get());
+        let (metrics, older, newer) = two_sessions(("uid", "north"), ("uid", "south"));
         let [of_older, of_newer] = [&older, &newer].map(|it| it.0.labels.clone());
         let miscounted = unconverged_labels(&of_older, NUMBER);
         drop(older);
-        assert_eq!((memory(&of_older), memory(&of_newer)), (None, Some(200)));
+        let left = [of_older, of_newer].map(|labels| memory(&metrics, &labels));
+        assert_eq!(left, [None, Some(200)]);
         assert!(metrics.unconverged.get(&miscounted).is_none());
     }
 }
