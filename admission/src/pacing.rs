@@ -139,10 +139,8 @@ impl ConnectionPacer {
         queue: impl FnOnce() -> PeerQueue,
     ) -> Poll<()> {
         let now = Instant::now();
-        if std::mem::take(&mut self.rests) {
-            self.usage.rest(now)
-        } else {
-            self.usage.work_on(now, CONNECTION_STEP_MAX)
+        if !std::mem::take(&mut self.rests) {
+            self.usage.work_on(now, CONNECTION_STEP_MAX);
         }
         if self.passing.is_none() && self.usage.is_busy(now) {
             self.passing = Some(Box::pin(queue().pass()));
