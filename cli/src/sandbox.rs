@@ -52,7 +52,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long the address of a killed server may stay in use.
 const RESTART_MAX: Duration = Duration::from_secs(5);
 /// The interval of repeated questions and attempts.
-const AGAIN: Duration = Duration::from_millis(20);
+pub(crate) const AGAIN: Duration = Duration::from_millis(20);
 
 /// Prepares an embedded cluster before the agent sees it.
 pub(crate) type Prepare = fn(&mut Cluster) -> Result<(), ApiError>;

@@ -16,15 +16,13 @@ use super::standing::Writes;
 use crate::{
     exit::{Exit, Failure},
     sandbox::{
-        Prepare, Sandbox, Settings,
+        AGAIN, Prepare, Sandbox, Settings,
         beginning::{self, NAMESPACE, OLD},
         poll,
     },
     server::Server,
 };
 
-/// The interval of requests to the server.
-const ASK_EVERY: Duration = Duration::from_millis(50);
 /// The deadline for the sync of the agent with its server.
 const SYNCED_WITHIN: Duration = Duration::from_secs(30);
 /// The pods that the other controller creates instead of one.
@@ -67,7 +65,7 @@ async fn ask(server: Server) -> Result<v1::ListDifferencesResponse, Failure> {
         if !answer.differences.is_empty() {
             return Ok(answer);
         }
-        sleep(ASK_EVERY).await;
+        sleep(AGAIN).await;
     }
 }
 
