@@ -12,6 +12,7 @@ use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::{block_in_place, yield_now},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     fair_queue::{PeerQueue, Permit},
@@ -39,8 +40,9 @@ pub struct SessionPacer {
 pub struct ConnectionPacer {
     usage: Usage,
     rests: bool,
-    /// The permit that a busy connection waits for.
-    passing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// A task that waits for a permit of the busy connection. hyper does not poll the read of a connection whose writes are stuck, which
+    /// would keep the permit from the sessions of its peer.
+    passing: Option<AbortOnDropHandle<()>>,
 }
 
 /// Runs each step of a future under a permit. For handshakes, of which an unauthenticated client can begin many.
@@ -143,10 +145,11 @@ impl ConnectionPacer {
             self.usage.work_on(now, CONNECTION_STEP_MAX);
         }
         if self.passing.is_none() && self.usage.is_busy(now) {
-            self.passing = Some(Box::pin(queue().pass()));
+            self.passing = Some(AbortOnDropHandle::new(tokio::spawn(queue().pass())));
         }
         if let Some(passing) = &mut self.passing {
-            ready!(passing.as_mut().poll(cx));
+            // An error means that the runtime ends.
+            let _ = ready!(Pin::new(passing).poll(cx));
             self.passing = None;
             self.usage = Usage::default();
         }

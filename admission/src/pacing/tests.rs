@@ -1,5 +1,9 @@
 //! When steps wait for a permit, and when it is returned.
 
+use std::task::Waker;
+
+use tokio::time::timeout;
+
 use super::*;
 use crate::fair_queue::FairQueue;
 
@@ -36,4 +40,24 @@ async fn large_steps_of_a_peer_run_one_at_a_time() {
     assert!(!step.is_finished());
     drop(permit);
     assert_eq!(step.await.expect("it does not panic"), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_does_not_get_to_read_keeps_no_permit() {
+    let peer = FairQueue::one_for_each_peer().peer("p");
+    let permit = peer.enter().await;
+    let mut pacer = ConnectionPacer::start();
+    let read = |pacer: &mut ConnectionPacer| {
+        let mut cx = Context::from_waker(Waker::noop());
+        pacer.poll_read(&mut cx, || peer.clone()).is_ready()
+    };
+    let begun = Instant::now();
+    pacer.usage.work(begun, begun + SLICE, SLICE);
+    assert!(!read(&mut pacer));
+    yield_now().await;
+    drop(permit);
+    // Nobody polls the connection while its writes are stuck.
+    let others = timeout(SLICE, peer.clone().pass()).await;
+    assert!(others.is_ok(), "the sessions of its peer wait for it");
+    assert!(read(&mut pacer));
 }
