@@ -46,8 +46,8 @@ pub(crate) struct UpArgs {
         default_value = "127.0.0.1:8080"
     )]
     pub(crate) admin: SocketAddr,
-    /// Address for /livez, /readyz, /metrics and /holds of the agent, or `off`. With a trailing `?`, a free port is used if this one
-    /// is taken
+    /// Address for /livez, /readyz, /metrics, /holds and /history of the agent, or `off`. With a trailing `?`, a free port is used if
+    /// this one is taken
     #[arg(
         long,
         env = "DECREE_AGENT_ADMIN",
