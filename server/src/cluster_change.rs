@@ -14,7 +14,7 @@ use crate::{
     args::Limits,
     error::{Limit, Refusal},
     page::{self, Page},
-    service::Decisions,
+    service::{COPY_WITHIN, Decisions},
     session::SessionHandle,
     visible::find_cluster,
 };
@@ -86,7 +86,7 @@ impl Decisions {
         for one in shards {
             let permit = self.permit(caller).await;
             let (of_node, after) = (node.to_owned(), wanted.after.clone());
-            let copy = one.handle.ask(move |session, now| {
+            let copy = one.handle.ask_within(COPY_WITHIN, move |session, now| {
                 let after = (&*after.0, &*after.1);
                 ReplicaSetsCopy::on_node(session.controller(), now, &of_node, after, bounds)
             });
@@ -130,7 +130,7 @@ impl Decisions {
         for one in shards {
             let permit = self.permit(caller).await;
             let namespace = quota.namespace.clone();
-            let copied = one.handle.ask(move |session, now| {
+            let copied = one.handle.ask_within(COPY_WITHIN, move |session, now| {
                 ReplicaSetsCopy::unsettled_in(session.controller(), now, &namespace, objects_max)
             });
             let (copy, pods) = copied.await?;

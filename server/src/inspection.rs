@@ -6,7 +6,6 @@ use decree::v1::{self, inspection_service_server::InspectionService};
 use server_console::DecisionStream;
 use server_core::Timestamp;
 use server_session::{Registered, Session};
-use tokio::time::timeout;
 use tonic::{Request, Response, Status};
 
 use crate::{
@@ -169,8 +168,7 @@ pub(crate) async fn ask_if_there<T: Send + 'static>(
     session: &Registered<SessionHandle>,
     query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
 ) -> Option<T> {
-    let answer = timeout(PATIENCE, session.handle.ask(query));
-    answer.await.ok()?.ok()
+    session.handle.ask_within(PATIENCE, query).await.ok()
 }
 
 fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesResponse) {

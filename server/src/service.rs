@@ -1,6 +1,6 @@
 //! `DecisionService`: sessions, and two unary calls that use the same core.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use admission::{
     Permit,
@@ -28,6 +28,9 @@ use crate::{
     shared::Shared,
     visible::find,
 };
+
+/// How long a session may take to copy its objects for a call. The call holds a permit meanwhile, for which others wait.
+pub(crate) const COPY_WITHIN: Duration = Duration::from_secs(3);
 
 #[expect(
     clippy::default_constructed_unit_structs,
@@ -205,7 +208,7 @@ impl Decisions {
     ) -> Result<Surroundings, Refusal> {
         let max = self.0.config.limits.decide_objects_max;
         let (namespace, name) = (subject.namespace.clone(), subject.name.clone());
-        let around = session.ask(move |session, now| {
+        let around = session.ask_within(COPY_WITHIN, move |session, now| {
             let inspect = session.controller().inspect();
             let around = inspect.surroundings(now, &namespace, &name, max);
             // A copy that is too large is freed here, outside the threads that serve sessions.

@@ -1,8 +1,13 @@
 //! Access to a live session from the rest of the server: queries to its task, and a signal to end.
 
+use std::time::Duration;
+
 use server_core::Timestamp;
 use server_session::Session;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 use crate::{capacity::EndSignal, error::Refusal};
 
@@ -46,5 +51,15 @@ impl SessionHandle {
         let ended = |_| Refusal::SessionEnded;
         self.queries.send(query).await.map_err(ended)?;
         answer.await.map_err(|_| Refusal::SessionEnded)
+    }
+
+    /// Runs a query, but does not wait longer for a session that waits for its agent.
+    pub(crate) async fn ask_within<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let answer = timeout(patience, self.ask(query)).await;
+        answer.unwrap_or(Err(Refusal::DeadlineExceeded))
     }
 }
