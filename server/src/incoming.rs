@@ -262,12 +262,19 @@ impl AsyncWrite for Connection {
         self.poll_written(cx, written)
     }
 
+    /// TLS accepts bytes before the system does, and hyper does not poll the read of a connection that it flushes or closes.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Pending => self.poll_end(cx).map(Err),
+            flushed => flushed,
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        match Pin::new(&mut self.stream).poll_shutdown(cx) {
+            Poll::Pending => self.poll_end(cx).map(Err),
+            closed => closed,
+        }
     }
 
     fn poll_write_vectored(
@@ -306,3 +313,6 @@ impl Drop for OpenConnection {
         self.shared.metrics.connections.dec();
     }
 }
+
+#[cfg(test)]
+mod tests;

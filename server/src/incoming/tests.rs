@@ -1,0 +1,97 @@
+//! Ends of connections whose peers do not read.
+
+use std::{fs, path::PathBuf};
+
+use http::Uri;
+use tempfile::TempDir;
+use tokio::{
+    io::AsyncWriteExt,
+    time::{pause, timeout},
+};
+use tower::Service;
+use transport::{ClientArgs, Connector, ServerArgs, TlsArgs};
+
+use super::*;
+use crate::session::tests::shared;
+
+/// A certificate for `localhost`, and its key.
+fn files(folder: &TempDir) -> (PathBuf, PathBuf) {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let pair = pair.expect("it can be made");
+    let file = |name, text: String| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path
+    };
+    (
+        file("certificate", pair.cert.pem()),
+        file("key", pair.signing_key.serialize_pem()),
+    )
+}
+
+/// A connection over TLS, its client, and the signal that cuts it.
+async fn connected(folder: &TempDir) -> (Connection, impl Sized, CancellationToken) {
+    let (certificate, key) = files(folder);
+    let shared = shared();
+    let settings = AcceptSettings {
+        places: Arc::clone(&shared.connections),
+        cut: CancellationToken::new(),
+        stop: CancellationToken::new(),
+        shared,
+    };
+    let metrics = settings.shared.metrics.tls.clone();
+    let client = ClientArgs {
+        files: TlsArgs {
+            tls_ca: Some(certificate.clone()),
+            ..TlsArgs::default()
+        },
+        ..ClientArgs::default()
+    };
+    let server = ServerArgs {
+        files: TlsArgs {
+            tls_cert: Some(certificate),
+            tls_key: Some(key),
+            ..TlsArgs::default()
+        },
+        ..ServerArgs::default()
+    };
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let mut listener = Listener::bind(&listen).await.expect("a free port");
+    let endpoint = listener.endpoint().clone();
+    let deadline = settings.shared.config.hello_deadline;
+    let acceptor = Acceptor::new(&endpoint, &server, deadline, metrics.clone());
+    let port = endpoint.tcp().expect("it is TCP").port();
+    let url = format!("https://localhost:{port}");
+    let connector = Connector::new(url.parse().expect("a URL"), &client, metrics);
+    let mut connector = connector.expect("the files are valid");
+    let connecting = connector.call(Uri::default());
+    let accepting = async {
+        let socket = listener.accept().await.expect("a connection");
+        let place = settings
+            .places
+            .take(socket.address().ip().into(), PlaceRank::Settled);
+        let place = place.expect("there are more");
+        let acceptor = acceptor.expect("the files are valid");
+        Connection::open(socket, acceptor, settings.clone(), place).await
+    };
+    let (client, connection) = tokio::join!(connecting, accepting);
+    let connection = connection.expect("a handshake");
+    (connection, client.expect("a handshake"), settings.cut)
+}
+
+#[tokio::test]
+async fn connection_that_is_flushed_or_closed_ends_although_its_peer_does_not_read() {
+    let folder = TempDir::new().expect("a folder");
+    let (mut connection, _client, cut) = connected(&folder).await;
+    pause();
+    let limit = Duration::from_secs(1);
+    let written = timeout(limit, connection.write_all(&[0; 64 << 20])).await;
+    assert!(written.is_err(), "neither the system nor TLS takes more");
+    cut.cancel();
+    let flushed = timeout(limit, connection.flush()).await;
+    let flushed = flushed.expect("it ends").map_err(|error| error.kind());
+    assert_eq!(flushed, Err(io::ErrorKind::ConnectionAborted));
+    let closed = timeout(limit, connection.shutdown()).await;
+    let closed = closed.expect("it ends").map_err(|error| error.kind());
+    assert_eq!(closed, Err(io::ErrorKind::ConnectionAborted));
+}
