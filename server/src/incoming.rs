@@ -129,7 +129,7 @@ impl Connection {
         let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
         let source = PeerNetwork::from(socket.address().ip());
-        let queue = shared.busy.peer((None::<Identity>, source));
+        let queue = shared.busy.peer((Identity::Anonymous, source));
         let open = OpenConnection::new(shared, place);
         let accepted = tokio::select! {
             biased;

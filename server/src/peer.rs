@@ -74,9 +74,10 @@ impl ConnectionPeer {
         }
     }
 
-    /// The peer's queue, by identity and address.
+    /// The peer's queue, by identity and address, as for its sessions.
     pub(crate) fn queue(&self, queue: &FairQueue) -> PeerQueue {
-        queue.peer((self.identity(), self.source()))
+        let identity = self.identity().unwrap_or(Identity::Anonymous);
+        queue.peer((identity, self.source()))
     }
 
     /// Keeps the connection from being evicted until the return value is dropped.
@@ -87,7 +88,33 @@ impl ConnectionPeer {
 
 #[cfg(test)]
 mod tests {
+    use std::{pin::pin, time::Duration};
+
+    use tokio::time::timeout;
+
     use super::*;
+
+    #[tokio::test]
+    async fn connections_of_a_peer_have_the_queue_of_its_sessions() {
+        let places = Places::new(1, 1);
+        let local = IpAddr::from([127, 0, 0, 1]);
+        let place = places.take(local.into(), PlaceRank::Settled);
+        let place = place.expect("it is free");
+        let proved = transport::Peer::new(PeerAddress::Unix, Credential::None);
+        let peer = ConnectionPeer::new(proved, place.handle());
+        let queue = FairQueue::one_for_each_peer();
+        for identity in [Identity::Anonymous, Identity::Uid(7)] {
+            if identity != Identity::Anonymous {
+                peer.prove(&identity);
+            }
+            let session = queue.peer((&identity, peer.source())).enter().await;
+            let mut connection = pin!(peer.queue(&queue).pass());
+            let waits = timeout(Duration::ZERO, connection.as_mut()).await;
+            assert!(waits.is_err(), "{identity} has one permit");
+            drop(session);
+            connection.await;
+        }
+    }
 
     #[test]
     fn peer_that_proves_an_identity_outranks_others() {
