@@ -438,10 +438,12 @@ impl SessionTask {
     fn leave(self) {
         let Self {
             shared,
-            session,
+            mut session,
             memory,
             ..
         } = self;
+        // Not when it is freed: the process may end before that.
+        session.end_recording();
         shared.background.spawn(move || drop((session, memory)));
     }
 }

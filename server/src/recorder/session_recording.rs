@@ -59,6 +59,15 @@ impl RecordedSession {
         self.session.poll_report()
     }
 
+    /// Appends the last record. Nothing is recorded after it.
+    pub(crate) fn end_recording(&mut self) {
+        if let Some(SessionRecording { buffer, .. }) = self.recording.take() {
+            let session = Some(&self.session);
+            buffer.append(|out| server_recording::end(EndReason::Session, session, out));
+            buffer.end(EndReason::Session);
+        }
+    }
+
     fn note(&mut self, now: Now, write: fn(&mut Encoder, Now, &mut Vec<u8>)) {
         self.record(|encoder, out| {
             write(encoder, now, out);
@@ -92,10 +101,6 @@ impl Deref for RecordedSession {
 
 impl Drop for RecordedSession {
     fn drop(&mut self) {
-        if let Some(SessionRecording { buffer, .. }) = &self.recording {
-            let session = Some(&self.session);
-            buffer.append(|out| server_recording::end(EndReason::Session, session, out));
-            buffer.end(EndReason::Session);
-        }
+        self.end_recording();
     }
 }

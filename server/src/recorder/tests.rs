@@ -132,6 +132,19 @@ fn files_are_for_their_owner_alone() {
 }
 
 #[test]
+fn session_that_is_freed_after_the_last_write_has_a_complete_recording() {
+    let folder = Folder::new();
+    let mut session = folder.session(1);
+    session.end_recording();
+    let (folder, _) = folder.finish();
+    assert_eq!(
+        ending(&files(&folder)[0]),
+        Ending::Marked(EndReason::Session)
+    );
+    drop(session);
+}
+
+#[test]
 fn ring_stays_within_its_bound_and_old_files_go_first() {
     let mut temporary = TempDir::new().expect("a folder");
     for run in 0..3 {
