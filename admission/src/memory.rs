@@ -228,101 +228,12 @@ impl<R: Clone> MemoryShare<R> {
 impl<R> Drop for MemoryShare<R> {
     fn drop(&mut self) {
         self.memory.entries().by_id.remove(&self.id);
-        self.memory.give_back(self.held.load(Ordering::Relaxed));
+        let held = self.held.load(Ordering::Relaxed);
+        self.memory.held.fetch_sub(held, Ordering::Relaxed);
+        // Also if nothing was held: others may wait for the end of this session.
+        self.memory.given_back.notify_waiters();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        pin::{Pin, pin},
-        task::{Context, Waker},
-    };
-
-    use super::*;
-
-    fn is_ready(room: Pin<&mut impl Future<Output = ()>>) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        room.poll(&mut context).is_ready()
-    }
-
-    fn share(
-        memory: &Arc<Memory<&'static str>>,
-        owner: &str,
-        cluster: &str,
-    ) -> (MemoryShare<&'static str>, EndSignal<&'static str>) {
-        let end = EndSignal::default();
-        (memory.share(owner, cluster, end.clone()), end)
-    }
-
-    #[test]
-    fn session_that_grows_beyond_the_bound_is_refused_where_it_is_the_largest() {
-        let memory = Arc::new(Memory::new(100, "too much"));
-        let (mut first, ended) = share(&memory, "a", "c");
-        let (mut second, _) = share(&memory, "b", "c");
-        assert!(first.hold(60).is_ok());
-        assert!(second.hold(40).is_ok());
-        assert!(second.hold(40).is_ok(), "who does not grow is left alone");
-        assert!(first.hold(61).is_err());
-        assert!(!ended.is_sent(), "it is told by the refusal");
-        drop(first);
-        assert!(second.hold(100).is_ok());
-        assert!(second.hold(101).is_err());
-    }
-
-    #[test]
-    fn session_that_grows_beyond_the_bound_waits_for_the_largest_to_give_back() {
-        let memory = Arc::new(Memory::new(100, "too much"));
-        let (mut large, ended) = share(&memory, "a", "c");
-        let (mut small, spared) = share(&memory, "b", "c");
-        let (mut other, _) = share(&memory, "c", "c");
-        assert!(large.hold(70).is_ok());
-        assert!(small.hold(30).is_ok());
-        assert!(small.hold(31).is_ok());
-        assert!(ended.is_sent() && small.is_short());
-        assert!(other.hold(80).is_ok(), "one ends at a time");
-        assert!(other.is_short());
-        {
-            let mut room = pin!(small.room());
-            assert!(!is_ready(room.as_mut()));
-            drop(large);
-            assert!(is_ready(room.as_mut()));
-        }
-        assert!(!small.is_short() && !spared.is_sent());
-        assert!(is_ready(pin!(other.room())), "it may ask again");
-        assert!(other.hold(81).is_err(), "and now it is the largest");
-    }
-
-    #[test]
-    fn owner_of_many_small_sessions_is_the_one_that_gives_way() {
-        let memory = Arc::new(Memory::new(100, "too much"));
-        let (mut single, spared) = share(&memory, "single", "c");
-        assert!(single.hold(30).is_ok());
-        let mut many =
-            ["1", "2", "3", "4", "5", "6", "7"].map(|cluster| share(&memory, "many", cluster));
-        for (share, _) in &mut many {
-            assert!(share.hold(10).is_ok());
-        }
-        assert!(single.hold(31).is_ok());
-        assert!(!spared.is_sent());
-        assert!(many[0].1.is_sent(), "the oldest of the largest");
-    }
-
-    #[test]
-    fn session_that_comes_back_counts_as_large_as_it_was() {
-        let memory = Arc::new(Memory::new(100, "too much"));
-        let (mut largest, ended) = share(&memory, "a", "c");
-        let (mut second, spared) = share(&memory, "b", "c");
-        assert!(largest.hold(55).is_ok());
-        assert!(second.hold(45).is_ok());
-        assert!(second.hold(46).is_ok());
-        assert!(ended.is_sent());
-        drop(largest);
-        for _ in 0..3 {
-            let (mut again, _) = share(&memory, "a", "c");
-            assert!(again.hold(54).is_ok());
-            assert!(again.hold(55).is_err(), "no turns with the next largest");
-            assert!(!spared.is_sent());
-        }
-    }
-}
+mod tests;
