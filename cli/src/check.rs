@@ -82,6 +82,7 @@ fn write(findings: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<
         .find(|grade| count(*grade) > 0)
         .unwrap_or(Grade::Ok);
     let said = match (count(Grade::Fail), count(Grade::Warn)) {
+        (0, 0) if findings.is_empty() => "nothing was checked".to_owned(),
         (0, 0) => "all checks passed".to_owned(),
         (failed, warned) => format!(
             "{failed} failed, {warned} to look at, of {}",

@@ -71,12 +71,18 @@ fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure>
         .collect();
     let Some(wanted) = &args.replica_set else {
         let namespace = args.namespace.filter();
+        let hint = known(&all);
+        let is_empty = all.is_empty();
         all.retain(|named| namespace.is_empty() || named.namespace == namespace);
-        if all.is_empty() {
+        if is_empty {
             return Err(
                 Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
                     .hint("include both kinds: kubectl get rs,pods -o json"),
             );
+        }
+        if all.is_empty() {
+            let cause = format!("no ReplicaSet of namespace {namespace} in the input");
+            return Err(Failure::new(Exit::No, cause).hint(hint));
         }
         return Ok(all);
     };

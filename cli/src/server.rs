@@ -24,6 +24,8 @@ use crate::exit::{Exit, Failure};
 
 /// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// How long a server may be silent before it is asked for a sign of life, and then until the connection ends.
+const KEEPALIVE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Group)]
 pub(crate) struct ServerArgs {
@@ -99,7 +101,11 @@ impl Server {
     ) -> Result<Self, Failure> {
         let url = connector.endpoint().to_string();
         let endpoint = Endpoint::from(connector.endpoint().uri());
-        let endpoint = endpoint.connect_timeout(timeout).timeout(timeout);
+        let endpoint = endpoint
+            .connect_timeout(timeout)
+            .timeout(timeout)
+            .http2_keep_alive_interval(KEEPALIVE)
+            .keep_alive_timeout(KEEPALIVE);
         match endpoint.connect_with_connector(connector).await {
             Ok(channel) => Ok(Self {
                 channel,

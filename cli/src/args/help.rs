@@ -39,7 +39,7 @@ const NUMBERS: [&str; 3] = ["NUMBER", "COUNT", "RATIO"];
 pub(super) const DECIDE_HELP: &str = "\
 Output:
   table  a line for each operation: what, which pod, by which rule, and why
-  json   an object on a line of its own for each ReplicaSet, by namespace and name:
+  json   an object on a line of its own for each ReplicaSet, in order of names:
          replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}],
          adopts, releases, status (as Kubernetes writes it, null if no write is
          needed), requeueAfterSeconds, quarantined.
@@ -64,8 +64,8 @@ Exit codes:
 
 pub(super) const REPLAY_HELP: &str = "\
 Output:
-  table  for each difference the time, the ReplicaSet, what was recorded, and what
-         this version decides
+  table  for each difference the time, the ReplicaSet, the recorded decision,
+         and the decision of this version
   json   an object on a line of its own for each difference, and one for each
          file behind its differences:
          difference{file,time,recorded,decided,after[{time,input,frame}]}

@@ -11,6 +11,7 @@ use crate::{age, args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
 
 const BUDGET: &str = "budget";
 const HISTORY: &str = "history";
+const ADDRESS_HINT: &str = "set the admin address of decree-agent with --agent, or --agent off";
 const READY_PATH: &str = "/readyz";
 /// The maximum number of holds with a separate line.
 const LINES_MAX: usize = 10;
@@ -33,21 +34,20 @@ pub(super) async fn check(args: &CheckArgs) -> Vec<Finding> {
 
 async fn budget(args: &CheckArgs) -> Vec<Finding> {
     let url = &args.agent;
-    let hint = "set the admin address of decree-agent with --agent, or --agent off";
     let page = match ask_agent(url, HOLDS_PATH, None, args.server.timeout).await {
         Ok((StatusCode::OK, answer)) => serde_json::from_slice::<HoldsPage>(&answer).ok(),
         Ok(_) => None,
         Err(failure) if failure.exit == Exit::Usage => {
-            return vec![Finding::fail(BUDGET, failure.cause, hint)];
+            return vec![Finding::fail(BUDGET, failure.cause, ADDRESS_HINT)];
         }
-        Err(failure) => return vec![Finding::warn(BUDGET, failure.cause, hint)],
+        Err(failure) => return vec![Finding::warn(BUDGET, failure.cause, ADDRESS_HINT)],
     };
     match page {
         Some(page) if page.in_session || page.count > 0 => findings(page),
         Some(_) => vec![without_session(args).await],
         None => {
             let detail = format!("{url} is not the admin address of an agent");
-            vec![Finding::warn(BUDGET, detail, hint)]
+            vec![Finding::warn(BUDGET, detail, ADDRESS_HINT)]
         }
     }
 }
@@ -83,14 +83,21 @@ fn findings(page: HoldsPage) -> Vec<Finding> {
     findings
 }
 
-/// [`budget`] reports an agent that does not respond.
+/// `None` from an agent that does not say, if [`budget`] reports on the agent.
 async fn history(args: &CheckArgs) -> Option<Finding> {
     let answer = ask_agent(&args.agent, HISTORY_PATH, None, args.server.timeout).await;
-    let (StatusCode::OK, answer) = answer.ok()? else {
-        return None;
+    let page = match answer {
+        Ok((StatusCode::OK, answer)) => serde_json::from_slice(&answer).ok(),
+        _ => None,
     };
-    let page = serde_json::from_slice(&answer).ok()?;
-    Some(regression(&page))
+    match page {
+        Some(page) => Some(regression(&page)),
+        None if args.asks_for(Section::Agent) => None,
+        None => {
+            let detail = format!("{} does not say whether versions went back", args.agent);
+            Some(Finding::fail(HISTORY, detail, ADDRESS_HINT))
+        }
+    }
 }
 
 fn regression(page: &HistoryPage) -> Finding {
@@ -186,6 +193,17 @@ mod tests {
         let cut_off = found_without_session(StatusCode::SERVICE_UNAVAILABLE).await;
         assert_eq!(cut_off[0].grade, Grade::Warn);
         assert!(cut_off[0].detail.ends_with("does not act: no session"));
+    }
+
+    #[tokio::test]
+    async fn history_alone_is_not_passed_over() {
+        let line = ["check", "--agent=http://127.0.0.1:1", "--only=history"];
+        let found = check(&Line::parse_from(line).args).await;
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].grade, Grade::Fail);
+        let both = line.into_iter().chain(["--only=agent"]);
+        let found = check(&Line::parse_from(both).args).await;
+        assert_eq!(found.len(), 1, "the agent is reported once");
     }
 
     fn history_page(seconds_ago: u64) -> HistoryPage {

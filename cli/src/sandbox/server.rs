@@ -92,6 +92,10 @@ impl RunningServer {
         let bound = on.spawn(decree_server::Server::bind(config)).await;
         let bound = bound.map_err(|error| cannot_start(&error.to_string()))?;
         let server = bound.map_err(|error| {
+            if let ServeError::Setup(_) | ServeError::Exposure(_) = error {
+                let failure = cannot_start("it serves this machine only");
+                return failure.hint("for other machines, run decree-server and decree-agent");
+            }
             let failure = cannot_start(&chain(&error));
             failure.hint("use free ports: --listen 127.0.0.1:0 --admin 127.0.0.1:0")
         })?;
