@@ -1,3 +1,5 @@
+//! Which session ends, and which ones wait for it.
+
 use std::{
     pin::{Pin, pin},
     task::{Context, Waker},
