@@ -28,7 +28,7 @@ use crate::{
     access::proven,
     args::Config,
     capacity::{Place, Places},
-    peer::ConnectionPeer,
+    peer::{ConnectionPeer, queue_of},
     shared::Shared,
 };
 
@@ -129,7 +129,7 @@ impl Connection {
         let AcceptSettings { shared, cut, .. } = settings;
         // Until the peer has proved an identity.
         let source = PeerNetwork::from(socket.address().ip());
-        let queue = shared.busy.peer((Identity::Anonymous, source));
+        let queue = queue_of(&shared.busy, &Identity::Anonymous, source);
         let open = OpenConnection::new(shared, place);
         let accepted = tokio::select! {
             biased;
@@ -209,7 +209,19 @@ impl Connection {
         if stalled.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        self.poll_end(cx).map(Err)
+        self.poll_done(cx, written)
+    }
+
+    /// Passes a result on, or ends a connection that waits for it and must end.
+    fn poll_done<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        done: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match done {
+            Poll::Pending => self.poll_end(cx).map(Err),
+            done => done,
+        }
     }
 }
 
@@ -264,17 +276,13 @@ impl AsyncWrite for Connection {
 
     /// TLS accepts bytes before the system does, and hyper does not poll the read of a connection that it flushes or closes.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Pending => self.poll_end(cx).map(Err),
-            flushed => flushed,
-        }
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.poll_done(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_shutdown(cx) {
-            Poll::Pending => self.poll_end(cx).map(Err),
-            closed => closed,
-        }
+        let closed = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.poll_done(cx, closed)
     }
 
     fn poll_write_vectored(

@@ -74,16 +74,21 @@ impl ConnectionPeer {
         }
     }
 
-    /// The peer's queue, by identity and address, as for its sessions.
+    /// The queue of the peer's connections and sessions.
     pub(crate) fn queue(&self, queue: &FairQueue) -> PeerQueue {
         let identity = self.identity().unwrap_or(Identity::Anonymous);
-        queue.peer((identity, self.source()))
+        queue_of(queue, &identity, self.source())
     }
 
     /// Keeps the connection from being evicted until the return value is dropped.
     pub(crate) fn settle(&self) -> Option<SettledPlace> {
         self.place.as_ref().map(PlaceHandle::settle)
     }
+}
+
+/// The queue of a peer, by identity and address.
+pub(crate) fn queue_of(queue: &FairQueue, identity: &Identity, source: PeerNetwork) -> PeerQueue {
+    queue.peer((identity, source))
 }
 
 #[cfg(test)]
@@ -108,7 +113,7 @@ mod tests {
             if identity != Identity::Anonymous {
                 peer.prove(&identity);
             }
-            let session = queue.peer((&identity, peer.source())).enter().await;
+            let session = queue_of(&queue, &identity, peer.source()).enter().await;
             let mut connection = pin!(peer.queue(&queue).pass());
             let mut context = Context::from_waker(Waker::noop());
             let passed = connection.as_mut().poll(&mut context);

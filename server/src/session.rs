@@ -28,7 +28,7 @@ use crate::{
     capacity::{EndSignal, MemoryShare, Place, SettledPlace, Share},
     clock::Clock,
     error::Refusal,
-    peer::ConnectionPeer,
+    peer::{ConnectionPeer, queue_of},
     recorder::RecordedSession,
     registry::Registration,
     shared::Shared,
@@ -170,7 +170,7 @@ async fn open_session(
     let admitted = admit(&shared, &caller, &mut first)?;
     // A proxy forwards many identities, and one identity may be used by many clusters.
     let owner = (&caller.identity, peer.source());
-    let queue = shared.busy.peer(owner);
+    let queue = queue_of(&shared.busy, &caller.identity, peer.source());
     // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
     let clock = Clock::start();

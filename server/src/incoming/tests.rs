@@ -87,7 +87,7 @@ async fn connection_that_is_flushed_or_closed_ends_although_its_peer_does_not_re
     let (mut connection, _client) = connected(&folder).await;
     // The deadlines of the connection pass at once when nothing else can happen.
     pause();
-    let unread = connection.write_all(&[0; 64 << 20]).await;
+    let unread = connection.write_all(&vec![0; 64 << 20]).await;
     let flushed = timeout(PATIENCE, connection.flush()).await;
     let closed = timeout(PATIENCE, connection.shutdown()).await;
     for ended in [Ok(unread), flushed, closed] {
