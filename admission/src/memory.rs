@@ -118,13 +118,6 @@ impl<R> Memory<R> {
     fn entries(&self) -> MutexGuard<'_, Entries<R>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn give_back(&self, bytes: usize) {
-        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
-        if before > self.max && bytes > 0 {
-            self.given_back.notify_waiters();
-        }
-    }
 }
 
 // === impl Entries ===
@@ -183,7 +176,13 @@ impl<R: Clone> MemoryShare<R> {
     pub fn hold(&mut self, bytes: usize) -> Result<(), R> {
         let before = self.held.swap(bytes, Ordering::Relaxed);
         if bytes <= before {
-            self.memory.give_back(before - bytes);
+            let all = self
+                .memory
+                .held
+                .fetch_sub(before - bytes, Ordering::Relaxed);
+            if all > self.memory.max && bytes < before {
+                self.memory.given_back.notify_waiters();
+            }
             return Ok(());
         }
         let more = bytes - before;

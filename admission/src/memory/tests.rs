@@ -39,9 +39,8 @@ fn session_that_grows_beyond_the_bound_is_refused_where_it_is_the_largest() {
 #[test]
 fn session_that_grows_beyond_the_bound_waits_for_the_largest_to_give_back() {
     let memory = Arc::new(Memory::new(100, "too much"));
-    let (mut large, ended) = share(&memory, "a", "c");
-    let (mut small, spared) = share(&memory, "b", "c");
-    let (mut other, _) = share(&memory, "c", "c");
+    let [(mut large, ended), (mut small, spared), (mut other, _)] =
+        ["a", "b", "c"].map(|owner| share(&memory, owner, "c"));
     assert!(large.hold(70).is_ok());
     assert!(small.hold(30).is_ok());
     assert!(small.hold(31).is_ok());
@@ -95,9 +94,8 @@ fn session_that_comes_back_counts_as_large_as_it_was() {
 #[test]
 fn sessions_wait_no_longer_than_the_one_that_ends_even_if_it_holds_nothing() {
     let memory = Arc::new(Memory::new(100, "too much"));
-    let (mut large, _) = share(&memory, "a", "c");
-    let (mut small, _) = share(&memory, "b", "c");
-    let (mut other, _) = share(&memory, "c", "c");
+    let [(mut large, _), (mut small, _), (mut other, _)] =
+        ["a", "b", "c"].map(|owner| share(&memory, owner, "c"));
     assert!(large.hold(55).is_ok());
     assert!(small.hold(35).is_ok());
     assert!(other.hold(10).is_ok());
