@@ -66,25 +66,24 @@ fn chosen(snapshot: &Snapshot, args: &DecideArgs) -> Result<Vec<Named>, Failure>
     let mut names: Vec<_> = snapshot.replica_sets.iter().map(|set| &set.key).collect();
     names.sort();
     let all = names.into_iter();
-    let mut all: Vec<_> = all
+    let all: Vec<_> = all
         .map(|key| Named::new(&key.namespace, &key.name))
         .collect();
     let Some(wanted) = &args.replica_set else {
-        let namespace = args.namespace.filter();
-        let hint = known(&all);
-        let is_empty = all.is_empty();
-        all.retain(|named| namespace.is_empty() || named.namespace == namespace);
-        if is_empty {
+        if all.is_empty() {
             return Err(
                 Failure::new(Exit::Usage, "there is no ReplicaSet in the input")
                     .hint("include both kinds: kubectl get rs,pods -o json"),
             );
         }
-        if all.is_empty() {
+        let namespace = args.namespace.filter();
+        let is_in_it = |named: &Named| namespace.is_empty() || named.namespace == namespace;
+        let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_in_it);
+        if chosen.is_empty() {
             let cause = format!("no ReplicaSet of namespace {namespace} in the input");
-            return Err(Failure::new(Exit::No, cause).hint(hint));
+            return Err(Failure::new(Exit::No, cause).hint(known(&others)));
         }
-        return Ok(all);
+        return Ok(chosen);
     };
     let wanted = args.namespace.resolve_one(wanted)?;
     if !all.contains(&wanted) {

@@ -39,7 +39,7 @@ const NUMBERS: [&str; 3] = ["NUMBER", "COUNT", "RATIO"];
 pub(super) const DECIDE_HELP: &str = "\
 Output:
   table  a line for each operation: what, which pod, by which rule, and why
-  json   an object on a line of its own for each ReplicaSet, in order of names:
+  json   an object on its own line for each ReplicaSet, by namespace and name:
          replicaSet, creates{count,names}, deletes[{name,reason{rule,detail}}],
          adopts, releases, status (as Kubernetes writes it, null if no write is
          needed), requeueAfterSeconds, quarantined.
