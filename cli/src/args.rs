@@ -11,7 +11,11 @@ use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subc
 use clap_complete::{Shell, env::Shells};
 use server_core::Timestamp;
 
-use crate::{age, exit, format::PrintArgs, server::ServerArgs};
+use crate::{
+    age,
+    exit::{self, Exit, Failure},
+    format::PrintArgs,
+};
 
 mod check;
 mod examples;
@@ -28,8 +32,8 @@ pub(crate) use check::CheckArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
 pub(crate) use query::{
-    DiffArgs, ExplainArgs, FailOn, GetArgs, Order, Output, Scope, SimulateArgs, SysdumpArgs,
-    TopArgs, Wanted, WatchArgs,
+    DiffArgs, ExplainArgs, FailOn, GetArgs, Output, Scope, SimulateArgs, SysdumpArgs, Wanted,
+    WatchArgs,
 };
 pub(crate) use resume::ResumeArgs;
 pub(crate) use up::{DemoArgs, DemoCommand, RunningArgs, UpArgs};
@@ -79,11 +83,6 @@ pub(crate) enum Command {
     /// Print decisions as they are made, until interrupted
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// Show the busiest ReplicaSets and sessions
-    ///
-    /// Shows decisions and operations a second, what is in flight, memory and its limit. On a terminal it is written anew after each interval until interrupted; with --once it is printed once.
-    #[command(after_help = exit::HELP)]
-    Top(TopArgs),
     /// Report what another controller did differently
     ///
     /// Needs an agent in mode shadow. A difference is reported when no view that the other controller can have had explains it any more, with what else explains
@@ -136,11 +135,6 @@ pub(crate) enum Command {
     },
     /// Print the version
     Version,
-    /// Flags of the commands that query a server
-    ///
-    /// They are flags of `check`, `diff`, `explain`, `get`, `simulate`, `sysdump`, `top` and `watch`.
-    #[command(hide = true, override_usage = "decree COMMAND [CONNECTION FLAGS]")]
-    Connection(ServerArgs),
 }
 
 #[derive(Debug, Group)]
@@ -206,26 +200,46 @@ pub(crate) struct PkiDevArgs {
 const PLUGIN: &str = "kubectl-decree";
 const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 
-/// If kubectl started this program as its plugin, help and errors say `kubectl decree`.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
-    let arguments: Vec<_> = arguments.into_iter().collect();
-    let command = if is_called(PLUGIN, &arguments) {
-        help::for_terminal(Args::command(), "kubectl decree").bin_name("kubectl decree")
-    } else {
-        command()
-    };
+/// Parses a command line. If kubectl started this program as its plugin, help and errors say `kubectl decree`.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
+    let program = program(arguments);
+    let command = help::complete(Args::command(), "", program).bin_name(program);
     let matches = command.try_get_matches_from(arguments);
     Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)
 }
 
-pub(crate) fn command() -> clap::Command {
-    help::for_terminal(Args::command(), "decree")
+/// The cause and the remedy of an error of clap.
+pub(crate) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let text = error.to_string();
+    let mut paragraphs = text.split("\n\n");
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cause = joined(paragraphs.next().unwrap_or_default());
+    let cause = cause.strip_prefix("error: ").unwrap_or(&cause);
+    let tip = paragraphs.find_map(|it| it.trim_start().strip_prefix("tip: "));
+    let tip = tip.and_then(|tips| tips.lines().next()).map(str::to_owned);
+    Failure::new(Exit::Usage, cause).hint(tip.unwrap_or_else(|| {
+        let (mut command, mut path) = (&Args::command(), program(arguments).to_owned());
+        for word in arguments.iter().skip(1) {
+            let Some(below) = command.find_subcommand(word) else {
+                break;
+            };
+            command = below;
+            path.push_str(&format!(" {}", command.get_name()));
+        }
+        format!("list its arguments with: {path} --help")
+    }))
 }
 
-/// The page on the connection flags.
-pub(crate) fn connection_help() -> Option<clap::Error> {
-    let arguments = ["decree", "help", help::CONNECTION].map(OsString::from);
-    parse(arguments).err()
+fn program(arguments: &[OsString]) -> &'static str {
+    if is_called(PLUGIN, arguments) {
+        "kubectl decree"
+    } else {
+        "decree"
+    }
+}
+
+pub(crate) fn command() -> clap::Command {
+    help::complete(Args::command(), "", "decree")
 }
 
 pub(crate) fn is_completion_of_plugin(arguments: &[OsString]) -> bool {
@@ -240,7 +254,7 @@ fn is_called(name: &str, arguments: &[OsString]) -> bool {
 /// Writes a manual page for each command, and creates the folder.
 pub(crate) fn man(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(help::for_manual(Args::command()), folder)
+    clap_mangen::generate_to(command(), folder)
 }
 
 /// The script asks this program for candidates.

@@ -69,14 +69,13 @@ pub(crate) fn is_open(set: &v1::ReplicaSetSummary) -> bool {
     }
 }
 
-/// The sort key that puts the ReplicaSets first that most need a person. The sort keeps the order of equal ones.
-pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> i32 {
-    let severity = severity(set);
-    if severity == Severity::Unspecified {
-        i32::MAX
-    } else {
-        severity.into()
-    }
+/// The sort key that puts the ReplicaSets first that most need a person, and among them those that have not converged for longest. The
+/// sort keeps the order of equal ones.
+pub(crate) fn rank(set: &v1::ReplicaSetSummary) -> (i32, i64) {
+    let severity = Some(severity(set)).filter(|it| *it != Severity::Unspecified);
+    let severity = severity.map_or(i32::MAX, i32::from);
+    let since = set.unconverged_since.as_ref();
+    (severity, since.map_or(i64::MAX, |since| since.seconds))
 }
 
 /// A line for each cause that at least [`GROUP_MIN`] ReplicaSets of a cluster share, the most frequent first.

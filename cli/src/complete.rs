@@ -7,9 +7,10 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{self, Write},
+    time::Duration,
 };
 
-use clap::Command;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use clap_complete::{
     CompletionCandidate,
     engine::{self, ArgValueCompleter},
@@ -18,25 +19,31 @@ use decree::v1;
 
 use crate::{
     args::{self, DEFAULT_NAMESPACE, KINDS, NameArg, NamespaceArgs},
-    demo::remote,
     exit::Failure,
     get::cluster,
     pages,
     plain::is_plain,
-    sandbox::missing::Names,
-    server::{self, Server},
+    server::{self, Server, ServerArgs},
     simulate,
 };
 
-mod server_flags;
-
-use server_flags::{PATIENCE, ServerFlags, ask, takes_value};
-
 /// The maximum number of candidates.
 const OFFERED_MAX: usize = 500;
+/// The timeout of each request, and of all requests together.
+const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE_FOR_ALL: Duration = Duration::from_secs(2);
 /// Directives of cobra, which kubectl passes to the shell: the candidates are not files, and no space follows.
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
+
+/// What a half-written command says about its request.
+#[derive(Debug)]
+struct HalfWritten {
+    server: ServerArgs,
+    cluster: String,
+    namespace: Option<String>,
+    names: Vec<NameArg>,
+}
 
 /// Writes candidates for the last of `words`, in the format that kubectl takes from a plugin. Each candidate has a line, with its
 /// help after a tab, and the last line has the directive for the shell.
@@ -67,29 +74,25 @@ pub(crate) fn for_kubectl(
     writeln!(out, ":{directive}")
 }
 
-/// Adds candidates for names that a server or an embedded cluster knows.
+/// The command with candidates for names that a server knows.
 pub(crate) fn command() -> Command {
-    with_candidates(args::command(), "")
+    with_candidates(args::command())
 }
 
-fn with_candidates(command: Command, above: &str) -> Command {
+fn with_candidates(command: Command) -> Command {
     let name = command.get_name().to_owned();
     command
-        .mut_args(|arg| match completer(above, &name, arg.get_id().as_str()) {
+        .mut_args(|arg| match completer(&name, arg.get_id().as_str()) {
             Some(completer) => arg.add(completer),
             None => arg,
         })
-        .mut_subcommands(|command| with_candidates(command, &name))
+        .mut_subcommands(with_candidates)
 }
 
-/// The completer for the values of an argument, if they are names. `above` is the parent command of `command`.
-fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompleter> {
-    let of_demo = above == "demo";
+/// The completer for the values of an argument, if they are names.
+fn completer(command: &str, argument: &str) -> Option<ArgValueCompleter> {
     Some(match argument {
-        "replica_set" if of_demo => embedded(|names| names.replica_sets),
-        "pod" if of_demo => embedded(|names| names.pods),
-        "node" if of_demo => embedded(|names| names.nodes),
-        "replica_set" if command == "resume" => ArgValueCompleter::new(replica_sets),
+        "replica_set" if command != "decide" => ArgValueCompleter::new(replica_sets),
         "names" if command != "sysdump" => ArgValueCompleter::new(replica_sets),
         "words" => ArgValueCompleter::new(resources),
         "why" => ArgValueCompleter::new(pods),
@@ -102,14 +105,14 @@ fn completer(above: &str, command: &str, argument: &str) -> Option<ArgValueCompl
 /// The ReplicaSets of a server whose names begin with `current`.
 fn replica_sets(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
-    let names = ask(async |server, flags| {
-        let asked = Asked::of(begun, flags.namespace.as_deref());
-        let found = listed(server, flags, begun, &asked).await?;
+    let names = ask(async |server, written| {
+        let asked = Asked::of(begun, written.namespace.as_deref());
+        let found = listed(server, written, begun, &asked).await?;
         if !found.is_empty() || begun.is_empty() || begun.contains('/') || asked.before.is_some() {
             return Ok(found);
         }
         let asked = Asked::of(begun, Some(DEFAULT_NAMESPACE));
-        listed(server, flags, begun, &asked).await
+        listed(server, written, begun, &asked).await
     });
     candidates(current, names)
 }
@@ -125,7 +128,7 @@ fn resources(current: &OsStr) -> Vec<CompletionCandidate> {
 /// The namespaces with ReplicaSets of a server that begin with `current`.
 fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun(current);
-    let names = ask(async |server, flags| {
+    let names = ask(async |server, written| {
         let mut found = BTreeSet::new();
         let is_enough = |page: &[v1::ReplicaSetSummary]| {
             let refs = page.iter().filter_map(|set| set.replica_set.as_ref());
@@ -135,7 +138,7 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
             found.extend(of.cloned());
             found.len() >= OFFERED_MAX
         };
-        pages::replica_sets_until(server, &flags.cluster, "", is_enough).await?;
+        pages::replica_sets_until(server, &written.cluster, "", is_enough).await?;
         Ok(found.into_iter().collect())
     });
     candidates(current, names)
@@ -143,17 +146,17 @@ fn namespaces(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The pods of the ReplicaSet that `explain` is about: the current ones, and the last deleted ones.
 fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
-    let words: Vec<_> = env::args().collect();
-    let Some(written) = explained(&words) else {
-        return Vec::new();
-    };
-    let names = ask(async |server, flags| {
-        let named = NamespaceArgs::of(flags.namespace.clone()).resolve_one(&written)?;
-        let all_go = simulate::ask(server, &flags.cluster, named.clone(), Some(0)).await?;
+    let names = ask(async |server, written| {
+        let Some(name) = written.names.first() else {
+            return Ok(Vec::new());
+        };
+        let namespace = NamespaceArgs::of(written.namespace.clone());
+        let named = namespace.resolve_one(name)?;
+        let all_go = simulate::ask(server, &written.cluster, named.clone(), Some(0)).await?;
         let victims = all_go.unwrap_or_default().deletes.into_iter();
         let pods = victims.filter_map(|victim| Some(victim.pod?.name));
         let mut names: BTreeSet<_> = pods.collect();
-        let request = named.request(&flags.cluster);
+        let request = named.request(&written.cluster);
         let answer = server.answer(server.inspection().get_replica_set(request).await)?;
         let decisions = answer.decisions.into_iter();
         let deletions = decisions.filter(|it| it.action == "delete");
@@ -170,6 +173,26 @@ fn clusters(current: &OsStr) -> Vec<CompletionCandidate> {
         Ok(sessions.iter().map(|it| cluster(it).to_owned()).collect())
     });
     candidates(current, names)
+}
+
+/// Asks the server of the half-written command. Empty if the server is away, slow or refuses.
+fn ask(
+    question: impl AsyncFnOnce(&Server, &HalfWritten) -> Result<Vec<String>, Failure>,
+) -> Vec<String> {
+    let words: Vec<_> = env::args_os().collect();
+    let Some(mut written) = HalfWritten::of(&words) else {
+        return Vec::new();
+    };
+    written.server.timeout = PATIENCE;
+    let asked = server::block_on(async {
+        let asked = async {
+            let server = Server::connect(&written.server).await?;
+            question(&server, &written).await
+        };
+        let asked = tokio::time::timeout(PATIENCE_FOR_ALL, asked).await;
+        asked.unwrap_or_else(|_| Ok(Vec::new()))
+    });
+    asked.unwrap_or_default()
 }
 
 /// The beginning of a word; if it is not UTF-8, a text with which no name begins.
@@ -189,7 +212,7 @@ struct Asked {
 /// The ReplicaSets in the format of the question that begin with `begun`.
 async fn listed(
     server: &Server,
-    flags: &ServerFlags,
+    written: &HalfWritten,
     begun: &str,
     asked: &Asked,
 ) -> Result<Vec<String>, Failure> {
@@ -203,52 +226,8 @@ async fn listed(
         found.extend(words.filter(|it| it.starts_with(begun)));
         found.len() >= OFFERED_MAX
     };
-    pages::replica_sets_until(server, &flags.cluster, &asked.namespace, is_enough).await?;
+    pages::replica_sets_until(server, &written.cluster, &asked.namespace, is_enough).await?;
     Ok(found)
-}
-
-/// The first ReplicaSet that a half-written `explain` names.
-fn explained(words: &[String]) -> Option<NameArg> {
-    let command = args::command();
-    let explain = command.find_subcommand("explain")?;
-    let mut words = words.iter().skip_while(|word| *word != "explain").skip(1);
-    while let Some(word) = words.next() {
-        if takes_value(explain, word) == Some(true) {
-            words.next();
-        } else if !word.starts_with('-') {
-            return word.parse().ok();
-        }
-    }
-    None
-}
-
-/// The completer for names of one kind in an embedded cluster.
-fn embedded(kind: fn(Names) -> Vec<String>) -> ArgValueCompleter {
-    ArgValueCompleter::new(move |current: &OsStr| {
-        candidates(current, as_begun(current, kind(known(current))))
-    })
-}
-
-/// The names in the embedded cluster of the half-written command that begin with `current`.
-fn known(current: &OsStr) -> Names {
-    let begun = begun(current);
-    let words: Vec<_> = env::args().collect();
-    let (true, Some(flags)) = (begun.chars().all(is_plain), ServerFlags::of(&words)) else {
-        return Names::default();
-    };
-    let asked = async { Ok(remote::names(flags.admin, begun, PATIENCE).await) };
-    server::block_on(asked).unwrap_or_default()
-}
-
-/// Formats names like the written prefix: with their namespace, or without it only the names of the default namespace.
-fn as_begun(current: &OsStr, paths: Vec<String>) -> Vec<String> {
-    let begun = begun(current);
-    let words = paths.into_iter().filter_map(|path| {
-        let name = path.strip_prefix("default/").map(str::to_owned);
-        let mut words = [name, Some(path)].into_iter().flatten();
-        words.find(|word| word.starts_with(begun))
-    });
-    words.collect()
 }
 
 /// Keeps the names that begin with `current` and that a shell takes as they are: the answer of a server must not run as a command.
@@ -268,6 +247,39 @@ fn candidates(
 /// Whether a name is plain, and does not read as a flag.
 fn is_word(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(is_plain)
+}
+
+// === impl HalfWritten ===
+
+impl HalfWritten {
+    /// Reads the words of a shell: those after `--`, or all. `None` if the flags of the connection are invalid.
+    fn of(words: &[OsString]) -> Option<Self> {
+        let begin = words.iter().position(|word| word == "--");
+        let words = &words[begin.map_or(0, |at| at + 1)..];
+        let command = args::command().ignore_errors(true);
+        let mut matches = command.try_get_matches_from(words).ok()?;
+        while let Some((_, below)) = matches.remove_subcommand() {
+            matches = below;
+        }
+        let text = |id: &str| matches.try_get_one::<String>(id).ok().flatten().cloned();
+        let names = matches.try_get_many::<NameArg>("names").ok().flatten();
+        Some(Self {
+            server: Self::server(&matches)?,
+            cluster: text("cluster").unwrap_or_default(),
+            namespace: text("namespace"),
+            names: names.unwrap_or_default().cloned().collect(),
+        })
+    }
+
+    /// The flags of the connection; those of the environment for a command without them.
+    fn server(matches: &ArgMatches) -> Option<ServerArgs> {
+        if matches.try_contains_id("server").is_ok() {
+            return ServerArgs::from_arg_matches(matches).ok();
+        }
+        let flags = ServerArgs::augment_args(Command::new("decree"));
+        let matches = flags.try_get_matches_from(["decree"]).ok()?;
+        ServerArgs::from_arg_matches(&matches).ok()
+    }
 }
 
 // === impl Asked ===
@@ -334,14 +346,47 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_those_of_the_replica_set_that_is_named() {
-        let explained = |line: &str| {
-            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            explained(&words)
-        };
-        let web = "shop/web".parse().ok();
-        assert_eq!(explained("decree -- decree explain shop/web --why w"), web);
-        assert_eq!(explained("decree explain -n x --why w shop/web"), web);
-        assert_eq!(explained("decree explain --why w"), None);
+    fn half_written_command_leads_to_its_server_and_its_replica_set() {
+        for (line, server, namespace, cluster, name) in [
+            (
+                "decree -- decree explain --server http://a:1 -n x --cluster c --tls-ca=ca web --why w",
+                "http://a:1",
+                Some("x"),
+                "c",
+                Some("web"),
+            ),
+            (
+                "decree explain --why w shop/web",
+                "http://127.0.0.1:50051",
+                None,
+                "",
+                Some("shop/web"),
+            ),
+            (
+                "decree get rs --server http://a:1 -n",
+                "http://a:1",
+                None,
+                "",
+                None,
+            ),
+            (
+                "decree resume -n shop we",
+                "http://127.0.0.1:50051",
+                Some("shop"),
+                "",
+                None,
+            ),
+        ] {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            let written = HalfWritten::of(&words).expect(line);
+            assert_eq!(written.server.server.to_string(), server, "{line}");
+            assert_eq!(written.namespace.as_deref(), namespace, "{line}");
+            assert_eq!(written.cluster, cluster, "{line}");
+            let name = name.map(|name| vec![name.parse::<NameArg>().expect("a name")]);
+            assert_eq!(written.names, name.unwrap_or_default(), "{line}");
+        }
+        let wrong = "decree get rs --server nowhere --cluster".split(' ');
+        let wrong: Vec<_> = wrong.map(OsString::from).collect();
+        assert!(HalfWritten::of(&wrong).is_none());
     }
 }

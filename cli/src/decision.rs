@@ -7,7 +7,7 @@ use decree::v1::{self, Rule};
 use serde_json::{Value, json};
 use server_core::wording::count;
 
-use crate::{age, exit::Failure, format::PrintArgs, streams::Io, table::Table};
+use crate::{age, exit::Failure, format::PrintArgs, page::Page, streams::Io, table::Table};
 
 /// The cell of a line without a pod.
 const NONE: &str = "-";
@@ -18,10 +18,11 @@ pub(crate) fn write(
     io: &mut Io<'_>,
     decisions: impl IntoIterator<Item = v1::Decision>,
 ) -> Result<(), Failure> {
-    let PrintArgs { output, no_headers } = print;
+    let PrintArgs { output, no_headers } = *print;
     if output.is_for_people() {
-        let table = table(output.is_wide(), decisions).no_headers(*no_headers);
-        return Ok(table.on(io, output.is_wide()).write(io.stdout, "")?);
+        let table = table(output.is_wide(), decisions).no_headers(no_headers);
+        let page = Page::new(io, output.is_wide());
+        return Ok(table.on(page).write(io.stdout, "")?);
     }
     decisions.into_iter().try_for_each(|decision| {
         let set = name(decision.replica_set.as_ref());

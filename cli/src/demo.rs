@@ -46,7 +46,7 @@ async fn perform(
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
     let stop = sandbox::on_signal()?;
-    let terminal = io.keys.take().filter(|_| (io.terminal)().is_some());
+    let terminal = io.keys.take().filter(|_| (io.columns)().is_some());
     let keys = match terminal {
         Some(terminal) => Keys::listen(terminal, &stop)
             .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?,
@@ -64,7 +64,7 @@ async fn perform(
     };
     let prepare: Option<Prepare> = (!has_files).then_some(|it| beginning::install(it, false));
     let sandbox = Sandbox::open(settings, Mode::Enforce, objects, prepare).await?;
-    let is_read = (io.terminal)().is_some() && !args.fast;
+    let is_read = (io.columns)().is_some() && !args.fast;
     let mut script = Script::new(sandbox, is_read, args.deadline, io);
     let telling = async {
         if has_files {

@@ -65,7 +65,7 @@ fn print(
     answer: &v1::ListDifferencesResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let output = &args.print.output;
+    let output = args.print.output;
     if args.markdown {
         return Ok(markdown::write(answer, io.stdout)?);
     }

@@ -10,7 +10,9 @@ use crate::{
     args::ExplainArgs,
     cause, decision,
     exit::{Exit, Failure},
-    not_found, proto_json, record, refusal,
+    not_found,
+    page::Page,
+    proto_json, record, refusal,
     server::{self, Server},
     streams::Io,
     table::one_line,
@@ -20,6 +22,9 @@ mod decisions;
 mod scale_down;
 mod timeline;
 mod why;
+
+/// The width of the labels.
+const LABEL: usize = 13;
 
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let names = args.namespace.resolve(&args.names)?;
@@ -40,9 +45,10 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             let request = named.request(cluster);
             let answer = server.inspection().get_replica_set(request).await;
             let answer = not_found::answer(&server, cluster, named, answer).await?;
-            let output = &args.print.output;
+            let output = args.print.output;
             if output.is_for_people() {
-                write(args, &answer, io.stdout)?;
+                let page = Page::new(io, output.is_wide());
+                write(args, &answer, page, io.stdout)?;
             } else {
                 let json = proto_json::value("GetReplicaSetResponse", &answer)?;
                 output.write(io.stdout, &json, &[&named.name])?;
@@ -55,22 +61,26 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
 fn write(
     args: &ExplainArgs,
     answer: &v1::GetReplicaSetResponse,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for (label, text) in state(answer) {
-        writeln!(out, "{label:<13}{}", one_line(&text))?;
+        let line = format!("{label:<LABEL$}{}", one_line(&text));
+        for line in page.wrap(&line, LABEL) {
+            writeln!(out, "{line}")?;
+        }
     }
     if answer.decisions.is_empty() {
         writeln!(out, "Decisions:   none yet")?;
     } else {
         writeln!(out, "Decisions:")?;
-        decisions::write(args, answer, out)?;
+        decisions::write(args, answer, page, out)?;
     }
     if let Some(last) = &answer.last_scale_down {
-        scale_down::write(last, args.print.output.is_wide(), out)?;
+        scale_down::write(last, args.print.output.is_wide(), page, out)?;
     }
     if args.all {
-        timeline::write(&answer.timeline, Timestamp::now(), out)?;
+        timeline::write(&answer.timeline, Timestamp::now(), page, out)?;
     }
     Ok(())
 }

@@ -1,68 +1,57 @@
 //! Output formats, as kubectl takes them after `-o`.
 
-use std::{io::Write, str::FromStr};
+use std::io::Write;
 
-use clap::Args as Group;
-use clap_complete::{CompletionCandidate, engine::ArgValueCandidates};
+use clap::{Args as Group, ValueEnum};
 use serde_json::Value;
 
 use crate::{
     exit::{Exit, Failure},
-    jsonpath::Template,
     table::one_line,
 };
 
 /// The values of `-o`.
-const WORDS: [&str; 6] = ["table", "wide", "json", "yaml", "name", "jsonpath="];
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// For people
     #[default]
     Table,
-    /// For people with wide terminals, with all details.
+    /// For people, with all columns and details
     Wide,
-    /// An object on each line.
+    /// For programs, an object on each line
     Json,
-    /// A document for each object.
+    /// For programs, a document for each object
     Yaml,
-    /// Only the names, as input for kubectl.
+    /// Only names, as input for kubectl
     Name,
-    /// The output of a template.
-    JsonPath(Template),
 }
 
 /// How a command prints.
-#[derive(Clone, Debug, Group)]
+#[derive(Clone, Copy, Debug, Group)]
 pub(crate) struct PrintArgs {
-    /// Output format: table, wide, json, yaml, name, or jsonpath=TEMPLATE. The shape of JSON is in docs/cli.md
-    #[arg(short, long, value_name = "FORMAT", default_value = "table", add = ArgValueCandidates::new(formats))]
+    /// Output format. The shape of JSON is in docs/cli.md
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: Format,
     /// Print tables without the line of headers
     #[arg(long)]
     pub(crate) no_headers: bool,
 }
 
-/// The values of `-o`, for completion.
-fn formats() -> Vec<CompletionCandidate> {
-    WORDS.iter().map(CompletionCandidate::new).collect()
-}
-
 // === impl Format ===
 
 impl Format {
     /// Whether the reader is a person.
-    pub(crate) const fn is_for_people(&self) -> bool {
+    pub(crate) const fn is_for_people(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 
-    pub(crate) const fn is_wide(&self) -> bool {
+    pub(crate) const fn is_wide(self) -> bool {
         matches!(self, Self::Wide)
     }
 
-    /// Writes one object for a program; `names` are the ReplicaSets in it. Writes nothing for tables.
+    /// Writes one object for a program; `names` are the ReplicaSets in it. Writes JSON for tables.
     pub(crate) fn write(
-        &self,
+        self,
         out: &mut dyn Write,
         object: &Value,
         names: &[&str],
@@ -78,31 +67,7 @@ impl Format {
             Self::Name => names
                 .iter()
                 .try_for_each(|name| writeln!(out, "replicaset.apps/{}", one_line(name)))?,
-            Self::JsonPath(template) => {
-                let text = template.render(object);
-                writeln!(out, "{}", text.strip_suffix('\n').unwrap_or(&text))?;
-            }
         }
         Ok(())
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "table" => Self::Table,
-            "wide" => Self::Wide,
-            "json" => Self::Json,
-            "yaml" => Self::Yaml,
-            "name" => Self::Name,
-            _ => {
-                let template = text
-                    .strip_prefix("jsonpath=")
-                    .ok_or_else(|| format!("must be one of {}TEMPLATE", WORDS.join(", ")))?;
-                Self::JsonPath(template.parse()?)
-            }
-        })
     }
 }

@@ -6,7 +6,9 @@ use crate::{
     args::{GetArgs, Named, Scope, Wanted},
     cause, decision,
     exit::{Exit, Failure},
-    not_found, proto_json,
+    not_found,
+    page::Page,
+    proto_json,
     server::{self, Server},
     streams::Io,
     table::{Table, one_line},
@@ -16,7 +18,7 @@ mod follow;
 mod replica_sets;
 mod sessions;
 
-pub(crate) use sessions::{cluster, mode, view_age};
+pub(crate) use sessions::cluster;
 
 pub(crate) fn run(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match args.wanted()? {
@@ -60,7 +62,8 @@ fn print(
     }
     let is_wide = args.print.output.is_wide();
     let columns = replica_sets::columns(sets, is_wide);
-    let table = Table::new(columns.iter().map(|(header, _)| *header)).on(io, is_wide);
+    let table = Table::new(columns.iter().map(|(header, _)| *header));
+    let table = table.on(Page::new(io, is_wide));
     let mut table = table.no_headers(args.print.no_headers);
     let mut rows: Vec<_> = sets.iter().collect();
     rows.sort_by_key(|set| cause::rank(set));

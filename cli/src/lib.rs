@@ -9,7 +9,6 @@
 //! decide      files ─▶ input ─▶ snapshot ─▶ server_core::decide ─▶ decision ─▶ table or JSON
 //! simulate    server ──────────────────────────────────────────────▶ decision ─▶ table or JSON
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
-//! top         server ─▶ table, written again and again
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
@@ -28,6 +27,7 @@
 use std::{ffi::OsString, io};
 
 use build_info::{COMMIT, VERSION};
+use clap::error::ErrorKind;
 
 mod age;
 mod args;
@@ -44,7 +44,6 @@ mod format;
 mod get;
 mod http;
 mod input;
-mod jsonpath;
 mod near;
 mod not_found;
 mod page;
@@ -64,12 +63,11 @@ mod snapshot;
 mod streams;
 mod sysdump;
 mod table;
-mod top;
 mod up;
 mod watch;
 
 pub use exit::Exit;
-pub use streams::{Colors, Io, Terminal};
+pub use streams::{Colors, Io};
 
 use args::{Command, PkiCommand};
 use exit::Failure;
@@ -89,9 +87,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, mut io: Io<'_>) -> Exi
             Err(error) => tell(&error.into(), &mut io),
         };
     }
-    let args = match args::parse(arguments) {
+    let args = match args::parse(&arguments) {
         Ok(args) => args,
-        Err(error) => return usage(&error, &mut io),
+        Err(error) => return usage(&error, &arguments, &mut io),
     };
     for unknown in runtime::environment::unknown() {
         // There is no better place to report that standard error is closed.
@@ -121,7 +119,6 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Get(args) => get::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
         Command::Watch(args) => watch::run(&args, io),
-        Command::Top(args) => top::run(&args, io),
         Command::Diff(args) => diff::run(&args, io),
         Command::Sysdump(args) => sysdump::run(&args, io),
         Command::Replay(args) => replay::run(&args, io),
@@ -138,9 +135,6 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
             args::man(&folder)?;
             Ok(Exit::Done)
         }
-        Command::Connection(_) => {
-            Ok(args::connection_help().map_or(Exit::Done, |page| usage(&page, io)))
-        }
         Command::Version => {
             let version = format!("decree {VERSION} (commit {COMMIT}, contract decree.v1)");
             writeln!(io.stdout, "{version}")?;
@@ -149,8 +143,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
     }
 }
 
-/// Prints the help of clap on standard output, and its errors on standard error.
-fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
+/// Prints the help of clap. Its errors become failures, as all others.
+fn usage(error: &clap::Error, arguments: &[OsString], io: &mut Io<'_>) -> Exit {
     let text = error.render();
     let text = |is_colored: bool| {
         if is_colored {
@@ -159,10 +153,13 @@ fn usage(error: &clap::Error, io: &mut Io<'_>) -> Exit {
             text.to_string()
         }
     };
-    if error.use_stderr() {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // There is no better place to report that standard error is closed.
         let _ = write!(io.stderr, "{}", text(io.colors.stderr));
         return Exit::Usage;
+    }
+    if error.use_stderr() {
+        return tell(&args::failure(error, arguments), io);
     }
     match write!(io.stdout, "{}", text(io.colors.stdout)).and_then(|()| io.stdout.flush()) {
         Ok(()) => Exit::Done,

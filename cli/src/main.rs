@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use decree_cli::{Colors, Terminal};
+use decree_cli::Colors;
 
 fn main() -> ExitCode {
     decree_cli::answer_completion();
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             stdin: &mut stdin().lock(),
             stdout: &mut stdout,
             stderr: &mut stderr(),
-            terminal,
+            columns,
             utf8: is_utf8(),
             colors: colors(),
         },
@@ -34,22 +34,15 @@ fn keys() -> Option<OwnedFd> {
     terminal.try_clone_to_owned().ok()
 }
 
-/// The terminal on standard output, if it is one. A terminal that does not tell its size has the traditional size.
-fn terminal() -> Option<Terminal> {
+/// The width of the terminal on standard output, if it is one. A terminal that does not tell its size has the traditional size.
+fn columns() -> Option<usize> {
     let stdout = stdout();
     if !stdout.is_terminal() {
         return None;
     }
     let size = rustix::termios::tcgetwinsize(&stdout).ok();
-    let size = size.map(|size| (size.ws_col.into(), size.ws_row.into()));
-    let (columns, lines) = size
-        .filter(|size| size.0 > 0 && size.1 > 0)
-        .unwrap_or((80, 24));
-    Some(Terminal {
-        columns,
-        lines,
-        can_place: obeys_escapes(),
-    })
+    let columns = size.map(|size| usize::from(size.ws_col));
+    columns.filter(|columns| *columns > 0).or(Some(80))
 }
 
 /// Whether this kind of terminal obeys escape sequences.

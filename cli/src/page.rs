@@ -1,13 +1,38 @@
-//! Text in lines that fit a terminal, of at most 80 columns, without escape sequences.
+//! Text in lines that fit a terminal, without escape sequences.
 
 use std::io::{self, Write};
 
-use crate::streams::Io;
+use crate::{paint::Paint, streams::Io};
 
-/// The maximum width of a line.
+/// The maximum width of a line of running text.
 pub(crate) const COLUMNS: usize = 80;
 /// The additional indentation of the rest of a broken line.
-const HANGING: usize = 4;
+pub(crate) const HANGING: usize = 4;
+
+/// What the reader sees the output on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Page {
+    /// The maximum width of a line; `None` without a maximum.
+    pub(crate) columns: Option<usize>,
+    pub(crate) paint: Paint,
+}
+
+// === impl Page ===
+
+impl Page {
+    /// The terminal on standard output. Without a terminal, or if `is_wide`, lines have any width.
+    pub(crate) fn new(io: &Io<'_>, is_wide: bool) -> Self {
+        Self {
+            columns: (io.columns)().filter(|_| !is_wide),
+            paint: io.paint(),
+        }
+    }
+
+    /// Breaks a line at spaces to fit, if its words do. The rest is indented by `hanging` more than the line.
+    pub(crate) fn wrap(self, line: &str, hanging: usize) -> Vec<String> {
+        wrap_hanging(line, self.columns.unwrap_or(usize::MAX), hanging)
+    }
+}
 
 /// Writes lines of text that fit the terminal, and flushes.
 pub(crate) fn say(text: &str, io: &mut Io<'_>) -> io::Result<()> {
@@ -22,11 +47,16 @@ pub(crate) fn write(text: &str, columns: usize, out: &mut dyn Write) -> io::Resu
 }
 
 pub(crate) fn columns(io: &Io<'_>) -> usize {
-    (io.terminal)().map_or(COLUMNS, |terminal| terminal.columns.min(COLUMNS))
+    (io.columns)().map_or(COLUMNS, |columns| columns.min(COLUMNS))
 }
 
 /// Breaks a line at spaces to fit into `columns`, if its words do.
 pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
+    wrap_hanging(line, columns, HANGING)
+}
+
+/// Breaks a line at spaces to fit into `columns`, if its words do. The rest is indented by `hanging` more than the line.
+fn wrap_hanging(line: &str, columns: usize, hanging: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let mut words = text.split(' ');
@@ -34,7 +64,7 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let mut current = " ".repeat(indent) + words.next().unwrap_or_default();
     for word in words {
         if current.chars().count() + 1 + word.chars().count() > columns {
-            let rest = " ".repeat(indent + HANGING) + word;
+            let rest = " ".repeat(indent + hanging) + word;
             lines.push(std::mem::replace(&mut current, rest));
         } else {
             current.push(' ');

@@ -28,6 +28,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Group)]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct ServerArgs {
     /// The server: https://HOST:PORT, unix:PATH, or http://HOST:PORT for plain text, which beyond this machine needs --insecure
     #[arg(
@@ -37,7 +38,7 @@ pub(crate) struct ServerArgs {
         default_value = "http://127.0.0.1:50051"
     )]
     pub(crate) server: transport::Endpoint,
-    /// A file with the token that proves to the server who asks
+    /// File with the token that authenticates you
     #[arg(long, env = "DECREE_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// How long to wait for an answer of the server

@@ -17,8 +17,8 @@ pub struct Io<'a> {
     pub stdout: &'a mut dyn Write,
     /// Standard error.
     pub stderr: &'a mut dyn Write,
-    /// Returns the terminal on standard output; `None` if it is not a terminal.
-    pub terminal: fn() -> Option<Terminal>,
+    /// Returns the number of characters in a line of the terminal on standard output; `None` if it is not a terminal.
+    pub columns: fn() -> Option<usize>,
     /// Whether the reader's terminal can show more than ASCII.
     pub utf8: bool,
     /// Which streams show colors.
@@ -32,17 +32,6 @@ pub struct Colors {
     pub stdout: bool,
     /// Standard error.
     pub stderr: bool,
-}
-
-/// A terminal and its current size, which may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminal {
-    /// The number of characters in a line.
-    pub columns: usize,
-    /// The number of lines.
-    pub lines: usize,
-    /// Whether text can replace other text in its place.
-    pub can_place: bool,
 }
 
 // === impl Io ===

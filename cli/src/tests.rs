@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Colors, Exit, Io, Terminal, run};
+use crate::{Colors, Exit, Io, run};
 
 mod decide;
 mod decide_files;
@@ -19,7 +19,6 @@ mod kubectl;
 mod replay;
 mod streams;
 mod system;
-mod top;
 mod up;
 mod what_if;
 
@@ -38,7 +37,7 @@ fn decree(arguments: &[&str]) -> Ended {
 
 fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into(input, &mut out, no_terminal, arguments);
+    let (exit, err) = decree_into(input, &mut out, NO_TERMINAL, arguments);
     Ended {
         exit,
         out: text(out),
@@ -46,10 +45,10 @@ fn decree_reading(input: &str, arguments: &[&str]) -> Ended {
     }
 }
 
-/// Runs a command as if its standard output were this terminal.
-fn decree_on_terminal(terminal: fn() -> Option<Terminal>, arguments: &[&str]) -> Ended {
+/// Runs a command as if its standard output were a terminal with these columns.
+fn decree_on_terminal(columns: fn() -> Option<usize>, arguments: &[&str]) -> Ended {
     let mut out = Vec::new();
-    let (exit, err) = decree_into("", &mut out, terminal, arguments);
+    let (exit, err) = decree_into("", &mut out, columns, arguments);
     Ended {
         exit,
         out: text(out),
@@ -61,7 +60,7 @@ fn decree_on_terminal(terminal: fn() -> Option<Terminal>, arguments: &[&str]) ->
 fn decree_into(
     input: &str,
     out: &mut dyn Write,
-    terminal: fn() -> Option<Terminal>,
+    columns: fn() -> Option<usize>,
     arguments: &[&str],
 ) -> (Exit, String) {
     let mut err = Vec::new();
@@ -69,7 +68,7 @@ fn decree_into(
         stdin: &mut input.as_bytes(),
         stdout: out,
         stderr: &mut err,
-        terminal,
+        columns,
         keys: None,
         utf8: true,
         colors: Colors::default(),
@@ -84,7 +83,7 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
         stdin: &mut io::empty(),
         stdout: &mut out,
         stderr: &mut io::sink(),
-        terminal: no_terminal,
+        columns: NO_TERMINAL,
         keys: None,
         utf8: true,
         colors: Colors::default(),
@@ -93,9 +92,8 @@ fn printed_as(program: &str, arguments: &[&str]) -> String {
     text(out)
 }
 
-const fn no_terminal() -> Option<Terminal> {
-    None
-}
+/// No terminal.
+const NO_TERMINAL: fn() -> Option<usize> = || None;
 
 fn words(program: &str, arguments: &[&str]) -> Vec<OsString> {
     let words = [program].into_iter().chain(arguments.iter().copied());
@@ -104,6 +102,17 @@ fn words(program: &str, arguments: &[&str]) -> Vec<OsString> {
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("commands write text")
+}
+
+/// The names of the victims in the JSON of decisions, one line each.
+fn victims(json: &str) -> String {
+    let decisions = json.lines().map(|line| {
+        let decision: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let victims = decision["deletes"].as_array().expect("a list");
+        let names = victims.iter().filter_map(|it| it["name"].as_str());
+        names.collect::<Vec<_>>().join(" ") + "\n"
+    });
+    decisions.collect()
 }
 
 /// The text that something writes.

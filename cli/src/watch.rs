@@ -11,6 +11,7 @@ use crate::{
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
+    page::Page,
     record, refusal,
     server::{self, Server},
     streams::Io,
@@ -66,7 +67,7 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
 }
 
 /// Opens the stream of the decisions on the ReplicaSets of a scope.
-pub(crate) async fn open(
+async fn open(
     server: &Server,
     cluster: &str,
     scope: &Scope,
@@ -80,7 +81,7 @@ pub(crate) async fn open(
 }
 
 /// A message of the stream. The end of the stream is a failure, because only the server ends it.
-pub(crate) fn received(
+fn received(
     server: &Server,
     message: Result<Option<v1::WatchDecisionsResponse>, Status>,
 ) -> Result<v1::WatchDecisionsResponse, Failure> {
@@ -95,9 +96,10 @@ pub(crate) fn received(
 
 impl<'a> Printer<'a> {
     fn new(args: &'a PrintArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
-        let mut stream = TableStream::new(WIDTHS);
+        let page = Page::new(io, args.output.is_wide());
+        let mut stream = TableStream::new(HEADERS, page).at_least(WIDTHS);
         if args.output.is_for_people() && !args.no_headers {
-            stream.write(io.stdout, &HEADERS.map(str::to_owned))?;
+            stream.write_headers(io.stdout)?;
         }
         io.stdout.flush()?;
         Ok(Self {

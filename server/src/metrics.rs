@@ -78,7 +78,7 @@ metrics! {
     session_memory: Family<SessionLabels, Gauge> = "decree_session_memory_bytes",
         "About how many bytes a session holds. Near --session-memory-max or, all together, --memory-max: raise it";
     unconverged: Family<UnconvergedLabels, Gauge> = "decree_unconverged_replicasets",
-        "ReplicaSets that have lacked pods, or available pods, for 10 minutes. The label because is number or availability. Number above 0: decree top --sort-by unconverged";
+        "ReplicaSets that have lacked pods, or available pods, for 10 minutes. The label because is number or availability. Number above 0: decree get rs";
     session_ends: Counters<1> = "decree_session_ends",
         "Ended sessions by reason; docs/protocol.md explains each";
     events: Counters<1> = "decree_events",

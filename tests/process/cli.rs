@@ -82,7 +82,7 @@ const ASKING: [(&str, i32); 4] = [
     ("--server http://@GONE", 3),
     ("--server http://@CLOSED", 4),
 ];
-const CASES: [(&str, i32); 45] = [
+const CASES: [(&str, i32); 43] = [
     ("get rs --server http://@SERVER", 0),
     ("get sessions --server http://@SERVER", 0),
     ("get rs nope --server http://@SERVER", 1),
@@ -99,7 +99,6 @@ const CASES: [(&str, i32); 45] = [
         "simulate web-5f6a8b --replicas -1 --server http://@SERVER",
         2,
     ),
-    ("top --once --interval 100ms --server http://@SERVER", 0),
     ("diff --server http://@SERVER", 2),
     ("diff --server http://@GONE", 3),
     ("diff --server http://@CLOSED", 4),
@@ -133,7 +132,6 @@ const CASES: [(&str, i32); 45] = [
     ("completion bash", 0),
     ("completion tcl", 2),
     ("version", 0),
-    ("help connection", 0),
 ];
 
 #[test]
@@ -166,7 +164,6 @@ fn exit_codes_are_as_documented() {
         "get rs",
         "explain web-5f6a8b",
         "simulate web-5f6a8b",
-        "top --once --interval 100ms",
         "watch --cluster demo",
     ] {
         for (rest, code) in ASKING {
@@ -281,27 +278,10 @@ fn completion_finds_names_beyond_the_first_page() {
     assert_eq!(offered(&["get", "rs", "-n", "pay"]), ["payments"]);
     assert_eq!(offered(&["get", "rs", "--cluster", ""]).len(), 1);
 
-    let pods = eventually("two pods", || {
+    eventually("two pods", || {
         let pods = offered(&["explain", "payments/ledger-5f6a8b", "--why", "ledger"]);
-        (pods.len() == 2).then_some(pods)
+        (pods.len() == 2).then_some(())
     });
-    let demo = |words: &[&str]| {
-        self::offered(
-            &[
-                &["demo"][..],
-                &words[..1],
-                &["--admin", &up.admin],
-                &words[1..],
-            ]
-            .concat(),
-        )
-    };
-    assert_eq!(demo(&["fail", "node"]), ["node-a", "node-b", "node-c"]);
-    assert_eq!(demo(&["scale", "payments/"]), ledger);
-    assert_eq!(demo(&["scale", "web"]), ["web-5f6a8b"]);
-    let of_demo = demo(&["delete", "payments/"]);
-    let paths: Vec<_> = pods.iter().map(|pod| format!("payments/{pod}")).collect();
-    assert_eq!(of_demo, paths);
     up.running.terminate();
     assert!(up.running.wait().success());
 }

@@ -75,12 +75,11 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
         "demo", "up", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
-        "resume", "sysdump", "top",
+        "resume", "sysdump",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }
     known.extend(flags(&help("decree", &["pki", "dev", "--help"])));
-    known.extend(flags(&help("decree", &["help", "connection"])));
     for command in ["server", "agent"] {
         known.extend(flags(&help("decree-conformance", &[command, "--help"])));
     }

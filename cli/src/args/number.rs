@@ -68,7 +68,8 @@ mod tests {
         let lines = negative(&Args::command(), &["decree".to_owned()]);
         assert!(lines.len() > 7, "only {} lines", lines.len());
         for line in lines {
-            let parsed = super::super::parse(line.iter().map(std::ffi::OsString::from));
+            let words: Vec<_> = line.iter().map(std::ffi::OsString::from).collect();
+            let parsed = super::super::parse(&words);
             let error = parsed.expect_err("it is too small");
             let text = error.to_string();
             assert!(text.contains("invalid value '-1' for "), "{line:?}: {text}");

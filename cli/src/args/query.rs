@@ -1,6 +1,6 @@
 //! The flags of the commands that query a running server.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
 
@@ -11,13 +11,10 @@ use super::{
 };
 use crate::{
     exit::{Exit, Failure},
-    format::PrintArgs,
+    format::{Format, PrintArgs},
     near,
     server::ServerArgs,
 };
-
-/// A shorter interval costs the server more than it shows.
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
@@ -101,42 +98,6 @@ pub(crate) struct WatchArgs {
     pub(crate) print: PrintArgs,
     #[command(flatten)]
     pub(crate) inspection: InspectionArgs,
-}
-
-#[derive(Debug, Group)]
-pub(crate) struct TopArgs {
-    #[command(flatten)]
-    pub(crate) scope: ScopeArgs,
-    /// Count for one interval, print, and exit; formats for programs do so without it
-    #[arg(long)]
-    pub(crate) once: bool,
-    /// For how long decisions are counted until they are shown
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = interval)]
-    pub(crate) interval: Duration,
-    /// Which ReplicaSets come first: most decisions or operations a second, most in flight, or longest unconverged
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) sort_by: Order,
-    /// How many ReplicaSets are printed; on a terminal, as many as fit
-    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = number::at_least::<usize, 0>)]
-    pub(crate) rows: usize,
-    #[command(flatten)]
-    pub(crate) print: PrintArgs,
-    #[command(flatten)]
-    pub(crate) inspection: InspectionArgs,
-}
-
-/// Which ReplicaSets come first. Those that are equal in it are in the order of the others, and then of their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
-    /// Those with the most decisions a second
-    #[default]
-    Decisions,
-    /// Those with the most operations a second
-    Operations,
-    /// Those with the most operations in flight
-    InFlight,
-    /// Those that have not converged for the longest time
-    Unconverged,
 }
 
 #[derive(Debug, Group)]
@@ -227,13 +188,6 @@ pub(crate) enum Output {
     Json,
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval = runtime::config::duration(text)?;
-    (interval >= INTERVAL_MIN)
-        .then_some(interval)
-        .ok_or_else(|| "must be 100ms or longer".to_owned())
-}
-
 // === impl GetArgs ===
 
 impl GetArgs {
@@ -246,10 +200,11 @@ impl GetArgs {
             return self.replica_sets(rest);
         }
         let is_plain = rest.is_empty() && self.selector.is_none() && !self.watch;
+        let is_plain = is_plain && self.print.output != Format::Name;
         match first.as_str() {
             "sessions" | "session" if is_plain => Ok(Wanted::Sessions),
             "sessions" | "session" => {
-                let cause = "sessions are listed all at once, without names, -l and -w";
+                let cause = "sessions are listed all at once, without names, -l, -w and -o name";
                 let failure = Failure::new(Exit::Usage, cause);
                 Err(failure.hint("select those of a cluster with --cluster"))
             }

@@ -54,7 +54,8 @@ mod tests {
             ("frobnicate", None),
         ] {
             let words = ["decree"].into_iter().chain(line.split(' '));
-            let error = parse(words.map(OsString::from)).expect_err("it is unknown");
+            let words: Vec<_> = words.map(OsString::from).collect();
+            let error = parse(&words).expect_err("it is unknown");
             let text = error.to_string();
             let tip = text.lines().find(|line| line.contains("tip: "));
             match meant {

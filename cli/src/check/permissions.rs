@@ -121,10 +121,11 @@ mod tests {
     use crate::args::{Args, Command, parse};
 
     fn asked(flags: &[&str]) -> String {
-        let line = ["decree", "check"].iter().chain(flags).map(Into::into);
+        let line = ["decree", "check"].iter().chain(flags);
+        let line: Vec<_> = line.map(Into::into).collect();
         let Ok(Args {
             command: Command::Check(args),
-        }) = parse(line)
+        }) = parse(&line)
         else {
             panic!("{flags:?} are not taken")
         };

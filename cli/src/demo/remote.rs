@@ -1,6 +1,6 @@
 //! `decree demo scale` and the like: acts on the embedded cluster of another process.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::{
     exit::{Exit, Failure},
     http::exchange,
     input,
-    sandbox::{act::Act, control, missing::Names},
+    sandbox::{act::Act, control},
     server,
     streams::Io,
     table::one_line,
@@ -102,12 +102,4 @@ async fn post(running: &RunningArgs, act: &Act) -> Result<String, Failure> {
             Err(hint(Failure::new(Exit::Refused, cause), "one"))
         }
     }
-}
-
-/// The names in the embedded cluster of another process that begin with `prefix`; none if the process does not answer.
-pub(crate) async fn names(address: SocketAddr, prefix: &str, patience: Duration) -> Names {
-    let url = format!("http://{address}{}?prefix={prefix}", control::NAMES_PATH);
-    let answer = exchange(&url, None, patience).await;
-    let names = answer.map(|(_, body)| serde_json::from_slice(&body).unwrap_or_default());
-    names.unwrap_or_default()
 }

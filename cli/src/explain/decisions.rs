@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use decree::v1::{self, Rule, timeline_entry::Entry};
 use prost_types::Timestamp as Time;
 
-use crate::{age, args::ExplainArgs, decision, record, table::Table};
+use crate::{age, args::ExplainArgs, decision, page::Page, record, table::Table};
 
 const STATUS: &str = "status";
 
@@ -24,6 +24,7 @@ struct Repeated<'a> {
 pub(super) fn write(
     args: &ExplainArgs,
     answer: &v1::GetReplicaSetResponse,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let records = &answer.decisions;
@@ -50,7 +51,7 @@ pub(super) fn write(
             }),
         }
     }
-    let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]);
+    let mut table = Table::new(["TIME", "ACTION", "COUNT", "REASON", "PODS"]).on(page);
     for row in rows {
         let Repeated {
             newest,

@@ -9,21 +9,29 @@ use server_core::wording::count;
 use crate::{
     age,
     decision::word,
+    page::Page,
     table::{Table, one_line},
 };
 
 /// Writes the time, the number of victims, and the rules that chose them.
-pub(super) fn write(last: &v1::ScaleDown, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    last: &v1::ScaleDown,
+    is_wide: bool,
+    page: Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let v1::ScaleDown { from, to, .. } = last;
     let time = last.time.as_ref();
     let (at, ago) = (age::time_text(time), age::ago(time, Timestamp::now()));
     let pods = count(last.chosen, "pod");
     let title = format!("Last scale-down: {from} → {to} at {at} ({ago}), {pods}");
-    writeln!(out, "{}", one_line(&title))?;
+    for line in page.wrap(&one_line(&title), 2) {
+        writeln!(out, "{line}")?;
+    }
     if last.pods.is_empty() {
         return writeln!(out, "  its pods are not known any more");
     }
-    table(last, "", is_wide).write(out, "  ")
+    table(last, "", is_wide).on(page).write(out, "  ")
 }
 
 /// The pods as a table, with a mark on the row of the pod `asked`.

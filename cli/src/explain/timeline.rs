@@ -8,13 +8,14 @@ use std::{
 use decree::v1::{self, timeline_entry::Entry};
 use jiff::Timestamp;
 
-use crate::{age, record, refusal, table::Table};
+use crate::{age, page::Page, record, refusal, table::Table};
 
 /// Writes the entries that a session remembers, the newest first. A decision and its outcomes are one entry, and so are attempts
 /// with the same result.
 pub(super) fn write(
     timeline: &[v1::TimelineEntry],
     now: Timestamp,
+    page: Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let entries = timeline
@@ -31,7 +32,7 @@ pub(super) fn write(
             Entry::Scaled(_) => {}
         }
     }
-    let mut table = Table::new(["TIME", "AGO", "EVENT", "DETAIL"]);
+    let mut table = Table::new(["TIME", "AGO", "EVENT", "DETAIL"]).on(page);
     for (entry, happened) in entries {
         let (time, event, detail) = match happened {
             Entry::Scaled(it) => (&entry.time, "scaled", scaled(it)),
@@ -190,6 +191,6 @@ mod tests {
               1970-01-01T00:00:50.000Z   4 min ago   scaled    7 to 15 wanted
               1970-01-01T00:00:10.000Z   5 min ago   done      create: 7 of 7 done
         "#]]
-        .assert_eq(&written(|out| write(&timeline, now, out)));
+        .assert_eq(&written(|out| write(&timeline, now, Page::default(), out)));
     }
 }

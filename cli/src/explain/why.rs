@@ -19,7 +19,9 @@ use crate::{
     decision::{self, word},
     exit::{Exit, Failure},
     format::Format,
-    not_found, record,
+    not_found,
+    page::Page,
+    record,
     server::Server,
     simulate,
     streams::Io,
@@ -30,7 +32,7 @@ use crate::{
 struct Asked<'a> {
     named: &'a Named,
     pod: &'a str,
-    output: &'a Format,
+    output: Format,
 }
 
 /// The pods of a ReplicaSet in the order of deletion, and what happens to one of them, or happened.
@@ -65,7 +67,7 @@ pub(super) async fn run(
     pod: &str,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let output = &args.print.output;
+    let output = args.print.output;
     let asked = Asked { named, pod, output };
     let cluster = &args.inspection.cluster;
     let request = named.request(cluster);
@@ -217,17 +219,22 @@ impl<'a> Ladder<'a> {
             output.write(io.stdout, &self.json(named, pod), &[&named.name])?;
             return Ok(Exit::Done);
         }
-        writeln!(io.stdout, "{}\n", one_line(&self.answer))?;
+        let page = Page::new(io, output.is_wide());
+        for line in page.wrap(&one_line(&self.answer), 0) {
+            writeln!(io.stdout, "{line}")?;
+        }
+        writeln!(io.stdout)?;
         match self.scale_down {
             Some(last) => {
-                scale_down::table(last, pod, output.is_wide()).write(io.stdout, "  ")?;
+                let table = scale_down::table(last, pod, output.is_wide());
+                table.on(page).write(io.stdout, "  ")?;
             }
-            None => self.write(pod, output.is_wide(), io.stdout)?,
+            None => self.write(pod, output.is_wide(), page, io.stdout)?,
         }
         Ok(Exit::Done)
     }
 
-    fn write(&self, pod: &str, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, pod: &str, is_wide: bool, page: Page, out: &mut dyn Write) -> io::Result<()> {
         let widths = self.rungs.iter().map(|it| it.name.chars().count());
         let width = widths.max().unwrap_or(0).max("POD".len());
         let mut lines = vec![format!("  ORDER   {:<width$}   RULE", "POD")];
@@ -247,9 +254,11 @@ impl<'a> Ladder<'a> {
             lines.insert(1 + going, cut);
             lines.extend(unnamed.map(|it| it + ", which one decision does not reach"));
         }
-        lines
-            .iter()
-            .try_for_each(|line| writeln!(out, "{}", one_line(line.trim_end())))
+        // The rest of a reason is below its beginning.
+        let hanging = width + 14;
+        let lines = lines.iter().map(|line| one_line(line.trim_end()));
+        let mut lines = lines.flat_map(|line| page.wrap(&line, hanging));
+        lines.try_for_each(|line| writeln!(out, "{line}"))
     }
 
     fn json(&self, named: &Named, pod: &str) -> Value {

@@ -12,6 +12,7 @@ use super::replica_sets;
 use crate::{
     args::{GetArgs, Scope},
     exit::{Exit, Failure},
+    page::Page,
     pages,
     server::Server,
     streams::Io,
@@ -32,13 +33,12 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let columns = replica_sets::columns(&first.replica_sets, args.print.output.is_wide());
     let cells = |set: &v1::ReplicaSetSummary| replica_sets::cells(&columns, set);
-    let headers: Vec<_> = columns.iter().map(|it| it.0.to_owned()).collect();
-    let widths: Vec<_> = headers.iter().map(String::len).collect();
-    let mut stream = TableStream::new(widths);
+    let headers = columns.iter().map(|it| it.0);
+    let mut stream = TableStream::new(headers, Page::new(io, args.print.output.is_wide()));
     if args.print.output.is_for_people() && !args.print.no_headers {
         let rows = first.replica_sets.iter().map(cells);
         rows.for_each(|cells| stream.widen(&cells));
-        stream.write(io.stdout, &headers)?;
+        stream.write_headers(io.stdout)?;
     }
     let json = Json::default();
     let (mut known, mut sets) = (Known::new(), first.replica_sets);

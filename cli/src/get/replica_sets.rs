@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use decree::v1;
 use jiff::Timestamp;
 
-use crate::cause;
+use crate::{age, cause};
 
 /// The header of a column, and its cell for a ReplicaSet.
 pub(super) type Column = (&'static str, fn(&v1::ReplicaSetSummary) -> String);
 
 /// The sentences are in the last columns, because nothing cuts them off there.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     ("CLUSTER", |set| set.cluster.clone()),
     ("NAMESPACE", |set| namespace(set).to_owned()),
     ("NAME", |set| name(set).to_owned()),
@@ -21,6 +21,10 @@ const COLUMNS: [Column; 12] = [
     ("AVAILABLE", |set| set.available.to_string()),
     ("STATE", |set| cause::state(set).to_owned()),
     ("TERMINATING", |set| set.terminating.to_string()),
+    ("UNCONVERGED", |set| {
+        let age = age::since(set.unconverged_since.as_ref(), Timestamp::now());
+        age.map_or_else(|| "-".to_owned(), age::human)
+    }),
     ("LABELS", labels),
     ("CAUSE", |set| cause::cell(set, Timestamp::now())),
     ("SAID", |set| cause::words(set).to_owned()),
@@ -31,7 +35,7 @@ pub(super) fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Colu
     let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
     let columns = COLUMNS.into_iter().filter(|(header, _)| match *header {
         "CLUSTER" => is_wide || clusters.len() > 1,
-        "TERMINATING" | "LABELS" | "SAID" => is_wide,
+        "TERMINATING" | "UNCONVERGED" | "LABELS" | "SAID" => is_wide,
         _ => true,
     });
     columns.collect()

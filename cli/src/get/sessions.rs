@@ -5,15 +5,14 @@ use std::time::Duration;
 use decree::v1;
 use jiff::Timestamp;
 
-use crate::{age, args::GetArgs, exit::Failure, proto_json, streams::Io, table::Table};
+use crate::{age, args::GetArgs, exit::Failure, page::Page, proto_json, streams::Io, table::Table};
 
 /// The header of a column, and its cell for a session.
 type Column = (&'static str, fn(&v1::SessionSummary) -> String);
 
-/// The number of columns without `-o wide`.
-const NARROW: usize = 10;
+/// The number of columns without `-o wide`, which fit a terminal of 80 columns.
+const NARROW: usize = 7;
 const COLUMNS: [Column; 13] = [
-    ("SESSION", |session| session.session_id.clone()),
     ("CLUSTER", |session| cluster(session).to_owned()),
     ("SHARD", |session| match session.shard.as_str() {
         "" => "<all>".to_owned(),
@@ -25,17 +24,18 @@ const COLUMNS: [Column; 13] = [
     }),
     ("REPLICASETS", |session| session.replica_sets.to_string()),
     ("PODS", |session| session.pods.to_string()),
-    ("IN-FLIGHT", |session| session.batches_in_flight.to_string()),
-    ("EPOCH", |session| session.epoch.to_string()),
     ("AGE", |session| {
         let age = age::since(session.started.as_ref(), Timestamp::now());
         age.map_or_else(|| UNKNOWN.to_owned(), age::human)
     }),
-    ("CLUSTER-UID", |session| session.cluster_uid.clone()),
-    ("AGENT", |session| session.agent_instance.clone()),
+    ("IN-FLIGHT", |session| session.batches_in_flight.to_string()),
+    ("EPOCH", |session| session.epoch.to_string()),
     ("VIEW-AGE", |session| {
         view_age(session).unwrap_or_else(|| UNKNOWN.to_owned())
     }),
+    ("SESSION", |session| session.session_id.clone()),
+    ("CLUSTER-UID", |session| session.cluster_uid.clone()),
+    ("AGENT", |session| session.agent_instance.clone()),
 ];
 const UNKNOWN: &str = "<unknown>";
 
@@ -44,7 +44,7 @@ pub(super) fn print(
     list: &v1::ListSessionsResponse,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
-    let output = &args.print.output;
+    let output = args.print.output;
     if !output.is_for_people() {
         let json = proto_json::value("ListSessionsResponse", list)?;
         return output.write(io.stdout, &json, &[]);
@@ -56,6 +56,7 @@ pub(super) fn print(
     };
     let columns = &COLUMNS[..shown];
     let table = Table::new(columns.iter().map(|(header, _)| *header));
+    let table = table.on(Page::new(io, output.is_wide()));
     let mut table = table.no_headers(args.print.no_headers);
     for session in &list.sessions {
         table.row(columns.iter().map(|(_, cell)| cell(session)));
@@ -64,7 +65,7 @@ pub(super) fn print(
 }
 
 /// The age of the view, in seconds.
-pub(crate) fn view_age(session: &v1::SessionSummary) -> Option<String> {
+fn view_age(session: &v1::SessionSummary) -> Option<String> {
     let age = Duration::try_from(session.view_age?).unwrap_or_default();
     Some(format!("{:.1}s", age.as_secs_f64()))
 }
@@ -78,7 +79,7 @@ pub(crate) fn cluster(session: &v1::SessionSummary) -> &str {
 }
 
 /// The word for a mode.
-pub(crate) const fn mode(mode: v1::Mode) -> &'static str {
+const fn mode(mode: v1::Mode) -> &'static str {
     match mode {
         v1::Mode::Unspecified | v1::Mode::Enforce => "Enforce",
         v1::Mode::Shadow => "Shadow",

@@ -7,25 +7,22 @@ use std::net::SocketAddr;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, RawQuery, Request, State},
+    extract::{DefaultBodyLimit, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::{Next, from_fn},
     response::{IntoResponse as _, Response},
-    routing::{get, post},
+    routing::post,
 };
 use decree_agent::FakeCluster;
 use serde_json::{Value, json};
 
 use super::{
     act::Act,
-    missing::{self, ActRefusal, Names, missing},
+    missing::{ActRefusal, missing},
 };
 
 /// The path for acts.
 pub(crate) const PATH: &str = "/demo/act";
-
-/// The path of the names of objects for acts.
-pub(crate) const NAMES_PATH: &str = "/demo/names";
 
 /// The maximum size of an act: objects of a large cluster, as kubectl prints them.
 const ACT_BYTES_MAX: usize = 256 << 20;
@@ -33,7 +30,6 @@ const ACT_BYTES_MAX: usize = 256 << 20;
 pub(crate) fn routes(cluster: FakeCluster) -> Router {
     Router::new()
         .route(PATH, post(act))
-        .route(NAMES_PATH, get(names))
         .layer(DefaultBodyLimit::max(ACT_BYTES_MAX))
         .route_layer(from_fn(only_local))
         .with_state(cluster)
@@ -62,12 +58,6 @@ async fn act(
         Ok(done) => (StatusCode::OK, Json(json!({"done": done}))),
         Err(refusal) => (StatusCode::CONFLICT, Json(json!(refusal))),
     }
-}
-
-/// Answers with the names that begin with the prefix in the query. The prefix has no letters that need an escape.
-async fn names(State(cluster): State<FakeCluster>, RawQuery(query): RawQuery) -> Json<Names> {
-    let prefix = query.as_deref().and_then(|it| it.strip_prefix("prefix="));
-    Json(cluster.with(|model| missing::names(model, prefix.unwrap_or_default())))
 }
 
 /// Whether a request names this machine by address or as `localhost`. Another name is no proof, because anyone can let a name

@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::act::Act;
 use crate::{args::Named, near, not_found};
 
-/// The maximum number of names of a kind in an answer.
-const TOLD_MAX: usize = 500;
 /// The maximum number of existing names in a message.
 const NAMED_MAX: usize = 5;
 
@@ -17,15 +15,6 @@ pub(crate) struct ActRefusal {
     pub(crate) error: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-}
-
-/// The names that a person may write, for completion.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Names {
-    pub(crate) replica_sets: Vec<String>,
-    pub(crate) pods: Vec<String>,
-    pub(crate) nodes: Vec<String>,
 }
 
 /// The refusal of an act whose object is missing.
@@ -76,24 +65,6 @@ fn missing_node(cluster: &Cluster, node: &str) -> Option<ActRefusal> {
         error: format!("node {node} not found"),
         hint: Some(hint),
     })
-}
-
-/// The names in a cluster that begin with `prefix`, as `NAMESPACE/NAME` or without the namespace.
-pub(crate) fn names(cluster: &Cluster, prefix: &str) -> Names {
-    let paths = |kind| {
-        let all = cluster.objects(kind).map(named);
-        let begun = all.filter(|it| it.path().starts_with(prefix) || it.name.starts_with(prefix));
-        begun.take(TOLD_MAX).map(|it| it.path()).collect()
-    };
-    let nodes = nodes(cluster).into_iter();
-    Names {
-        replica_sets: paths(Kind::ReplicaSet),
-        pods: paths(Kind::Pod),
-        nodes: nodes
-            .filter(|it| it.starts_with(prefix))
-            .take(TOLD_MAX)
-            .collect(),
-    }
 }
 
 fn nodes(cluster: &Cluster) -> Vec<String> {

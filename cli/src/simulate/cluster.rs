@@ -7,6 +7,7 @@ use crate::{
     args::SimulateArgs,
     decision,
     exit::{Exit, Failure},
+    page::Page,
     pages::{PAGE_SIZE, Pages},
     proto_json,
     server::Server,
@@ -44,7 +45,8 @@ pub(super) async fn run(
         if !args.print.no_headers {
             writeln!(io.stdout)?;
         }
-        let table = table.no_headers(args.print.no_headers).on(io, is_wide);
+        let table = table.no_headers(args.print.no_headers);
+        let table = table.on(Page::new(io, is_wide));
         table.write(io.stdout, "")?;
     }
     Ok(Exit::Done)
@@ -175,7 +177,7 @@ fn refused(set: &v1::ReplicaSetEffect) -> String {
 fn names(set: &v1::ReplicaSetEffect, is_wide: bool) -> String {
     let count = set.deleted_pods.len();
     let shown = if is_wide { count } else { count.min(NAMES_MAX) };
-    let names = set.deleted_pods[..shown].join(",");
+    let names = set.deleted_pods[..shown].join(", ");
     let shown = i32::try_from(shown).unwrap_or(i32::MAX);
     match set.deleted.saturating_sub(shown) {
         ..=0 => names,

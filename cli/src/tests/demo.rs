@@ -1,7 +1,7 @@
 //! `decree demo` as a shell starts it.
 
-use super::{decree, decree_on_terminal, decree_reading, no_terminal, path, system::assert_says};
-use crate::{Exit, Terminal};
+use super::{NO_TERMINAL, decree, decree_on_terminal, decree_reading, path, system::assert_says};
+use crate::Exit;
 
 const BEGINNING: &str = r"A server, an agent and a cluster of three nodes, all in this process.
 The server is at http://127.0.0.1:…. Ctrl-C ends everything.
@@ -28,20 +28,12 @@ The server is at http://127.0.0.1:…. Ctrl-C ends everything.
   The server is killed: … of 40 pods are there.
 ";
 
-const NARROW: fn() -> Option<Terminal> = || terminal(40);
-const WIDE: fn() -> Option<Terminal> = || terminal(200);
-
-const fn terminal(columns: usize) -> Option<Terminal> {
-    Some(Terminal {
-        columns,
-        lines: 24,
-        can_place: true,
-    })
-}
+const NARROW: fn() -> Option<usize> = || Some(40);
+const WIDE: fn() -> Option<usize> = || Some(200);
 
 /// Runs the demo, which must succeed.
-fn told(terminal: fn() -> Option<Terminal>) -> String {
-    let ended = decree_on_terminal(terminal, &["demo", "--fast"]);
+fn told(columns: fn() -> Option<usize>) -> String {
+    let ended = decree_on_terminal(columns, &["demo", "--fast"]);
     let (exit, err) = (ended.exit, ended.err.as_str());
     assert_eq!((exit, err), (Exit::Done, ""), "{}", ended.out);
     assert!(!ended.out.contains(['\u{1b}', '\r']), "{}", ended.out);
@@ -50,7 +42,7 @@ fn told(terminal: fn() -> Option<Terminal>) -> String {
 
 #[test]
 fn each_part_goes_as_told() {
-    let out = told(no_terminal);
+    let out = told(NO_TERMINAL);
     let lines = BEGINNING.lines().count();
     let beginning: Vec<_> = out.lines().take(lines).collect();
     assert_says(BEGINNING, &beginning.join("\n"));

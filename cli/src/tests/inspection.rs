@@ -23,8 +23,8 @@ fn running_server_tells_what_it_holds_and_why() {
     );
     let sessions = system.decree(&["get", "sessions"]);
     assert_says(
-        "SESSION…   CLUSTER   SHARD   MODE      SYNCED   REPLICASETS   PODS   IN-FLIGHT   EPOCH   AGE\n\
-         …   demo      <all>   Enforce   True     2             23     0           0       …s\n",
+        "CLUSTER   SHARD   MODE      SYNCED   REPLICASETS   PODS   AGE\n\
+         demo      <all>   Enforce   True     2             23     …s\n",
         &sessions.out,
     );
     let explained = system.decree(&["explain", "default/web-5f6a8b"]);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ended, decree, decree_into, no_terminal, path, text};
+use super::{Ended, NO_TERMINAL, decree, decree_into, path, text};
 
 /// The maximum duration of a wait.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -132,7 +132,7 @@ impl System {
                     begun,
                 };
                 let all = [arguments, &["--server", &self.url]].concat();
-                let (exit, err) = decree_into("", &mut out, no_terminal, &all);
+                let (exit, err) = decree_into("", &mut out, NO_TERMINAL, &all);
                 Ended {
                     exit,
                     err,
@@ -157,10 +157,10 @@ impl System {
         }
         self.wait_until(|| self.clusters.iter().all(is_full));
         self.wait_until(|| {
-            let states = "jsonpath={.replicaSets[*].state}";
-            let list = self.decree(&["get", "replicasets", "-o", states]).out;
-            let mut states = list.split_whitespace();
-            states.all(|state| state == "REPLICA_SET_STATE_IN_SYNC")
+            let list = self.decree(&["get", "replicasets", "-o", "json"]).out;
+            let mut states = list.match_indices(r#""state":""#);
+            let in_sync = r#""state":"REPLICA_SET_STATE_IN_SYNC""#;
+            states.all(|(at, _)| list[at..].starts_with(in_sync))
         });
     }
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Ended, decree, decree_into, decree_reading, no_terminal};
+use super::{Ended, NO_TERMINAL, decree, decree_into, decree_reading};
 use crate::Exit;
 
 /// The maximum duration of a wait.
@@ -59,7 +59,7 @@ impl Up {
             .collect();
         let thread = thread::spawn(move || {
             let words: Vec<_> = words.iter().map(String::as_str).collect();
-            decree_into("", &mut pen, no_terminal, &words)
+            decree_into("", &mut pen, NO_TERMINAL, &words)
         });
         let up = Self {
             screen,
@@ -205,18 +205,8 @@ fn objects_that_kubectl_prints_are_applied() {
         changed.err
     );
     up.wait_for("shop/api: create 2 pods: TOO_FEW_REPLICAS: 2 active pods, 4 wanted\n");
-    assert_eq!(
-        up.ask(&[
-            "get",
-            "rs",
-            "api",
-            "-n",
-            "shop",
-            "-o",
-            "jsonpath={.replicaSets[0].replicas}"
-        ]),
-        "4\n"
-    );
+    let api = up.ask(&["get", "rs", "api", "-n", "shop", "-o", "json"]);
+    assert!(api.contains(r#""replicas":4,"#), "{api}");
     let folder = tempfile::tempdir().expect("there is room");
     let files = [("good.yaml", "2"), ("bad.yaml", "\"3\"")].map(|(file, replicas)| {
         let file = folder.path().join(file).display().to_string();
