@@ -124,10 +124,13 @@ async fn connect_cluster(
             Ok(ConnectedCluster::Kubernetes(Box::new(cluster)))
         }
         ClusterKind::Fake => {
-            let manifests = manifest::read(&args.fake.manifests)?;
+            let contents = manifest::read(&args.fake.manifests)?;
+            for notice in &contents.notices {
+                warn!("{notice}");
+            }
             let fake = args.fake.fake_config(Timestamp::now(), seed);
             let nodes = fake.nodes.len();
-            let cluster = FakeCluster::start(fake, manifests)?;
+            let cluster = FakeCluster::start(fake, contents.documents)?;
             let uid = cluster.uid().await?;
             info!(
                 kind = "fake",

@@ -139,9 +139,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Group)]
 pub(crate) struct DecideArgs {
-    /// A file of objects; `-` is standard input. Repeatable
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: FileArgs,
     /// The ReplicaSet to decide for, as NAME, rs/NAME or NAMESPACE/NAME; by default, every ReplicaSet of the input
     #[arg(long, value_name = "NAME")]
     pub(crate) replica_set: Option<NameArg>,
@@ -155,6 +154,17 @@ pub(crate) struct DecideArgs {
     pub(crate) now: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
+}
+
+/// Where a command finds objects.
+#[derive(Debug, Group)]
+pub(crate) struct FileArgs {
+    /// A file, a folder or an archive (.tar, .tar.gz or .zip) of objects; `-` is standard input. Repeatable
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read the folders in a folder, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
 }
 
 #[derive(Debug, Group)]

@@ -12,19 +12,37 @@ use crate::{
     args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
-    input, near, not_found,
+    input::{self, KUBECTL},
+    near, not_found,
     snapshot::{Scopes, Snapshot},
     streams::Io,
     table::one_line,
 };
 
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let mut snapshot = Snapshot::build(input::read(&args.files, io.stdin)?)?;
+    let mut snapshot = Snapshot::default();
+    input::read(&args.input, io, &mut |object| snapshot.add(&object))?;
     for (kind, count) in &snapshot.ignored {
         let kind = one_line(kind);
         writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
     }
+    match snapshot.outdated() {
+        0 => {}
+        1 => writeln!(
+            io.stderr,
+            "notice: 1 object has two states; the newer counts"
+        )?,
+        many => writeln!(
+            io.stderr,
+            "notice: {many} objects have two states; the newer counts"
+        )?,
+    }
     let chosen = chosen(&snapshot, args)?;
+    let mut sets = snapshot.replica_sets.iter();
+    if snapshot.pods.is_empty() && sets.any(|set| set.status.replicas > 0) {
+        let notice = "the input has no pods, but its ReplicaSets have, by their status";
+        writeln!(io.stderr, "notice: {notice}; {KUBECTL}")?;
+    }
     if let Some(replicas) = args.replicas {
         scale(&mut snapshot, &chosen, replicas)?;
     }

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(command) = &args.command {
         return remote::run(command, io);
     }
-    let objects = input::read_for_cluster(&args.files, io.stdin)?;
+    let objects = input::read_for_cluster(&args.input, io)?;
     sandbox::log(args.log_level.as_ref());
     sandbox::on_threads(perform(args, objects, io))
 }
@@ -52,7 +52,7 @@ async fn perform(
             .map_err(|error| Failure::new(Exit::No, format!("cannot read keys: {error}")))?,
         None => None,
     };
-    let has_files = !args.files.is_empty();
+    let has_files = !args.input.files.is_empty();
     let settings = Settings {
         listen: args.listen,
         admin: args.admin,

@@ -11,7 +11,7 @@ use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
 use serde_json::Value;
-use server_core::{Pod, ReplicaSet};
+use server_core::{Pod, ReplicaSet, ResourceVersion};
 
 pub(crate) use self::scope::Scopes;
 use crate::{
@@ -27,6 +27,16 @@ pub(crate) struct Snapshot {
     pub(crate) pods: Vec<Pod>,
     /// The number of ignored objects by kind.
     pub(crate) ignored: BTreeMap<String, usize>,
+    seen: Seen,
+}
+
+/// The objects of a view by their names.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The position of each among those of its kind, and its place in the input.
+    places: BTreeMap<Key, (usize, Location)>,
+    /// The number of states that another state of the same object replaces.
+    outdated: usize,
 }
 
 /// The kind of an object, as messages name it, with its namespace and name.
@@ -35,65 +45,83 @@ type Key = (&'static str, Named);
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Builds the view. Identical duplicates count once.
-    pub(crate) fn build(documents: Vec<Document>) -> Result<Self, Failure> {
-        let mut snapshot = Self::default();
-        let mut seen = BTreeMap::new();
-        for document in documents {
-            let Document { place, object } = &document;
-            match kind(&document)? {
-                "ReplicaSet" => {
-                    let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
-                    let set = set.projected;
-                    let key = ("replica set", Named::new(&set.namespace, &set.name));
-                    let set = decode::replica_set(&set);
-                    let set = set.map_err(|it| bad_field(place, &key, &it))?;
-                    if is_new(&mut seen, key, document)? {
-                        snapshot.replica_sets.push(set);
-                    }
-                }
-                "Pod" => {
-                    let pod = objects::pod(object).map_err(|it| invalid(place, it))?;
-                    let key = ("pod", Named::new(&pod.namespace, &pod.name));
-                    let pod = decode::pod(&pod);
-                    let pod = pod.map_err(|it| bad_field(place, &key, &it))?;
-                    if is_new(&mut seen, key, document)? {
-                        snapshot.pods.push(pod);
-                    }
-                }
-                other => *snapshot.ignored.entry(other.to_owned()).or_insert(0) += 1,
+    /// Adds an object to the view. Of several states of one object, the newest counts.
+    pub(crate) fn add(&mut self, document: &Document) -> Result<(), Failure> {
+        let Document { place, object } = document;
+        match kind(document)? {
+            "ReplicaSet" => {
+                let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
+                let set = set.projected;
+                let key = ("replica set", Named::new(&set.namespace, &set.name));
+                let set = decode::replica_set(&set);
+                let set = set.map_err(|it| bad_field(place, &key, &it))?;
+                self.seen
+                    .put(&mut self.replica_sets, key, place, set, |it| it.version)?;
             }
+            "Pod" => {
+                let pod = objects::pod(object).map_err(|it| invalid(place, it))?;
+                let key = ("pod", Named::new(&pod.namespace, &pod.name));
+                let pod = decode::pod(&pod);
+                let pod = pod.map_err(|it| bad_field(place, &key, &it))?;
+                self.seen
+                    .put(&mut self.pods, key, place, pod, |it| it.version)?;
+            }
+            other => *self.ignored.entry(other.to_owned()).or_insert(0) += 1,
         }
-        Ok(snapshot)
+        Ok(())
+    }
+
+    /// The number of states that another state of the same object replaces.
+    pub(crate) const fn outdated(&self) -> usize {
+        self.seen.outdated
     }
 }
 
-/// Adds an object to those that were seen; `false` for an identical duplicate.
-fn is_new(
-    seen: &mut BTreeMap<Key, Document>,
-    key: Key,
-    document: Document,
-) -> Result<bool, Failure> {
-    match seen.entry(key) {
-        Entry::Vacant(entry) => {
-            entry.insert(document);
-            Ok(true)
+// === impl Seen ===
+
+impl Seen {
+    /// Puts an object into those of its kind, unless a newer state of it is there.
+    fn put<T: PartialEq>(
+        &mut self,
+        all: &mut Vec<T>,
+        key: Key,
+        place: &Location,
+        object: T,
+        version: fn(&T) -> Option<ResourceVersion>,
+    ) -> Result<(), Failure> {
+        let entry = match self.places.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert((all.len(), place.clone()));
+                all.push(object);
+                return Ok(());
+            }
+            Entry::Occupied(entry) => entry,
+        };
+        let known = &mut all[entry.get().0];
+        if *known == object {
+            return Ok(());
         }
-        Entry::Occupied(first) if first.get().object == document.object => Ok(false),
-        Entry::Occupied(first) => {
-            let ((noun, name), place, first) = (first.key(), document.place, &first.get().place);
+        let versions = version(known).zip(version(&object));
+        let Some((one, other)) = versions.filter(|(one, other)| one != other) else {
+            let ((noun, name), (_, first)) = (entry.key(), entry.get());
             let path = name.path();
             let cause = format!(
                 "{place}: {noun} {path} is in the input twice, and differs from the one at {first}"
             );
             let hint = "the input must be one state of the cluster, with each object once";
-            Err(Failure::new(Exit::Usage, cause).hint(hint))
+            return Err(Failure::new(Exit::Usage, cause).hint(hint));
+        };
+        self.outdated += 1;
+        if one < other {
+            *known = object;
+            entry.into_mut().1 = place.clone();
         }
+        Ok(())
     }
 }
 
 /// The kind of an object. Objects of API lists do not state their kind, so the fields tell.
-fn kind(Document { place, object }: &Document) -> Result<&str, Failure> {
+pub(crate) fn kind(Document { place, object }: &Document) -> Result<&str, Failure> {
     match object.get("kind") {
         Some(Value::String(kind)) => Ok(kind),
         None if object.pointer("/spec/template").is_some() => Ok("ReplicaSet"),

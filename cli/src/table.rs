@@ -298,15 +298,20 @@ mod tests {
                     shop        web                              8         8       In sync   <none>
                 "#]],
             ),
-            (50, expect![[r#"
+            (
+                50,
+                expect![[r#"
                 NAMESPACE   NAME                   DESIRED   READY
                 payments    recommenda…d4c7b8f69   9         3
                   STATE Blocked, LABELS app=web
                   Quota exceeded in payments: 404 of 300 pods
                 shop        web                    8         8
                   STATE In sync, LABELS <none>
-            "#]]),
-            (40, expect![[r#"
+            "#]],
+            ),
+            (
+                40,
+                expect![[r#"
                 NAMESPACE   NAME
                 payments    recommendation…ry-5d4c7b8f69
                   DESIRED 9, READY 3, STATE Blocked,
@@ -316,7 +321,8 @@ mod tests {
                 shop        web
                   DESIRED 8, READY 8, STATE In sync,
                       LABELS <none>
-            "#]]),
+            "#]],
+            ),
         ] {
             check(columns, &expected);
         }

@@ -15,6 +15,7 @@ mod checked;
 mod custom_resource;
 mod extended;
 mod faults;
+mod files;
 mod from_nothing;
 mod gate;
 mod growth;

@@ -1,5 +1,6 @@
 //! Objects from files, in kubectl's formats: YAML of many documents or JSON, single or in lists.
 
+mod scalar;
 mod yaml;
 
 use std::{
@@ -35,6 +36,15 @@ pub struct Location {
     pub document: usize,
     /// The item of a list, from 0.
     pub item: Option<usize>,
+}
+
+/// The objects of files, and what their reader should know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contents {
+    /// The objects in their order.
+    pub documents: Vec<Document>,
+    /// Sentences about keys that are repeated, each with its file and line.
+    pub notices: Vec<String>,
 }
 
 /// Why files cannot be used as objects of a cluster.
@@ -83,20 +93,23 @@ pub enum ManifestError {
     },
 }
 
-/// Reads files, one after the other; lists become their items.
+/// Reads files, one after the other; lists become their items. Checks that an embedded cluster can hold the objects.
 ///
 /// # Errors
 /// Names the file, the document and the field.
-pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, ManifestError> {
-    let mut documents = Vec::new();
+pub fn read(files: &[PathBuf]) -> Result<Contents, ManifestError> {
+    let mut all = Contents::default();
     for file in files {
         let bytes = fs::read(file).map_err(|source| ManifestError::Read {
             file: file.clone(),
             source,
         })?;
-        documents.extend(parse(file, &decode(file, bytes)?)?);
+        let contents = open(file, &decode(file, bytes)?)?;
+        all.documents.extend(contents.documents);
+        all.notices.extend(contents.notices);
     }
-    Ok(documents)
+    check_all(&all.documents)?;
+    Ok(all)
 }
 
 /// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark, which PowerShell writes (k/k#39007).
@@ -121,37 +134,47 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     text.ok().filter(|_| rest.is_empty())
 }
 
-/// Reads the text of one file; lists become their items.
-///
-/// # Errors
-/// Names the document and the field.
-pub fn parse(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
-    let documents = open(file, text)?;
-    check_all(&documents)?;
-    Ok(documents)
-}
-
 /// Reads the text of one file with objects of any kind; lists become their items. Skips the logs of containers that `kubectl cluster-info
 /// dump` prints between lists.
 ///
+/// As kubectl does, it reads JSON first, and what follows the first value as YAML if it is no JSON.
+///
 /// # Errors
 /// Names the document and the value that is no object.
-pub fn open(file: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
+pub fn open(file: &Path, text: &str) -> Result<Contents, ManifestError> {
     let text = without_logs(text.trim_start_matches('\u{feff}'));
-    let values = if text.trim_start().starts_with('{') {
-        let values = serde_json::Deserializer::from_str(&text).into_iter();
-        placed(file, values.map(|it| it.map_err(|error| error.to_string())))?
-    } else {
-        let mut values = placed(file, yaml::documents(&text))?;
-        // There may be nothing between two markers.
-        values.retain(|(_, value)| !value.is_null());
-        values
-    };
-    let mut documents = Vec::new();
-    for (place, object) in values {
-        unpack(Document { place, object }, &mut documents)?;
+    let (mut values, fault) = json(&text);
+    let mut notices = Vec::new();
+    if let Some((offset, error)) = fault {
+        let (before, rest) = text.split_at(offset);
+        let place = |document| Location::of(file, values.len() + document);
+        let syntax = |place, detail| ManifestError::Syntax { place, detail };
+        if values.len() > 1 {
+            return Err(syntax(place(0), error.to_string()));
+        }
+        let read = yaml::read(rest, before.matches('\n').count());
+        let stream = read.map_err(|fault| {
+            let is_json = rest.trim_start().starts_with("{\"");
+            let detail = if is_json {
+                error.to_string()
+            } else {
+                fault.detail
+            };
+            syntax(place(fault.document), detail)
+        })?;
+        values.extend(stream.documents);
+        let notice = |notice| format!("{}: {notice}", file.display());
+        notices.extend(stream.notices.into_iter().map(notice));
     }
-    Ok(documents)
+    let mut documents = Vec::new();
+    for (index, object) in values.into_iter().enumerate() {
+        // There may be nothing between two markers.
+        if !object.is_null() {
+            let place = Location::of(file, index);
+            unpack(Document { place, object }, &mut documents)?;
+        }
+    }
+    Ok(Contents { documents, notices })
 }
 
 /// Checks that an embedded cluster can hold the kinds of these objects.
@@ -191,22 +214,21 @@ pub fn install(
     Ok(())
 }
 
-fn placed(
-    file: &Path,
-    values: impl Iterator<Item = Result<Value, String>>,
-) -> Result<Vec<(Location, Value)>, ManifestError> {
-    let place = |(index, value)| {
-        let place = Location {
-            file: file.to_owned(),
-            document: index + 1,
-            item: None,
-        };
+/// The JSON values at the beginning of a text, and the position and the error of what follows them. A text that does not begin like JSON
+/// has none.
+fn json(text: &str) -> (Vec<Value>, Option<(usize, serde_json::Error)>) {
+    let mut values = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter();
+    if !text.trim_start().starts_with(['{', '[']) {
+        return (values, Some((0, serde::de::Error::custom("is no JSON"))));
+    }
+    while let Some(value) = stream.next() {
         match value {
-            Ok(value) => Ok((place, value)),
-            Err(detail) => Err(ManifestError::Syntax { place, detail }),
+            Ok(value) => values.push(value),
+            Err(error) => return (values, Some((stream.byte_offset(), error))),
         }
-    };
-    values.enumerate().map(place).collect()
+    }
+    (values, None)
 }
 
 /// The text without the logs of containers. The lines of the logs stay, empty, so that errors name the lines of the file.
@@ -232,6 +254,9 @@ fn without_logs(text: &str) -> Cow<'_, str> {
 /// Unpacks lists, nested lists included.
 fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestError> {
     let Document { place, mut object } = document;
+    if let Value::Array(items) = object {
+        return unpack_all(&place, items, "", into);
+    }
     if !object.is_object() {
         return Err(wrong(
             &place,
@@ -251,12 +276,19 @@ fn unpack(document: Document, into: &mut Vec<Document>) -> Result<(), ManifestEr
         Some(Value::Array(items)) => items,
         Some(_) | None => return Err(wrong(&place, "items", "expected a list")),
     };
-    for (index, mut item) in std::mem::take(items).into_iter().enumerate() {
-        // The items of a `PodList` need not repeat their kind.
+    unpack_all(&place, std::mem::take(items), &element, into)
+}
+
+/// Unpacks the items of a list. `element` is the kind of items that do not repeat it, or empty.
+fn unpack_all(
+    place: &Location,
+    items: Vec<Value>,
+    element: &str,
+    into: &mut Vec<Document>,
+) -> Result<(), ManifestError> {
+    for (index, mut item) in items.into_iter().enumerate() {
         if let Some(fields) = item.as_object_mut().filter(|_| !element.is_empty()) {
-            fields
-                .entry("kind")
-                .or_insert_with(|| element.clone().into());
+            fields.entry("kind").or_insert_with(|| element.into());
         }
         let item = Document {
             place: Location {
@@ -283,6 +315,17 @@ fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
         Some(Value::String(_)) => Ok(()),
         Some(_) => Err(wrong(place, "metadata.name", "expected a string")),
         None => Err(wrong(place, "metadata.name", "is required")),
+    }
+}
+
+impl Location {
+    /// The document of a file at this place, from 0.
+    fn of(file: &Path, index: usize) -> Self {
+        Self {
+            file: file.to_owned(),
+            document: index + 1,
+            item: None,
+        }
     }
 }
 

@@ -25,12 +25,12 @@ struct Running {
 impl Running {
     fn start(url: &str) -> Self {
         let file = std::path::Path::new("web.json");
-        let manifests = manifest::parse(file, &replica_set().to_string()).expect("it is valid");
+        let contents = manifest::open(file, &replica_set().to_string()).expect("it is valid");
         let fake = agent_fake::ClusterConfig {
             kubelet: agent_fake::Kubelet::idle(),
             ..agent_fake::ClusterConfig::default()
         };
-        let cluster = FakeCluster::start(fake, manifests).expect("the cluster takes it");
+        let cluster = FakeCluster::start(fake, contents.documents).expect("the cluster takes it");
         let mut config = ShellConfig::new(connector(url));
         config.agent.backoff_min = Duration::from_millis(1);
         config.agent.backoff_max = Duration::from_millis(4);

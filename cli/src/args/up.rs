@@ -7,14 +7,13 @@ use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-use super::{name::NameArg, number};
+use super::{FileArgs, name::NameArg, number};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
 pub(crate) struct UpArgs {
-    /// Start the embedded cluster with the objects in this file instead of the demo's; `-` is standard input. Repeatable
-    #[arg(short, long = "filename", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: FileArgs,
     /// The kind of cluster; by default `kubernetes` if a kubeconfig or a context is named, and otherwise `fake`
     #[arg(long, value_enum)]
     pub(crate) cluster: Option<ClusterKind>,
@@ -70,9 +69,8 @@ pub(crate) struct UpArgs {
 pub(crate) struct DemoArgs {
     #[command(subcommand)]
     pub(crate) command: Option<DemoCommand>,
-    /// Start with the objects in this file instead of the demo's, and only bring them to size; `-` is standard input. Repeatable
-    #[arg(short, long = "filename", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: FileArgs,
     /// Keep everything running afterwards, for grpcurl and the other commands, until SIGINT or SIGTERM
     #[arg(long)]
     pub(crate) stay: bool,
@@ -117,7 +115,7 @@ impl UpArgs {
             .cluster
             .map_or(named, |kind| kind == ClusterKind::Kubernetes);
         let contradiction = match is_real {
-            true if !self.files.is_empty() => "--filename fills the embedded cluster",
+            true if !self.input.files.is_empty() => "--filename fills the embedded cluster",
             false if named => "--kubeconfig and --context name a real cluster",
             false if !self.namespaces.is_empty() => "--namespace is for a real cluster",
             true | false => return Ok(is_real),
@@ -187,9 +185,8 @@ pub(crate) enum DemoCommand {
     ///
     /// Namespaces that are missing are made. Of objects that exist, labels, annotations and spec are changed.
     Apply {
-        /// A file of objects; `-` is standard input. Repeatable
-        #[arg(short, long = "filename", value_name = "FILE", required = true)]
-        files: Vec<PathBuf>,
+        #[command(flatten)]
+        input: FileArgs,
         #[command(flatten)]
         running: RunningArgs,
     },

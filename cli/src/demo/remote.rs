@@ -70,9 +70,14 @@ fn act(command: &DemoCommand, namespace: &str, io: &mut Io<'_>) -> Result<Act, F
                 cost: *cost,
             }
         }
-        DemoCommand::Apply { files, .. } => Act::Apply {
-            objects: input::read(files, io.stdin)?,
-        },
+        DemoCommand::Apply { input, .. } => {
+            let mut objects = Vec::new();
+            input::read(input, io, &mut |object| {
+                objects.push(object);
+                Ok(())
+            })?;
+            Act::Apply { objects }
+        }
     })
 }
 

@@ -202,8 +202,12 @@ mod tests {
         let mut objects: Vec<_> = (0..sets).map(|it| drawn_set(it, &mut draw)).collect();
         objects.extend((0..40).map(|it| drawn_pod(it, sets, &mut draw)));
         let text = json!({"kind": "List", "items": objects}).to_string();
-        let documents = manifest::open("drawn".as_ref(), &text).expect("a list");
-        Snapshot::build(documents).expect("a state of a cluster")
+        let contents = manifest::open("drawn".as_ref(), &text).expect("a list");
+        let mut snapshot = Snapshot::default();
+        let mut objects = contents.documents.iter();
+        let added = objects.try_for_each(|object| snapshot.add(object));
+        added.expect("a state of a cluster");
+        snapshot
     }
 
     fn decide_in(view: (Vec<ReplicaSet>, Vec<Pod>), (namespace, name): SetKey<'_>) -> Decision {

@@ -361,9 +361,20 @@ fn replica_set_that_is_not_there_is_an_answer() {
 
 #[test]
 fn input_without_a_replica_set_is_refused() {
-    for input in ["", "---\n# nothing\n", &list(&[pod("web-a", "web")])] {
-        assert_eq!(refused(input), "error: there is no ReplicaSet in the input");
+    let pods = list(&[pod("web-a", "web")]);
+    let (empty, none) = (
+        "the input holds no objects",
+        "there is no ReplicaSet in the input",
+    );
+    for (input, said) in [("", empty), ("---\n# nothing\n", empty), (&pods, none)] {
+        assert_eq!(refused(input), format!("error: {said}"));
     }
+    let nothing = decree(&["decide"]);
+    assert!(
+        nothing.err.starts_with("error: no file is named\n"),
+        "{}",
+        nothing.err
+    );
 }
 
 #[test]

@@ -84,7 +84,9 @@ impl System {
     }
 
     fn add(&mut self, name: &str, budget: agent_core::budget::BudgetConfig) {
-        let objects = manifest::read(&[path("docs/examples/web.yaml").into()]).expect("valid");
+        let objects = manifest::read(&[path("docs/examples/web.yaml").into()])
+            .expect("valid")
+            .documents;
         let seed = self.clusters.len() as u64;
         let config = agent_fake::ClusterConfig {
             seed,

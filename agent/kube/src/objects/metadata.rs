@@ -34,10 +34,10 @@ pub(crate) struct ObjectMeta {
     #[prost(int64, optional, tag = "10")]
     pub(crate) deletion_grace_period_seconds: Option<i64>,
     #[prost(map = "string, string", tag = "11")]
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "texts")]
     pub(crate) labels: HashMap<String, String>,
     #[prost(map = "string, string", tag = "12")]
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "texts")]
     pub(crate) annotations: HashMap<String, String>,
     #[prost(message, repeated, tag = "13")]
     #[serde(deserialize_with = "or_default")]
@@ -158,6 +158,18 @@ impl<'de> Deserialize<'de> for Time {
             seconds: Some(seconds),
         })
     }
+}
+
+/// Reads texts by name. A `null` is an empty text, as in Kubernetes.
+pub(super) fn texts<'de, D>(deserializer: D) -> Result<HashMap<String, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let texts: HashMap<_, Option<_>> = or_default(deserializer)?;
+    let texts = texts.into_iter();
+    Ok(texts
+        .map(|(name, text)| (name, text.unwrap_or_default()))
+        .collect())
 }
 
 /// Reads a field whose `null` counts as absent, as in Kubernetes.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{
-    metadata::{ObjectMeta, OwnerReference, Time, or_default},
+    metadata::{ObjectMeta, OwnerReference, Time, or_default, texts},
     projected::{Projected, invalid},
     template,
 };
@@ -51,7 +51,7 @@ struct ReplicaSetSpec {
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 struct LabelSelector {
     #[prost(map = "string, string", tag = "1")]
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "texts")]
     match_labels: HashMap<String, String>,
     #[prost(message, repeated, tag = "2")]
     #[serde(deserialize_with = "or_default")]
