@@ -16,6 +16,7 @@ use tests::{
 };
 
 use crate::{
+    helm,
     manifests::{CUSTOM, FOLDERS, STATIC},
     rendered::{Rendered, path},
 };
@@ -144,6 +145,22 @@ async fn an_overlay_that_is_applied_beside_another_leaves_that_alone() {
             }
             assert_eq!(after["metadata"]["uid"], object["metadata"]["uid"]);
         }
+    }
+}
+
+/// helm leaves no note of what it applied, so a field that only the chart sets would stay.
+#[tokio::test]
+async fn overlays_can_be_applied_over_a_release_of_helm() {
+    let kubectls = tests::or_skip!(tools::kubectls());
+    tests::or_skip!(tools::helm());
+    let server = tests::or_skip!(ApiServer::start().await);
+    let kubectl = Kubectl::of(&kubectls[0], &server);
+    let chart = ["install", "decree", "deploy/helm/decree"];
+    let place = ["-n", "decree-system", "--create-namespace"];
+    let args = [&chart[..], &place[..]].concat();
+    helm::succeeds(&args, Some(server.kubeconfig(User::Admin))).expect("helm is there");
+    for overlay in ["any-node", "all-in-one", "sharded"] {
+        kubectl.kustomized("apply", &[], &format!("overlays/{overlay}"));
     }
 }
 

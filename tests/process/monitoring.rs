@@ -21,8 +21,8 @@ use tests::{
 
 use crate::{metrics, transport};
 
-const RULES: &str = "deploy/kustomize/monitoring/rules/rules.yaml";
-const DASHBOARD: &str = "deploy/kustomize/monitoring/rules/dashboard.json";
+const RULES: &str = "deploy/helm/decree/files/monitoring/rules.yaml";
+const DASHBOARD: &str = "deploy/helm/decree/files/monitoring/dashboard.json";
 const CASES: &str = "tests/process/alerts.yaml";
 const RUNBOOK: &str = "docs/alerts.md";
 const LINK: &str = "https://github.com/decree-dev/decree/blob/main/docs/alerts.md#";
@@ -56,18 +56,22 @@ fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     text.unwrap_or_else(|| panic!("{path}: {value:#}"))
 }
 
-/// The expressions of the dashboard's panels, as Grafana sends them.
-fn panels() -> Vec<String> {
+/// The dashboard's panels, each with its title and its expressions as Grafana sends them.
+fn panels() -> Vec<(String, Vec<String>)> {
     let dashboard: Value = serde_json::from_str(&checkout(DASHBOARD)).expect("it is JSON");
     let panels = dashboard["panels"].as_array().expect("it has panels");
-    let targets = panels
-        .iter()
-        .filter_map(|panel| panel["targets"].as_array());
     let filled = |target: &Value| {
         let expression = text(target, "/expr").replace("$__rate_interval", "1m");
         expression.replace("$instance", ".*")
     };
-    targets.flatten().map(filled).collect()
+    let panels = panels.iter().filter_map(|panel| {
+        let targets = panel["targets"].as_array()?.iter();
+        Some((
+            text(panel, "/title").to_owned(),
+            targets.map(filled).collect(),
+        ))
+    });
+    panels.collect()
 }
 
 /// The words of an expression that can only be metrics: those with a prefix of the project's metrics.
@@ -194,13 +198,18 @@ fn prometheus_scrapes_both_and_an_alert_fires() {
     });
     let description = text(&alert, "/annotations/description");
     assert!(description.contains(" expires in 2d 23h "), "{description}");
-    for expression in panels() {
-        let query = format!("/api/v1/query?query={}", escaped(&expression));
-        assert_eq!(
-            answer(&address, &query)["status"],
-            "success",
-            "{expression}"
-        );
+    for (title, expressions) in panels() {
+        eventually(&format!("data in the panel {title}"), || {
+            let mut expressions = expressions.iter();
+            let has_data = expressions.any(|expression| {
+                let query = format!("/api/v1/query?query={}", escaped(expression));
+                let found = answer(&address, &query);
+                assert_eq!(found["status"], "success", "{expression}");
+                let results = found["data"]["result"].as_array();
+                results.is_some_and(|results| !results.is_empty())
+            });
+            has_data.then_some(())
+        });
     }
 }
 
@@ -213,7 +222,8 @@ fn alerts_and_dashboard_name_only_metrics_that_are_documented() {
     let expressions = rules()
         .into_iter()
         .map(|rule| text(&rule, "/expr").to_owned());
-    let all: Vec<_> = expressions.chain(panels()).collect();
+    let panels = panels().into_iter().flat_map(|(_, panel)| panel);
+    let all: Vec<_> = expressions.chain(panels).collect();
     assert!(all.len() > 30, "{all:?}");
     for expression in all {
         let named = metrics_in(&expression);

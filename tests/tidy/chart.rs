@@ -1,45 +1,10 @@
-//! The files of the chart are regular files, so that its folder can be copied, and equal the files of the kustomizations.
-//! `UPDATE_EXPECT=1` copies them again.
+//! The files of the chart are regular files, so that its folder can be copied.
 
-use std::{env, fs, path::Path};
+use std::fs;
 
 use crate::files;
 
 const CHART: &str = "deploy/helm/decree";
-
-/// The files of the chart that a kustomization also has, with the path of the kustomization's file.
-const COPIES: [(&str, &str); 3] = [
-    (
-        "files/dashboard.json",
-        "deploy/kustomize/monitoring/rules/dashboard.json",
-    ),
-    (
-        "files/rules.yaml",
-        "deploy/kustomize/monitoring/rules/rules.yaml",
-    ),
-    (
-        "files/replicasets.yaml",
-        "deploy/kustomize/crd/replicasets.yaml",
-    ),
-];
-
-#[test]
-fn files_of_the_chart_are_those_of_the_kustomizations() {
-    let root = files::root();
-    for (copy, original) in COPIES {
-        let text = |path: &Path| fs::read_to_string(path).expect("the checkout can be read");
-        let (copy, original) = (root.join(CHART).join(copy), root.join(original));
-        if env::var_os("UPDATE_EXPECT").is_some() {
-            fs::copy(&original, &copy).expect("the checkout can be written");
-        }
-        let same = text(&copy) == text(&original);
-        let (copy, original) = (copy.display(), original.display());
-        assert!(
-            same,
-            "{copy} differs from {original}: UPDATE_EXPECT=1 copies it"
-        );
-    }
-}
 
 #[test]
 fn chart_has_no_links() {
@@ -57,5 +22,5 @@ fn chart_has_no_links() {
             }
         }
     }
-    assert!(looked_at > COPIES.len(), "the walk is broken");
+    assert!(looked_at > 10, "the walk is broken");
 }
