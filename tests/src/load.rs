@@ -210,6 +210,7 @@ impl Load {
             controller: Some(controller("ReplicaSet", owner, &uid.0)),
             version: self.next_version(),
             node: Some(format!("node-{:03}", at % NODES).into()),
+            deleted: None,
             state: PodState {
                 created: Some(since),
                 phase: Phase::Running,

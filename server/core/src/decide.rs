@@ -208,6 +208,7 @@ fn created(name: &Arc<str>, set: &ReplicaSet) -> Pod {
         labels: set.template_labels.clone(),
         controller: Some(reference(&set.key)),
         node: None,
+        deleted: None,
         state: PodState::default(),
     }
 }

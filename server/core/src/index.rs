@@ -62,6 +62,8 @@ pub(crate) struct Index {
     pub(crate) pod_count: usize,
     pub(crate) groups: Groups,
     pub(crate) namespaces: Namespaces,
+    /// The deletion timestamps of pods that have one.
+    deletions: BTreeMap<PodId, Timestamp>,
     /// The pods whose controller reference names an unknown ReplicaSet.
     owned_by_unknown: Map<Key, Vec<PodId>>,
     pub(crate) sets: BTreeMap<SetId, Box<Set>>,
@@ -195,7 +197,8 @@ impl Index {
 
     pub(crate) fn bytes(&self) -> usize {
         let shared = self.groups.bytes + self.owners.bytes + self.nodes.bytes;
-        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes
+        let deletions = self.deletions.len() * cost::DELETION;
+        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes + deletions
     }
 
     /// Returns the ReplicaSets after a name, in the order of namespace and name.
@@ -330,7 +333,19 @@ impl Index {
         pods.filter_map(|id| self.pod(id))
     }
 
-    /// Returns a pod as it was last shown.
+    /// The number of pods of a namespace that a ResourceQuota counts: those that have not ended, and whose grace period is not over.
+    pub(crate) fn charged_in(&self, namespace: &str, now: Timestamp) -> usize {
+        let names = self.namespaces.get(namespace).map(|it| it.names.values());
+        let pods = names.into_iter().flatten().filter_map(|it| it.pod);
+        let is_over = |id| self.deletions.get(&id).is_some_and(|end| *end < now);
+        let is_charged = |id: &PodId| {
+            let pod = self.pod(*id);
+            pod.is_some_and(|pod| !pod.state.phase.has_ended() && !is_over(*id))
+        };
+        pods.filter(is_charged).count()
+    }
+
+    /// Returns a pod as it was last shown, without its deletion timestamp, which no decision reads.
     pub(crate) fn pod_object(&self, entry: &Entry) -> Pod {
         let group = self.groups.at(entry.group);
         Pod {
@@ -341,6 +356,7 @@ impl Index {
             labels: group.labels.clone(),
             controller: entry.controller.as_deref().cloned(),
             node: self.node_of(entry).cloned(),
+            deleted: None,
             state: entry.state,
         }
     }

@@ -97,6 +97,8 @@ pub struct Pod {
     pub controller: Option<OwnerReference>,
     /// The node; `None` while unassigned.
     pub node: Option<Arc<str>>,
+    /// The deletion timestamp, which is the end of the grace period.
+    pub deleted: Option<Timestamp>,
     /// The plain values.
     pub state: PodState,
 }

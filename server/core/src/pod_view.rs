@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{
     labels::Labels,
-    object::{OwnerReference, Pod, PodState, ResourceVersion, Uid},
+    object::{OwnerReference, Pod, PodState, ResourceVersion, Timestamp, Uid},
 };
 
 /// A [`Pod`] with borrowed texts. Most messages about pods repeat known values, which are compared and dropped.
@@ -24,6 +24,8 @@ pub struct PodView<'a> {
     pub controller: Option<OwnerView<'a>>,
     /// See [`Pod::node`].
     pub node: Option<&'a str>,
+    /// See [`Pod::deleted`].
+    pub deleted: Option<Timestamp>,
     /// See [`Pod::state`].
     pub state: PodState,
 }
@@ -57,6 +59,7 @@ impl PodView<'_> {
             labels: self.to_labels(),
             controller: self.controller.map(OwnerView::to_owner),
             node: self.node.map(Arc::from),
+            deleted: self.deleted,
             state: self.state,
         }
     }
@@ -117,6 +120,7 @@ impl Pod {
             labels: &labels,
             controller: self.controller.as_ref().map(OwnerReference::view),
             node: self.node.as_deref(),
+            deleted: self.deleted,
             state: self.state,
         })
     }

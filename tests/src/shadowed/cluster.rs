@@ -167,6 +167,7 @@ impl Cluster {
             labels: labels(app),
             controller: owner.map(reference),
             node: None,
+            deleted: None,
             state: PodState {
                 created: Some(now.truncated()),
                 deletion_cost: *rng.pick(&COSTS),

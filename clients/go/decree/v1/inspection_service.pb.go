@@ -2522,7 +2522,7 @@ func (x *NodeDrain) GetNode() string {
 	return ""
 }
 
-// Limits the pods of a namespace, as `hard.pods` of a ResourceQuota does: all that have not ended count. A quota deletes no pods.
+// Limits the pods of a namespace, as `hard.pods` of a ResourceQuota does: all count that have not ended and whose grace period is not over. A quota deletes no pods.
 type PodQuota struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The namespace.

@@ -66,7 +66,7 @@ impl ReplicaSetsCopy {
     }
 
     /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
-    /// number of pods of the namespace that have not ended. The cost is a step for each pod of the namespace.
+    /// number of pods of the namespace that a ResourceQuota counts. The cost is a step for each pod of the namespace.
     #[must_use]
     pub fn unsettled_in(
         controller: &Controller,
@@ -84,8 +84,7 @@ impl ReplicaSetsCopy {
             !is_left_alone && !is_settled()
         });
         let sets = unsettled.map(|(id, _)| id);
-        let pods = index.pods_in(namespace);
-        let counted = pods.filter(|pod| !pod.state.phase.has_ended()).count();
+        let counted = index.charged_in(namespace, now.max(controller.clock));
         let copy = Self::gather(controller, now, sets, objects_max);
         (copy, counted)
     }

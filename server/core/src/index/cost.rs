@@ -18,6 +18,8 @@ const GROUP: usize = 400;
 const LABEL: usize = 340;
 /// A shared text, without its bytes.
 const TEXT: usize = 32;
+/// A deletion timestamp, in its map.
+pub(super) const DELETION: usize = 64;
 /// A deleted object that is remembered, without its UID.
 const TOMBSTONE: usize = 300;
 /// A requirement of a selector, or a condition, without its texts.

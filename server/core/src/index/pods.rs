@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion},
+    object::{Key, Kind, OwnerReference, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::{OwnerView, PodView},
 };
 
@@ -175,6 +175,7 @@ impl Index {
         };
         self.pod_count += 1;
         self.bytes += cost::pod(&entry.name, &entry.uid);
+        self.note_deletion(id, pod.deleted);
         counting::list_pod(self, &namespace, id, &mut entry, set);
         let new = self.facts(&entry, set);
         counting::count_on_node(self, &entry, 1);
@@ -222,6 +223,7 @@ impl Index {
         let Some(differs) = self.pod(id).map(|entry| self.compare(entry, pod)) else {
             return PodUpdate::Nothing;
         };
+        self.note_deletion(id, pod.deleted);
         if differs == Differences::default() {
             if let Some(entry) = self.pods.get_mut(id) {
                 entry.version = pod.version;
@@ -250,6 +252,13 @@ impl Index {
             ended: was_replica.and_then(|before| self.ended_replica(id, before)),
         };
         PodUpdate::Changed(None, change)
+    }
+
+    fn note_deletion(&mut self, id: PodId, deleted: Option<Timestamp>) {
+        match deleted {
+            Some(deleted) => self.deletions.insert(id, deleted),
+            None => self.deletions.remove(&id),
+        };
     }
 
     fn compare(&self, entry: &Entry, pod: &PodView<'_>) -> Differences {
@@ -322,6 +331,7 @@ impl Index {
         let old = self.facts(&entry, set);
         counting::unlist_pod(self, &old.namespace, &entry, set);
         self.pods.release(id);
+        self.note_deletion(id, None);
         self.pod_count -= 1;
         self.bytes -= cost::pod(&entry.name, &entry.uid);
         self.groups.leave(entry.group);

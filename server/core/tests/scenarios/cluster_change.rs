@@ -1,6 +1,6 @@
 //! The effect of a change of the cluster, computed on a copy: the prediction comes true, and the controller does not change.
 
-use server_core::{Impact, Pod, ReplicaSet, ReplicaSetsCopy};
+use server_core::{Impact, Pod, ReplicaSet, ReplicaSetsCopy, Timestamp};
 
 use crate::{
     objects::{labels, orphan, owner, pod, set, unready},
@@ -144,9 +144,15 @@ fn unsettled_replica_sets_of_a_namespace_say_what_they_lack() {
     all.extend(pods("web", &["node-a", "node-b"]));
     all.push(unready(orphan("loose", "done-not")));
     all.push(deleting(pod("web-9", "web")));
+    let now = crate::objects::START.0;
+    let ends = |name: &str, seconds: i64| Pod {
+        deleted: Some(Timestamp(now + seconds * 1_000_000_000)),
+        ..deleting(pod(name, "web"))
+    };
+    all.extend([ends("web-stuck", -1), ends("web-ends", 20)]);
     let rig = Rig::of(sets, all);
     let (copy, counted) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 1_000);
-    assert_eq!(counted, 8, "all pods that have not ended");
+    assert_eq!(counted, 9, "as a ResourceQuota counts: not the stuck pod");
     let impacts = copy.settle(&|| true).expect("nothing ends it");
     let found: Vec<_> = impacts
         .iter()

@@ -71,6 +71,7 @@ pub(crate) fn orphan(name: &str, app: &str) -> Pod {
         labels: labels(&[("app", app)]),
         controller: None,
         node: Some("node-a".into()),
+        deleted: None,
         state: PodState {
             created: Some(START),
             phase: Phase::Running,

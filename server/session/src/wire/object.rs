@@ -96,6 +96,7 @@ pub(crate) fn pod_view<'a>(
         labels,
         controller,
         node: Some(node).filter(|name| !name.is_empty()),
+        deleted,
         state: PodState {
             created,
             deleting: deleted.is_some(),
