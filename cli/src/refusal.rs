@@ -11,7 +11,8 @@ pub(crate) fn newest(timeline: &[v1::TimelineEntry]) -> Option<String> {
         _ => None,
     });
     let (entry, answered) = answered?;
-    if answered.failed == 0 || !is_refusal(answered.class()) {
+    // A failure that is decided again at once is worth a word only if it comes back.
+    if answered.failed == 0 || (answered.times < 2 && !is_refusal(answered.class())) {
         return None;
     }
     let mut text = class(answered).to_owned();

@@ -46,18 +46,19 @@ pub(crate) fn cause(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> v1::C
         group,
         next_command,
     } = find(summary, known);
-    let since = decode::timestamp("", summary.unconverged_since.as_ref());
-    let is_slow = since
-        .ok()
-        .flatten()
-        .is_some_and(|since| known.now.since(since) >= SLOW);
-    let is_slow = is_slow && severity == Severity::Working;
+    let is_slow = severity == Severity::Working && is_slow(summary, known);
     v1::Cause {
         severity: if is_slow { Severity::Slow } else { severity }.into(),
         text,
         group,
         next_command,
     }
+}
+
+fn is_slow(summary: &v1::ReplicaSetSummary, known: &Known<'_>) -> bool {
+    let since = decode::timestamp("", summary.unconverged_since.as_ref());
+    let since = since.ok().flatten();
+    since.is_some_and(|since| known.now.since(since) >= SLOW)
 }
 
 /// Returns the first cause that applies, from the one that explains all others down to the number of pods.
@@ -138,13 +139,14 @@ fn refused(
 ) -> Option<Finding> {
     if let Some(answered) = known.attempt {
         let class = Some(answered.failure?);
-        return refused::finding(answered.action, class, &answered.message, names);
+        let is_slow = is_slow(summary, known);
+        return refused::finding(answered.action, class, &answered.message, names, is_slow);
     }
     if summary.failure.is_empty() {
         return None;
     }
     let (action, words) = refused::action(&summary.failure);
-    refused::finding(action, None, words, names)
+    refused::finding(action, None, words, names, false)
 }
 
 fn progress(summary: &v1::ReplicaSetSummary, known: &Known<'_>, names: Names<'_>) -> Finding {

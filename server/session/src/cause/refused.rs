@@ -2,6 +2,8 @@
 //!
 //! The messages of the plugins of Kubernetes are parsed strictly, and others are repeated.
 
+use std::borrow::Cow;
+
 use server_core::{ActionKind, FailureClass};
 
 use super::{
@@ -9,51 +11,58 @@ use super::{
     words::short,
 };
 
-/// Reads a message of a part of Kubernetes, for the ReplicaSet with these names.
-type Reader = fn(&str, Names<'_>) -> Option<Finding>;
+/// The messages of Kubernetes and of policy engines; the first that is known counts. A line has the text by which a message is known, the
+/// text after the name that follows, the text after which it says why (`*` is the whole message, `-` nothing), the cause, the cause
+/// of all ReplicaSets with this message where it is another, and the next command. A cause that passes without help begins with `~`.
+///
+/// In the last three, `{name}` is the name in the message, `{in}` the namespace, and `{what}` what is refused.
+const MESSAGES: &str = "\
+failed quota: | | : | Quota in {in} refuses pods | | kubectl -n {in} describe resourcequota
+status unknown for quota: | | | ~A quota in {in} is not computed yet | | kubectl -n {in} describe resourcequota
+quota evaluation timed out | | - | ~The API server does not compute the quotas | | kubectl -n {in} describe resourcequota
+etcdserver: mvcc: | | | etcd takes no writes | | etcdctl alarm list
+etcdserver: | | | ~etcd does not respond | |
+failed calling webhook \" | \" | | Webhook {name} does not respond | | kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations
+violates PodSecurity \" | \" | | Pod Security {name} refuses pods | Pod Security {name} refuses pods in {in} | kubectl get namespace {in} --show-labels
+any security context constraint: | | | Security context constraints refuse pods in {in} | | kubectl get securitycontextconstraints
+usage per Pod | | * | Limit range in {in} refuses pods | | kubectl -n {in} describe limitrange
+usage per Container | | * | Limit range in {in} refuses pods | | kubectl -n {in} describe limitrange
+limit to request ratio | | * | Limit range in {in} refuses pods | | kubectl -n {in} describe limitrange
+looking up service account | : | - | Service account {name} does not exist | | kubectl -n {in} get serviceaccounts
+RuntimeClass \" | \" not found | - | Runtime class {name} does not exist | | kubectl get runtimeclasses
+no PriorityClass with name | was found | - | Priority class {name} does not exist | | kubectl get priorityclasses
+admission webhook \" | \" denied the request | | A webhook refuses {what} | Webhook {name} refuses {what} | kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations
+ValidatingAdmissionPolicy ' | ' | denied request | Admission policy {name} refuses {what} | | kubectl get validatingadmissionpolicies";
 
-/// The parts of Kubernetes with known messages.
-const READERS: [Reader; 7] = [
-    quota,
-    quota_without_values,
-    broken_webhook,
-    pod_security,
-    limit_range,
-    service_account,
-    permission,
-];
-
-const SHOW_WEBHOOKS: &str =
-    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations";
-
-/// Returns why the cluster refused an attempt; `None` if the server decides again at once.
+/// Returns why the cluster refused an attempt; `None` if the server decides again at once, unless the ReplicaSet `is_slow`.
 pub(super) fn finding(
     action: ActionKind,
     class: Option<FailureClass>,
     words: &str,
     names: Names<'_>,
+    is_slow: bool,
 ) -> Option<Finding> {
     use FailureClass::{
         Conflict, Forbidden, Invalid, NameTaken, NamespaceTerminating, NotFound, OwnerChanged,
         Precondition, Quota, Throttled, Timeout, Unavailable,
     };
     if let Some(NameTaken | Precondition | Conflict | OwnerChanged) = class {
-        return None;
+        let what = "Writes keep conflicting";
+        return is_slow.then(|| Finding::passing(said(what, words)).group(what));
     }
     let Names { namespace, .. } = names;
     let is_ending = words.contains("because it is being terminated");
     if class == Some(NamespaceTerminating) || is_ending {
         let cause = format!("Namespace {namespace} is being deleted");
         let show = format!("kubectl get namespace {namespace} -o yaml");
-        return Some(of_plugin(&cause, "").next(show));
+        return Some(Finding::blocked(cause.as_str()).group(cause).next(show));
     }
     let what = refused(action);
-    let known = READERS.iter().find_map(|read| read(words, names));
-    if let Some(known) = known
-        .or_else(|| webhook(words, what))
-        .or_else(|| policy(words, what))
-    {
-        return Some(known);
+    let known = quota(words, names).or_else(|| permission(words));
+    let mut messages = MESSAGES.lines();
+    let known = known.or_else(|| messages.find_map(|it| message(it, words, what, names)));
+    if known.is_some() {
+        return known;
     }
     let passing = |what: &str| Some(Finding::passing(said(what, words)).group(what));
     match class {
@@ -148,74 +157,8 @@ fn is_quantity(text: &str) -> bool {
         && text.chars().all(is_part)
 }
 
-/// Reads `failed quota: NAME: must specify limits.cpu for: main`.
-fn quota_without_values(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
-    let (_, what) = words.split_once("failed quota: ")?;
-    let (_, why) = what.split_once(": ").unwrap_or(("", what));
-    let cause = format!("Quota in {namespace} refuses pods");
-    let show = format!("kubectl -n {namespace} describe resourcequota");
-    Some(of_plugin(&cause, why).next(show))
-}
-
-/// Reads `admission webhook "NAME" denied the request: WHY`.
-fn webhook(words: &str, what: &str) -> Option<Finding> {
-    let (name, rest) = named(words, "admission webhook ", '"')?;
-    let why = rest.strip_prefix(" denied the request")?;
-    let group = format!("Webhook {} refuses {what}", short(name));
-    let finding = of_plugin(&format!("A webhook refuses {what}"), why);
-    Some(finding.group(group).next(SHOW_WEBHOOKS))
-}
-
-/// Reads `failed calling webhook "NAME": WHY`, of a webhook that is required to admit pods.
-fn broken_webhook(words: &str, _: Names<'_>) -> Option<Finding> {
-    let (name, why) = named(words, "failed calling webhook ", '"')?;
-    let cause = format!("Webhook {} does not respond", short(name));
-    Some(of_plugin(&cause, why).next(SHOW_WEBHOOKS))
-}
-
-/// Reads `violates PodSecurity "LEVEL:VERSION": WHY`.
-fn pod_security(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
-    let (level, why) = named(words, "violates PodSecurity ", '"')?;
-    let cause = format!("Pod Security {} refuses pods", short(level));
-    let show = format!("kubectl get namespace {namespace} --show-labels");
-    let finding = of_plugin(&cause, why).next(show);
-    Some(finding.group(format!("{cause} in {namespace}")))
-}
-
-/// Reads `ValidatingAdmissionPolicy 'NAME' with binding 'BINDING' denied request: WHY`.
-fn policy(words: &str, what: &str) -> Option<Finding> {
-    let (name, rest) = named(words, "ValidatingAdmissionPolicy ", '\'')?;
-    let (_, why) = rest.split_once(" denied request")?;
-    let cause = format!("Admission policy {} refuses {what}", short(name));
-    Some(of_plugin(&cause, why).next("kubectl get validatingadmissionpolicies"))
-}
-
-/// Reads `maximum cpu usage per Container is 500m, but limit is 1`.
-fn limit_range(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
-    const KINDS: [&str; 3] = [
-        "usage per Pod",
-        "usage per Container",
-        "limit to request ratio",
-    ];
-    if !KINDS.iter().any(|kind| words.contains(kind)) {
-        return None;
-    }
-    let cause = format!("Limit range in {namespace} refuses pods");
-    let show = format!("kubectl -n {namespace} describe limitrange");
-    Some(of_plugin(&cause, forbidden(words)).next(show))
-}
-
-/// Reads `error looking up service account NAMESPACE/NAME: WHY`.
-fn service_account(words: &str, Names { namespace, .. }: Names<'_>) -> Option<Finding> {
-    let (_, what) = words.split_once("error looking up service account ")?;
-    let (name, _) = what.split_once(": ")?;
-    let cause = format!("Service account {} does not exist", short(name));
-    let show = format!("kubectl -n {namespace} get serviceaccounts");
-    Some(of_plugin(&cause, "").next(show))
-}
-
 /// Reads `User "NAME" cannot create resource "pods" in API group ""`.
-fn permission(words: &str, _: Names<'_>) -> Option<Finding> {
+fn permission(words: &str) -> Option<Finding> {
     let (user, rest) = named(words, "User ", '"')?;
     let (verb, rest) = rest.strip_prefix(" cannot ")?.split_once(' ')?;
     let (resource, _) = named(rest, "resource ", '"')?;
@@ -225,9 +168,60 @@ fn permission(words: &str, _: Names<'_>) -> Option<Finding> {
     Some(Finding::blocked(text).group(cause).next("decree check"))
 }
 
-/// Returns a cause for all ReplicaSets that a part of Kubernetes refuses, with its message.
-fn of_plugin(cause: &str, why: &str) -> Finding {
-    Finding::blocked(said(cause, why.trim_start_matches(": "))).group(cause)
+/// Returns the cause of a message that a line of [`MESSAGES`] describes.
+fn message(line: &str, words: &str, refused: &str, names: Names<'_>) -> Option<Finding> {
+    let mut columns = line.split('|').map(str::trim);
+    let [mark, end, lead, cause, group, next] =
+        std::array::from_fn(|_| columns.next().unwrap_or_default());
+    let (_, rest) = words.split_once(mark)?;
+    let (name, rest) = rest
+        .split_once(end)
+        .filter(|_| !end.is_empty())
+        .unwrap_or(("", rest));
+    let why = match lead {
+        "-" => "",
+        "*" => forbidden(words),
+        lead => rest.split_once(lead)?.1,
+    };
+    let name = short(name);
+    let fill = |text: &str| {
+        let text = text.replace("{in}", names.namespace);
+        text.replace("{what}", refused).replace("{name}", &name)
+    };
+    let text = said(&fill(cause.trim_start_matches('~')), &useful(why));
+    let finding = match cause.strip_prefix('~') {
+        Some(_) => Finding::passing(text),
+        None => Finding::blocked(text),
+    };
+    let group = if group.is_empty() {
+        cause.trim_start_matches('~')
+    } else {
+        group
+    };
+    Some(finding.group(fill(group)).next(fill(next)))
+}
+
+/// Returns a message without the part that says the same for all.
+fn useful(why: &str) -> Cow<'_, str> {
+    let why = why.trim_start_matches([':', ' ']);
+    // Security context constraints: `[provider "a": Forbidden: not usable by …, provider b: WHY]`.
+    if let Some(list) = why
+        .strip_prefix('[')
+        .filter(|it| it.starts_with("provider ") || *it == "]")
+    {
+        let each = list.trim_end_matches(']').split(", provider ");
+        let usable = each.filter(|it| !it.contains(": Forbidden: not usable by "));
+        return usable.collect::<Vec<_>>().join(", ").into();
+    }
+    // Kyverno.
+    let (_, why) = why
+        .split_once("was blocked due to the following policies")
+        .unwrap_or(("", why));
+    let why = why.strip_prefix("failed to call webhook: ").unwrap_or(why);
+    let post = why
+        .strip_prefix("Post \"")
+        .and_then(|it| it.split_once("\": "));
+    post.map_or(why, |(_, why)| why).into()
 }
 
 /// Returns the text in quotes after `lead`, and the rest.

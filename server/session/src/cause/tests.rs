@@ -147,6 +147,19 @@ fn what_passes_is_working_and_slow_after_a_minute() {
 }
 
 #[test]
+fn conflict_is_a_cause_if_it_comes_back_for_a_minute() {
+    let words = "Operation cannot be fulfilled on resourcequotas \"compute\": the object has been modified.";
+    let attempt = answered(ActionKind::Create, Some((FailureClass::Conflict, words)));
+    let said = |seconds| {
+        let lacks = set([2, 0, 0, 0], Some(seconds), &[(Rule::TooFewReplicas, "")]);
+        told(&lacks, &known(Some(&attempt))).1[0].clone()
+    };
+    assert_eq!(said(59), "Creates 2 of 2 pods");
+    let expected = format!("Writes keep conflicting: {}", words.trim_end_matches('.'));
+    assert_eq!(said(60), expected);
+}
+
+#[test]
 fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
     let node = |name: &str| UnreadyNode {
         name: name.into(),

@@ -5,7 +5,7 @@ use server_core::FailureClass;
 
 /// Messages of the API server, its plugins and webhooks, from Kubernetes 1.34 to 1.36: the class that the agent finds in them, sentence,
 /// group and command.
-pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
+pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 23] = [
     (
         FailureClass::Quota,
         "pods \"ledger-7qz9m\" is forbidden: exceeded quota: pods, requested: pods=1, used: pods=404, limited: pods=300",
@@ -91,7 +91,7 @@ pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
         FailureClass::Unavailable,
         "Internal error occurred: failed calling webhook \"w.example.com\": failed to call webhook: Post \"https://w.policy.svc:443/v?timeout=10s\": dial tcp 10.0.0.1:443: connect: connection refused",
         [
-            "Webhook w.example.com does not respond: failed to call webhook: Post \"https://w.policy.svc:443/v?timeout=10s\": dial tcp 10.0.0.1:443: connect: connection refused",
+            "Webhook w.example.com does not respond: dial tcp 10.0.0.1:443: connect: connection refused",
             "Webhook w.example.com does not respond",
             "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
         ],
@@ -145,9 +145,63 @@ pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
         FailureClass::Forbidden,
         "pods \"a\" is forbidden: no PriorityClass with name high was found",
         [
-            "The API server refuses pods: no PriorityClass with name high was found",
-            "",
-            "kubectl -n payments describe replicaset ledger",
+            "Priority class high does not exist",
+            "Priority class high does not exist",
+            "kubectl get priorityclasses",
+        ],
+    ),
+    (
+        FailureClass::Forbidden,
+        "pods \"a\" is forbidden: pod rejected: RuntimeClass \"gvisor\" not found",
+        [
+            "Runtime class gvisor does not exist",
+            "Runtime class gvisor does not exist",
+            "kubectl get runtimeclasses",
+        ],
+    ),
+    (
+        FailureClass::Forbidden,
+        "pods \"a\" is forbidden: unable to validate against any security context constraint: [provider \"anyuid\": Forbidden: not usable by user or serviceaccount, provider restricted-v2: .containers[0].runAsUser: Invalid value: 999: must be in the ranges: [1000680000, 1000689999], provider \"restricted\": Forbidden: not usable by user or serviceaccount, provider \"nonroot-v2\": Forbidden: not usable by user or serviceaccount]",
+        [
+            "Security context constraints refuse pods in payments: restricted-v2: .containers[0].runAsUser: Invalid value: 999: must be in the ranges: [1000680000, 1000689999]",
+            "Security context constraints refuse pods in payments",
+            "kubectl get securitycontextconstraints",
+        ],
+    ),
+    (
+        FailureClass::Forbidden,
+        "pods \"a\" is forbidden: unable to validate against any security context constraint: []",
+        [
+            "Security context constraints refuse pods in payments",
+            "Security context constraints refuse pods in payments",
+            "kubectl get securitycontextconstraints",
+        ],
+    ),
+    (
+        FailureClass::Forbidden,
+        "admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/payments/ledger-7qz9m was blocked due to the following policies \n\nrequire-requests-limits:\n  validate-resources: 'validation error: CPU and memory resource requests are required. rule validate-resources failed at path /spec/containers/0/resources/limits/'",
+        [
+            "A webhook refuses pods: require-requests-limits: validate-resources: 'validation error: CPU and memory resource requests are required. rule validate-resources failed at path /spec/cont…",
+            "Webhook validate.kyverno.svc-fail refuses pods",
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        ],
+    ),
+    (
+        FailureClass::Unavailable,
+        "Internal error occurred: failed calling webhook \"mutate.kyverno.svc-fail\": failed to call webhook: Post \"https://kyverno-svc.kyverno.svc:443/mutate/fail?timeout=10s\": tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        [
+            "Webhook mutate.kyverno.svc-fail does not respond: tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "Webhook mutate.kyverno.svc-fail does not respond",
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        ],
+    ),
+    (
+        FailureClass::Unavailable,
+        "etcdserver: mvcc: database space exceeded",
+        [
+            "etcd takes no writes: database space exceeded",
+            "etcd takes no writes",
+            "etcdctl alarm list",
         ],
     ),
     (
@@ -164,7 +218,7 @@ pub(super) const REFUSALS: [(FailureClass, &str, [&str; 3]); 17] = [
 type Failure = Option<(FailureClass, &'static str)>;
 
 /// Counts of pods, a rule with the detail `later`, a failure with its message, and the sentence and command of a passing cause.
-pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 11] = [
+pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 13] = [
     (
         [10, 7, 7, 7],
         Rule::TooFewReplicas,
@@ -238,9 +292,29 @@ pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 11] = [
     (
         [7, 4, 4, 4],
         Rule::Backoff,
-        Some((FailureClass::Conflict, "no")),
-        "Creates 3 of 7 pods",
-        "decree explain payments/ledger",
+        Some((FailureClass::Unavailable, "etcdserver: request timed out")),
+        "etcd does not respond: request timed out",
+        "",
+    ),
+    (
+        [7, 4, 4, 4],
+        Rule::Backoff,
+        Some((
+            FailureClass::Quota,
+            "pods \"a\" is forbidden: status unknown for quota: compute, resources: limits.cpu",
+        )),
+        "A quota in payments is not computed yet: compute, resources: limits.cpu",
+        "kubectl -n payments describe resourcequota",
+    ),
+    (
+        [7, 4, 4, 4],
+        Rule::Backoff,
+        Some((
+            FailureClass::Unavailable,
+            "Internal error occurred: resource quota evaluation timed out",
+        )),
+        "The API server does not compute the quotas",
+        "kubectl -n payments describe resourcequota",
     ),
 ];
 
