@@ -5,7 +5,8 @@ use agent_core::{
     budget::{Cause, Change, PodOfOther, Scope},
     history::WentBack,
     link::Disconnect,
-    report::Report,
+    report::{Refused, Report},
+    rules::Rule,
 };
 use decree::v1::{self, batch::Action};
 use jiff::Timestamp;
@@ -60,13 +61,7 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             let (cause, why) = (refusal.cause.as_str_name(), excerpt(&refusal.message));
             debug!(batch = id, cause, why, "batch refused");
         }
-        Report::Refused(refused) => warn!(
-            replica_set = named(&refused.replica_set),
-            rule = refused.rule.as_str(),
-            operations = refused.operations,
-            why = excerpt(&refused.message),
-            "operations of the server break a rule and are not started"
-        ),
+        Report::Refused(it) => refused(it),
         Report::PodOfOther(pod) => pod_of_other(pod),
         Report::Budget(change) => budget(change),
         Report::Shown(batch) => shown(batch),
@@ -85,6 +80,30 @@ pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
             why = excerpt(message),
             "operation finished"
         ),
+    }
+}
+
+/// A server whose view is older than the agent's breaks the other rules whenever a scale changes amid its operations, and decides again.
+fn refused(refused: &Refused) {
+    let Refused {
+        replica_set,
+        rule,
+        operations,
+        message,
+    } = refused;
+    let (replica_set, why) = (named(replica_set), excerpt(message));
+    if let Rule::Reference | Rule::Name | Rule::Ownership = rule {
+        let rule = rule.as_str();
+        warn!(
+            replica_set,
+            rule, operations, why, "operations that no correct server requests are not started"
+        );
+    } else {
+        let rule = rule.as_str();
+        debug!(
+            replica_set,
+            rule, operations, why, "operations that contradict the agent's view are not started"
+        );
     }
 }
 

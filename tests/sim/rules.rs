@@ -34,7 +34,7 @@ fn calm_worlds_meet_rules_only_where_a_change_overtakes_a_decision() {
         let expected: &[Rule] = if workload == Workload::TemplateChange {
             &[Rule::Template]
         } else if OVERTAKEN.contains(&workload) {
-            &[Rule::Surplus, Rule::Shortage, Rule::Reference]
+            &[Rule::Surplus, Rule::Shortage, Rule::Inactive]
         } else {
             &[]
         };

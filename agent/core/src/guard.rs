@@ -86,6 +86,8 @@ impl Guard {
         batch: &v1::Batch,
     ) -> Result<&'a v1::ReplicaSet, Refusal> {
         let refuse = |text: String| Err(Refusal::new(Rule::Reference, text));
+        // A deletion can overtake any decision.
+        let overtaken = |text: String| Err(Refusal::new(Rule::Inactive, text));
         let Some(owner) = &batch.replica_set else {
             return refuse("the batch names no replica set".into());
         };
@@ -93,7 +95,7 @@ impl Guard {
             return refuse(format!("namespace {:?} is not allowed", owner.namespace));
         }
         let Some(known) = view.templates.newest(&owner.uid) else {
-            return refuse(format!("replica set {} is gone", display(owner)));
+            return overtaken(format!("replica set {} is gone", display(owner)));
         };
         if (&known.namespace, &known.name) != (&owner.namespace, &owner.name) {
             let (owner, uid) = (display(owner), &owner.uid);
@@ -104,7 +106,7 @@ impl Guard {
         }
         let writes_status = matches!(batch.action, Some(Action::WriteStatus(_)));
         if known.deleted.is_some() && !writes_status {
-            return refuse(format!("replica set {} is being deleted", display(owner)));
+            return overtaken(format!("replica set {} is being deleted", display(owner)));
         }
         Ok(known)
     }

@@ -36,7 +36,7 @@ pub enum Rule {
     Session,
     /// The batch has more operations than the session may have in flight.
     Limit,
-    /// The batch names no ReplicaSet that the agent knows, or the namespace is not allowed.
+    /// The batch names no ReplicaSet, one by the UID of another, or a namespace that is not allowed.
     Reference,
     /// The batch comes before both kinds are listed in its session: the agent's knowledge may be old.
     View,
@@ -50,7 +50,7 @@ pub enum Rule {
     Shortage,
     /// The pod is controlled by another, or by none.
     Ownership,
-    /// The pod has ended or is being deleted.
+    /// The ReplicaSet or the pod is gone, has ended or is being deleted.
     Inactive,
     /// The selector does not allow the operation.
     Selector,
