@@ -105,16 +105,20 @@ fn write_finding(
         hint,
     } = finding;
     let (grade, mark) = (*grade, grade.mark(style.utf8));
-    let line = format!("{mark} {check}: {detail}");
+    let (result, details) = detail.split_once('\n').unwrap_or((detail, ""));
+    let line = format!("{mark} {check}: {result}");
     let mut lines = page::wrap(&one_line(&line), COLUMNS);
     // Colors would count as letters in the line breaks.
     if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(mark)) {
         lines[0] = format!("{}{rest}", style.mark(grade));
     }
+    for detail in details.lines() {
+        lines.extend(page::wrap(&format!("    {}", one_line(detail)), COLUMNS));
+    }
     if grade != Grade::Ok {
         let hint = format!("    hint: {hint}");
         lines.extend(page::wrap(&one_line(&hint), COLUMNS));
-        lines.push(format!("    see {}", section.link()));
+        lines.push(format!("    see {}", section.link(check)));
     }
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
@@ -143,7 +147,7 @@ fn json(findings: &[Finding]) -> serde_json::Value {
         let section = Section::of(check);
         json!({
             "section": section.title(), "check": check, "result": grade.as_str(),
-            "detail": detail, "hint": hint, "link": section.link(),
+            "detail": detail.replace('\n', "; "), "hint": hint, "link": section.link(check),
         })
     };
     findings.iter().map(line).collect()
@@ -234,8 +238,9 @@ mod tests {
     #[test]
     fn links_lead_to_headings_of_the_documents() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for section in Section::value_variants() {
-            let link = section.link();
+        let sections = Section::value_variants().iter();
+        let links = sections.flat_map(|section| ["budget", "any"].map(|check| section.link(check)));
+        for link in links {
             let (_, place) = link.split_once("/main/").expect("a page of the repository");
             let (page, anchor) = place.split_once('#').expect("a heading");
             let page = std::fs::read_to_string(root.join(page)).expect("the page is there");

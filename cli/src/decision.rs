@@ -1,6 +1,6 @@
 //! The output of a decision: one JSON object, or a table with a line for each operation.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use agent_kube::objects::status_to_json;
 use decree::v1::{self, Rule};
@@ -38,7 +38,7 @@ fn table(is_wide: bool, decisions: impl IntoIterator<Item = v1::Decision>) -> Ta
             table.row([
                 set.clone(),
                 action.into(),
-                pod.into(),
+                pod.into_owned(),
                 word(rule).into(),
                 detail_for(rule, detail, is_wide),
             ]);
@@ -107,9 +107,9 @@ fn span(wait: &prost_types::Duration) -> Duration {
 }
 
 /// The action, the pod, the rule and its detail.
-type Line<'a> = (&'static str, &'a str, Rule, String);
+type Line<'a> = (&'static str, Cow<'a, str>, Rule, String);
 
-/// The operations of a decision, or if it has none, the reasons.
+/// The operations of a decision, or if it has none, the reasons. The names of pods to create are not told: the server draws others.
 fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     let detail = |rule| {
         let reason = decision.reasons.iter().find(|it| it.rule() == rule);
@@ -118,23 +118,26 @@ fn lines(decision: &v1::Decision) -> Vec<Line<'_>> {
     let operations = [
         ("adopt", names(&decision.adopts), Rule::OrphanMatches),
         ("release", names(&decision.releases), Rule::NoLongerMatches),
-        ("create", sorted(&decision.creates), Rule::TooFewReplicas),
     ];
-    let mut lines = Vec::new();
+    let mut lines: Vec<Line<'_>> = Vec::new();
     for (action, pods, rule) in operations {
-        lines.extend(
-            pods.into_iter()
-                .map(|pod| (action, pod, rule, detail(rule))),
-        );
+        let pods = pods.into_iter();
+        lines.extend(pods.map(|pod| (action, pod.into(), rule, detail(rule))));
+    }
+    if !decision.creates.is_empty() {
+        let pods = count(decision.creates.len(), "pod").to_string();
+        let rule = Rule::TooFewReplicas;
+        lines.push(("create", pods.into(), rule, detail(rule)));
     }
     lines.extend(decision.deletes.iter().map(|victim| {
         let (rule, detail) = because(victim.reason.as_ref());
-        ("delete", name(victim.pod.as_ref()), rule, detail.to_owned())
+        let pod = name(victim.pod.as_ref());
+        ("delete", pod.into(), rule, detail.to_owned())
     }));
     lines.extend(decision.status.as_ref().map(status_line));
     lines.extend(decision.requeue_after.as_ref().map(|wait| {
         let detail = format!("looks again in {}", age::human(span(wait)));
-        ("wait", NONE, Rule::AvailabilityCheck, detail)
+        ("wait", NONE.into(), Rule::AvailabilityCheck, detail)
     }));
     lines.extend(decision.reasons.iter().filter_map(remark));
     lines
@@ -149,7 +152,7 @@ fn status_line(status: &v1::ReplicaSetStatus) -> Line<'_> {
         status.ready_replicas,
         status.available_replicas,
     );
-    ("status", NONE, Rule::StatusDiffers, detail)
+    ("status", NONE.into(), Rule::StatusDiffers, detail)
 }
 
 /// A line for a reason that belongs to no operation.
@@ -164,7 +167,7 @@ fn remark(reason: &v1::Reason) -> Option<Line<'_>> {
             | Rule::StatusDiffers
             | Rule::AvailabilityCheck
     );
-    (!shown).then(|| ("none", NONE, rule, reason.detail.clone()))
+    (!shown).then(|| ("none", NONE.into(), rule, reason.detail.clone()))
 }
 
 fn because(reason: Option<&v1::Reason>) -> (Rule, &str) {

@@ -37,15 +37,20 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             let cause = "--why is about a pod of one ReplicaSet";
             return Err(Failure::new(Exit::Usage, cause).hint("name one ReplicaSet"));
         }
-        for (at, named) in names.iter().enumerate() {
-            if at > 0 && args.print.output.is_for_people() {
-                writeln!(io.stdout)?;
-            }
+        let (mut missing, mut printed) = (Vec::new(), 0);
+        for named in &names {
             let cluster = &args.inspection.cluster;
             let request = named.request(cluster);
             let answer = server.inspection().get_replica_set(request).await;
-            let answer = not_found::answer(&server, cluster, named, answer).await?;
+            let Some(answer) = not_found::found(&server, answer)? else {
+                missing.push(named.clone());
+                continue;
+            };
             let output = args.print.output;
+            if printed > 0 && output.is_for_people() {
+                writeln!(io.stdout)?;
+            }
+            printed += 1;
             if output.is_for_people() {
                 let page = Page::new(io, output.is_wide());
                 write(args, &answer, page, io.stdout)?;
@@ -54,7 +59,11 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 output.write(io.stdout, &json, &[&named.name])?;
             }
         }
-        Ok(Exit::Done)
+        if missing.is_empty() {
+            return Ok(Exit::Done);
+        }
+        let cluster = &args.inspection.cluster;
+        Err(not_found::on_server(&server, cluster, &missing).await)
     })
 }
 

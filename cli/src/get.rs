@@ -36,11 +36,14 @@ async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Res
     if list.replica_sets.is_empty() {
         server.check_connected(&args.inspection.cluster).await?;
     }
-    if args.watch {
+    let missing = missing(scope, &list.replica_sets);
+    if args.watch && missing.is_empty() {
+        if list.replica_sets.is_empty() {
+            writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;
+        }
         return follow::run(&server, args, scope, list, io).await;
     }
     print(args, scope, &list, io)?;
-    let missing = missing(scope, &list.replica_sets);
     if missing.is_empty() {
         Ok(Exit::Done)
     } else {
@@ -82,7 +85,7 @@ fn print(
 }
 
 /// The message of kubectl for an empty list.
-fn nothing_in(namespace: &str) -> String {
+pub(crate) fn nothing_in(namespace: &str) -> String {
     match namespace {
         "" => "No resources found.".to_owned(),
         namespace => format!("No resources found in {namespace} namespace."),

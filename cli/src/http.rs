@@ -32,7 +32,7 @@ pub(crate) async fn exchange(
     let answer = async {
         let client = Client::builder(TokioExecutor::new()).build_http();
         let answer = client.request(request).await;
-        let answer = answer.map_err(|error| chain(&error))?;
+        let answer = answer.map_err(|error| words(&chain(&error)))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
         let body = body.collect().await.map_err(|error| error.to_string())?;
@@ -40,6 +40,14 @@ pub(crate) async fn exchange(
     };
     let answer = tokio::time::timeout(timeout, answer).await;
     answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+}
+
+/// The error of a request, in words for a person if the port is another one.
+fn words(error: &str) -> String {
+    if error.contains("invalid HTTP version") {
+        return "the port does not speak HTTP/1.1: it may be the one for gRPC".to_owned();
+    }
+    error.to_owned()
 }
 
 /// Requests a page of an agent, or, with a JSON body, an action. The answer may be a refusal.

@@ -3,7 +3,6 @@
 //! **Invariant:** the bytes of all files of a command together, unpacked, are bounded, and one file is in memory at a time.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{self, BufReader, Cursor, Read, Write},
     path::{Path, PathBuf},
@@ -12,7 +11,6 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use manifest::{self, Document, ManifestError};
-use serde_json::json;
 use server_core::wording::count;
 use zip::{ZipArchive, result::ZipError};
 
@@ -84,7 +82,7 @@ pub(crate) fn read(args: &FileArgs, io: &mut Io<'_>, take: Take<'_>) -> Result<(
     reader.end()
 }
 
-/// Reads objects for an embedded cluster, and adds their namespaces, because kubectl does not print them.
+/// Reads objects for an embedded cluster.
 pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<Document>, Failure> {
     let mut objects = Vec::new();
     if !args.files.is_empty() {
@@ -94,25 +92,7 @@ pub(crate) fn read_for_cluster(args: &FileArgs, io: &mut Io<'_>) -> Result<Vec<D
         })?;
     }
     manifest::check_all(&objects)?;
-    Ok(with_namespaces(objects))
-}
-
-/// Adds the namespaces of objects, and keeps existing namespaces.
-pub(crate) fn with_namespaces(mut documents: Vec<Document>) -> Vec<Document> {
-    let namespaces = documents.iter().filter_map(|document| {
-        let name = document.object.pointer("/metadata/namespace")?.as_str()?;
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        Some((name.to_owned(), (document.place.clone(), object)))
-    });
-    let mut missing: BTreeMap<_, _> = namespaces.collect();
-    let kept = documents.iter().map(|document| &document.object);
-    for namespace in kept.filter(|it| it["kind"] == "Namespace") {
-        let name = namespace["metadata"]["name"].as_str();
-        missing.remove(name.unwrap_or_default());
-    }
-    let missing = missing.into_values();
-    documents.extend(missing.map(|(place, object)| Document { place, object }));
-    documents
+    Ok(objects)
 }
 
 /// Opens a file, or standard input for `-`, and unpacks gzip while reading.

@@ -78,11 +78,22 @@ pub(crate) async fn answer<T>(
     named: &Named,
     answer: Result<Response<T>, Status>,
 ) -> Result<T, Failure> {
+    match found(server, answer)? {
+        Some(message) => Ok(message),
+        None => Err(on_server(server, cluster, std::slice::from_ref(named)).await),
+    }
+}
+
+/// The message of an answer about a ReplicaSet; `None` if the ReplicaSet is missing.
+pub(crate) fn found<T>(
+    server: &Server,
+    answer: Result<Response<T>, Status>,
+) -> Result<Option<T>, Failure> {
     match answer {
         Err(status) if status.code() == Code::NotFound && missing_cluster(&status).is_none() => {
-            Err(on_server(server, cluster, std::slice::from_ref(named)).await)
+            Ok(None)
         }
-        answer => server.answer(answer),
+        answer => server.answer(answer).map(Some),
     }
 }
 

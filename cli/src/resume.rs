@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
 use agent_kube::{CredentialSource, KubeCluster, KubeClusterConfig};
-use decree_agent::resume::{RESUME_PATH, ResumeRequest};
+use decree_agent::{
+    HOLDS_PATH, HoldsPage,
+    resume::{RESUME_PATH, ResumeRequest},
+};
 use http::StatusCode;
 use jiff::Timestamp;
 use runtime::failure::chain;
@@ -24,12 +27,24 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let asked = asked(args)?;
     let annotated = block_on(async {
         match &args.agent {
-            Some(url) => of_agent(url, &asked, args.timeout).await,
+            Some(url) => {
+                if holds_nothing(url, args.timeout).await {
+                    writeln!(io.stderr, "notice: the agent at {url} holds nothing")?;
+                }
+                of_agent(url, &asked, args.timeout).await
+            }
             None => of_cluster(args, &asked).await,
         }
     })?;
     writeln!(io.stdout, "annotated {annotated} with {RESUME_ANNOTATION}")?;
     Ok(Exit::Done)
+}
+
+/// Whether an agent answers that its budget holds nothing.
+async fn holds_nothing(url: &str, timeout: Duration) -> bool {
+    let page = ask_agent(url, HOLDS_PATH, None, timeout).await.ok();
+    let page = page.and_then(|(_, page)| serde_json::from_slice::<HoldsPage>(&page).ok());
+    page.is_some_and(|page| page.count == 0)
 }
 
 /// Asks the agent of an embedded cluster. Returns the ReplicaSet that the agent annotated.

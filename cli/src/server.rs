@@ -1,6 +1,13 @@
 //! Connections to a running server, and its refusals in words for a person at a prompt.
 
-use std::{error::Error, future::Future, path::PathBuf, time::Duration};
+use std::{
+    error::Error,
+    future::Future,
+    io::{self, Read as _, Write as _},
+    net::{TcpStream, ToSocketAddrs as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Args as Group;
 use decree::v1::{
@@ -25,7 +32,9 @@ use crate::exit::{Exit, Failure};
 /// The maximum size of an answer. A page of ReplicaSets or the decision on 5,000 pods is many times smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How long a server may be silent before it is asked for a sign of life, and then until the connection ends.
-const KEEPALIVE: Duration = Duration::from_secs(5);
+const KEEPALIVE: Duration = Duration::from_millis(2_500);
+/// The timeout of a look at a port that does not answer gRPC.
+const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Connection")]
@@ -235,11 +244,78 @@ fn refused(code: Code, status: &Status) -> Failure {
 
 /// The failure for a server that cannot be reached.
 fn unreachable(url: &str, detail: &str) -> Failure {
-    // With TLS 1.3, a server that requires a certificate may close the connection before the client reads the reason.
-    let hint = if url.starts_with("https:") {
-        "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert"
-    } else {
-        "check that decree-server is running there, or set --server or DECREE_SERVER"
+    let is_tls = url.starts_with("https:");
+    let (detail, hint) = match url.strip_prefix("http://").and_then(spoken_at) {
+        Some(Spoken::Http) => (
+            "the port speaks HTTP/1.1, as an admin port does",
+            "name the port for gRPC, which is 50051 by default",
+        ),
+        Some(Spoken::Nothing) => (
+            "the port accepts connections and does not answer",
+            "check that decree-server listens there, and not another program",
+        ),
+        // With TLS 1.3, a server that requires a certificate may close the connection before the client reads the reason.
+        None if is_tls => (
+            detail,
+            "check that decree-server is running there and, if it asks for certificates, that it takes that of --tls-cert",
+        ),
+        None => (
+            detail,
+            "check that decree-server is running there, or set --server or DECREE_SERVER",
+        ),
     };
     Failure::new(Exit::Unreachable, format!("{url}: {detail}")).hint(hint)
+}
+
+/// What a port says to a request of HTTP/1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoken {
+    Http,
+    Nothing,
+}
+
+/// Asks a port that has not answered gRPC for a page. `None` if it is closed, or says something else.
+fn spoken_at(address: &str) -> Option<Spoken> {
+    let address = address.to_socket_addrs().ok()?.next()?;
+    let mut stream = TcpStream::connect_timeout(&address, LOOK).ok()?;
+    stream.set_read_timeout(Some(LOOK)).ok()?;
+    let request = format!("GET /livez HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut head = [0; 7];
+    match stream.read_exact(&mut head) {
+        Ok(()) => (head == *b"HTTP/1.").then_some(Spoken::Http),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(Spoken::Nothing),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, sync::mpsc, thread};
+
+    use super::*;
+
+    #[test]
+    fn port_that_does_not_speak_grpc_is_told_by_what_it_says() {
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n", Some(Spoken::Http)),
+            ("SSH-2.0-x\r\n", None),
+            ("", Some(Spoken::Nothing)),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let address = listener.local_addr().expect("it is bound").to_string();
+            let (answered, asked) = mpsc::sync_channel::<()>(1);
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let (mut stream, _) = listener.accept().expect("it asks");
+                    stream.write_all(answer.as_bytes()).expect("it listens");
+                    // The connection stays open until the answer is judged.
+                    asked.recv().expect_err("nothing is sent");
+                });
+                assert_eq!(spoken_at(&address), expected, "{answer}");
+                drop(answered);
+            });
+            assert_eq!(spoken_at(&address), None, "it is closed");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `decree simulate`: what a running server would do with a different number of replicas, or after a change of the cluster.
 
 use decree::v1::{self, simulate_cluster_request::Change};
+use tonic::{Response, Status};
 
 use crate::{
     args::{Named, SimulateArgs},
@@ -21,17 +22,31 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         });
     }
     let names = args.namespace.resolve(&args.names)?;
-    let decisions = server::block_on(async {
+    if names.is_empty() {
+        let failure = Failure::new(Exit::Usage, "nothing is assumed");
+        return Err(failure.hint("name ReplicaSets, or use --drain NODE or --quota PODS"));
+    }
+    let cluster = &args.inspection.cluster;
+    let (decisions, missing) = server::block_on(async {
         let server = Server::connect(&args.inspection.server).await?;
-        let mut decisions = Vec::new();
+        let (mut decisions, mut missing) = (Vec::new(), Vec::new());
         for named in names {
-            let cluster = &args.inspection.cluster;
-            decisions.extend(ask(&server, cluster, named, args.replicas).await?);
+            let answer = request(&server, cluster, &named, args.replicas).await;
+            match not_found::found(&server, answer)? {
+                Some(answer) => decisions.extend(answer.decision),
+                None => missing.push(named),
+            }
         }
-        Ok(decisions)
+        let missing = match missing.as_slice() {
+            [] => None,
+            missing => Some(not_found::on_server(&server, cluster, missing).await),
+        };
+        Ok((decisions, missing))
     })?;
-    decision::write(&args.print, io, decisions)?;
-    Ok(Exit::Done)
+    if !decisions.is_empty() {
+        decision::write(&args.print, io, decisions)?;
+    }
+    missing.map_or(Ok(Exit::Done), Err)
 }
 
 /// The change of the cluster in the flags, if there is one.
@@ -53,13 +68,22 @@ pub(crate) async fn ask(
     named: Named,
     replicas: Option<i32>,
 ) -> Result<Option<v1::Decision>, Failure> {
+    let answer = request(server, cluster, &named, replicas).await;
+    let answer = not_found::answer(server, cluster, &named, answer).await?;
+    Ok(answer.decision)
+}
+
+async fn request(
+    server: &Server,
+    cluster: &str,
+    named: &Named,
+    replicas: Option<i32>,
+) -> Result<Response<v1::SimulateResponse>, Status> {
     let request = v1::SimulateRequest {
         cluster: cluster.to_owned(),
         namespace: named.namespace.clone(),
         name: named.name.clone(),
         replicas,
     };
-    let answer = server.decisions().simulate(request).await;
-    let answer = not_found::answer(server, cluster, &named, answer).await?;
-    Ok(answer.decision)
+    server.decisions().simulate(request).await
 }

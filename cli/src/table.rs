@@ -25,7 +25,7 @@ const NAMES: [&str; 5] = ["CLUSTER", "NAMESPACE", "NAME", "POD", "REPLICASET"];
 /// The minimum length of shortened names.
 const SHORTEST: usize = 20;
 /// The columns of text that needs no header below a row.
-const TEXTS: [&str; 5] = ["CAUSE", "DETAIL", "PODS", "REASON", "SAID"];
+const TEXTS: [&str; 5] = ["CAUSE", "DETAIL", "MESSAGE", "PODS", "REASON"];
 
 /// Rows under headers. Owned by the command that prints it.
 #[derive(Debug)]

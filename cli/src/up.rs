@@ -4,7 +4,7 @@ use agent_fake::Kind;
 use decree_agent::Mode;
 
 use crate::{
-    args::UpArgs,
+    args::{DEFAULT_NAMESPACE, UpArgs},
     exit::{Exit, Failure},
     input,
     page::say,
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         agent_admin: args.agent_admin,
         seed: args.seed,
         otlp: args.otlp.clone(),
-        budget: agent_core::budget::BudgetConfig::default(),
+        budget: real::settings_of_the_agent()?.budget.config(),
         is_killable: false,
     };
     let run = async {
@@ -76,6 +76,7 @@ pub(crate) async fn stay(sandbox: &mut Sandbox, io: &mut Io<'_>) -> Result<(), F
 /// The commands to try while everything runs, with this ReplicaSet as an example.
 fn invitation(running: &Running, set: &str) -> String {
     let decree_server::Addresses { grpc, admin, .. } = &running.server.addresses;
+    let (namespace, _) = set.split_once('/').unwrap_or((DEFAULT_NAMESPACE, ""));
     let mut text = running.introduction("");
     text += &format!(
         "  decree get replicasets -w\n  decree explain {set}\n  decree simulate {set} --replicas 1\n  \
@@ -87,7 +88,7 @@ fn invitation(running: &Running, set: &str) -> String {
     if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
         text += &format!(
             "\n\nTake part:\n  export DECREE_ADMIN={admin}\n  decree demo scale {set} 5\n  \
-             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6"
+             decree demo fail node-b\n  decree demo restore node-b\n  decree demo quota 6 -n {namespace}"
         );
     }
     text

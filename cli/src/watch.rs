@@ -1,18 +1,20 @@
 //! `decree watch`: the decisions of a running server as they are made.
 
-use std::io;
+use std::{io, time::Duration};
 
 use decree::{json::Json, v1};
+use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
 use crate::{
     age,
-    args::{Scope, WatchArgs},
+    args::{Named, Scope, WatchArgs},
     decision,
     exit::{Exit, Failure},
     format::PrintArgs,
+    get, not_found,
     page::Page,
-    record, refusal,
+    pages, record, refusal,
     server::{self, Server},
     streams::Io,
     table::TableStream,
@@ -21,6 +23,9 @@ use crate::{
 const HEADERS: [&str; 6] = ["TIME", "REPLICASET", "ACTION", "COUNT", "REASON", "PODS"];
 /// The minimum widths of the columns, so that later rows are rarely wider.
 const WIDTHS: [usize; 6] = [24, 24, 6, 5, 40, 4];
+
+/// How often the command looks whether the named ReplicaSets are still there.
+const PERIOD: Duration = Duration::from_secs(5);
 
 struct Printer<'a> {
     args: &'a PrintArgs,
@@ -36,18 +41,27 @@ pub(crate) fn run(args: &WatchArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let server = Server::connect(&args.inspection.server).await?;
     let cluster = &args.inspection.cluster;
-    match server.check_connected(cluster).await {
+    let is_connected = match server.check_connected(cluster).await {
         // An agent of an unnamed cluster may still connect.
         Err(nothing) if cluster.is_empty() && nothing.exit == Exit::No => {
             writeln!(io.stderr, "notice: {}; waiting for one", nothing.cause)?;
+            false
         }
-        checked => checked?,
-    }
+        checked => checked.map(|()| true)?,
+    };
     let mut decisions = open(&server, cluster, scope).await?;
+    let mut named = Watched::default();
+    if is_connected {
+        named = Watched::new(&server, cluster, scope, io).await?;
+    }
     let mut printer = Printer::new(&args.print, io)?;
     let mut left = args.count;
     while left != Some(0) {
-        let next = received(&server, decisions.message().await)?;
+        let Ok(next) = timeout(PERIOD, decisions.message()).await else {
+            named.look(&server, cluster, io).await?;
+            continue;
+        };
+        let next = received(&server, next)?;
         if let Some(record) = &next.decision {
             if !scope.has(record.replica_set.as_ref()) {
                 continue;
@@ -64,6 +78,62 @@ async fn follow(args: &WatchArgs, scope: &Scope, io: &mut Io<'_>) -> Result<Exit
         }
     }
     Ok(Exit::Done)
+}
+
+/// The named ReplicaSets of which decisions are awaited.
+#[derive(Default)]
+struct Watched(Vec<Named>);
+
+impl Watched {
+    /// Fails if one of the names is wrong. A notice tells if no ReplicaSet is in the scope.
+    async fn new(
+        server: &Server,
+        cluster: &str,
+        scope: &Scope,
+        io: &mut Io<'_>,
+    ) -> Result<Self, Failure> {
+        let is_enough = |page: &[v1::ReplicaSetSummary]| !page.is_empty();
+        let namespace = &scope.namespace;
+        let known = pages::replica_sets_until(server, cluster, namespace, is_enough).await?;
+        if known.replica_sets.is_empty() {
+            let said = get::nothing_in(namespace);
+            writeln!(io.stderr, "notice: {said} Waiting for decisions.")?;
+            return Ok(Self::default());
+        }
+        let mut missing = Vec::new();
+        for named in &scope.only {
+            if !is_known(server, cluster, named).await? {
+                missing.push(named.clone());
+            }
+        }
+        if missing.is_empty() {
+            return Ok(Self(scope.only.clone()));
+        }
+        Err(not_found::on_server(server, cluster, &missing).await)
+    }
+
+    /// Tells once of each that is gone.
+    async fn look(
+        &mut self,
+        server: &Server,
+        cluster: &str,
+        io: &mut Io<'_>,
+    ) -> Result<(), Failure> {
+        for named in std::mem::take(&mut self.0) {
+            if is_known(server, cluster, &named).await? {
+                self.0.push(named);
+            } else {
+                writeln!(io.stderr, "notice: {} is gone", named.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn is_known(server: &Server, cluster: &str, named: &Named) -> Result<bool, Failure> {
+    let request = named.request(cluster);
+    let answer = server.inspection().get_replica_set(request).await;
+    Ok(not_found::found(server, answer)?.is_some())
 }
 
 /// Opens the stream of the decisions on the ReplicaSets of a scope.

@@ -121,10 +121,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err("must be a whole number and one of ms, s, m".into()),
+        _ => return Err("must be a whole number with a unit, such as 500ms, 10s or 2m".into()),
     };
     let number = digits.parse::<u64>();
-    let number = number.map_err(|_| "must begin with a whole number")?;
+    let number =
+        number.map_err(|_| "must be a whole number with a unit, such as 500ms, 10s or 2m")?;
     Ok(Duration::from_millis(number.saturating_mul(unit)))
 }
 

@@ -25,6 +25,6 @@ pub mod shutdown;
 mod token_file;
 
 pub use admin::Readiness;
-pub use listen::{ListenAddr, ListenAddrError, ListenError, listen};
+pub use listen::{ListenAddr, ListenAddrError, ListenError, listen, socket_address};
 pub use log::{Filter, FilterError, Format, LogArgs, LogError, escaped, excerpt};
 pub use token_file::{Token, TokenFile, TokenFileError};

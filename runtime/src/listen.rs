@@ -36,6 +36,17 @@ pub enum ListenAddr {
 #[error("must be an address and a port, with ? behind it where another port will do, or off")]
 pub struct ListenAddrError;
 
+/// Reads an IP address and a port; `localhost` is 127.0.0.1.
+///
+/// # Errors
+/// The correct format.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:");
+    let numeric = numeric.map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    let address = numeric.parse();
+    address.map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
 // === impl ListenAddr ===
 
 impl ListenAddr {
@@ -77,7 +88,9 @@ impl FromStr for ListenAddr {
             Some(address) => (address, Self::AtOrFree),
             None => (text, Self::At),
         };
-        address.parse().map(kind).map_err(|_| ListenAddrError)
+        socket_address(address)
+            .map(kind)
+            .map_err(|_| ListenAddrError)
     }
 }
 

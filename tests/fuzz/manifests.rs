@@ -80,7 +80,7 @@ fn decide(bytes: &[u8], output: &str) -> (Exit, String, String) {
             stdin: &mut &*bytes,
             stdout: &mut stdout,
             stderr: &mut stderr,
-            terminal: || None,
+            columns: || None,
             keys: None,
             utf8: false,
             colors: decree_cli::Colors::default(),
@@ -102,7 +102,11 @@ fn install(bytes: &[u8]) {
         return;
     };
     let file = Path::new("fuzzed.yaml");
-    let documents = match manifest::parse(file, text) {
+    let checked = manifest::open(file, text).and_then(|contents| {
+        manifest::check_all(&contents.documents)?;
+        Ok(contents.documents)
+    });
+    let documents = match checked {
         Ok(documents) => documents,
         Err(error) => {
             let text = error.to_string();

@@ -5,13 +5,13 @@ mod yaml;
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// The kinds that a file may hold, in the order of their creation: referenced objects come first.
@@ -185,7 +185,8 @@ pub fn check_all(documents: &[Document]) -> Result<(), ManifestError> {
     documents.iter().try_for_each(check)
 }
 
-/// Creates objects in a cluster, owners before their dependents. The cluster gives new UIDs, and references among the objects follow.
+/// Creates objects in a cluster, owners before their dependents, and missing namespaces, because kubectl does not print them. The cluster
+/// gives new UIDs, and references among the objects follow.
 ///
 /// # Errors
 /// Names the first object that the cluster refuses.
@@ -193,6 +194,8 @@ pub fn install(
     model: &mut agent_fake::Cluster,
     mut documents: Vec<Document>,
 ) -> Result<(), ManifestError> {
+    let namespaces: BTreeMap<_, _> = documents.iter().filter_map(namespace).collect();
+    documents.extend(namespaces.into_values());
     documents.sort_by_key(|document| order(&document.object));
     let mut uids = HashMap::new();
     for Document { place, mut object } in documents {
@@ -345,7 +348,15 @@ fn kind(object: &Value) -> Option<&str> {
     object.get("kind").and_then(Value::as_str)
 }
 
-/// True if every new cluster has the object.
+/// The namespace of an object, by its name.
+fn namespace(Document { place, object }: &Document) -> Option<(String, Document)> {
+    let name = object.pointer("/metadata/namespace")?.as_str()?;
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let place = place.clone();
+    Some((name.to_owned(), Document { place, object }))
+}
+
+/// True if the cluster has the object, which all may need.
 fn is_there(model: &agent_fake::Cluster, object: &Value) -> bool {
     let kind = kind(object).and_then(agent_fake::Kind::parse);
     let kind = kind.filter(|kind| !kind.is_namespaced());

@@ -149,9 +149,9 @@ fn exported_pods_keep_their_owner() {
 }
 
 #[test]
-fn namespaces_come_first_and_those_that_are_there_are_kept() {
+fn namespaces_come_first_and_missing_ones_are_made() {
     let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
-    let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: prod}\nspec: {containers: [{name: c, image: i}]}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: default}\n";
+    let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: prod}\nspec: {containers: [{name: c, image: i}]}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: default}\n";
     install(&mut model, parse_text(text).expect("valid")).expect("the cluster takes them");
     assert!(model.peek(agent_fake::Kind::Pod, "prod", "a").is_some());
 }
@@ -159,14 +159,10 @@ fn namespaces_come_first_and_those_that_are_there_are_kept() {
 #[test]
 fn refusal_of_the_cluster_names_the_place_and_the_object() {
     let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
-    let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: nowhere}\nspec: {containers: [{name: c, image: i}]}\n";
-    let refused = install(&mut model, parse_text(text).expect("valid")).expect_err("no namespace");
-    assert!(
-        refused
-            .to_string()
-            .starts_with("web.yaml: document 2: namespaces \"nowhere\" not found"),
-        "{refused}"
-    );
+    let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: No}\nspec: {containers: [{name: c, image: i}]}\n";
+    let refused = install(&mut model, parse_text(text).expect("valid")).expect_err("no such name");
+    let said = "web.yaml: document 2: Namespace \"No\" is invalid";
+    assert!(refused.to_string().starts_with(said), "{refused}");
 }
 
 /// The one document of a text, without the checks of its kind.

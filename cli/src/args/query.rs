@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME", required_unless_present_any = ["drain", "quota"])]
+    #[arg(value_name = "NAME")]
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,

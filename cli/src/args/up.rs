@@ -34,7 +34,8 @@ pub(crate) struct UpArgs {
         long,
         env = "DECREE_LISTEN",
         value_name = "ADDR",
-        default_value = "127.0.0.1:50051"
+        default_value = "127.0.0.1:50051",
+        value_parser = runtime::socket_address
     )]
     pub(crate) listen: SocketAddr,
     /// Address for /livez, /readyz, /metrics, and what `decree demo` asks of the embedded cluster; port 0 picks a free port
@@ -42,7 +43,8 @@ pub(crate) struct UpArgs {
         long,
         env = "DECREE_ADMIN",
         value_name = "ADDR",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_parser = runtime::socket_address
     )]
     pub(crate) admin: SocketAddr,
     /// Address for /livez, /readyz, /metrics, /holds and /history of the agent, or `off`. With a trailing `?`, a free port is used if
@@ -79,7 +81,8 @@ pub(crate) struct DemoArgs {
         long,
         value_name = "ADDR",
         default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:50051")
+        default_value_if("stay", "true", "127.0.0.1:50051"),
+        value_parser = runtime::socket_address
     )]
     pub(crate) listen: SocketAddr,
     /// Address for /livez, /readyz and /metrics; port 0 picks a free port. With --stay, the default is 127.0.0.1:8080
@@ -87,7 +90,8 @@ pub(crate) struct DemoArgs {
         long,
         value_name = "ADDR",
         default_value = "127.0.0.1:0",
-        default_value_if("stay", "true", "127.0.0.1:8080")
+        default_value_if("stay", "true", "127.0.0.1:8080"),
+        value_parser = runtime::socket_address
     )]
     pub(crate) admin: SocketAddr,
     /// How long anything that is waited for may take
@@ -195,15 +199,16 @@ pub(crate) enum DemoCommand {
 /// Where the embedded cluster runs.
 #[derive(Debug, Group)]
 pub(crate) struct RunningArgs {
-    /// The namespace of names that come without one
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
-    pub(crate) namespace: String,
+    /// The namespace of names and objects without one; by default, `default`
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
     /// The admin address of the running `decree up` or `decree demo --stay`
     #[arg(
         long,
         env = "DECREE_ADMIN",
         value_name = "ADDR",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_parser = runtime::socket_address
     )]
     pub(crate) admin: SocketAddr,
 }

@@ -1,10 +1,11 @@
 //! What the admin port of the agent tells: whether its budget holds anything, and whether versions went back recently.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::history::MEANING;
 use decree_agent::{HISTORY_PATH, HOLDS_PATH, HeldScope, HistoryPage, HoldsPage, Regression};
 use http::StatusCode;
+use server_core::wording::count;
 
 use super::{finding::Finding, section::Section};
 use crate::{age, args::CheckArgs, exit::Exit, http::ask_agent, table::one_line};
@@ -13,7 +14,7 @@ const BUDGET: &str = "budget";
 const HISTORY: &str = "history";
 const ADDRESS_HINT: &str = "set the admin address of decree-agent with --agent, or --agent off";
 const READY_PATH: &str = "/readyz";
-/// The maximum number of holds with a separate line.
+/// The maximum number of held scopes with a separate line.
 const LINES_MAX: usize = 10;
 /// The age up to which the check shows that versions went back.
 const SHOWN_FOR: Duration = Duration::from_secs(60 * 60);
@@ -43,7 +44,7 @@ async fn budget(args: &CheckArgs) -> Vec<Finding> {
         Err(failure) => return vec![Finding::warn(BUDGET, failure.cause, ADDRESS_HINT)],
     };
     match page {
-        Some(page) if page.in_session || page.count > 0 => findings(page),
+        Some(page) if page.in_session || page.count > 0 => vec![held(&page)],
         Some(_) => vec![without_session(args).await],
         None => {
             let detail = format!("{url} is not the admin address of an agent");
@@ -68,19 +69,44 @@ async fn without_session(args: &CheckArgs) -> Finding {
     Finding::warn(BUDGET, detail, "see its log for what prevents a session")
 }
 
-fn findings(page: HoldsPage) -> Vec<Finding> {
-    let HoldsPage { count, holds, .. } = page;
-    if count == 0 {
-        return vec![Finding::ok(BUDGET, "holds nothing")];
+/// Reports what the budget holds: a line for each ReplicaSet, namespace or cluster.
+fn held(page: &HoldsPage) -> Finding {
+    if page.count == 0 {
+        return Finding::ok(BUDGET, "holds nothing");
     }
-    let line = |hold: &HeldScope| Finding::fail(BUDGET, &hold.message, &hold.resume);
-    let mut findings: Vec<_> = holds.iter().take(LINES_MAX).map(line).collect();
-    let others = count.saturating_sub(findings.len());
+    let mut scopes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for hold in &page.holds {
+        let HeldScope {
+            operation, since, ..
+        } = hold;
+        let why = hold.message.split_once(": ").map_or("", |(_, why)| why);
+        let (why, _) = why.split_once("; resume with: ").unwrap_or((why, ""));
+        let text = format!("{operation}s since {since}: {why}");
+        scopes.entry(scope(hold)).or_default().push(text);
+    }
+    let unnamed = page.count.saturating_sub(page.holds.len());
+    let others = (scopes.len() + unnamed).saturating_sub(LINES_MAX);
+    let mut lines = vec![count(page.count, "hold").to_string()];
+    let named = scopes.iter().take(LINES_MAX);
+    lines.extend(named.map(|(scope, holds)| format!("{scope}: {}", holds.join("; "))));
     if others > 0 {
-        let detail = format!("{others} more ReplicaSets or namespaces are held");
-        findings.push(Finding::fail(BUDGET, detail, "decree resume --all"));
+        lines.push(format!("and {others} more"));
     }
-    findings
+    let hint = match (scopes.len(), page.holds.first()) {
+        (1, Some(hold)) => hold.resume.clone(),
+        (_, Some(hold)) => format!("all of them: decree resume --all; one: {}", hold.resume),
+        (_, None) => "decree resume --all".to_owned(),
+    };
+    Finding::fail(BUDGET, lines.join("\n"), hint)
+}
+
+/// The place of a hold, as a person names it.
+fn scope(hold: &HeldScope) -> String {
+    match (&hold.namespace, &hold.name) {
+        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (Some(namespace), None) => format!("namespace {namespace}"),
+        (None, _) => "the cluster".to_owned(),
+    }
 }
 
 /// `None` from an agent that does not say, if [`budget`] reports on the agent.
@@ -127,36 +153,68 @@ mod tests {
 
     use super::{super::finding::Grade, *};
 
-    fn page(in_session: bool, count: usize) -> HoldsPage {
-        let hold = HeldScope {
-            operation: "delete".into(),
-            scope: "cluster".into(),
-            namespace: None,
-            name: None,
+    fn hold(operation: &str, scope: [Option<&str>; 2]) -> HeldScope {
+        let [namespace, name] = scope.map(|it| it.map(str::to_owned));
+        HeldScope {
+            operation: operation.into(),
+            scope: "replica set".into(),
+            namespace,
+            name,
             since: "2026-05-01T12:00:00Z".into(),
-            message: "deletes in the cluster are held".into(),
-            resume: "decree resume --all".into(),
-        };
-        HoldsPage {
-            in_session,
-            count,
-            holds: vec![hold; count.min(100)],
+            message: format!(
+                "{operation}s in it are held since a time: 11 in a minute, 10 are allowed; resume with: it"
+            ),
+            resume: "decree resume shop/web".into(),
         }
     }
 
-    fn grades(page: HoldsPage) -> Vec<Grade> {
-        findings(page).iter().map(|finding| finding.grade).collect()
+    fn page(in_session: bool, holds: Vec<HeldScope>, count: usize) -> HoldsPage {
+        HoldsPage {
+            in_session,
+            count,
+            holds,
+        }
     }
 
     #[test]
-    fn holds_are_failures() {
-        assert_eq!(grades(page(true, 0)), [Grade::Ok]);
-        assert_eq!(grades(page(false, 1)), [Grade::Fail]);
-        let many = findings(page(true, 500));
-        assert_eq!(many.len(), LINES_MAX + 1);
-        assert_eq!(many[0].hint, "decree resume --all");
-        let last = &many[LINES_MAX].detail;
-        assert_eq!(last, "490 more ReplicaSets or namespaces are held");
+    fn holds_are_one_failure_with_a_line_for_each_scope() {
+        assert_eq!(held(&page(true, Vec::new(), 0)).grade, Grade::Ok);
+        let web = [Some("shop"), Some("web")];
+        let one = held(&page(
+            false,
+            vec![hold("delete", web), hold("create", web)],
+            2,
+        ));
+        assert_eq!(one.grade, Grade::Fail);
+        let since = "since 2026-05-01T12:00:00Z: 11 in a minute, 10 are allowed";
+        let lines = format!("2 holds\nshop/web: deletes {since}; creates {since}");
+        assert_eq!(
+            (one.detail, one.hint),
+            (lines, "decree resume shop/web".to_owned())
+        );
+        let mut holds = vec![
+            hold("delete", [None, None]),
+            hold("create", [Some("a"), None]),
+        ];
+        let names: Vec<_> = (10..40).map(|it| format!("web-{it}")).collect();
+        let sets = names
+            .iter()
+            .map(|name| hold("create", [Some("a"), Some(name)]));
+        holds.extend(sets);
+        let many = held(&page(true, holds, 500));
+        let lines: Vec<_> = many.detail.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (LINES_MAX + 2, "500 holds"));
+        assert_eq!(lines[LINES_MAX + 1], "and 490 more");
+        assert!(
+            many.detail.contains("\na/web-10: creates since "),
+            "{}",
+            many.detail
+        );
+        assert!(
+            many.hint.starts_with("all of them: decree resume --all; "),
+            "{}",
+            many.hint
+        );
     }
 
     /// `decree check` as typed.
@@ -171,7 +229,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let routes = Router::new()
-            .route(HOLDS_PATH, get(|| async { Json(page(false, 0)) }))
+            .route(
+                HOLDS_PATH,
+                get(|| async { Json(page(false, Vec::new(), 0)) }),
+            )
             .route(
                 READY_PATH,
                 get(move || async move { (ready, "no session") }),

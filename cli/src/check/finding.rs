@@ -12,6 +12,7 @@ pub(super) enum Grade {
 pub(super) struct Finding {
     pub(super) grade: Grade,
     pub(super) check: String,
+    /// The result. Further lines are details of it.
     pub(super) detail: String,
     pub(super) hint: String,
 }

@@ -41,8 +41,13 @@ impl Section {
         self.about().0
     }
 
-    pub(super) fn link(self) -> String {
-        format!("{DOCUMENTS}{}", self.about().1)
+    /// The page about a check of this section.
+    pub(super) fn link(self, check: &str) -> String {
+        let page = match check {
+            "budget" => "safeguards.md#when-the-budget-pauses-an-agent",
+            _ => self.about().1,
+        };
+        format!("{DOCUMENTS}{page}")
     }
 
     /// The title, and the heading of the documentation.

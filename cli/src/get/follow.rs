@@ -11,12 +11,13 @@ use tokio::time::sleep;
 use super::replica_sets;
 use crate::{
     args::{GetArgs, Scope},
+    decision,
     exit::{Exit, Failure},
     page::Page,
     pages,
     server::Server,
     streams::Io,
-    table::TableStream,
+    table::{TableStream, one_line},
 };
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -43,7 +44,12 @@ pub(super) async fn run(
     let json = Json::default();
     let (mut known, mut sets) = (Known::new(), first.replica_sets);
     loop {
-        for set in changed(&mut known, sets) {
+        let (changed, gone) = changed(&mut known, sets);
+        for set in gone {
+            let path = decision::path(set.replica_set.as_ref());
+            writeln!(io.stderr, "notice: {} is gone", one_line(&path))?;
+        }
+        for set in changed {
             if args.print.output.is_for_people() {
                 stream.write(io.stdout, &cells(&set))?;
             } else {
@@ -74,15 +80,54 @@ pub(super) async fn list(
     })
 }
 
-/// The ReplicaSets that differ from the last printed state. A ReplicaSet that disappears and comes back is printed again.
-fn changed(known: &mut Known, sets: Vec<v1::ReplicaSetSummary>) -> Vec<v1::ReplicaSetSummary> {
+/// The ReplicaSets that differ from the last printed state, and those that have disappeared. One that comes back is printed again.
+fn changed(
+    known: &mut Known,
+    sets: Vec<v1::ReplicaSetSummary>,
+) -> (Vec<v1::ReplicaSetSummary>, Vec<v1::ReplicaSetSummary>) {
     let key = |set: &v1::ReplicaSetSummary| {
         let uid = set.replica_set.as_ref().map(|object| object.uid.clone());
         (set.cluster.clone(), uid.unwrap_or_default())
     };
-    let before = std::mem::take(known);
+    let mut before = std::mem::take(known);
     known.extend(sets.iter().map(|set| (key(set), set.clone())));
-    sets.into_iter()
-        .filter(|set| before.get(&key(set)) != Some(set))
-        .collect()
+    let mut changed = sets;
+    changed.retain(|set| before.remove(&key(set)).as_ref() != Some(set));
+    (changed, before.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(uid: &str, ready: i32) -> v1::ReplicaSetSummary {
+        let object = v1::ObjectRef {
+            uid: uid.to_owned(),
+            ..v1::ObjectRef::default()
+        };
+        v1::ReplicaSetSummary {
+            replica_set: Some(object),
+            ready,
+            ..v1::ReplicaSetSummary::default()
+        }
+    }
+
+    #[test]
+    fn changes_and_disappearances_are_told_once() {
+        let mut known = Known::new();
+        let (a, b) = (set("a", 1), set("b", 1));
+        for (sets, new, gone) in [
+            (
+                vec![a.clone(), b.clone()],
+                vec![a.clone(), b.clone()],
+                vec![],
+            ),
+            (vec![a.clone(), set("b", 2)], vec![set("b", 2)], vec![]),
+            (vec![a.clone()], vec![], vec![set("b", 2)]),
+            (vec![a.clone()], vec![], vec![]),
+            (vec![a, b.clone()], vec![b], vec![]),
+        ] {
+            assert_eq!(changed(&mut known, sets), (new, gone));
+        }
+    }
 }

@@ -27,7 +27,7 @@ const COLUMNS: [Column; 13] = [
     }),
     ("LABELS", labels),
     ("CAUSE", |set| cause::cell(set, Timestamp::now())),
-    ("SAID", |set| cause::words(set).to_owned()),
+    ("MESSAGE", |set| cause::words(set).to_owned()),
 ];
 
 /// The columns that these ReplicaSets need.
@@ -35,7 +35,7 @@ pub(super) fn columns(sets: &[v1::ReplicaSetSummary], is_wide: bool) -> Vec<Colu
     let clusters: BTreeSet<_> = sets.iter().map(|set| &set.cluster).collect();
     let columns = COLUMNS.into_iter().filter(|(header, _)| match *header {
         "CLUSTER" => is_wide || clusters.len() > 1,
-        "TERMINATING" | "UNCONVERGED" | "LABELS" | "SAID" => is_wide,
+        "TERMINATING" | "UNCONVERGED" | "LABELS" | "MESSAGE" => is_wide,
         _ => true,
     });
     columns.collect()

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use server_core::wording::count;
 
 use super::beginning::COST;
-use crate::input;
 
 const QUOTA: &str = "pods";
 
@@ -122,7 +121,7 @@ fn apply(cluster: &mut Cluster, documents: Vec<Document>) -> Result<String, Stri
     }
     let created = new.iter().map(|document| word(&document.object));
     said.extend(created.map(|word| format!("{word} created")));
-    manifest::install(cluster, input::with_namespaces(new)).map_err(|error| error.to_string())?;
+    manifest::install(cluster, new).map_err(|error| error.to_string())?;
     Ok(said.join("\n"))
 }
 

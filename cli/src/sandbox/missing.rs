@@ -53,23 +53,12 @@ fn missing_node(cluster: &Cluster, node: &str) -> Option<ActRefusal> {
     if cluster.peek(Kind::Node, "", node).is_some() {
         return None;
     }
-    let nodes = nodes(cluster);
-    let hint = match near::nearest(node, nodes.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean {meant}?"),
-        None => {
-            let shown = nodes.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>();
-            format!("the nodes are {}", shown.join(", "))
-        }
-    };
+    let nodes = cluster.objects(Kind::Node).map(|node| named(node).name);
+    let nodes = near::first_of(&nodes.collect::<Vec<_>>(), NAMED_MAX);
     Some(ActRefusal {
         error: format!("node {node} not found"),
-        hint: Some(hint),
+        hint: Some(format!("the nodes are {nodes}")),
     })
-}
-
-fn nodes(cluster: &Cluster) -> Vec<String> {
-    let nodes = cluster.objects(Kind::Node).map(|node| named(node).name);
-    nodes.collect()
 }
 
 /// The namespace and the name of an object.

@@ -34,7 +34,7 @@ fn replica_sets_are_named_and_printed_as_with_kubectl() {
     assert_eq!(out(&labeled), "replicaset.apps/web-5f6a8b\n");
     let wide = out(&["get", "rs", "web-5f6a8b", "-o", "wide"]);
     assert_says(
-        "CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     TERMINATING   UNCONVERGED   LABELS…   CAUSE   SAID\n\
+        "CLUSTER   NAMESPACE   NAME         DESIRED   CURRENT   READY   AVAILABLE   STATE     TERMINATING   UNCONVERGED   LABELS…   CAUSE   MESSAGE\n\
          demo      default     web-5f6a8b   3         3         3       3           In sync   0             -             …app=web…   -\n",
         &wide,
     );
@@ -113,6 +113,35 @@ fn changed_replica_sets_are_printed_again() {
             .is_some_and(|line| line.contains("web-5f6a8b   5 ")),
         "{text}"
     );
+}
+
+#[test]
+fn wrong_names_are_told_all_at_once_and_what_is_known_is_printed() {
+    let system = System::start(&["demo"]);
+    let both = "error: ReplicaSets default/nope, default/none not found\n";
+    for (words, out) in [
+        (&["get", "rs", "nope", "web-5f6a8b", "none"][..], true),
+        (&["get", "rs", "-w", "nope", "web-5f6a8b", "none"], true),
+        (&["explain", "nope", "web-5f6a8b", "none"], true),
+        (&["simulate", "nope", "web-5f6a8b", "none"], true),
+        (&["watch", "nope", "web-5f6a8b", "none"], false),
+    ] {
+        let ended = system.decree(words);
+        assert_eq!(ended.exit, Exit::No, "{words:?}");
+        assert!(ended.err.starts_with(both), "{words:?}: {}", ended.err);
+        assert_eq!(
+            ended.out.contains("web-5f6a8b"),
+            out,
+            "{words:?}: {}",
+            ended.out
+        );
+    }
+    let nothing = system.decree(&["watch", "-n", "nope", "--count", "0"]);
+    let said = "notice: No resources found in nope namespace. Waiting for decisions.\n";
+    assert_eq!((nothing.exit, nothing.err.as_str()), (Exit::Done, said));
+    let nothing = system.decree(&["simulate"]);
+    assert_eq!(nothing.exit, Exit::Usage);
+    assert!(nothing.err.contains("--drain NODE"), "{}", nothing.err);
 }
 
 /// A reader that closes the stream after some lines.

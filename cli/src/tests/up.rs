@@ -67,7 +67,7 @@ impl Up {
             admin: String::new(),
             server: String::new(),
         };
-        let text = up.wait_for("decree demo quota 6\n");
+        let text = up.wait_for("decree demo quota 6 -n ");
         let after = |mark: &str| {
             let rest = text.split_once(mark).map_or("", |(_, rest)| rest);
             rest.lines().next().unwrap_or_default().to_owned()
@@ -207,6 +207,22 @@ fn objects_that_kubectl_prints_are_applied() {
     up.wait_for("shop/api: create 2 pods: TOO_FEW_REPLICAS: 2 active pods, 4 wanted\n");
     let api = up.ask(&["get", "rs", "api", "-n", "shop", "-o", "json"]);
     assert!(api.contains(r#""replicas":4,"#), "{api}");
+    let into = |text: &str, namespace: &str| {
+        let words = [
+            "demo", "apply", "-f", "-", "-n", namespace, "--admin", &up.admin,
+        ];
+        decree_reading(text, &words)
+    };
+    let elsewhere = into(set, "other");
+    let said =
+        "error: -: document 1: the object is in namespace shop, not other\nhint: leave out -n\n";
+    assert_eq!(
+        (elsewhere.exit, elsewhere.err.as_str()),
+        (Exit::Usage, said)
+    );
+    let made = into(&set.replace(", namespace: shop", ""), "other");
+    assert_eq!(made.out, "replicaset.apps/api created\n", "{}", made.err);
+    up.wait_for("other/api: create 2 pods");
     let folder = tempfile::tempdir().expect("there is room");
     let files = [("good.yaml", "2"), ("bad.yaml", "\"3\"")].map(|(file, replicas)| {
         let file = folder.path().join(file).display().to_string();

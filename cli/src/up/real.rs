@@ -9,7 +9,7 @@ use server_core::wording::count;
 use tokio::time::{Duration, timeout};
 
 use crate::{
-    args::UpArgs,
+    args::{self, UpArgs},
     diff,
     exit::{Exit, Failure},
     page::{self, say},
@@ -38,10 +38,15 @@ pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> R
     running.close(reported).await
 }
 
+/// The flags of the agent: its environment, and its defaults.
+pub(super) fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
+    let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
+    flags.map_err(|error| args::failure(&error, &[]))
+}
+
 /// The flags of the agent: the flags of this command, the environment of the agent, and its defaults.
 fn agent(args: &UpArgs) -> Result<AgentArgs, Failure> {
-    let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
-    let mut agent = flags.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let mut agent = settings_of_the_agent()?;
     agent.mode = args.mode.unwrap_or(Mode::Shadow);
     agent.kube.kubeconfig.clone_from(&args.kubeconfig);
     agent.kube.context.clone_from(&args.context);
