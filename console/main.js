@@ -18,17 +18,13 @@ const TITLES = { '': 'Board', replicasets: 'ReplicaSet', sessions: 'Sessions', d
 
 let view = null;
 let stream = null;
-let shownPath = null;
 let seen = 0;
 /** A file that was dropped on another view than the recordings. */
 let dropped = null;
 
 function show() {
   const { parts, query } = place();
-  const path = parts.join('\n');
-  if (view && path === shownPath) return;
-  const moved = shownPath !== null;
-  shownPath = path;
+  const moved = view !== null;
   stream?.close();
   view?.close();
   seen = 0;

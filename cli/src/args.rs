@@ -50,22 +50,22 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run server and agent in one process, on a demo or a real cluster
     ///
-    /// They run until interrupted. To a real cluster nothing is written unless --mode enforce is given: decisions are compared with what its controller does, and
-    /// the end is a report. On the embedded one `decree demo scale`, `delete`, `fail` and the like act from other terminals.
+    /// Runs until interrupted. On a real cluster, writes nothing unless you pass --mode enforce: compares its decisions with the
+    /// built-in controller, and prints a report when you stop it. On the embedded cluster, `decree demo scale`, `delete`, `fail` and others
+    /// act from other terminals.
     #[command(after_help = exit::HELP)]
     Up(UpArgs),
     /// Show server and agent at work, or act on a running demo cluster
     ///
-    /// The cluster is embedded in this process. Prints what it does, a line for each decision: the victims of a scale-down are named before they go, the server is killed during a
-    /// scale-up, the agent stops a rogue server, a quota refuses, and a shadow finds what another controller did wrong. The exit
-    /// code is 0 if all went as told. On a terminal, q ends it.
+    /// The cluster is embedded in this process. Names the victims of a scale-down before they are deleted, kills the server during a
+    /// scale-up, stops a rogue server, and shows what a quota and a shadow report. The exit code is 0 if everything happened as expected.
+    /// On a terminal, q ends the demo.
     #[command(after_help = exit::HELP)]
     Demo(DemoArgs),
     /// Decide for ReplicaSets and pods from files
     ///
-    /// The files are in the format of `kubectl get rs,pods -o json`. Needs neither a cluster nor a server; all operations are assumed to succeed. The input is JSON or YAML, one document or
-    /// several, lists or single objects; objects of other kinds are ignored with a notice. What is not in the input does not
-    /// exist for the decision.
+    /// Reads the output of `kubectl get rs,pods -o json`, files that kubectl takes, and dumps of clusters. Needs neither a cluster nor a
+    /// server; all operations are assumed to succeed. Objects that are not in the input do not exist for the decision.
     #[command(after_help = DECIDE_HELP)]
     Decide(DecideArgs),
     /// Show what another size, a drain or a quota would do
@@ -85,8 +85,8 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Report what another controller did differently
     ///
-    /// Needs an agent in mode shadow. A difference is reported when no view that the other controller can have had explains it any more, with what else explains
-    /// it, if anything does. Differences from before the agent's last connection are only in the server's log and
+    /// Needs a shadow-mode agent. Reports an action only if no view that the other controller could have had explains it, with the
+    /// documented difference that does, if any. Differences from before the agent's last connection are only in the server's log and
     /// metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
@@ -95,14 +95,14 @@ pub(crate) enum Command {
     Sysdump(SysdumpArgs),
     /// Replay a server's recordings, and print decisions that differ
     ///
-    /// The session of this version receives the recorded frames at the recorded times, and what it sends is compared with what
-    /// was sent then. Differences after the first may follow from it, because the agent executed what was sent then.
+    /// A session of this version receives the recorded frames at the recorded times, and its decisions are compared with the recorded
+    /// ones. Differences after the first may follow from it, because the agent executed the recorded decisions.
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),
     /// Check server, cluster, permissions, leader, other controllers
     ///
     /// Changes nothing. Permissions are checked for the user of the kubeconfig: to check those of the agent, use its
-    /// credentials. What is marked with a cross must be fixed; two exclamation marks may be as intended.
+    /// credentials. × must be fixed; ‼ is a warning.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Resume creates or deletes that an agent's budget holds back

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         server.answer(server.inspection().list_differences(request).await)
     })?;
     if answer.shadows == 0 {
-        let cause = "no agent in mode shadow is connected, so there is nothing to compare";
+        let cause = "no shadow-mode agent is connected, so there is nothing to compare";
         let hint =
             "run server and agent next to the other controller: decree up --cluster kubernetes";
         return Err(Failure::new(Exit::Usage, cause).hint(hint));

@@ -31,7 +31,7 @@ pub(super) const DIFF_HELP: &str = "\
 Exit codes:
   0  no differences, or none that --fail-on names
   1  there are some, or the output cannot be written
-  2  invalid command line, or no agent in mode shadow is connected
+  2  invalid command line, or no shadow-mode agent is connected
   3  the server cannot be reached, or stopped responding
   4  the server refused";
 
@@ -49,7 +49,7 @@ Output:
          without --explain.
 
 Exit codes:
-  0  all decisions agree, up to the tear where a recording is torn
+  0  all decisions agree, up to the end of a truncated recording
   1  some differ, or the output cannot be written
   2  a file cannot be read, is no recording, or is damaged";
 

@@ -23,10 +23,10 @@ pub(crate) struct UpArgs {
     /// Use the cluster of this context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// A namespace of the real cluster that the agent attends to; repeatable. By default, all namespaces
+    /// A namespace of the real cluster that the agent manages; repeatable. By default, all namespaces
     #[arg(short, long = "namespace", value_name = "NAMESPACE")]
     pub(crate) namespaces: Vec<String>,
-    /// How far the agent goes; by default `enforce` in the embedded cluster, and `shadow`, which writes nothing, in a real one
+    /// The mode of the agent; by default `enforce` on the embedded cluster, and `shadow`, which writes nothing, on a real one
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
     /// Address for gRPC; port 0 picks a free port

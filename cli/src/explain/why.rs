@@ -115,11 +115,11 @@ fn answer(named: &Named, replicas: i32, active: usize, at: usize, rungs: &[Rung]
     let (set, to) = (named.path(), count(replicas, "replica"));
     if *goes {
         let why = why(&reason.clone().unwrap_or_default(), false);
-        return format!("{name} goes if {set} is to have {to} of {active} pods: {why}.");
+        return format!("{name} is deleted if {set} has {to} of {active} pods: {why}.");
     }
     let (place, stay) = (at + 1, active - at);
     format!(
-        "{name} stays if {set} is to have {to} of {active} pods: it is number {place} to go, so it stays as long as {stay} or more are wanted."
+        "{name} stays if {set} has {to} of {active} pods: it is number {place} in the order of deletion, and stays with {stay} or more replicas."
     )
 }
 

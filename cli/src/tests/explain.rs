@@ -23,7 +23,7 @@ fn pod_is_told_where_it_stands_and_why_it_went() {
     assert_eq!((now.exit, now.err.as_str()), (Exit::Done, ""));
     assert!(
         now.out.starts_with(&format!(
-            "{first} stays if default/web-5f6a8b is to have 3 replicas of 3 pods: it is number "
+            "{first} stays if default/web-5f6a8b has 3 replicas of 3 pods: it is number "
         )),
         "{}",
         now.out

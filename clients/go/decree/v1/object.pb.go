@@ -216,7 +216,7 @@ type OwnerReference struct {
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The owner's name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// The owner's uid. Ownership is decided by this field.
+	// The owner's uid. A ReplicaSet owns the pod only if kind, name and uid are its own.
 	Uid string `protobuf:"bytes,4,opt,name=uid,proto3" json:"uid,omitempty"`
 	// Absent differs from false. Compared only to notice a change.
 	BlockOwnerDeletion *bool `protobuf:"varint,5,opt,name=block_owner_deletion,json=blockOwnerDeletion,proto3,oneof" json:"block_owner_deletion,omitempty"`
