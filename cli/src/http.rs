@@ -10,6 +10,8 @@ use runtime::failure::chain;
 
 use crate::exit::{Exit, Failure};
 
+/// The maximum timeout of a request to an agent, whose pages are small.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The maximum size of an answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
@@ -58,7 +60,7 @@ pub(crate) async fn ask_agent(
     timeout: Duration,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let url = base(url)?;
-    let answer = exchange(&format!("{url}{path}"), body, timeout).await;
+    let answer = exchange(&format!("{url}{path}"), body, timeout.min(PATIENCE)).await;
     answer.map_err(|cause| {
         let failure = Failure::new(Exit::Unreachable, format!("agent {url}: {cause}"));
         failure.hint("--agent is the admin address of decree-agent; its log names it")

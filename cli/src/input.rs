@@ -164,6 +164,7 @@ impl Reader<'_> {
             for member in archive.entries().map_err(failed)? {
                 let mut member = member.map_err(failed)?;
                 let path = file.join(member.path().map_err(failed)?);
+                // Not a sparse file, whose holes take no room in the archive.
                 if member.header().entry_type().is_file() {
                     self.member(&path, &mut member)?;
                 }

@@ -176,6 +176,7 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
             labels: set.template_labels.clone(),
             controller: Some(reference(key)),
             node: None,
+            deleted: None,
             state: PodState::default(),
         }))),
         Action::Delete(_) => Some(After::Gone),

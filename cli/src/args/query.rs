@@ -199,12 +199,16 @@ impl GetArgs {
         if KINDS.contains(&first.as_str()) {
             return self.replica_sets(rest);
         }
-        let is_plain = rest.is_empty() && self.selector.is_none() && !self.watch;
-        let is_plain = is_plain && self.print.output != Format::Name;
+        let is_plain = rest.is_empty()
+            && self.namespace.namespace.is_none()
+            && self.selector.is_none()
+            && !self.watch
+            && self.print.output != Format::Name;
         match first.as_str() {
             "sessions" | "session" if is_plain => Ok(Wanted::Sessions),
             "sessions" | "session" => {
-                let cause = "sessions are listed all at once, without names, -l, -w and -o name";
+                let cause =
+                    "sessions are listed all at once, without names, -n, -l, -w and -o name";
                 let failure = Failure::new(Exit::Usage, cause);
                 Err(failure.hint("select those of a cluster with --cluster"))
             }

@@ -295,19 +295,19 @@ fn why(reason: &v1::Reason, is_wide: bool) -> String {
 
 fn unknown(asked: &Asked<'_>, state: &v1::GetReplicaSetResponse, beyond: usize) -> Failure {
     let past = match (deletes(state).count(), &state.last_scale_down) {
-        (0, None) => "the server knows of no deletion in this session".to_owned(),
+        (0, None) => "none was deleted in this session".to_owned(),
         (_, Some(last)) if last.pods.is_empty() => {
-            "the pods of the last deletion are not known any more".to_owned()
+            "the server has dropped the pods of the last deletion".to_owned()
         }
         (0 | 1, _) => "the last deletion does not name it".to_owned(),
         (count, _) => format!("the {count} deletions that the server knows do not name it"),
     };
-    let what = match beyond {
-        0 => "is no active pod",
-        _ => "is not among the first pods to go",
-    };
     let (pod, set) = (asked.pod, asked.named.path());
-    let cause = format!("{pod} {what} of {set}, and {past}");
+    let what = match beyond {
+        0 => format!("no active pod {pod} in {set}"),
+        _ => format!("{pod} is not among the first pods of {set} in the order of deletion"),
+    };
+    let cause = format!("{what}, and {past}");
     Failure::new(Exit::No, cause)
         .hint("its log has every decision at level debug, and --record keeps them")
 }

@@ -62,6 +62,8 @@ fn replica_sets_are_named_and_printed_as_with_kubectl() {
     for words in [
         &["get", "pods"][..],
         &["get", "sessions", "web"],
+        &["get", "sessions", "-n", "shop"],
+        &["get", "sessions", "-o", "name"],
         &["get", "rs", "-A", "web"],
     ] {
         assert_eq!(system.decree(words).exit, Exit::Usage, "{words:?}");
