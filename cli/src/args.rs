@@ -19,6 +19,7 @@ use crate::{
 
 mod check;
 mod examples;
+mod files;
 mod help;
 mod labels;
 mod name;
@@ -29,6 +30,7 @@ mod suggest;
 mod up;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use files::FileArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
 pub(crate) use query::{
@@ -154,17 +156,6 @@ pub(crate) struct DecideArgs {
     pub(crate) now: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
-}
-
-/// Where a command finds objects.
-#[derive(Debug, Group)]
-pub(crate) struct FileArgs {
-    /// A file, a folder or an archive (.tar, .tar.gz or .zip) of objects; `-` is standard input. Repeatable
-    #[arg(short, long = "filename", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Read the folders in a folder, too
-    #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
 }
 
 #[derive(Debug, Group)]

@@ -46,7 +46,8 @@ pub(crate) async fn exchange(
 
 /// The error of a request, in words for a person if the port is another one.
 fn words(error: &str) -> String {
-    if error.contains("invalid HTTP version") {
+    let foreign = ["invalid HTTP version", "received unexpected message"];
+    if foreign.iter().any(|part| error.contains(part)) {
         return "the port does not speak HTTP/1.1: it may be the one for gRPC".to_owned();
     }
     error.to_owned()
@@ -93,6 +94,24 @@ mod tests {
         let url = format!("http://{address}/");
         let answer = exchange(&url, None, Duration::from_millis(20)).await;
         assert_eq!(answer, Err("no answer in time".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn port_of_another_protocol_is_told() {
+        let foreign = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/", foreign.local_addr().expect("it is bound"));
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = foreign.accept().expect("it asks");
+            // The first frame of a server of HTTP/2.
+            std::io::Write::write_all(&mut stream, &[0, 0, 0, 4, 0, 0, 0, 0, 0])
+        });
+        let answer = exchange(&url, None, Duration::from_secs(60)).await;
+        answering.join().expect("it ends").expect("it reads");
+        let said = answer.expect_err("it is no HTTP/1.1");
+        assert!(
+            said.starts_with("the port does not speak HTTP/1.1"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -21,7 +21,6 @@ use bounded::{Bounded, Left};
 use crate::{
     args::FileArgs,
     exit::{Exit, Failure},
-    snapshot,
     streams::Io,
     table::one_line,
 };
@@ -220,7 +219,7 @@ impl Reader<'_> {
         read.map_err(|error| unreadable(path, &error))?;
         match contents(path, text) {
             Ok(mut contents) => {
-                contents.documents.retain(|it| snapshot::kind(it).is_ok());
+                contents.documents.retain(|it| it.kind().is_ok());
                 self.pass_on(contents)
             }
             Err(error) => {

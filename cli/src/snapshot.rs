@@ -10,7 +10,6 @@ use std::{
 use agent_kube::objects;
 use decree_server::wire::{Violation, decode};
 use manifest::{Document, Location};
-use serde_json::Value;
 use server_core::{Pod, ReplicaSet, ResourceVersion};
 
 pub(crate) use self::scope::Scopes;
@@ -48,7 +47,7 @@ impl Snapshot {
     /// Adds an object to the view. Of several states of one object, the newest counts.
     pub(crate) fn add(&mut self, document: &Document) -> Result<(), Failure> {
         let Document { place, object } = document;
-        match kind(document)? {
+        match document.kind()? {
             "ReplicaSet" => {
                 let set = objects::replica_set(object).map_err(|it| invalid(place, it))?;
                 let set = set.projected;
@@ -117,17 +116,6 @@ impl Seen {
             entry.into_mut().1 = place.clone();
         }
         Ok(())
-    }
-}
-
-/// The kind of an object. Objects of API lists do not state their kind, so the fields tell.
-pub(crate) fn kind(Document { place, object }: &Document) -> Result<&str, Failure> {
-    match object.get("kind") {
-        Some(Value::String(kind)) => Ok(kind),
-        None if object.pointer("/spec/template").is_some() => Ok("ReplicaSet"),
-        None if object.pointer("/spec/containers").is_some() => Ok("Pod"),
-        None => Err(invalid(place, "kind: is required")),
-        Some(_) => Err(invalid(place, "kind: expected a string")),
     }
 }
 

@@ -321,6 +321,27 @@ fn check(Document { place, object }: &Document) -> Result<(), ManifestError> {
     }
 }
 
+// === impl Document ===
+
+impl Document {
+    /// Returns the kind. Objects of API lists do not state their kind, so the fields tell.
+    ///
+    /// # Errors
+    /// The object has none.
+    pub fn kind(&self) -> Result<&str, ManifestError> {
+        let Self { place, object } = self;
+        match object.get("kind") {
+            Some(Value::String(kind)) => Ok(kind),
+            None if object.pointer("/spec/template").is_some() => Ok("ReplicaSet"),
+            None if object.pointer("/spec/containers").is_some() => Ok("Pod"),
+            None => Err(wrong(place, "kind", "is required")),
+            Some(_) => Err(wrong(place, "kind", "expected a string")),
+        }
+    }
+}
+
+// === impl Location ===
+
 impl Location {
     /// The document of a file at this place, from 0.
     fn of(file: &Path, index: usize) -> Self {

@@ -7,7 +7,7 @@ use decree_agent::{ClusterKind, Mode};
 use otlp::OtlpArgs;
 use runtime::ListenAddr;
 
-use super::{FileArgs, name::NameArg, number};
+use super::{files::FileArgs, name::NameArg, number};
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Group)]
