@@ -363,6 +363,13 @@ mod tests {
                 Some("shop/web"),
             ),
             (
+                "decree explain --server http://a:1 pay/",
+                "http://a:1",
+                None,
+                "",
+                None,
+            ),
+            (
                 "decree get rs --server http://a:1 -n",
                 "http://a:1",
                 None,

@@ -28,10 +28,12 @@ pub(crate) fn run(args: &ResumeArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     let annotated = block_on(async {
         match &args.agent {
             Some(url) => {
-                if holds_nothing(url, args.timeout).await {
+                let in_vain = holds_nothing(url, args.timeout).await;
+                let annotated = of_agent(url, &asked, args.timeout).await?;
+                if in_vain {
                     writeln!(io.stderr, "notice: the agent at {url} holds nothing")?;
                 }
-                of_agent(url, &asked, args.timeout).await
+                Ok(annotated)
             }
             None => of_cluster(args, &asked).await,
         }
