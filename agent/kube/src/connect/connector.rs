@@ -19,16 +19,14 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use kube::{
-    Config,
-    client::{Body, ConfigExt as _},
-};
+use kube::{Config, client::ConfigExt as _};
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
     error::ConnectError,
     proxy::{Protocol, Proxy},
 };
+use crate::body::RequestBody;
 
 /// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -42,7 +40,8 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Sends requests to the API server. Clones share their connection.
-pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
+pub(crate) type Client =
+    BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>;
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// Makes this number of clients with the same credentials. Each connects when it is used first.
@@ -108,7 +107,7 @@ where
 }
 
 /// A client whose connection opens with the first call.
-pub(super) fn connection<C>(connector: C) -> legacy::Client<C, Body>
+pub(super) fn connection<C>(connector: C) -> legacy::Client<C, RequestBody>
 where
     C: Connect + Clone,
 {
