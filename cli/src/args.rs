@@ -9,6 +9,7 @@ use std::{
 
 use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::{Shell, env::Shells};
+use runtime::config;
 use server_core::Timestamp;
 
 use crate::{age, exit, format::PrintArgs, server::ServerArgs};
@@ -214,8 +215,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     } else {
         command()
     };
-    let matches = command.try_get_matches_from(arguments);
-    Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)
+    let matches = command.try_get_matches_from(arguments).map_err(|error| {
+        let error = suggest::command(error, &Args::command());
+        config::without_passwords(error)
+    })?;
+    Args::from_arg_matches(&matches)
 }
 
 pub(crate) fn command() -> clap::Command {

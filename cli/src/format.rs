@@ -1,9 +1,14 @@
 //! Output formats, as kubectl takes them after `-o`.
 
-use std::{io::Write, str::FromStr};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    str::FromStr,
+};
 
 use clap::Args as Group;
 use clap_complete::{CompletionCandidate, engine::ArgValueCandidates};
+use runtime::escaped_json;
 use serde_json::Value;
 
 use crate::{
@@ -48,6 +53,11 @@ fn formats() -> Vec<CompletionCandidate> {
     WORDS.iter().map(CompletionCandidate::new).collect()
 }
 
+/// Writes JSON on one line, with escapes for the characters that steer a terminal.
+pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", escaped_json(&value.to_string()))
+}
+
 // === impl Format ===
 
 impl Format {
@@ -68,8 +78,12 @@ impl Format {
         names: &[&str],
     ) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Wide | Self::Json => writeln!(out, "{object}")?,
+            Self::Table | Self::Wide | Self::Json => write_json(object, out)?,
             Self::Yaml => {
+                // JSON is YAML, and can escape each character.
+                if let Cow::Owned(json) = escaped_json(&object.to_string()) {
+                    return Ok(writeln!(out, "---\n{json}")?);
+                }
                 let text = serde_saphyr::to_string(object).map_err(|error| {
                     Failure::new(Exit::No, format!("cannot be written as YAML: {error}"))
                 })?;
@@ -104,5 +118,37 @@ impl FromStr for Format {
                 Self::JsonPath(template.parse()?)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(format: &str, object: &Value) -> String {
+        let format: Format = format.parse().expect("it is a format");
+        let mut text = Vec::new();
+        let written = format.write(&mut text, object, &["a\u{202e}b"]);
+        written.expect("it can be written");
+        String::from_utf8(text).expect("it is UTF-8")
+    }
+
+    #[test]
+    fn no_format_steers_a_terminal_and_each_means_the_same() {
+        let text = "\u{1b}[2J \u{9b}2J \u{7f} \u{202e} \u{2028} \u{feff} ö 東京";
+        let object = json!({"text": text, text: ["a", 1, null]});
+        for format in ["json", "yaml", "name", "jsonpath={.text}", "jsonpath={@}"] {
+            let written = written(format, &object);
+            let lines = written.lines().map(runtime::escaped);
+            assert!(written.lines().eq(lines), "{format}: {written:?}");
+        }
+        let read: Value = serde_json::from_str(&written("json", &object)).expect("it is JSON");
+        assert_eq!(read, object);
+        let read: Value = serde_saphyr::from_str(&written("yaml", &object)).expect("it is YAML");
+        assert_eq!(read, object);
+        assert_eq!(written("yaml", &json!({"a": "ö"})), "---\na: ö\n");
+        assert_eq!(written("jsonpath={.a}", &json!({"a": "b\nc"})), "b\nc\n");
     }
 }

@@ -65,8 +65,8 @@ fn base(url: &str) -> Result<&str, Failure> {
     match url.parse() {
         Ok(Endpoint::Http(_)) => Ok(url.trim_end_matches('/')),
         Ok(Endpoint::Https(_) | Endpoint::Unix(_)) | Err(_) => {
-            let cause = format!("--agent {url} is not http://HOST:PORT");
-            Err(Failure::new(Exit::Usage, cause))
+            // The URL may have a password.
+            Err(Failure::new(Exit::Usage, "--agent is not http://HOST:PORT"))
         }
     }
 }

@@ -59,11 +59,14 @@ fn render(parts: &[Part], value: &Value, text: &mut String) {
     }
 }
 
-/// Strings without quotes, everything else as JSON.
+/// Strings without quotes and line by line, everything else as JSON.
 fn plain(value: &Value) -> String {
     match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.to_string(),
+        Some(text) => {
+            let lines: Vec<_> = text.split('\n').map(runtime::escaped).collect();
+            lines.join("\n")
+        }
+        None => runtime::escaped_json(&value.to_string()).into_owned(),
     }
 }
 

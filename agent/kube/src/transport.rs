@@ -12,7 +12,7 @@ use tower::ServiceExt as _;
 use crate::{
     body::RequestBody,
     codec,
-    connect::{Client, ResponseBody},
+    connect::{Client, ResponseBody, of_renewal},
     lanes::Lanes,
     metrics::{Exchange, Metrics},
 };
@@ -110,6 +110,9 @@ fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
 }
 
 fn lost(error: &(dyn Error + 'static)) -> ApiError {
+    if let Some(text) = of_renewal(error) {
+        return ApiError::no_answer(text);
+    }
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

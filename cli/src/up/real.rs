@@ -4,7 +4,7 @@ use agent_kube::KubeCluster;
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, Mode};
-use runtime::failure::chain;
+use runtime::{config, failure::chain};
 use server_core::wording::count;
 use tokio::time::{Duration, timeout};
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     // Shows at once what the agent cannot read, and what another controller does differently.
     let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
-    sandbox::log(log_level.as_ref());
+    let _log = sandbox::log(log_level.as_ref());
     let stop = sandbox::on_signal()?;
     let agent = agent(args)?;
     let cluster = connect(&agent).await?;
@@ -41,6 +41,7 @@ pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> R
 /// The flags of the agent: the flags of this command, the environment of the agent, and its defaults.
 fn agent(args: &UpArgs) -> Result<AgentArgs, Failure> {
     let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
+    let flags = flags.map_err(config::without_passwords);
     let mut agent = flags.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     agent.mode = args.mode.unwrap_or(Mode::Shadow);
     agent.kube.kubeconfig.clone_from(&args.kubeconfig);

@@ -1,6 +1,9 @@
 //! Connections to the API server: TCP that notices when the other end is gone, through a proxy if there is one, and TLS.
 
-use std::time::Duration;
+use std::{
+    panic::{self, AssertUnwindSafe},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
@@ -84,7 +87,10 @@ where
     HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let connector = tls(config, connector)?;
-    let authentication = config.auth_layer().map_err(refused)?;
+    // kube panics if a token from the kubeconfig or from a plugin is no header.
+    let authentication = panic::catch_unwind(AssertUnwindSafe(|| config.auth_layer()));
+    let authentication = authentication.map_err(|_| ConnectError::no_header())?;
+    let authentication = authentication.map_err(refused)?;
     let headers = config.extra_headers_layer().map_err(refused)?;
     let client = || {
         let layers = ServiceBuilder::new()
@@ -144,8 +150,12 @@ fn tunnel<C>(proxy: Uri, connector: C, intercept: &Intercept) -> Tunnel<C> {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the errors of calls are values"
+)]
 fn refused(error: kube::Error) -> ConnectError {
-    ConnectError::Client(Box::new(error))
+    ConnectError::client(&error)
 }
 
 fn tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, ConnectError> {
