@@ -32,6 +32,8 @@ pub enum BodyFault {
     },
     /// A call with one message has a second one.
     SecondMessage,
+    /// The stream or its connection broke, perhaps in the middle of a message.
+    Broken,
 }
 
 /// The owner of the bytes of a body.
@@ -168,9 +170,14 @@ where
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
-        let polled = Pin::new(body).poll_frame(cx);
+        let polled = Pin::new(&mut *body).poll_frame(cx);
         match &polled {
-            Poll::Ready(None) => self.body = None,
+            Poll::Ready(None) if body.is_end_stream() => self.body = None,
+            // hyper also ends the body of a stream that was reset without an error.
+            Poll::Ready(None | Some(Err(_))) => {
+                self.body = None;
+                return Poll::Ready(Some(Err(self.owner.refuse(BodyFault::Broken))));
+            }
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(piece) = frame.data_ref()
                     && let Err(fault) = self.count(piece)
@@ -178,7 +185,7 @@ where
                     return Poll::Ready(Some(Err(self.owner.refuse(fault))));
                 }
             }
-            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+            Poll::Pending => {}
         }
         polled
     }

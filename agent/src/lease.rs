@@ -14,7 +14,7 @@ use tokio::{select, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::history::History;
+use crate::{history::History, log::CLUSTER};
 
 /// The lead is over, and another may begin.
 #[derive(Clone, Copy, Debug, Error)]
@@ -129,7 +129,7 @@ impl LeaseKeeper {
         if let Err(error) = &answer
             && !matches!((&command, error.code), (Command::Read, Some(404)))
         {
-            warn!(%error, lease = %self.config.name, "the lease could not be renewed");
+            warn!(peer = CLUSTER, %error, lease = %self.config.name, "the lease could not be renewed");
         }
         let now = self.clock.now();
         self.lease.handle_answer(now, answer);
@@ -138,8 +138,8 @@ impl LeaseKeeper {
         {
             let (lease, WentBack { from, to }) = (&self.config.name, went_back);
             warn!(
-                lease,
-                from, to, "the version of the lease went back: {MEANING}"
+                peer = CLUSTER,
+                lease, from, to, "the version of the lease went back: {MEANING}"
             );
             history.note_lease(went_back);
         }

@@ -16,7 +16,6 @@
 
 mod admin;
 mod args;
-mod away;
 pub mod cluster;
 mod executor;
 mod history;
@@ -41,7 +40,6 @@ pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
     Mode,
 };
-pub use away::Away;
 pub use cluster::FakeCluster;
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};

@@ -2,29 +2,30 @@
 
 use agent_core::{
     api::{ApiError, Kind},
-    budget::{Cause, Change, PodOfOther, Scope},
+    budget::{Cause, Change, PodOfOther},
     history::WentBack,
     link::Disconnect,
     report::{Refused, Report},
     rules::Rule,
 };
 use decree::v1::{self, batch::Action};
-use jiff::Timestamp;
 use runtime::excerpt;
 use tracing::{debug, error, info, warn};
-
-use crate::away::Away;
 
 /// The most pods of a decision in a line.
 const PODS_MAX: usize = 20;
 /// The most fields of a rejected object in a line.
 const FIELDS_MAX: usize = 20;
 
-/// Writes a report; `away` tells when a line about an unreachable server is due.
-pub(crate) fn write(now: Timestamp, report: &Report, away: &Away) {
+/// The peers of lines that they can cause at will.
+pub(crate) const SERVER: &str = "server";
+pub(crate) const CLUSTER: &str = "cluster";
+
+/// Writes a report.
+pub(crate) fn write(report: &Report) {
     match report {
         Report::SessionOpened { id: _ } => info!("session opened"),
-        Report::Disconnected(cause) => disconnected(now, cause, away),
+        Report::Disconnected(cause) => disconnected(cause),
         Report::WentBack(WentBack { kind, from, to }) => warn!(
             kind = kind.plural(),
             from,
@@ -125,45 +126,25 @@ fn named(object: &v1::ObjectRef) -> String {
     excerpt(&format!("{}/{}", object.namespace, object.name))
 }
 
-/// True if a server can cause any number of these lines.
-pub(crate) fn is_at_will(report: &Report) -> bool {
-    match report {
-        Report::ResyncAsked(_)
-        | Report::Rejected(_)
-        | Report::Refused(_)
-        | Report::PodOfOther(_)
-        | Report::OldHistory { .. } => true,
-        // There are few scopes other than ReplicaSets.
-        Report::Budget(change) => match &**change {
-            Change::Warned(hold) | Change::Held(hold) | Change::Ended(hold) => {
-                matches!(hold.scope, Scope::ReplicaSet { .. })
-            }
-        },
-        Report::SessionOpened { .. }
-        | Report::Disconnected(_)
-        | Report::WentBack(_)
-        | Report::Draining
-        | Report::Listed { .. }
-        | Report::Skipped(_)
-        | Report::BatchTaken { .. }
-        | Report::BatchRefused { .. }
-        | Report::Shown(_)
-        | Report::Noted(_)
-        | Report::Finished { .. } => false,
-    }
-}
-
 pub(crate) fn cluster_away(error: &ApiError) {
-    warn!(%error, "the uid of the namespace kube-system, which identifies the cluster, cannot be read");
+    warn!(
+        peer = CLUSTER,
+        %error,
+        "the uid of the namespace kube-system, which identifies the cluster, cannot be read"
+    );
 }
 
-pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError, is_warning: bool) {
-    let (kind, code) = (kind.plural(), error.code);
-    if is_warning {
-        warn!(kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
-    } else {
+pub(crate) fn read_failed(kind: Kind, verb: &'static str, error: &ApiError) {
+    let (peer, kind, code) = (CLUSTER, kind.plural(), error.code);
+    if error.is_everyday() {
         debug!(kind, verb, code, %error, "the cluster cannot be read")
+    } else {
+        warn!(peer, kind, verb, code, %error, "the cluster cannot be read; the agent tries again")
     }
+}
+
+pub(crate) fn version_not_read(kind: Kind, error: &ApiError) {
+    debug!(kind = kind.plural(), %error, "the newest version cannot be read");
 }
 
 pub(crate) fn watch_ended(kind: Kind) {
@@ -258,7 +239,7 @@ fn reason(reason: &v1::Reason) -> String {
     format!("{rule}: {}", reason.detail)
 }
 
-fn disconnected(now: Timestamp, cause: &Disconnect, away: &Away) {
+fn disconnected(cause: &Disconnect) {
     match cause {
         Disconnect::Ended => info!("session ended"),
         Disconnect::WentBack(_) => {
@@ -267,10 +248,7 @@ fn disconnected(now: Timestamp, cause: &Disconnect, away: &Away) {
                 "this agent ended the session"
             )
         }
-        Disconnect::Lost(cause) => match away.handle_lost(now) {
-            Some(times) => warn!(cause = excerpt(cause), times, "the server is away"),
-            None => debug!(cause = excerpt(cause), "the server is still away"),
-        },
+        Disconnect::Lost(cause) => warn!(cause = excerpt(cause), "the server is away"),
         Disconnect::Superseded(successor) => warn!(
             by_agent = excerpt(&successor.agent_instance),
             by_session = excerpt(&successor.session_id),

@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
 }
 
 async fn start(args: AgentArgs, kind: ClusterKind) -> Result<(), Box<dyn Error>> {
-    args.log.init()?;
+    let _log = args.log.init()?;
     environment::warn_of_unknown();
     process::shorten_time_slice();
     let shutdown = runtime::shutdown::on_signal(None)?;

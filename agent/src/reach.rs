@@ -10,7 +10,10 @@ use tonic_health::pb::{
 use tracing::{info, warn};
 use transport::Connector;
 
-use crate::uplink::{self, Proof};
+use crate::{
+    log::SERVER,
+    uplink::{self, Proof},
+};
 
 /// The interval of health requests to the server.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -31,11 +34,11 @@ pub(crate) async fn watch(connector: Connector, token: Option<TokenFile>, readin
         match &cause {
             Some(cause) if was_reached != Some(false) => {
                 warn!(
-                    cause,
-                    "no server can be reached: the agent could not work if it led"
+                    peer = SERVER,
+                    cause, "no server can be reached: the agent could not work if it led"
                 );
             }
-            None if was_reached == Some(false) => info!("the server can be reached"),
+            None if was_reached == Some(false) => info!(peer = SERVER, "the server can be reached"),
             Some(_) | None => {}
         }
         readiness.set(cause.map_or(Ok(()), |_| Err(UNREACHED)));

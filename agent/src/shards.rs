@@ -34,6 +34,7 @@ use tracing::{info, warn};
 use crate::{
     holds::Holds,
     lease::{LeaseKeeper, LeaseLost},
+    log::CLUSTER,
     shell::{RunError, ShellConfig, run},
 };
 
@@ -159,7 +160,9 @@ impl Shards {
     fn handle_list(&mut self, listed: Listed) {
         match listed {
             Ok(leases) => self.assignment.handle_list(self.clock.now(), leases),
-            Err(error) => warn!(%error, "the leases of the shards could not be listed"),
+            Err(error) => {
+                warn!(peer = CLUSTER, %error, "the leases of the shards could not be listed")
+            }
         }
         self.follow_plan();
         self.delete_forgotten();
@@ -259,7 +262,7 @@ impl Shards {
                     // Another agent was faster.
                     Err(error) if matches!(error.code, Some(404 | 409)) => {}
                     Err(error) => {
-                        warn!(%error, lease = %name, "the lease of an agent that is gone was not deleted");
+                        warn!(peer = CLUSTER, %error, lease = %name, "the lease of an agent that is gone was not deleted");
                     }
                 }
             });

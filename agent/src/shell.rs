@@ -11,7 +11,6 @@ use agent_core::{
     history::WentBack,
     link::LinkCommand,
     report::Report,
-    token_bucket::TokenBucket,
     watch::WatchEvent,
 };
 use jiff::Timestamp;
@@ -29,7 +28,6 @@ use transport::Connector;
 
 use self::refusals::Refusals;
 use crate::{
-    away::Away,
     executor::{self, Answered},
     history::History,
     holds::Holds,
@@ -44,10 +42,6 @@ use agent_kube::Clock;
 
 /// The interval of requests for the cluster's identity while the cluster does not answer.
 const IDENTITY_EVERY: Duration = Duration::from_secs(1);
-
-/// The rate limit of log lines that a server can trigger: the burst, and the rate. Metrics count all events.
-const LINES_AT_ONCE: u32 = 20;
-const LINES_PER_SECOND: f64 = 0.2;
 
 /// The settings of a running agent.
 #[derive(Clone, Debug)]
@@ -66,8 +60,6 @@ pub struct ShellConfig {
     pub holds: Holds,
     /// Set by the agent: the falls of the cluster's versions. They count in the metrics with which the history was made.
     pub history: History,
-    /// The last log line about an unreachable server, by any agent of the process.
-    pub away: Away,
     /// The tracer of the agent's spans.
     pub tracer: Tracer,
 }
@@ -94,8 +86,8 @@ struct Shell<C> {
     /// Notified when the version of a Lease goes back.
     leases: watch::Receiver<u64>,
     traces: Traces,
-    /// Limits the log lines that a server can trigger.
-    lines: TokenBucket,
+    /// The field of log lines that the server can cause at will.
+    by_server: tracing::Span,
     /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
     refusals: Refusals,
@@ -116,7 +108,6 @@ impl ShellConfig {
             metrics,
             readiness: Readiness::not_ready("no session"),
             holds: Holds::default(),
-            away: Away::default(),
             tracer: Tracer::default(),
         }
     }
@@ -152,7 +143,7 @@ pub async fn run<C: Cluster>(
         leases: config.history.leases(),
         traces: Traces::new(config.tracer.clone()),
         config,
-        lines: TokenBucket::per_second(LINES_PER_SECOND, LINES_AT_ONCE),
+        by_server: error_span!("by", peer = log::SERVER),
         session: tracing::Span::none(),
         refusals: Refusals::default(),
     };
@@ -259,9 +250,12 @@ impl<C: Cluster> Shell<C> {
             if let Report::SessionOpened { id } = &report {
                 self.session = error_span!("session", session = excerpt(id));
             }
-            if !log::is_at_will(&report) || self.lines.try_take(now) {
-                self.session
-                    .in_scope(|| trace.in_scope(|| log::write(now, &report, &self.config.away)));
+            let write = || trace.in_scope(|| log::write(&report));
+            // The output of dry-run mode is complete.
+            if matches!(report, Report::Shown(_)) {
+                self.session.in_scope(write);
+            } else {
+                self.session.in_scope(|| self.by_server.in_scope(write));
             }
             match report {
                 Report::Disconnected(_) => self.session = tracing::Span::none(),
@@ -355,8 +349,7 @@ impl<C: Cluster> Shell<C> {
                 }
                 sources::News::Version(kind, id, version) => {
                     if let Err(error) = &version {
-                        self.session
-                            .in_scope(|| log::read_failed(kind, "version", error, false));
+                        self.session.in_scope(|| log::version_not_read(kind, error));
                     }
                     self.agent.handle_version(now, kind, id, &version);
                 }
@@ -380,9 +373,11 @@ impl<C: Cluster> Shell<C> {
         self.config
             .metrics
             .count_read_failure(kind, verb, error.code);
-        let is_warning = !error.is_everyday() && self.refusals.handle_failed(now, kind);
+        if !error.is_everyday() {
+            self.refusals.handle_failed(now, kind);
+        }
         self.session
-            .in_scope(|| log::read_failed(kind, verb, error, is_warning));
+            .in_scope(|| log::read_failed(kind, verb, error));
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::{Shell, env::Shells};
+use runtime::config;
 use server_core::Timestamp;
 
 use crate::{
@@ -205,8 +206,11 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-decree";
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
     let program = program(arguments);
     let command = help::complete(Args::command(), "", program).bin_name(program);
-    let matches = command.try_get_matches_from(arguments);
-    Args::from_arg_matches(&matches.map_err(|error| suggest::command(error, &Args::command()))?)
+    let matches = command.try_get_matches_from(arguments).map_err(|error| {
+        let error = suggest::command(error, &Args::command());
+        config::without_passwords(error)
+    })?;
+    Args::from_arg_matches(&matches)
 }
 
 /// The cause and the remedy of an error of clap.

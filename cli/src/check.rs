@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::{
     args::{CheckArgs, Output},
     exit::{Exit, Failure},
+    format::write_json,
     page,
     paint::Paint,
     server as connection,
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &CheckArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
             };
             write(&findings, style, io.stdout)?;
         }
-        Output::Json => writeln!(io.stdout, "{}", json(&findings))?,
+        Output::Json => write_json(&json(&findings), io.stdout)?,
     }
     let failed = findings.iter().any(|finding| finding.grade == Grade::Fail);
     Ok(if failed { Exit::No } else { Exit::Done })

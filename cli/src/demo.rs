@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DemoArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
         return remote::run(command, io);
     }
     let objects = input::read_for_cluster(&args.input, io)?;
-    sandbox::log(args.log_level.as_ref());
+    let _log = sandbox::log(args.log_level.as_ref());
     sandbox::on_threads(perform(args, objects, io))
 }
 

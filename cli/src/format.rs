@@ -1,8 +1,12 @@
 //! Output formats, as kubectl takes them after `-o`.
 
-use std::io::Write;
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use clap::{Args as Group, ValueEnum};
+use runtime::escaped_json;
 use serde_json::Value;
 
 use crate::{
@@ -37,6 +41,11 @@ pub(crate) struct PrintArgs {
     pub(crate) no_headers: bool,
 }
 
+/// Writes JSON on one line, with escapes for the characters that steer a terminal.
+pub(crate) fn write_json(value: &Value, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", escaped_json(&value.to_string()))
+}
+
 // === impl Format ===
 
 impl Format {
@@ -57,8 +66,12 @@ impl Format {
         names: &[&str],
     ) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Wide | Self::Json => writeln!(out, "{object}")?,
+            Self::Table | Self::Wide | Self::Json => write_json(object, out)?,
             Self::Yaml => {
+                // JSON is YAML, and can escape each character.
+                if let Cow::Owned(json) = escaped_json(&object.to_string()) {
+                    return Ok(writeln!(out, "---\n{json}")?);
+                }
                 let text = serde_saphyr::to_string(object).map_err(|error| {
                     Failure::new(Exit::No, format!("cannot be written as YAML: {error}"))
                 })?;
@@ -69,5 +82,37 @@ impl Format {
                 .try_for_each(|name| writeln!(out, "replicaset.apps/{}", one_line(name)))?,
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(format: Format, object: &Value) -> String {
+        let mut text = Vec::new();
+        let written = format.write(&mut text, object, &["a\u{202e}b"]);
+        written.expect("it can be written");
+        String::from_utf8(text).expect("it is UTF-8")
+    }
+
+    #[test]
+    fn no_format_steers_a_terminal_and_each_means_the_same() {
+        let text = "\u{1b}[2J \u{9b}2J \u{7f} \u{202e} \u{2028} \u{feff} ö 東京";
+        let object = json!({"text": text, text: ["a", 1, null]});
+        for format in [Format::Json, Format::Yaml, Format::Name] {
+            let written = written(format, &object);
+            let lines = written.lines().map(runtime::escaped);
+            assert!(written.lines().eq(lines), "{format:?}: {written:?}");
+        }
+        let read: Value =
+            serde_json::from_str(&written(Format::Json, &object)).expect("it is JSON");
+        assert_eq!(read, object);
+        let read: Value =
+            serde_saphyr::from_str(&written(Format::Yaml, &object)).expect("it is YAML");
+        assert_eq!(read, object);
+        assert_eq!(written(Format::Yaml, &json!({"a": "ö"})), "---\na: ö\n");
     }
 }

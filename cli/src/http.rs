@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, Uri, header};
+use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use runtime::failure::chain;
+use transport::Endpoint;
 
 use crate::exit::{Exit, Failure};
 
@@ -28,6 +29,8 @@ pub(crate) async fn exchange(
     let request = Request::builder()
         .method(method)
         .uri(url)
+        // The port refuses names, which pages in a browser could have pointed at it.
+        .header(header::HOST, "localhost")
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::<Bytes>::from(body.unwrap_or_default()))
         .map_err(|error| error.to_string())?;
@@ -70,15 +73,13 @@ pub(crate) async fn ask_agent(
 
 /// The address without a slash at its end, if it is one of plain HTTP without a path.
 fn base(url: &str) -> Result<&str, Failure> {
-    let base = url.trim_end_matches('/');
-    let is_base = base.parse::<Uri>().is_ok_and(|uri| {
-        uri.scheme_str() == Some("http") && uri.authority().is_some() && uri.path() == "/"
-    });
-    if is_base {
-        return Ok(base);
+    match url.parse() {
+        Ok(Endpoint::Http(_)) => Ok(url.trim_end_matches('/')),
+        Ok(Endpoint::Https(_) | Endpoint::Unix(_)) | Err(_) => {
+            // The URL may have a password.
+            Err(Failure::new(Exit::Usage, "--agent is not http://HOST:PORT"))
+        }
     }
-    let cause = format!("--agent {url} is not http://HOST:PORT");
-    Err(Failure::new(Exit::Usage, cause))
 }
 
 #[cfg(test)]
@@ -123,6 +124,7 @@ mod tests {
             "127.0.0.1:8081",
             "https://a:1",
             "http://a:1/b",
+            "http://user:password@a:1",
             "unix:a",
             "http://",
         ] {

@@ -14,6 +14,7 @@ use crate::{
     age,
     args::{Output, ReplayArgs},
     exit::{Exit, Failure},
+    format::write_json,
     input,
     streams::Io,
     table::one_line,
@@ -63,7 +64,7 @@ fn replay_file(
             None => write_text(&difference, explain, io.stdout)?,
             Some(json) => {
                 let difference = json::difference(json, &name, &difference)?;
-                writeln!(io.stdout, "{difference}")?;
+                write_json(&difference, io.stdout)?;
             }
         }
     }
@@ -81,7 +82,7 @@ fn replay_file(
         }
         Some(_) => {
             let summary = json::summary(&name, identity, version, differences, &summary);
-            writeln!(io.stdout, "{summary}")?;
+            write_json(&summary, io.stdout)?;
         }
     }
     Ok(differences)

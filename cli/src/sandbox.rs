@@ -108,16 +108,13 @@ pub(crate) async fn poll<T>(
 }
 
 /// Sets up the logs of server and agent, if there is a level.
-pub(crate) fn log(log_level: Option<&runtime::Filter>) {
-    let Some(log_level) = log_level.cloned() else {
-        return;
-    };
+pub(crate) fn log(log_level: Option<&runtime::Filter>) -> Option<runtime::Log> {
     let log = runtime::LogArgs {
         log_format: runtime::Format::Auto,
-        log_level,
+        log_level: log_level.cloned()?,
     };
     // In a process with several sandboxes, the first sandbox has set up the logs.
-    let _ = log.init();
+    log.init().ok()
 }
 
 // === impl Sandbox ===

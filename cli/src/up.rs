@@ -39,7 +39,7 @@ pub(crate) fn run(args: &UpArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
 /// Runs with an embedded cluster until a signal.
 async fn embedded(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     let objects = input::read_for_cluster(&args.input, io)?;
-    sandbox::log(args.log_level.as_ref());
+    let _log = sandbox::log(args.log_level.as_ref());
     let stop = sandbox::on_signal()?;
     let mode = args.mode.unwrap_or(Mode::Enforce);
     let is_empty = args.input.files.is_empty();

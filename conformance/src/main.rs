@@ -7,7 +7,10 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conformance::{Program, Row, Rule, Score, Target, Verdict};
-use runtime::failure::{self, chain};
+use runtime::{
+    config, escaped, escaped_json,
+    failure::{self, chain},
+};
 use serde_json::json;
 use transport::{ClientArgs, Connector, EXPOSED, Endpoint};
 
@@ -106,7 +109,8 @@ struct Failure {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse();
+    let arguments = arguments.unwrap_or_else(|error| config::without_passwords(error).exit());
     // There is no better place to report that standard error is closed.
     let tell = |text: &str| drop(writeln!(stderr(), "{text}"));
     for unknown in runtime::environment::unknown() {
@@ -119,13 +123,13 @@ async fn main() -> ExitCode {
     let (output, score) = match tested {
         (output, Ok(score)) => (output, score),
         (_, Err(Failure { code, cause, hint })) => {
-            tell(&format!("error: {cause}\nhint: {hint}"));
+            tell(&format!("error: {}\nhint: {hint}", escaped(&cause)));
             return code.into();
         }
     };
     let written = match output {
         Output::Table => writeln!(stdout(), "{score}"),
-        Output::Json => writeln!(stdout(), "{}", json(&score)),
+        Output::Json => writeln!(stdout(), "{}", escaped_json(&json(&score).to_string())),
     };
     match written {
         Ok(()) if score.is_full() => ExitCode::SUCCESS,

@@ -156,9 +156,12 @@ impl Task {
         match (self.takes, &sent) {
             (true, Err(error)) => {
                 let why = runtime::excerpt(&error.to_string());
-                tracing::warn!(spans, why, "the collector does not take traces");
+                let peer = "collector";
+                tracing::warn!(peer, spans, why, "the collector does not take traces");
             }
-            (false, Ok(())) => tracing::info!("the collector takes traces again"),
+            (false, Ok(())) => {
+                tracing::info!(peer = "collector", "the collector takes traces again");
+            }
             (true, Ok(())) | (false, Err(_)) => {}
         }
         self.takes = sent.is_ok();

@@ -19,7 +19,7 @@ pub use self::connections::{AdminPeer, KeptConnection};
 use crate::exposition::Exposition;
 
 mod connections;
-mod host;
+mod origin;
 
 /// Whether the process is ready, and if not, why. Clones share the state. The shell sets it, and `/readyz` reads it.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
 /// Serves `router` over HTTP/1.1 until `stop` is cancelled, without waiting for active requests. A connection has one response at a time,
 /// so the number of unread responses is bounded by the number of connections.
 ///
-/// A request is refused if its `Host` may be a name of the internet: a foreign page may have pointed its own name at this address.
+/// A request is refused if a foreign page in a browser may have made it: the port is reached by an IP address or as localhost.
 ///
 /// A new connection beyond `connections_max` displaces the oldest one of the peer with most. So a peer with many connections does not
 /// keep probes out. Each connection lasts 20 seconds at most. A handler that streams a response [keeps](AdminPeer::keep) its connection:
@@ -47,7 +47,7 @@ pub async fn serve(
     stop: CancellationToken,
     connections_max: usize,
 ) {
-    let router = router.layer(from_fn(check_host));
+    let router = router.layer(from_fn(check_origin));
     let connections = AdminConnections::new(listener, connections_max);
     let mut served = JoinSet::new();
     loop {
@@ -63,12 +63,11 @@ pub async fn serve(
     }
 }
 
-async fn check_host(request: Request, next: Next) -> Response {
-    if host::is_of_no_stranger(request.headers()) {
-        return next.run(request).await;
+async fn check_origin(request: Request, next: Next) -> Response {
+    match origin::check(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
     }
-    let why = "this port is reached by an IP address, as localhost, or by a name within the cluster such as NAME.NAMESPACE.svc\n";
-    (StatusCode::FORBIDDEN, why).into_response()
 }
 
 async fn readyz(State(readiness): State<Readiness>) -> Response {

@@ -41,17 +41,39 @@ struct Setting {
 /// variable, or the file and the wrong key. An unreadable file or an unknown key is a usage error.
 pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<A, clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
+    parsed(&arguments).map_err(without_passwords)
+}
+
+/// Hides user and password of each URL in an error of clap, which quotes the wrong value.
+#[must_use]
+pub fn without_passwords(mut error: clap::Error) -> clap::Error {
+    let quoted = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, text.rsplit_once('@')?)),
+        _ => None,
+    });
+    // The value may be a URL that lacks its scheme.
+    let hidden = quoted.map(|(kind, (user, host))| {
+        let scheme = user.find("://").map_or("", |at| &user[..at + 3]);
+        (kind, ContextValue::String(format!("{scheme}…@{host}")))
+    });
+    for (kind, value) in hidden.collect::<Vec<_>>() {
+        error.insert(kind, value);
+    }
+    error
+}
+
+fn parsed<A: Parser>(arguments: &[OsString]) -> Result<A, clap::Error> {
     let mut command = A::command();
-    if let Some(path) = config_path(command.clone(), &arguments) {
+    if let Some(path) = config_path(command.clone(), arguments) {
         command = with_file(command, &path)?;
     }
-    let matches = command.clone().try_get_matches_from(&arguments);
+    let matches = command.clone().try_get_matches_from(arguments);
     let matches = matches.map_err(|error| match unreadable_variable(&command) {
         Some(variable) => A::command().error(
             ErrorKind::InvalidUtf8,
             format!("the environment variable {variable} is not UTF-8"),
         ),
-        None => naming_variable(command, &arguments, error),
+        None => naming_variable(command, arguments, error),
     })?;
     A::from_arg_matches(&matches)
 }
@@ -148,9 +170,12 @@ fn with_file(mut command: Command, path: &Path) -> Result<Command, clap::Error> 
 
 fn read(command: &Command, path: &Path) -> Result<Vec<Setting>, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let table: Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| error.to_string())?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        // The error's own text quotes the line.
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = 1 + before.map_or(0, |before| before.matches('\n').count());
+        format!("line {line} is no TOML: {}", error.message())
+    })?;
     let settings = table
         .into_iter()
         .map(|(key, value)| setting(command, key, &value));
@@ -162,7 +187,14 @@ fn setting(command: &Command, key: String, value: &Value) -> Result<Setting, Str
     let Some(flag) = flags().find(|arg| arg.get_long() == Some(&key)) else {
         let known: Vec<_> = flags().filter_map(Arg::get_long).collect();
         let known = known.join(", ");
-        return Err(format!("unknown key {key:?}; known are {known}"));
+        // A value that is here by mistake may be a secret.
+        let is_word = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+        let shown = if key.chars().all(is_word) {
+            &key
+        } else {
+            "…"
+        };
+        return Err(format!("unknown key {shown:?}; known are {known}"));
     };
     let Some(values) = texts(value) else {
         return Err(format!(

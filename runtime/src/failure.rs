@@ -8,7 +8,7 @@ use std::{
 
 use tracing::Level;
 
-use crate::log::escaped;
+use crate::escape::escaped;
 
 /// Reports why the process ends, and the causes. Logs an ERROR line if the logs show lines of this crate. Otherwise prints plain text on
 /// standard error, because the logs may be off or not set up yet.
@@ -47,7 +47,7 @@ pub fn warn(text: &str) {
     if tracing::enabled!(Level::WARN) {
         tracing::warn!("{text}");
     } else {
-        say(&format!("warning: {text}\n"));
+        say(&format!("warning: {}\n", escaped(text)));
     }
 }
 

@@ -15,6 +15,7 @@
 pub mod admin;
 pub mod config;
 pub mod environment;
+mod escape;
 mod exposition;
 pub mod failure;
 pub mod file;
@@ -25,6 +26,7 @@ pub mod shutdown;
 mod token_file;
 
 pub use admin::Readiness;
+pub use escape::{escaped, escaped_json, excerpt};
 pub use listen::{ListenAddr, ListenAddrError, ListenError, listen, socket_address};
-pub use log::{Filter, FilterError, Format, LogArgs, LogError, escaped, excerpt};
+pub use log::{Filter, FilterError, Format, Log, LogArgs, LogError};
 pub use token_file::{Token, TokenFile, TokenFileError};

@@ -13,7 +13,7 @@ use std::{
 use decree::v1;
 use http::{Extensions, HeaderMap, Request, header};
 use server_access::{
-    Admission, Authority, Denial, Identity, NamedCluster, Policy, RefusalLog,
+    Admission, Authority, Denial, Identity, NamedCluster, Policy,
     method::{self, Need},
     token::TokenError,
 };
@@ -58,7 +58,6 @@ pub(crate) struct Access {
     policy: Option<Arc<WatchedFile<Policy>>>,
     tokens: Option<Tokens>,
     streams: Arc<Streams>,
-    refusals: Mutex<RefusalLog>,
     args: AccessArgs,
     metrics: Metrics,
 }
@@ -80,7 +79,6 @@ impl Access {
             policy,
             tokens,
             streams: Arc::default(),
-            refusals: Mutex::default(),
             args: args.clone(),
             metrics,
         })
@@ -166,8 +164,8 @@ impl Access {
             admission.map_err(|denial| self.refuse(&caller.address, "Hello", denial))?;
         if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
-            let identity = &caller.identity;
-            tracing::warn!(%identity, uid, name, "name of another's cluster not used");
+            let peer = caller.peer();
+            tracing::warn!(peer, uid, name, "name of another's cluster not used");
             hello.cluster_name.clear();
         }
         Ok(Admitted {
@@ -252,10 +250,7 @@ impl Access {
         let reason = denial.cause();
         let denials = &self.metrics.denials;
         denials.get_or_create(&[("reason", reason)]).inc();
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(omitted) = refusals.count(clock::seconds(), peer) {
-            tracing::warn!(peer, method, reason, why = %denial, omitted, "denied");
-        }
+        tracing::warn!(peer, method, reason, why = %denial, "denied");
         Refusal::Denied(denial)
     }
 

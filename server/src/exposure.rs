@@ -2,6 +2,7 @@
 
 use server_access::{Identity, method::Need};
 use thiserror::Error;
+use transport::ClientAuth;
 
 use crate::{
     access::{self, AccessError},
@@ -44,6 +45,38 @@ pub(crate) fn check(config: &Config) -> Result<Option<Exposed>, AccessError> {
         fault,
         remedy,
     }))
+}
+
+/// How peers prove who they are, and the policy, for the log line at the start.
+pub(crate) fn described(config: &Config) -> (String, String) {
+    let is_optional = config.tls.tls_client_auth == ClientAuth::Optional;
+    let proofs = [
+        (
+            config.tls.files.tls_ca.is_some() && !is_optional,
+            "certificate",
+        ),
+        (
+            config.tls.files.tls_ca.is_some() && is_optional,
+            "optional certificate",
+        ),
+        (config.access.token_keys.is_some(), "token"),
+        (config.listen.tcp().is_none(), "user of a Unix socket"),
+    ];
+    let proofs = proofs.into_iter().filter(|(is_given, _)| *is_given);
+    let proofs: Vec<_> = proofs.map(|(_, proof)| proof).collect();
+    let or_none = |text: String| {
+        if text.is_empty() {
+            "none".to_owned()
+        } else {
+            text
+        }
+    };
+    let policy = config.access.policy.as_ref();
+    let policy = policy.map(|path| path.display().to_string());
+    (
+        or_none(proofs.join(", ")),
+        or_none(policy.unwrap_or_default()),
+    )
 }
 
 /// The fault of a configuration, and its remedy.

@@ -92,7 +92,7 @@ pub(crate) fn accept(
             let socket = match accepted {
                 Ok(socket) => socket,
                 Err(error) => {
-                    tracing::warn!(%error, "connection not accepted");
+                    tracing::warn!(peer = "all", %error, "connection not accepted");
                     sleep(ACCEPT_BACKOFF).await;
                     continue;
                 }

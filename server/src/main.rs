@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn start(args: Args) -> Result<(), Box<dyn Error>> {
-    args.log.init()?;
+    let _log = args.log.init()?;
     environment::warn_of_unknown();
     // Before other threads start, because they inherit the time slice.
     process::shorten_time_slice();

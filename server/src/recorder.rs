@@ -137,7 +137,10 @@ impl Recorder {
         let begin = WriterCommand::Begin(name, opening, buffer);
         if self.commands.try_send(begin).is_err() {
             recording.buffer.end(EndReason::Behind);
-            tracing::warn!("the session is not recorded: too many begin at once");
+            tracing::warn!(
+                peer = "all",
+                "the session is not recorded: too many begin at once"
+            );
         }
     }
 }

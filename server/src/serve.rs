@@ -232,7 +232,8 @@ impl Server {
         let stopped = settings.stop.clone().cancelled_owned();
         let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stopped));
         beside.spawn(health.clone().keep());
-        tracing::info!("serving");
+        let (authentication, policy) = exposure::described(&shared.config);
+        tracing::info!(authentication, policy, "serving");
         let drain = drain(&shared, &health);
         let ended = serve_until(&shutdown, task, accepting, &settings, drain).await;
         written.into_iter().for_each(|it| it.finish(FINISH_WITHIN));

@@ -134,10 +134,12 @@ async fn run(
     outbox: Outbox,
     arrival: Arrival,
 ) -> SessionEnd {
+    let peer = arrival.caller.peer();
     let (task, span) = match open_session(shared, inbound, outbox, arrival).await {
         Ok(opened) => opened,
         Err(end) => {
-            tracing::info!(reason = end.reason(), why = end.why(), "session refused");
+            let (reason, why) = (end.reason(), end.why());
+            tracing::info!(peer, reason, why, "session refused");
             return end;
         }
     };
@@ -181,7 +183,7 @@ async fn open_session(
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
-    let span = span_of(identity);
+    let span = span_of(identity, &caller);
     let (handle, queries) = SessionHandle::new();
     let end_signal = handle.end_signal.clone();
     let share = shared.sessions.take(caller.owner(), end_signal.clone())?;
@@ -224,9 +226,10 @@ async fn open_session(
 }
 
 /// The span whose fields are on every log line of a session.
-fn span_of(identity: &server_session::SessionIdentity) -> tracing::Span {
+fn span_of(identity: &server_session::SessionIdentity, caller: &Caller) -> tracing::Span {
     tracing::error_span!(
         "session",
+        peer = caller.peer(),
         session = identity.session_id,
         cluster = identity.cluster(),
         shard = identity.shard,

@@ -15,6 +15,7 @@ mod console;
 mod decide;
 mod drain;
 mod embedded;
+mod gone;
 mod identities;
 mod inspection;
 mod key_server;

@@ -170,8 +170,9 @@ impl Running {
         let address = self.addresses.admin.expect("the admin port is on");
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         let accept = "Accept: application/openmetrics-text; version=1.0.0";
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: admin\r\n{accept}\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\nConnection: close\r\n\r\n"
+        );
         stream
             .write_all(request.as_bytes())
             .await

@@ -246,6 +246,31 @@ async fn revocation_ends_open_streams_and_keeps_new_ones_out() {
 }
 
 #[tokio::test]
+async fn revocation_list_counts_while_another_file_is_bad() {
+    let later = SystemTime::now() + HOUR;
+    for (file, text) in [
+        ("tls.crt", "no PEM"),
+        ("tls.key", "-----BEGIN PRIVATE KEY-----\n"),
+        ("ca.crt", ""),
+    ] {
+        let stand = Stand::start_with(ClientAuth::Require, |authority, files| {
+            files.write("ca.crl", &authority.revoke(&[], later));
+        })
+        .await;
+        let pair = stand.authority.issue(&agent());
+        let mut client = stand.enter(&pair).await;
+        let mut stream = open(&mut client).await.expect("it opens");
+        stand.files.write(file, text);
+        let errors = "decree_tls_reload_errors_total";
+        stand.server.until(errors, |count| count > 0.5).await;
+        let list = stand.authority.revoke(&[&pair], later);
+        stand.files.write("ca.crl", &list);
+        let status = end(&mut stream).await;
+        assert_refusal(&status, Code::Unauthenticated, "CERTIFICATE_REVOKED");
+    }
+}
+
+#[tokio::test]
 async fn outdated_revocation_list_keeps_new_clients_out_and_ends_none() {
     let now = SystemTime::now();
     let stand = Stand::start_with(ClientAuth::Require, |authority, files| {

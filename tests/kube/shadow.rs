@@ -342,7 +342,7 @@ async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_se
     }
     server
         .running()
-        .wait_for_message("the other controller differs", 4);
+        .wait_for_message("the other controller differs", 1);
     let calls = agent.metrics();
     assert!(
         !calls.contains("decree_agent_calls_total{"),

@@ -119,19 +119,19 @@ fn embedded_clusters_share_a_server_and_the_same_one_twice_is_named_as_such() {
         let mut lines = lines.iter().filter_map(parsed);
         lines.find(|line| line.get("by_agent").is_some())
     });
-    let opened = |process: &Running, field: &str, wanted: &Value| {
-        process.wait_for("its session", |lines| {
-            let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
-            let mut lines = lines.iter().filter_map(parsed);
-            let opened =
-                |line: &Value| line["message"] == "session opened" && line[field] == *wanted;
-            lines.find(opened)
-        })
-    };
     assert_eq!(warning["level"], "WARN");
-    let taken = opened(&second, "session", &warning["by_session"]);
-    let seen = opened(&server, "agent", &warning["by_agent"]);
-    assert_eq!(seen["session"], taken["session"]);
+    second.wait_for("its session", |lines| {
+        let parsed = |line: &String| serde_json::from_str::<Value>(line).ok();
+        let mut lines = lines.iter().filter_map(parsed);
+        lines.find(|line| {
+            line["message"] == "session opened" && line["session"] == warning["by_session"]
+        })
+    });
+    let sessions = world::wait_for_sessions(&address, 3);
+    let is_seen = |seen: &Value| {
+        seen["sessionId"] == warning["by_session"] && seen["agentInstance"] == warning["by_agent"]
+    };
+    assert!(sessions.iter().any(is_seen), "{sessions:#?}");
     for agent in others {
         assert_eq!(agent.messages("session opened"), 1, "nobody took over");
     }

@@ -129,6 +129,24 @@ pub(crate) fn replica_sets(server: &str) -> Option<Vec<Value>> {
     }
 }
 
+/// Waits until the sessions that `decree get` shows are as many as this, and returns them.
+pub(crate) fn wait_for_sessions(server: &str, count: usize) -> Vec<Value> {
+    until_found("the sessions", || {
+        let url = format!("http://{server}");
+        let output = program("decree")
+            .args(["get", "sessions", "--output", "json", "--server", &url])
+            .output()
+            .expect("it was built");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let sessions = answer["sessions"].as_array().cloned().unwrap_or_default();
+        if sessions.len() == count {
+            Ok(sessions)
+        } else {
+            Err(answer)
+        }
+    })
+}
+
 /// Waits until there are `count` ReplicaSets with exactly their desired ready pods.
 pub(crate) fn wait_until_converged(server: &str, count: usize) {
     until_found("what is wanted", || {

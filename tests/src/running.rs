@@ -112,6 +112,12 @@ impl Running {
         })
     }
 
+    /// Returns all lines so far.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.said.lock().0.clone()
+    }
+
     /// Returns the last lines.
     #[must_use]
     pub fn tail(&self) -> Vec<String> {
@@ -183,6 +189,18 @@ impl Running {
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it is ours");
+    }
+
+    /// Waits until the process ends by itself, and returns all its lines.
+    ///
+    /// # Panics
+    /// If the process does not end within [`PATIENCE`].
+    #[must_use]
+    pub fn wait_for_end(self) -> Vec<String> {
+        let said = Arc::clone(&self.said);
+        let _ = self.wait();
+        let lines = said.lock().0.clone();
+        lines
     }
 
     /// Waits until the process ends by itself.

@@ -68,7 +68,7 @@ impl Acceptor {
                 return Err(SetupError::NotTcp(endpoint.to_string()));
             }
             let auth: ClientAuth = *tls_client_auth;
-            let build = move |parsed| ServerTls::build(parsed, auth);
+            let build = move |parsed: &_| ServerTls::build(parsed, auth);
             let tls = reload::load(files, &metrics, build)?;
             return Ok(Self {
                 tls: Some(tls),

@@ -35,13 +35,13 @@ fn unusable(why: impl Display) -> LoadError {
 // === impl ServerTls ===
 
 impl ServerTls {
-    pub(crate) fn build(parsed: Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
+    pub(crate) fn build(parsed: &Parsed, client_auth: ClientAuth) -> Result<Self, LoadError> {
         let Parsed {
             pair,
             roots,
             crls,
             expiries: _,
-        } = parsed;
+        } = parsed.clone();
         let mut verifier = None;
         if let Some(roots) = roots {
             let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
@@ -60,9 +60,10 @@ impl ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let (chain, key) = pair.ok_or_else(|| unusable("no certificate"))?;
+        let pair = pair.ok_or_else(|| unusable("no certificate"))?;
+        let (chain, key) = &*pair;
         let mut config = builder
-            .with_single_cert(chain, key)
+            .with_single_cert(chain.clone(), key.clone_key())
             .map_err(LoadError::Pair)?;
         config.alpn_protocols = vec![ALPN.to_vec()];
         // No resumption: a certificate may have been revoked since the last handshake.
@@ -76,13 +77,13 @@ impl ServerTls {
 }
 
 /// The TLS settings of a client.
-pub(crate) fn client_config(parsed: Parsed) -> Result<ClientConfig, LoadError> {
+pub(crate) fn client_config(parsed: &Parsed) -> Result<ClientConfig, LoadError> {
     let Parsed {
         pair,
         roots,
         crls,
         expiries: _,
-    } = parsed;
+    } = parsed.clone();
     let roots = roots.ok_or_else(|| unusable("no CA"))?;
     let mut verifier = WebPkiServerVerifier::builder_with_provider(roots, provider());
     if let Some(lists) = crls {
@@ -92,9 +93,9 @@ pub(crate) fn client_config(parsed: Parsed) -> Result<ClientConfig, LoadError> {
         .with_protocol_versions(&[&TLS13])
         .map_err(LoadError::Pair)?
         .with_webpki_verifier(verifier.build().map_err(unusable)?);
-    let mut config = match pair {
+    let mut config = match pair.as_deref() {
         Some((chain, key)) => builder
-            .with_client_auth_cert(chain, key)
+            .with_client_auth_cert(chain.clone(), key.clone_key())
             .map_err(LoadError::Pair)?,
         None => builder.with_no_client_auth(),
     };

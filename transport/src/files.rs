@@ -19,27 +19,36 @@ use crate::{args::TlsArgs, certificate::not_after, failure::LoadError};
 /// More than any bundle of CAs takes.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The contents of the files, for comparison and parsing.
+/// The files that must fit together. The files of another part may be invalid meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// A certificate and its key.
+    Pair(PathBuf, PathBuf),
+    Ca(PathBuf),
+    Crl(PathBuf),
+}
+
+/// The contents of a part, for comparison and parsing.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Contents {
-    cert: Option<PemFile>,
-    key: Option<PemFile>,
-    ca: Option<PemFile>,
-    crl: Option<PemFile>,
+pub(crate) enum Contents {
+    Pair(PemFile, PemFile),
+    Ca(PemFile),
+    Crl(PemFile),
 }
 
 /// A file.
 #[derive(Clone, PartialEq, Eq)]
-struct PemFile {
+pub(crate) struct PemFile {
     /// The flag, and the path.
     name: String,
     bytes: Vec<u8>,
 }
 
 /// The parsed files.
+#[derive(Clone, Default)]
 pub(crate) struct Parsed {
     /// The certificate and key of this process, if both are given.
-    pub(crate) pair: Option<CertificateAndKey>,
+    pub(crate) pair: Option<Arc<CertificateAndKey>>,
     /// The CAs that verify the other side, if given.
     pub(crate) roots: Option<Arc<RootCertStore>>,
     /// The revocation lists, if given.
@@ -58,51 +67,94 @@ pub(crate) struct Expiries {
     pub(crate) crl: Option<Timestamp>,
 }
 
-// === impl Contents ===
+// === impl Part ===
 
-impl Contents {
-    pub(crate) fn read(args: &TlsArgs) -> Result<Self, LoadError> {
-        let read = |flag, path: &Option<PathBuf>| {
-            let path = path.as_deref();
-            path.map(|path| PemFile::read(flag, path)).transpose()
-        };
-        Ok(Self {
-            cert: read("--tls-cert", &args.tls_cert)?,
-            key: read("--tls-key", &args.tls_key)?,
-            ca: read("--tls-ca", &args.tls_ca)?,
-            crl: read("--tls-crl", &args.tls_crl)?,
+impl Part {
+    /// The given parts.
+    pub(crate) fn of(args: &TlsArgs) -> Vec<Self> {
+        let TlsArgs {
+            tls_cert,
+            tls_key,
+            tls_ca,
+            tls_crl,
+            tls_reload_interval: _,
+        } = args.clone();
+        let pair = tls_cert.zip(tls_key);
+        let pair = pair.map(|(cert, key)| Self::Pair(cert, key));
+        let parts = [pair, tls_ca.map(Self::Ca), tls_crl.map(Self::Crl)];
+        parts.into_iter().flatten().collect()
+    }
+
+    pub(crate) fn read(&self) -> Result<Contents, LoadError> {
+        Ok(match self {
+            Self::Pair(cert, key) => Contents::Pair(
+                PemFile::read("--tls-cert", cert)?,
+                PemFile::read("--tls-key", key)?,
+            ),
+            Self::Ca(file) => Contents::Ca(PemFile::read("--tls-ca", file)?),
+            Self::Crl(file) => Contents::Crl(PemFile::read("--tls-crl", file)?),
         })
     }
 
+    /// The flags, for people.
+    pub(crate) const fn flags(&self) -> &'static str {
+        match self {
+            Self::Pair(..) => "--tls-cert, --tls-key",
+            Self::Ca(_) => "--tls-ca",
+            Self::Crl(_) => "--tls-crl",
+        }
+    }
+}
+
+// === impl Contents ===
+
+impl Contents {
+    /// Parses the files. All else is absent in the result.
     pub(crate) fn parse(&self) -> Result<Parsed, LoadError> {
-        let mut expiries = Expiries::default();
-        let mut pair = None;
-        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
-            let key = key.key()?;
-            let chain = cert.items("certificate")?;
-            expiries.cert = not_after(&chain);
-            pair = Some((chain, key));
-        }
-        let mut roots = None;
-        if let Some(file) = &self.ca {
-            let cas = file.items("certificate")?;
-            expiries.ca = not_after(&cas);
-            let mut store = RootCertStore::empty();
-            for certificate in cas {
-                let added = store.add(certificate);
-                added.map_err(|error| file.wrong(error.to_string()))?;
+        let mut parsed = Parsed::default();
+        match self {
+            Self::Pair(cert, key) => {
+                let key = key.key()?;
+                let chain = cert.items("certificate")?;
+                parsed.expiries.cert = not_after(&chain);
+                parsed.pair = Some(Arc::new((chain, key)));
             }
-            roots = Some(Arc::new(store));
+            Self::Ca(file) => {
+                let cas = file.items("certificate")?;
+                parsed.expiries.ca = not_after(&cas);
+                let mut store = RootCertStore::empty();
+                for certificate in cas {
+                    let added = store.add(certificate);
+                    added.map_err(|error| file.wrong(error.to_string()))?;
+                }
+                parsed.roots = Some(Arc::new(store));
+            }
+            Self::Crl(file) => {
+                let lists = file.items("revocation list")?;
+                parsed.expiries.crl = outdated(&lists);
+                parsed.crls = Some(lists);
+            }
         }
-        let crls = self.crl.as_ref().map(|file| file.items("revocation list"));
-        let crls = crls.transpose()?;
-        expiries.crl = crls.as_deref().and_then(outdated);
-        Ok(Parsed {
-            pair,
-            roots,
-            crls,
-            expiries,
-        })
+        Ok(parsed)
+    }
+}
+
+// === impl Parsed ===
+
+impl Parsed {
+    /// These files, and the others as they were.
+    pub(crate) fn over(self, older: &Self) -> Self {
+        let (new, old) = (self.expiries, older.expiries);
+        Self {
+            pair: self.pair.or_else(|| older.pair.clone()),
+            roots: self.roots.or_else(|| older.roots.clone()),
+            crls: self.crls.or_else(|| older.crls.clone()),
+            expiries: Expiries {
+                cert: new.cert.or(old.cert),
+                ca: new.ca.or(old.ca),
+                crl: new.crl.or(old.crl),
+            },
+        }
     }
 }
 
@@ -123,14 +175,14 @@ impl PemFile {
             if matches!(error, pem::Error::NoItemsFound) {
                 return self.holds_no("private key");
             }
-            self.wrong(format!("is not PEM: {error}"))
+            self.wrong(described(&error).to_owned())
         })
     }
 
     /// All items of one kind, of which there must be any.
     fn items<T: PemObject>(&self, what: &str) -> Result<Vec<T>, LoadError> {
         let items: Result<Vec<_>, _> = T::pem_slice_iter(&self.bytes).collect();
-        let items = items.map_err(|error| self.wrong(format!("is not PEM: {error}")))?;
+        let items = items.map_err(|error| self.wrong(described(&error).to_owned()))?;
         if items.is_empty() {
             return Err(self.holds_no(what));
         }
@@ -143,6 +195,20 @@ impl PemFile {
 
     fn wrong(&self, detail: String) -> LoadError {
         LoadError::Content(format!("{}: {detail}", self.name))
+    }
+}
+
+/// Describes an error in PEM without the bytes that the error quotes: a file that lacks its line breaks quotes its key.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new kind of error may quote the file too"
+)]
+const fn described(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "is not PEM: a section has no END line",
+        pem::Error::IllegalSectionStart { .. } => "is not PEM: a BEGIN line is wrong",
+        pem::Error::Base64Decode(_) => "is not PEM: a section is not Base64",
+        _ => "is not PEM",
     }
 }
 

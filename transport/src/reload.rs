@@ -1,87 +1,119 @@
 //! Polls the files, and applies their changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::{failure::chain, file::LastRead};
 use tokio::{
     sync::watch,
     task::spawn_blocking,
-    time::{MissedTickBehavior, interval},
+    time::{Interval, MissedTickBehavior, interval},
 };
 
 use crate::{
     args::TlsArgs,
     failure::LoadError,
-    files::{Contents, Parsed},
+    files::{Contents, Parsed, Part},
     metrics::Metrics,
 };
+
+/// The settings in use, and how to make them.
+struct Settings<T, B> {
+    build: B,
+    metrics: Metrics,
+    files: Mutex<Parsed>,
+    sender: watch::Sender<Arc<T>>,
+}
 
 /// Loads the files, and reloads them when they change, while a receiver exists. `build` makes the settings that the files define.
 ///
 /// # Errors
 /// If the first load fails.
-pub(crate) fn load<T: Send + Sync + 'static>(
+pub(crate) fn load<T, B>(
     args: &TlsArgs,
     metrics: &Metrics,
-    build: impl Fn(Parsed) -> Result<T, LoadError> + Send + 'static,
-) -> Result<watch::Receiver<Arc<T>>, LoadError> {
-    let contents = Contents::read(args)?;
-    let parsed = contents.parse()?;
-    let expiries = parsed.expiries;
-    let (sender, receiver) = watch::channel(Arc::new(build(parsed)?));
-    metrics.set_expiries(&expiries);
-    tokio::spawn(reload(
-        args.clone(),
-        metrics.clone(),
+    build: B,
+) -> Result<watch::Receiver<Arc<T>>, LoadError>
+where
+    T: Send + Sync + 'static,
+    B: Fn(&Parsed) -> Result<T, LoadError> + Send + Sync + 'static,
+{
+    let mut files = Parsed::default();
+    let mut parts = Vec::new();
+    for part in Part::of(args) {
+        let contents = part.read()?;
+        files = contents.parse()?.over(&files);
+        parts.push((part, LastRead::new(contents)));
+    }
+    let (sender, receiver) = watch::channel(Arc::new(build(&files)?));
+    metrics.set_expiries(&files.expiries);
+    let settings = Arc::new(Settings {
         build,
-        LastRead::new(contents),
+        metrics: metrics.clone(),
+        files: Mutex::new(files),
         sender,
-    ));
+    });
+    for (part, seen) in parts {
+        let mut ticks = interval(args.tls_reload_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tokio::spawn(reload(part, seen, ticks, Arc::clone(&settings)));
+    }
     Ok(receiver)
 }
 
-/// Polls the files. `seen` has their last contents, valid or not.
-async fn reload<T>(
-    args: TlsArgs,
-    metrics: Metrics,
-    build: impl Fn(Parsed) -> Result<T, LoadError>,
+/// Polls the files of a part. `seen` has their last contents, valid or not.
+async fn reload<T, B>(
+    part: Part,
     mut seen: LastRead<Contents>,
-    sender: watch::Sender<Arc<T>>,
-) {
-    let mut ticks = interval(args.tls_reload_interval);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    mut ticks: Interval,
+    settings: Arc<Settings<T, B>>,
+) where
+    B: Fn(&Parsed) -> Result<T, LoadError>,
+{
     loop {
         tokio::select! {
-            () = sender.closed() => return,
+            () = settings.sender.closed() => return,
             _ = ticks.tick() => {}
         }
-        let files = args.clone();
-        // If a file system hangs, the settings stay unchanged, and nothing else waits.
+        let files = part.clone();
+        // If a file system hangs, this part stays unchanged, and nothing else waits.
         let read = tokio::select! {
-            () = sender.closed() => return,
-            read = spawn_blocking(move || Contents::read(&files)) => read,
+            () = settings.sender.closed() => return,
+            read = spawn_blocking(move || files.read()) => read,
         };
         let Some(contents) = read.ok().and_then(|read| seen.change(read)) else {
             continue;
         };
-        let parsed = contents.and_then(|contents| contents.parse());
-        let built = parsed.and_then(|parsed| Ok((parsed.expiries, build(parsed)?)));
-        match built {
-            Ok((expiries, settings)) => {
-                metrics.reloads.inc();
-                metrics.set_expiries(&expiries);
-                let expires = expiries.cert.map(tracing::field::display);
-                tracing::info!(expires, "TLS files reloaded");
-                sender.send_replace(Arc::new(settings));
-            }
+        let flags = part.flags();
+        match contents.and_then(|contents| settings.replace(&contents)) {
+            Ok(()) => tracing::info!(files = flags, "TLS files reloaded"),
             Err(error) => {
-                metrics.reload_errors.inc();
+                settings.metrics.reload_errors.inc();
                 let error = chain(&error);
                 tracing::warn!(
+                    files = flags,
                     error,
                     "changed TLS files cannot be used, those before stay in use"
                 );
             }
         }
+    }
+}
+
+// === impl Settings ===
+
+impl<T, B> Settings<T, B>
+where
+    B: Fn(&Parsed) -> Result<T, LoadError>,
+{
+    /// Replaces one part of the files, if the result can be used.
+    fn replace(&self, contents: &Contents) -> Result<(), LoadError> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = contents.parse()?.over(&files);
+        let settings = (self.build)(&changed)?;
+        self.metrics.reloads.inc();
+        self.metrics.set_expiries(&changed.expiries);
+        *files = changed;
+        self.sender.send_replace(Arc::new(settings));
+        Ok(())
     }
 }

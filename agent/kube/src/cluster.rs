@@ -7,14 +7,15 @@ use agent_core::{
     cluster::Cluster,
     recorder::Event,
 };
+use bytes::Bytes;
 use decree::TraceContext;
-use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
+    body::RequestBody,
     codec,
     connect::{self, ConnectError, CredentialSource, Target, in_pod},
     fence::Fence,
@@ -27,6 +28,9 @@ use crate::{
     resource::Resource,
     transport::Transport,
 };
+
+/// How often a request is sent that could not leave soon after its check.
+const ATTEMPTS_MAX: usize = 3;
 
 /// The settings of a [`KubeCluster`].
 #[derive(Clone, Debug)]
@@ -111,15 +115,21 @@ impl KubeCluster {
     }
 
     async fn send(&self, request: Request, trace: Option<TraceContext>) -> Result<Reply, ApiError> {
-        let (permit, request) = self.enter(request).await;
-        let mut http_request = requests::of(&self.scope.resource, &request)?;
-        if let Some(trace) = trace {
-            requests::put_trace(&mut http_request, trace);
-        }
-        let answer = self.transport.fetch(http_request).await;
-        permit.note(request.verb(), &answer);
-        drop(permit);
-        let body = answer?;
+        let mut attempts = 0;
+        let body = loop {
+            if let Some(body) = self.attempt(request.clone(), trace).await? {
+                break body;
+            }
+            attempts += 1;
+            if attempts == ATTEMPTS_MAX {
+                return Err(ApiError::no_answer(
+                    "no connection to the API server opens soon enough for a write under a Lease",
+                ));
+            }
+            // Opens the connection that the next attempt takes.
+            let version = requests::read("/version", codec::JSON)?;
+            let _ = self.transport.fetch(version).await;
+        };
         let reply = match request {
             Request::DeletePod { .. } => codec::deletion(&body),
             Request::CreatePod(_)
@@ -131,6 +141,29 @@ impl KubeCluster {
             }
         };
         reply.map_err(unreadable)
+    }
+
+    /// Sends a request as soon as it may leave. `None` if it could not leave soon after its check, and so has no effect.
+    async fn attempt(
+        &self,
+        request: Request,
+        trace: Option<TraceContext>,
+    ) -> Result<Option<Bytes>, ApiError> {
+        let (permit, request) = self.enter(request).await;
+        let departure = self.fence.departure();
+        let mut http_request = requests::of(&self.scope.resource, &request)?;
+        if let Some(trace) = trace {
+            requests::put_trace(&mut http_request, trace);
+        }
+        if let Some(departure) = departure.clone() {
+            http_request.body_mut().leave_by(departure);
+        }
+        let answer = self.transport.fetch(http_request).await;
+        if answer.is_err() && departure.is_some_and(|it| it.was_missed()) {
+            return Ok(None);
+        }
+        permit.note(request.verb(), &answer);
+        answer.map(Some)
     }
 
     /// Waits for a place among the calls in flight. A request that may not leave yet takes no place from requests of other shards.
@@ -145,7 +178,10 @@ impl KubeCluster {
     }
 
     /// Sends a request of people or of the probe, and reads the answer as JSON. The fence does not stop it.
-    pub(crate) async fn read(&self, request: http::Request<Body>) -> Result<Value, ApiError> {
+    pub(crate) async fn read(
+        &self,
+        request: http::Request<RequestBody>,
+    ) -> Result<Value, ApiError> {
         let answer = self.transport.fetch(request).await?;
         serde_json::from_slice(&answer).map_err(|error| unreadable(error.into()))
     }

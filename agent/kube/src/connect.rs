@@ -14,7 +14,7 @@ mod proxy;
 
 use std::{env, ffi::OsString, fmt, fs, path::PathBuf};
 
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -22,6 +22,7 @@ use kube::{
 
 pub(crate) use self::connector::{Client, ResponseBody, clients};
 pub use self::error::ConnectError;
+pub(crate) use self::error::of_renewal;
 use self::proxy::{Proxy, Variables};
 
 /// The agent in audit logs and metrics of the API server.
@@ -72,10 +73,8 @@ impl CredentialSource {
                 (config, None, None)
             }
             Origin::Named(_) | Origin::Variable(_) | Origin::Home(_) => {
-                let refused = |source| ConnectError::Kubeconfig {
-                    origin: origin.to_string(),
-                    source: Box::new(source),
-                };
+                let refused =
+                    |error: KubeconfigError| ConnectError::kubeconfig(origin.to_string(), &error);
                 let kubeconfig = origin.read().map_err(refused)?;
                 let context = self.context.clone();
                 let options = KubeConfigOptions {
@@ -88,6 +87,7 @@ impl CredentialSource {
                 (config.map_err(refused)?, context, proxy)
             }
         };
+        check_url(&config.cluster_url)?;
         read_token(&mut config, &origin)?;
         identify(&mut config);
         // kube applies the variable to every host, and over the setting of the kubeconfig.
@@ -189,6 +189,18 @@ fn proxy_url(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
     let cluster = &context.context.as_ref()?.cluster;
     let cluster = kubeconfig.clusters.iter().find(|it| it.name == *cluster)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
+}
+
+/// Refuses a URL with a user or a password: an API server would not read them, and logs and proxies would.
+fn check_url(url: &Uri) -> Result<(), ConnectError> {
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    if authority.contains('@') {
+        return Err(ConnectError::Unsupported(
+            "clusters[].cluster.server has a user or a password; write them as username and password of users[].user"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Reads the token file of a kubeconfig, which has priority over a token, without its line end. kube reads the token file of a pod.

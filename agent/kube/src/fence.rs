@@ -9,7 +9,7 @@ use agent_core::{
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
+use crate::{body::Departure, clock::Clock};
 
 /// Lets requests leave while this process leads, by all leases that they need; without leases, always. Clones agree.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,11 @@ impl Fence {
             create.timeout = time.min(create.timeout);
         }
         time.is_some()
+    }
+
+    /// The departure of a request that is [allowed](Self::allow) now; `None` without leases, when it may leave at any time.
+    pub(crate) fn departure(&self) -> Option<Departure> {
+        (!self.0.is_empty()).then(Departure::checked_now)
     }
 
     fn leads(&self) -> bool {

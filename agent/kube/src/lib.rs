@@ -6,6 +6,7 @@
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
 //! **Invariant:** a create takes effect within its `timeout` parameter or not at all.
+//! **Invariant:** a write leaves within half a second of the check of its Lease, or not at all: its body is held back.
 //! **Invariant:** a request is sent once; the agent finds out by name what became of an unanswered request.
 //! **Invariant:** a name from elsewhere is one segment of a path.
 //!
@@ -14,6 +15,7 @@
 //! relabelled pods must be seen. For this agent, a ReplicaSet relabelled out of the selector is deleted: its pods are left alone. The
 //! shards of a process share one list and one watch of each kind, as no selector can express hashes.
 
+mod body;
 mod clock;
 mod cluster;
 mod codec;

@@ -2,10 +2,10 @@
 
 use agent_core::{api::ApiError, standby::SeenBy};
 use http::Request;
-use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::{
+    body::RequestBody,
     cluster::KubeCluster,
     operator::{BUILT_IN, text},
     requests,
@@ -79,7 +79,7 @@ impl Probe {
             .await
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<ProbeState, ApiError> {
+    async fn send(&self, request: Request<RequestBody>) -> Result<ProbeState, ApiError> {
         let probe = self.cluster.read(request).await?;
         Ok(ProbeState::of(&probe))
     }

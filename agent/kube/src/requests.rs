@@ -10,10 +10,10 @@ use agent_core::{
 };
 use decree::{TraceContext, v1};
 use http::{HeaderName, HeaderValue, Method, header};
-use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::{
+    body::RequestBody,
     codec,
     objects::{self, FIELD_MANAGER},
     resource::{Resource, selector_text},
@@ -42,9 +42,12 @@ pub(crate) struct Scope {
 }
 
 /// A request, or why it cannot be expressed.
-type Expressed = Result<http::Request<Body>, ApiError>;
+type Expressed = Result<http::Request<RequestBody>, ApiError>;
 
-pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request<Body>, ApiError> {
+pub(crate) fn of(
+    resource: &Resource,
+    request: &Request,
+) -> Result<http::Request<RequestBody>, ApiError> {
     match request {
         Request::CreatePod(create) => create_pod(create),
         Request::DeletePod {
@@ -74,7 +77,7 @@ pub(crate) fn of(resource: &Resource, request: &Request) -> Result<http::Request
 }
 
 /// Sets the header `traceparent` to the span of a request.
-pub(crate) fn put_trace(request: &mut http::Request<Body>, trace: TraceContext) {
+pub(crate) fn put_trace(request: &mut http::Request<RequestBody>, trace: TraceContext) {
     // The value consists of digits and hyphens, which a header accepts.
     if let Ok(value) = HeaderValue::try_from(trace.to_string()) {
         request.headers_mut().insert(TRACEPARENT, value);
@@ -84,7 +87,7 @@ pub(crate) fn put_trace(request: &mut http::Request<Body>, trace: TraceContext) 
 /// A request to read a path, with this `Accept` header.
 pub(crate) fn read(path: &str, accept: &str) -> Expressed {
     let request = http::Request::get(path).header(header::ACCEPT, accept);
-    let request = request.body(Body::empty());
+    let request = request.body(RequestBody::default());
     request.map_err(|error| invalid(error.to_string()))
 }
 
@@ -256,7 +259,7 @@ fn send(method: Method, path: &str, accept: &str, content_type: &str, body: Vec<
         .uri(path)
         .header(header::ACCEPT, accept)
         .header(header::CONTENT_TYPE, content_type)
-        .body(Body::from(body));
+        .body(RequestBody::from(body));
     request.map_err(|error| invalid(error.to_string()))
 }
 

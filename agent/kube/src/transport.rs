@@ -6,13 +6,13 @@ use agent_core::api::ApiError;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use kube::client::Body;
 use tokio::{sync::Notify, time::timeout};
 use tower::ServiceExt as _;
 
 use crate::{
+    body::RequestBody,
     codec,
-    connect::{Client, ResponseBody},
+    connect::{Client, ResponseBody, of_renewal},
     lanes::Lanes,
     metrics::{Exchange, Metrics},
 };
@@ -38,7 +38,7 @@ pub(crate) struct Transport {
 // === impl Transport ===
 
 impl Transport {
-    pub(crate) async fn fetch(&self, request: Request<Body>) -> Result<Bytes, ApiError> {
+    pub(crate) async fn fetch(&self, request: Request<RequestBody>) -> Result<Bytes, ApiError> {
         let mut exchange = self.metrics.begin(request.method(), true);
         let answer = async {
             let permit = self.lanes.enter();
@@ -53,7 +53,10 @@ impl Transport {
     }
 
     /// Sends a request with an endless answer. The request counts as in flight until the answer begins.
-    pub(crate) async fn open(&self, request: Request<Body>) -> Result<ResponseBody, ApiError> {
+    pub(crate) async fn open(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<ResponseBody, ApiError> {
         let mut exchange = self.metrics.begin(request.method(), false);
         let permit = self.lanes.enter();
         let answer = self.accepted(permit.client(), request, &mut exchange);
@@ -64,7 +67,7 @@ impl Transport {
     async fn accepted(
         &self,
         client: Client,
-        request: Request<Body>,
+        request: Request<RequestBody>,
         exchange: &mut Exchange<'_>,
     ) -> Result<Response<ResponseBody>, ApiError> {
         let response = client.oneshot(request).await;
@@ -107,6 +110,9 @@ fn cut_off(error: &(dyn Error + 'static)) -> ApiError {
 }
 
 fn lost(error: &(dyn Error + 'static)) -> ApiError {
+    if let Some(text) = of_renewal(error) {
+        return ApiError::no_answer(text);
+    }
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

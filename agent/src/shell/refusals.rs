@@ -1,34 +1,23 @@
-//! Failed lists and watches, such as those that the API server refuses: when people are told, and when the agent is not ready.
+//! Failed lists and watches, such as those that the API server refuses: when the agent is not ready.
 
 use std::time::Duration;
 
-use agent_core::{api::Kind, backoff::since, token_bucket::TokenBucket};
+use agent_core::{api::Kind, backoff::since};
 use jiff::Timestamp;
 
 /// How long a kind may be unwatched before the agent is not ready: an older view is unfit for decisions.
 const READY_FOR: Duration = Duration::from_mins(1);
-const WARN_EVERY: Duration = Duration::from_mins(1);
 
-/// The kinds without a watch, after a failed list or watch.
+/// The times since which a kind has no watch, after a failed list or watch.
 #[derive(Debug, Default)]
-pub(super) struct Refusals([Option<Refused>; 2]);
-
-#[derive(Debug)]
-struct Refused {
-    since: Timestamp,
-    warnings: TokenBucket,
-}
+pub(super) struct Refusals([Option<Timestamp>; 2]);
 
 // === impl Refusals ===
 
 impl Refusals {
-    /// Takes a failure. True if a warning is due: for the first failure, and then once a minute.
-    pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) -> bool {
-        let refused = self.0[kind as usize].get_or_insert_with(|| Refused {
-            since: now,
-            warnings: TokenBucket::new(WARN_EVERY, 1),
-        });
-        refused.warnings.try_take(now)
+    /// Takes a failure.
+    pub(super) fn handle_failed(&mut self, now: Timestamp, kind: Kind) {
+        self.0[kind as usize].get_or_insert(now);
     }
 
     /// Takes an opened watch: the kind is seen again.
@@ -41,7 +30,7 @@ impl Refusals {
     /// # Errors
     /// The reason for `/readyz`.
     pub(super) fn check(&self, now: Timestamp) -> Result<(), &'static str> {
-        let is_lasting = |refused: &Refused| since(now, refused.since) >= READY_FOR;
+        let is_lasting = |begun: &Timestamp| since(now, *begun) >= READY_FOR;
         if self.0.iter().flatten().any(is_lasting) {
             return Err("lists or watches have failed for a minute; look at the log");
         }
@@ -55,14 +44,6 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(seconds)
-    }
-
-    #[test]
-    fn first_failure_and_one_a_minute_are_worth_a_warning() {
-        let mut refusals = Refusals::default();
-        let warned = (0..=120).filter(|it| refusals.handle_failed(at(*it), Kind::Pod));
-        assert_eq!(warned.collect::<Vec<_>>(), [0, 60, 120]);
-        assert!(refusals.handle_failed(at(121), Kind::ReplicaSet));
     }
 
     #[test]

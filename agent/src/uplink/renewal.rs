@@ -7,6 +7,8 @@ use runtime::{Token, TokenFile, TokenFileError, failure::chain};
 use tokio::{sync::oneshot, time::sleep};
 use tonic::{Request, Status, transport::Channel};
 
+use crate::log::SERVER;
+
 /// The interval of looks at the file. kubelet replaces a token when a fifth of its time is left, two minutes or more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const CALL_MAX: Duration = Duration::from_secs(5);
@@ -45,18 +47,19 @@ impl Proof {
                 Ok(token) if token == sent => continue,
                 Ok(token) => token,
                 Err(error) => {
-                    tracing::warn!(error = chain(&error), "token not read");
+                    let error = chain(&error);
+                    tracing::warn!(peer = "token file", error, "token not read");
                     continue;
                 }
             };
             match renew(&mut client, &session_id, &token).await {
                 Ok(()) => {
-                    tracing::info!("session renewed with another token");
+                    tracing::info!(peer = SERVER, "session renewed with another token");
                     sent = token;
                 }
                 Err(status) => {
                     let (code, message) = (status.code(), status.message());
-                    tracing::warn!(?code, message, "session not renewed");
+                    tracing::warn!(peer = SERVER, ?code, message, "session not renewed");
                 }
             }
         }

@@ -4,7 +4,7 @@ use agent_kube::KubeCluster;
 use clap::Parser as _;
 use decree::v1;
 use decree_agent::{AgentArgs, Cluster as _, Mode};
-use runtime::failure::chain;
+use runtime::{config, failure::chain};
 use server_core::wording::count;
 use tokio::time::{Duration, timeout};
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> Result<(), Failure> {
     // Shows at once what the agent cannot read, and what another controller does differently.
     let log_level = args.log_level.clone().or_else(|| "warn".parse().ok());
-    sandbox::log(log_level.as_ref());
+    let _log = sandbox::log(log_level.as_ref());
     let stop = sandbox::on_signal()?;
     let agent = agent(args)?;
     let cluster = connect(&agent).await?;
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &UpArgs, settings: Settings, io: &mut Io<'_>) -> R
 /// The flags of the agent: its environment, and its defaults.
 pub(super) fn settings_of_the_agent() -> Result<AgentArgs, Failure> {
     let flags = AgentArgs::try_parse_from(["decree-agent", "--cluster", "kubernetes"]);
-    flags.map_err(|error| args::failure(&error, &[]))
+    flags.map_err(|error| args::failure(&config::without_passwords(error), &[]))
 }
 
 /// The flags of the agent: the flags of this command, the environment of the agent, and its defaults.

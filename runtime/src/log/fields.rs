@@ -5,10 +5,15 @@ use std::fmt;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
+use crate::escape::without_passwords;
+
 /// The field with the target, which the crate `log` adds to its events.
 const FOREIGN_TARGET: &str = "log.target";
 /// The prefix of the other fields of the crate `log`. They repeat the event's metadata.
 const FOREIGN: &str = "log.";
+
+/// The maximum length of a text in a line that waits, in bytes.
+const SHORT: usize = 256;
 
 /// Fields by name. The last value of a field applies.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +27,12 @@ pub(super) struct Fields {
 // === impl Fields ===
 
 impl Fields {
+    /// Cuts long texts.
+    pub(super) fn shorten(&mut self) {
+        cut(&mut self.message);
+        self.values.values_mut().for_each(shorten);
+    }
+
     fn set(&mut self, field: &Field, value: Value) {
         let text = || {
             value
@@ -39,13 +50,28 @@ impl Fields {
     }
 }
 
+/// Cuts a long text.
+pub(super) fn shorten(value: &mut Value) {
+    if let Value::String(text) = value {
+        cut(text);
+    }
+}
+
+fn cut(text: &mut String) {
+    if text.len() > SHORT {
+        text.truncate(text.floor_char_boundary(SHORT));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+}
+
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.set(field, format!("{value:?}").into());
+        self.record_str(field, &format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.set(field, value.into());
+        self.set(field, without_passwords(value).into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tracing::{Event, Level};
+use tracing::{Event, Level, callsite::Identifier};
 
-use super::fields::Fields;
+use super::fields::{Fields, shorten};
+use crate::escape::{escaped, escaped_json};
 
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
@@ -25,73 +26,58 @@ pub(super) enum LineStyle {
 
 /// The content of a line.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
-    time: Timestamp,
-    level: Level,
-    target: &'a str,
+pub(super) struct Line {
+    pub(super) time: Timestamp,
+    pub(super) level: Level,
+    /// The place in the code.
+    pub(super) callsite: Identifier,
+    target: &'static str,
     own: Fields,
     /// The fields of the spans around the event.
     around: Map<String, Value>,
-}
-
-/// Escapes a text of foreign origin, so that a terminal can show it safely. Nothing in the result moves the cursor, begins a line,
-/// changes the text direction, or is invisible.
-#[must_use]
-pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            it if it.is_control() || is_formatting(it) => escaped.extend(it.escape_default()),
-            it => escaped.push(it),
-        }
-    }
-    escaped
-}
-
-/// The first 1 KiB of a text of foreign origin, [escaped], for a place with little space.
-#[must_use]
-pub fn excerpt(text: &str) -> String {
-    const BYTES_MAX: usize = 1024;
-    match text.floor_char_boundary(BYTES_MAX) {
-        end if end < text.len() => format!("{}…", escaped(&text[..end])),
-        _ => escaped(text),
-    }
-}
-
-/// Whether a character separates lines, changes the text direction, or is invisible: the format characters and the line and paragraph
-/// separators of Unicode, except those that names and messages need.
-const fn is_formatting(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
+    /// The number of lines that were left out before this one.
+    pub(super) omitted: u64,
 }
 
 // === impl Line ===
 
-impl<'a> Line<'a> {
-    pub(super) fn of(event: &Event<'a>, around: Map<String, Value>) -> Self {
+impl Line {
+    pub(super) fn of(event: &Event<'_>, around: Map<String, Value>) -> Self {
         let mut own = Fields::default();
         event.record(&mut own);
+        let metadata = event.metadata();
         Self {
             time: Timestamp::now(),
-            level: *event.metadata().level(),
-            target: event.metadata().target(),
+            level: *metadata.level(),
+            callsite: metadata.callsite(),
+            target: metadata.target(),
             own,
             around,
+            omitted: 0,
         }
     }
 
+    /// The text of a field.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let value = self.own.values.get(name).or_else(|| self.around.get(name));
+        value.and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// The line with short texts, for a line that waits.
+    pub(super) fn shortened(mut self) -> Self {
+        self.own.shorten();
+        for value in self.around.values_mut() {
+            shorten(value);
+        }
+        self
+    }
+
     /// The line with its line break.
-    pub(super) fn written(self, shape: LineStyle) -> String {
+    pub(super) fn written(mut self, shape: LineStyle) -> String {
+        if self.omitted > 0 {
+            let omitted = self.omitted.into();
+            self.own.values.insert("omitted".to_owned(), omitted);
+        }
         match shape {
             LineStyle::Pretty { color } => self.pretty(color),
             LineStyle::Json => self.json(),
@@ -105,6 +91,7 @@ impl<'a> Line<'a> {
             target,
             own,
             around,
+            ..
         } = self;
         let target = own.target.as_deref().unwrap_or(target);
         let time = format!("{time:.6}");
@@ -119,9 +106,8 @@ impl<'a> Line<'a> {
         for (name, value) in own.values.into_iter().chain(around) {
             line.entry(name).or_insert(value);
         }
-        let mut text = Value::Object(line).to_string();
-        text.push('\n');
-        text
+        let text = Value::Object(line).to_string();
+        format!("{}\n", escaped_json(&text))
     }
 
     fn pretty(self, color: bool) -> String {
@@ -178,14 +164,27 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tracing::{Metadata, callsite::Callsite, subscriber::Interest};
 
     use super::*;
 
-    fn line() -> Line<'static> {
+    struct Nowhere;
+
+    impl Callsite for Nowhere {
+        fn set_interest(&self, _: Interest) {}
+
+        fn metadata(&self) -> &Metadata<'_> {
+            unreachable!("nobody asks")
+        }
+    }
+
+    fn line() -> Line {
         let object = |values: Value| values.as_object().expect("an object").clone();
         Line {
             time: "2026-05-01T12:00:00.123456Z".parse().expect("a time"),
             level: Level::INFO,
+            callsite: Identifier(&Nowhere),
+            omitted: 0,
             target: "decree_server::session",
             own: Fields {
                 message: "session\u{1b}[2J opened\n".to_owned(),
@@ -211,20 +210,5 @@ mod tests {
             line().written(LineStyle::Pretty { color: false }),
             "12:00:00.123Z  INFO session\\u{1b}[2J opened\\n agent=\"a b\" count=3 epoch=2 session=s1\n"
         );
-    }
-
-    #[test]
-    fn excerpt_is_short_and_escaped() {
-        assert_eq!(excerpt("a\nb"), "a\\nb");
-        let (whole, long) = ("ö".repeat(512), "ö".repeat(513));
-        assert_eq!(excerpt(&whole), whole);
-        assert_eq!(excerpt(&long), format!("{whole}…"));
-    }
-
-    #[test]
-    fn escaped_text_turns_no_direction_and_clears_no_screen() {
-        assert_eq!(escaped("a\u{202e}b\u{9b}2J\r"), "a\\u{202e}b\\u{9b}2J\\r");
-        assert_eq!(escaped("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
-        assert_eq!(escaped("größer 東京 \"x\""), "größer 東京 \"x\"");
     }
 }

@@ -70,7 +70,7 @@ impl fmt::Display for Identity {
 
 impl IdentityPattern {
     /// Parses a pattern. The error gives the correct form, if the pattern can never match an identity.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let pattern = |text: &str| (!text.is_empty()).then(|| Pattern::new(text));
         let parsed = if text == "anonymous" {
             Some(Self::Anonymous)
@@ -84,11 +84,10 @@ impl IdentityPattern {
         } else {
             is_uri(text).then(|| Self::Uri(Pattern::new(text)))
         };
-        parsed.ok_or_else(|| {
-            format!(
-                "{text:?} is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER or anonymous"
-            )
-        })
+        // The text is not quoted, because it may be a token that is here by mistake.
+        parsed.ok_or(
+            "is not an identity; write spiffe://DOMAIN/PATH, dns:NAME, sub:SUBJECT, uid:NUMBER or anonymous",
+        )
     }
 
     /// Returns the identity, if the pattern matches no other.

@@ -31,7 +31,6 @@ mod ownership;
 mod pattern;
 mod permissions;
 mod policy;
-mod refusal_log;
 pub mod token;
 
 pub use authority::{Admission, Authority};
@@ -39,4 +38,3 @@ pub use denial::Denial;
 pub use identity::Identity;
 pub use permissions::{NamedCluster, Permissions};
 pub use policy::{Policy, PolicyError};
-pub use refusal_log::RefusalLog;

@@ -4,6 +4,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use runtime::escaped_json;
 use serde_json::json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -24,8 +25,9 @@ pub(crate) struct Refused {
     message: String,
 }
 
-/// A JSON response that must not be cached.
-pub(crate) fn json(text: String) -> Response {
+/// A JSON response that must not be cached. A terminal may show it.
+pub(crate) fn json(text: &str) -> Response {
+    let text = escaped_json(text).into_owned();
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
         (header::CACHE_CONTROL, "no-store"),
@@ -74,7 +76,7 @@ impl From<Status> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (status(self.code), json(self.text())).into_response()
+        (status(self.code), json(&self.text())).into_response()
     }
 }
 

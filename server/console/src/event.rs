@@ -1,13 +1,15 @@
 //! Server-sent events: a name, and one line of JSON.
 
 use bytes::Bytes;
+use runtime::escaped_json;
 use serde_json::json;
 use server_core::Timestamp;
 
 use crate::answer::Refused;
 
-/// JSON has no line breaks, so the data is one line.
+/// JSON has no line breaks, so the data is one line. A terminal may show it.
 pub(crate) fn event(name: &str, data: &str) -> Bytes {
+    let data = escaped_json(data);
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 

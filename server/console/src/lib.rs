@@ -122,7 +122,7 @@ async fn simulate(
         replicas: Some(replicas),
     };
     let answer = state.server.simulate(&caller, request).await?;
-    Ok(answer::json(state.json("SimulateResponse", &answer)))
+    Ok(answer::json(&state.json("SimulateResponse", &answer)))
 }
 
 /// The first page of the ReplicaSets that a node drain or a quota would affect.
@@ -145,7 +145,7 @@ async fn simulate_cluster(
     };
     let answer = state.server.simulate_cluster(caller.ask(request)).await?;
     let text = state.json("SimulateClusterResponse", answer.get_ref());
-    Ok(answer::json(text))
+    Ok(answer::json(&text))
 }
 
 /// The changes that would keep a pod in a scale-down.
@@ -162,7 +162,7 @@ async fn rescue(
         Ok(answer.map(|answer| answer.to_string()))
     });
     let answer = state.server.attempt(&caller, &subject, attempt).await?;
-    Ok(answer::json(answer))
+    Ok(answer::json(&answer))
 }
 
 fn number(query: &mut HashMap<String, String>, field: &'static str) -> Result<i32, Refused> {

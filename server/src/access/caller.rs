@@ -67,6 +67,15 @@ impl Caller {
         }
     }
 
+    /// The identity, or the address of a caller without one, for logs.
+    pub(crate) fn peer(&self) -> String {
+        if self.is_proven() {
+            self.identity.to_string()
+        } else {
+            self.address.clone()
+        }
+    }
+
     pub(super) fn set_permissions(&self, permissions: Permissions) {
         let last = self.permissions.write();
         *last.unwrap_or_else(PoisonError::into_inner) = permissions;

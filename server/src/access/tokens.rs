@@ -66,6 +66,9 @@ impl Tokens {
                 let (file, keys) = WatchedFile::open("--token-keys", Path::new(keys), parse_file)?;
                 (KeySource::File(file), keys)
             }
+            (Some(uri), _) if uri.authority().is_some_and(|it| it.as_str().contains('@')) => {
+                return Err(AccessError::UserInUrl);
+            }
             (Some(_), None) => return Err(AccessError::NoCa),
             (Some(uri), Some(ca)) => {
                 let ca = ca.clone();
@@ -140,7 +143,12 @@ impl Tokens {
             }
             Err(error) => {
                 let error = runtime::failure::chain(&error);
-                tracing::error!(error, "keys of tokens cannot be used; the last ones stay");
+                let peer = "issuer";
+                tracing::error!(
+                    peer,
+                    error,
+                    "keys of tokens cannot be used; the last ones stay"
+                );
                 false
             }
         }

@@ -79,6 +79,11 @@ pub enum AccessError {
         "--token-keys with a URL needs --token-keys-ca: the file with the CA certificates of that server"
     )]
     NoCa,
+    /// The URL of the keys has a user or a password.
+    #[error(
+        "--token-keys has a user or a password in its URL; leave them out, because the keys are public"
+    )]
+    UserInUrl,
     /// The CA flag is given, but the keys are in a file.
     #[error("--token-keys-ca is for a URL, and --token-keys is not one that begins with https://")]
     CaOfFile,

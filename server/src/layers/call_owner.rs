@@ -23,9 +23,11 @@ impl BodyOwner for CallOwner {
         self.peer.take(&self.shared.received, bytes)
     }
 
-    /// The refusal as a body error, from which the refusal can be read again.
+    /// The refusal as a body error, from which the refusal can be read again. Nobody reads an answer on a broken stream. For tonic,
+    /// `CANCELLED` would be an end in order, and `INTERNAL` a message that cannot be decoded.
     fn refuse(&self, fault: BodyFault) -> Status {
         let refusal = match fault {
+            BodyFault::Broken => return Status::aborted("the stream broke"),
             BodyFault::Full => self.shared.received_refusal(),
             BodyFault::TooLarge { max } => Refusal::TooLarge { max },
             BodyFault::SecondMessage => Refusal::Malformed {

@@ -124,7 +124,7 @@ impl Ring {
             if let Err(error) = fs::remove_file(&path)
                 && error.kind() != io::ErrorKind::NotFound
             {
-                tracing::warn!(file = %path.display(), %error, "old recording not removed");
+                tracing::warn!(peer = "all", file = %path.display(), %error, "old recording not removed");
                 self.ended.push_front((path, bytes));
                 return false;
             }

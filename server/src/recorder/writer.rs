@@ -174,7 +174,13 @@ impl RecordingWriter {
         ends.get_or_create_owned(&[("reason", reason)]).inc();
         if stop.reason != EndReason::Session {
             let error = stop.error.as_ref().map(tracing::field::display);
-            tracing::warn!(file, reason, error, "recording ended before its session");
+            tracing::warn!(
+                peer = "all",
+                file,
+                reason,
+                error,
+                "recording ended before its session"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod connections;
+mod departure;
 mod kinds;
 mod metrics;
 mod renewal;

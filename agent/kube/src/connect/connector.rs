@@ -1,6 +1,9 @@
 //! Connections to the API server: TCP that notices when the other end is gone, through a proxy if there is one, and TLS.
 
-use std::time::Duration;
+use std::{
+    panic::{self, AssertUnwindSafe},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
@@ -19,16 +22,14 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use kube::{
-    Config,
-    client::{Body, ConfigExt as _},
-};
+use kube::{Config, client::ConfigExt as _};
 use tower::{BoxError, ServiceBuilder, util::BoxCloneSyncService};
 
 use super::{
     error::ConnectError,
     proxy::{Protocol, Proxy},
 };
+use crate::body::RequestBody;
 
 /// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -42,7 +43,8 @@ const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Sends requests to the API server. Clones share their connection.
-pub(crate) type Client = BoxCloneSyncService<Request<Body>, Response<ResponseBody>, BoxError>;
+pub(crate) type Client =
+    BoxCloneSyncService<Request<RequestBody>, Response<ResponseBody>, BoxError>;
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// Makes this number of clients with the same credentials. Each connects when it is used first.
@@ -85,7 +87,10 @@ where
     HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let connector = tls(config, connector)?;
-    let authentication = config.auth_layer().map_err(refused)?;
+    // kube panics if a token from the kubeconfig or from a plugin is no header.
+    let authentication = panic::catch_unwind(AssertUnwindSafe(|| config.auth_layer()));
+    let authentication = authentication.map_err(|_| ConnectError::no_header())?;
+    let authentication = authentication.map_err(refused)?;
     let headers = config.extra_headers_layer().map_err(refused)?;
     let client = || {
         let layers = ServiceBuilder::new()
@@ -108,7 +113,7 @@ where
 }
 
 /// A client whose connection opens with the first call.
-pub(super) fn connection<C>(connector: C) -> legacy::Client<C, Body>
+pub(super) fn connection<C>(connector: C) -> legacy::Client<C, RequestBody>
 where
     C: Connect + Clone,
 {
@@ -145,8 +150,12 @@ fn tunnel<C>(proxy: Uri, connector: C, intercept: &Intercept) -> Tunnel<C> {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the errors of calls are values"
+)]
 fn refused(error: kube::Error) -> ConnectError {
-    ConnectError::Client(Box::new(error))
+    ConnectError::client(&error)
 }
 
 fn tls<C>(config: &Config, connector: C) -> Result<HttpsConnector<C>, ConnectError> {

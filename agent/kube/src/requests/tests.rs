@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use agent_core::api::Template;
+use http_body_util::BodyExt as _;
 
 use super::*;
 
-fn lines(request: Result<http::Request<Body>, ApiError>) -> (String, String) {
+fn lines(request: Result<http::Request<RequestBody>, ApiError>) -> (String, String) {
     let request = request.expect("it can be expressed");
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -16,13 +17,14 @@ fn lines(request: Result<http::Request<Body>, ApiError>) -> (String, String) {
     )
 }
 
-async fn body(request: Result<http::Request<Body>, ApiError>) -> Value {
+async fn body(request: Result<http::Request<RequestBody>, ApiError>) -> Value {
     let request = request.expect("it can be expressed");
-    let bytes = request.into_body().collect_bytes().await;
-    serde_json::from_slice(&bytes.expect("it is at hand")).expect("it is JSON")
+    let bytes = request.into_body().collect().await;
+    let bytes = bytes.expect("it is at hand").to_bytes();
+    serde_json::from_slice(&bytes).expect("it is JSON")
 }
 
-fn apps(request: &Request) -> Result<http::Request<Body>, ApiError> {
+fn apps(request: &Request) -> Result<http::Request<RequestBody>, ApiError> {
     of(&Resource::default(), request)
 }
 
@@ -159,7 +161,7 @@ async fn pod_of_json_is_its_template_with_a_name_and_an_owner() {
     });
     assert_eq!(body(apps(&request)).await, pod);
     let text = apps(&request).expect("it can be expressed").into_body();
-    let text = text.collect_bytes().await.expect("it is at hand");
+    let text = text.collect().await.expect("it is at hand").to_bytes();
     let text = String::from_utf8_lossy(&text);
     assert!(text.contains("12345678901234567890.5"), "no digit is lost");
 }

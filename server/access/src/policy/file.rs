@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Grant>, PolicyError> {
     let text = text.map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        at(offset, error.message().replace('\n', "; "))
+        at(offset, without_values(error.message()))
     })?;
     if file.grant.is_empty() {
         let message = "a policy needs at least one [[grant]]: without any nobody may do anything";
@@ -92,6 +92,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Grant>, PolicyError> {
             .map_err(|Wrong { offset, message }| at(offset, format!("grant[{number}].{message}")))
     });
     grants.collect()
+}
+
+/// The message of the parser on one line, without the value that it quotes: somebody may have named a file with a secret.
+fn without_values(message: &str) -> String {
+    let text = match (message.find('"'), message.rfind('"')) {
+        (Some(first), Some(last)) if first < last => {
+            format!("{}…{}", &message[..=first], &message[last..])
+        }
+        _ => message.to_owned(),
+    };
+    text.replace('\n', "; ")
 }
 
 /// A fault, and the byte at which it is.

