@@ -86,9 +86,8 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Report what another controller did differently
     ///
-    /// Needs an agent in mode shadow. A difference is reported when no view that the other controller can have had explains it any more, with what else explains
-    /// it, if anything does. Differences from before the agent's last connection are only in the server's log and
-    /// metrics.
+    /// Needs an agent in shadow mode. The server compares only what both controllers have seen alike, and counts the rest as not
+    /// compared. Differences from before the agent's last connection are only in the server's log and metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
     /// Write an archive for a bug report, without names
