@@ -5,13 +5,12 @@ import { h, reconcile, setText } from './dom.js';
 import { age, count, fullTime, now, word } from './format.js';
 import { hashOf, replaceQuery } from './route.js';
 
-const DEPARTURES = { UNSPECIFIED: 'unexplained', ORDER_OF_DELETION: 'order of deletion', REPLICA_FAILURE: 'ReplicaFailure', NAMESPACE_ENDING: 'the namespace ends', DELETED_BY_OTHERS: 'deleted by others' };
-const HEADINGS = ['Time', 'ReplicaSet', 'Subject', 'Decided here', 'Done there', 'Explained by'];
+const HEADINGS = ['Time', 'ReplicaSet', 'Subject', 'Decided here', 'Done there', 'Why'];
 
 const subjectOf = (one) => word(one.subject, 'SUBJECT_').toLowerCase();
 const isUnexplained = (one) => one.departure === 'DEPARTURE_UNSPECIFIED';
 const pathOf = ({ replicaSet }) => `${replicaSet.namespace}/${replicaSet.name}`;
-const explained = ({ departure }) => DEPARTURES[word(departure, 'DEPARTURE_')] ?? departure;
+const why = (one) => `${isUnexplained(one) ? 'Unexplained' : 'Explained'}: ${one.why}`;
 /** Text of a cluster as a cell of a Markdown table, with all markup escaped. */
 const cell = (text) => String(text).replace(/\s+/g, ' ').replace(/[\\`*_[\]<>|#!]/g, '\\$&');
 
@@ -24,25 +23,28 @@ function share({ compared, explained: some, unexplained }) {
 
 /** Returns the counts of each subject, and the totals. */
 function countsOf({ agreements }) {
-  const subjects = agreements.map((one) => ({ subject: subjectOf(one), compared: Number(one.compared), explained: Number(one.explained), unexplained: Number(one.unexplained) }));
+  const subjects = agreements.map((one) => ({ subject: subjectOf(one), compared: Number(one.compared), explained: Number(one.explained), unexplained: Number(one.unexplained), notCompared: Number(one.notCompared) }));
   const sum = (field) => subjects.reduce((total, one) => total + one[field], 0);
-  return [...subjects, { subject: 'all', compared: sum('compared'), explained: sum('explained'), unexplained: sum('unexplained') }];
+  return [...subjects, { subject: 'all', compared: sum('compared'), explained: sum('explained'), unexplained: sum('unexplained'), notCompared: sum('notCompared') }];
 }
 
+/** Returns the result of all comparisons, and the parts of the sentence behind it. */
 function headline(answer, all) {
+  const [compared, unexplained, notCompared] = [all.compared, all.unexplained, all.notCompared].map((number) => number.toLocaleString('en'));
   const long = answer.since ? `, for ${age(now() - Date.parse(answer.since))}` : '';
-  return `of ${count(all.compared, 'comparison')} agree, of ${count(Number(answer.replicaSets), 'ReplicaSet')}${long}. Pods that others deleted: ${answer.deletedByOthers}.`;
+  const rest = `${notCompared} not compared. ${share(all)} agree, of ${count(Number(answer.replicaSets), 'ReplicaSet')}${long}. Pods that others deleted: ${answer.deletedByOthers}.`;
+  return [`${compared} compared, ${unexplained} unexplained`, `; ${rest}`];
 }
 
 function markdown(answer) {
   const counts = countsOf(answer);
   const all = counts.at(-1);
   const row = (...cells) => `| ${cells.map(cell).join(' | ')} |`;
-  const lines = ['# Decree beside the controller of the cluster', '', `${share(all)} ${headline(answer, all)}`, '', row('subject', 'compared', 'agree', 'explained', 'unexplained'), '| --- | ---: | ---: | ---: | ---: |',
-    ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained))];
+  const lines = ['# Decree beside the controller of the cluster', '', headline(answer, all).join(''), '', row('subject', 'compared', 'agree', 'explained', 'unexplained', 'not compared'), '| --- | ---: | ---: | ---: | ---: | ---: |',
+    ...counts.map((one) => row(one.subject, one.compared, share(one), one.explained, one.unexplained, one.notCompared))];
   if (answer.differences.length > 0) {
     lines.push('', `## Differences: ${answer.differences.length}`, '', row(...HEADINGS), row(...HEADINGS.map(() => '---')));
-    for (const one of answer.differences) lines.push(row(one.time, pathOf(one), subjectOf(one), one.decided, one.done, explained(one)));
+    for (const one of answer.differences) lines.push(row(one.time, pathOf(one), subjectOf(one), one.decided, one.done, why(one)));
   }
   return `${lines.join('\n')}\n`;
 }
@@ -54,7 +56,7 @@ export function showDifferences(main, query) {
   const intro = h('p', { class: 'summary', id: 'summary' });
   const subjects = h('tbody', {});
   const table = (label, headings, body) => h('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': label }, h('table', {}, h('thead', {}, h('tr', {}, headings.map((text) => h('th', { scope: 'col' }, text)))), body));
-  const agreement = table('Agreement by subject', ['Subject', 'Compared', 'Agree', 'Explained', 'Unexplained'], subjects);
+  const agreement = table('Agreement by subject', ['Subject', 'Compared', 'Agree', 'Explained', 'Unexplained', 'Not compared'], subjects);
   const rows = h('tbody', { id: 'differences' });
   const list = table('Differences', HEADINGS, rows);
   const only = h('input', { type: 'checkbox', id: 'only', checked: isFiltered, onchange: () => filter(only.checked) });
@@ -86,8 +88,9 @@ export function showDifferences(main, query) {
     actions.hidden = shadows === 0;
     list.hidden = shown.length === 0;
     empty.hidden = shown.length > 0;
-    rate.replaceChildren(...(agreement.hidden ? [] : [h('span', { class: 'numbers' }, share(all)), ` ${headline(known, all)}`]));
-    subjects.replaceChildren(...counts.map((one) => h('tr', {}, [one.subject, one.compared.toLocaleString('en'), share(one), one.explained, one.unexplained].map((text, at) => h(at === 0 ? 'th' : 'td', at === 0 ? { scope: 'row' } : { class: 'numbers' }, String(text))))));
+    const [verdict, rest] = headline(known, all);
+    rate.replaceChildren(...(agreement.hidden ? [] : [h('span', { class: 'numbers' }, verdict), rest]));
+    subjects.replaceChildren(...counts.map((one) => h('tr', {}, [one.subject, one.compared.toLocaleString('en'), share(one), one.explained, one.unexplained, one.notCompared].map((text, at) => h(at === 0 ? 'th' : 'td', at === 0 ? { scope: 'row' } : { class: 'numbers' }, String(text))))));
     setText(intro, differences.length > 0 ? `${count(differences.length, 'difference')}, ${unexplained.length} unexplained.` : '');
     if (shadows === 0) empty.replaceChildren(h('h2', {}, 'No agent is in shadow mode'), h('p', {}, 'An agent in shadow mode changes nothing, and compares what another controller does with what the server decides: ', h('code', {}, 'decree up --cluster kubernetes')));
     else if (shown.length === 0) empty.replaceChildren(h('h2', {}, 'No differences'), h('p', {}, differences.length > 0 ? 'Each difference is explained.' : all.compared > 0 ? 'The other controller did what the server decided.' : 'Nothing to compare yet: the other controller has not acted since the agent connected.'));
@@ -112,5 +115,5 @@ function makeRow(one) {
   return h('tr', { 'data-departure': word(one.departure, 'DEPARTURE_') },
     h('td', {}, h('time', { datetime: one.time }, fullTime(Date.parse(one.time)))),
     h('td', {}, h('a', { href: hashOf(['replicasets', one.cluster, namespace, name]) }, pathOf(one))),
-    h('td', {}, subjectOf(one)), h('td', {}, one.decided), h('td', {}, one.done), h('td', {}, explained(one)));
+    h('td', {}, subjectOf(one)), h('td', {}, one.decided), h('td', {}, one.done), h('td', {}, why(one)));
 }

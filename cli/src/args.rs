@@ -88,9 +88,8 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Report what another controller did differently
     ///
-    /// Needs a shadow-mode agent. Reports an action only if no view that the other controller could have had explains it, with the
-    /// documented difference that does, if any. Differences from before the agent's last connection are only in the server's log and
-    /// metrics.
+    /// Needs an agent in shadow mode. The server compares only what both controllers have seen alike, and counts the rest as not
+    /// compared. Differences from before the agent's last connection are only in the server's log and metrics.
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArgs),
     /// Write an archive for a bug report, without names

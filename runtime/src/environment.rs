@@ -107,7 +107,6 @@ const OF_PROGRAMS: &[&str] = &[
 
 const OF_BUILDS_AND_TESTS: &[&str] = &[
     "BEFORE",
-    "BELIEVED_SEED",
     "BENCH_MINUTES",
     "BENCH_ROUNDS",
     "CACHE",
@@ -138,7 +137,6 @@ const OF_BUILDS_AND_TESTS: &[&str] = &[
     "RELEASE",
     "ROTATIONS",
     "ROUNDS",
-    "SHADOWED_SEED",
     "SHADOW_SEED",
     "SIM_RUNS",
     "SIM_SEED",

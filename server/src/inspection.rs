@@ -195,6 +195,7 @@ fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesRespo
                 known.compared += agreement.compared;
                 known.explained += agreement.explained;
                 known.unexplained += agreement.unexplained;
+                known.not_compared += agreement.not_compared;
             }
             None => answer.agreements.push(agreement),
         }

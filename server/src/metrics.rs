@@ -98,9 +98,11 @@ metrics! {
     operations: Counters<2> = "decree_operations",
         "Outcomes received by action and result. Failures: the agent's log has the cluster's words";
     differences: Counters<2> = "decree_differences",
-        "What another controller did otherwise, by subject and by what explains it. with departure none above 0: decree diff shows which";
+        "Acts of another controller that differ from the decisions by subject and explanation. With departure none above 0: decree diff shows which";
     comparisons: Counter = "decree_comparisons",
-        "What another controller did and was compared, alike or not, in mode shadow";
+        "Decisions that were compared with the acts of another controller, equal or not, in shadow mode";
+    not_compared: Counter = "decree_comparisons_skipped",
+        "Decisions that were not comparable in shadow mode, because the ReplicaSet or its pods had just changed";
     decision_latency: HistogramWithExemplars<[(&'static str, String); 1]> = "decree_decision_latency_seconds",
         "From a frame's arrival to its batches' departure",
         HistogramWithExemplars::new(exponential_buckets(25e-6, 2.0, 16));

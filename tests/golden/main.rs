@@ -8,7 +8,6 @@ mod departures;
 mod executor;
 mod recordings;
 mod selectors;
-mod shadow;
 mod skew;
 mod syncs;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decree::v1;
-use tests::objects::{pod, pod_ref, replica_set};
+use tests::objects::{pod, replica_set};
 use tokio::time;
 use tonic::Code;
 
@@ -289,12 +289,19 @@ async fn differences_of_a_shadow_are_listed() {
     shadow
         .snapshot(vec![replica_set("web").build()], vec![])
         .await;
-    // The other controller creates a surplus pod, and deletes it again.
-    let extra = pod("web-extra", "web").version(101).build();
-    shadow
-        .event(v1::event::Event::PodApplied(extra.clone()))
-        .await;
-    shadow.deleted(v1::Kind::Pod, pod_ref(&extra), "102").await;
+    // The other controller adopts a pod that its ReplicaSet does not select.
+    let stranger = v1::Pod {
+        labels: [("app".to_owned(), "other".to_owned())].into(),
+        ..pod("stranger", "web").version(102).build()
+    };
+    let orphan = v1::Pod {
+        controller: None,
+        resource_version: "101".to_owned(),
+        ..stranger.clone()
+    };
+    for pod in [orphan, stranger] {
+        shadow.event(v1::event::Event::PodApplied(pod)).await;
+    }
     let mut looks = time::interval(Duration::from_millis(25));
     let told = soon(async {
         loop {
@@ -307,7 +314,10 @@ async fn differences_of_a_shadow_are_listed() {
         }
     })
     .await;
-    assert_eq!(told.subject(), v1::Subject::Count);
+    assert_eq!(told.subject(), v1::Subject::Adoption);
+    let sides = [&*told.decided, &told.done];
+    assert_eq!(sides, ["leave stranger alone", "adopted stranger"]);
+    assert!(!told.why.is_empty());
     assert_eq!(told.departure(), v1::Departure::Unspecified);
     assert_eq!((told.cluster.as_str(), told.time.is_some()), ("east", true));
     assert_eq!(told.replica_set.map(|set| set.name), Some("web".to_owned()));

@@ -87,11 +87,9 @@ impl Up {
     /// Interrupts the process as Ctrl-C does; returns its output.
     fn interrupt(self) -> String {
         running::signal("INT", self.running.id());
-        self.says("Compared ");
         let last = self.running.wait_for("its end", |lines| {
-            let report = lines
-                .iter()
-                .position(|line| line.starts_with("Compared "))?;
+            let begins = |line: &String| line.contains(" compared, ");
+            let report = lines.iter().position(begins)?;
             // The pods in two columns are its last line.
             let last = lines.last()?.trim_start();
             last.starts_with(CHOSEN).then(|| lines[report..].join("\n"))
@@ -143,7 +141,8 @@ impl Attended<'_> {
         let path = self.namespace.replica_set(self.name);
         let set = self.namespace.api().get(&path).await.expect("it is there");
         let status = json!({
-            "replicas": replicas, "fullyLabeledReplicas": replicas, "observedGeneration": set["metadata"]["generation"],
+            "replicas": replicas, "fullyLabeledReplicas": replicas, "terminatingReplicas": 0,
+            "observedGeneration": set["metadata"]["generation"],
         });
         acts::set_status(self.namespace, self.name, &status).await;
     }
@@ -203,12 +202,11 @@ async fn delete_another_pod(up: &Up, set: &Attended<'_>) {
     set.has(&uid, CHOSEN, "-5").await;
     set.has(&uid, DELETED, "5").await;
     set.tell(2).await;
-    let explain = ["explain", "shop/web"];
-    up.until(&explain, |it| {
-        it["summary"]["state"] == "REPLICA_SET_STATE_IN_SYNC"
-    })
-    .await;
+    // At rest, so that the victim is compared.
+    let before = up.ask(&["diff"])["compared"].clone();
+    up.until(&["diff"], |it| it["compared"] != before).await;
     set.scale(1).await;
+    let explain = ["explain", "shop/web"];
     up.until(&explain, |it| {
         let mut decisions = it["decisions"].as_array().into_iter().flatten();
         decisions.any(|it| it["action"] == "delete" && it["targets"][0]["name"] == CHOSEN)

@@ -7,7 +7,6 @@ mod acts;
 mod agent;
 mod another;
 mod audit;
-mod believed;
 mod beside;
 mod budget;
 mod check;

@@ -129,7 +129,10 @@ impl Trial {
             "{fault}: {} unexplained of {compared}, the latest {first}",
             told.unexplained
         );
-        let found = told.unexplained > 0 && compared <= TOLD_WITHIN;
+        let has_both_sides = ["decided", "done", "why"]
+            .iter()
+            .all(|side| first[side] != "");
+        let found = told.unexplained > 0 && compared <= TOLD_WITHIN && has_both_sides;
         let failure = || format!("{fault}: {:#}\n{}", told.answer, self.controller.log());
         (!found).then(failure)
     }

@@ -1,479 +1,306 @@
-//! Shadow mode: kube-controller-manager acts, the agent watches, and their differences are reported.
+//! Shadow mode beside kube-controller-manager, while Deployments roll, ReplicaSets scale, people delete and evict pods, nodes are
+//! lost, a quota refuses pods and a namespace ends: every difference is explained.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tests::{
+    depth,
     real::{Agent, ApiServer, ControllerManager, DecisionServer, Namespace, Patch},
     rng::Rng,
 };
-use tokio::time;
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time,
+};
 
-use crate::{modes::may_only_read, objects};
+use crate::{
+    modes::{may_only_read, unexplained},
+    objects,
+};
 
-/// The seed of the drawn workload, unless `DECREE_SHADOW_SEED` sets another.
-const SEED: u64 = 1;
-const STEPS: u64 = 200;
-/// So many that each has rested for a second before its next turn.
-const SETS: usize = 10;
-/// The maximum time after an act for the other controller to rest, so that its actions are compared with the act's.
-const IN_TIME: Duration = Duration::from_secs(2);
-/// Longer than the time for which old replicas explain an action.
-const NUMBERS_COUNT: Duration = Duration::from_secs(15);
+/// The number of comparisons without an unexplained difference, in the gate and at full depth.
+const COMPARISONS: [u64; 2] = [150, 5_000];
+/// The number of namespaces with people, so that a full run takes minutes.
+const NAMESPACES: [u64; 2] = [4, 12];
+const CONTROLLERS: &str = "--controllers=replicaset-controller,deployment-controller,namespace-controller,garbage-collector-controller,resourcequota-controller";
+/// The rate limits of the other controllers. The defaults are so low that the controllers would lag longer than the shadow-mode
+/// agent waits.
+const LIMITS: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
+const DEPLOYMENTS: [&str; 3] = ["shop", "cart", "mail"];
+const SETS: [&str; 2] = ["web", "api"];
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
+/// The time after which missing actions are reported, and a reserve.
+const TOLD: Duration = Duration::from_secs(45);
 
-/// A namespace in which a person, a scheduler and kubelets act at random.
-struct Workload {
+/// The acts of people in a namespace.
+struct People {
     namespace: Namespace,
     rng: Rng,
-    /// The acts, for a failure.
     log: Vec<String>,
-    /// The steps after which the other controller rested too late.
-    late: Vec<u64>,
-    made: u64,
 }
 
-fn set_name(number: usize) -> String {
-    format!("set-{number}")
-}
+// === impl People ===
 
-fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    let text = object.pointer(path).and_then(Value::as_str);
-    text.unwrap_or_default()
-}
-
-fn is_active(pod: &Value) -> bool {
-    let ended = ["Failed", "Succeeded"].contains(&text(pod, "/status/phase"));
-    !ended && pod["metadata"].get("deletionTimestamp").is_none()
-}
-
-fn is_of(pod: &Value, set: &str) -> bool {
-    text(pod, "/metadata/ownerReferences/0/name") == set
-}
-
-// === impl Workload ===
-
-impl Workload {
+impl People {
     async fn begin(namespace: Namespace, seed: u64) -> Self {
-        let workload = Self {
+        let people = Self {
             namespace,
             rng: Rng::new(seed),
             log: Vec::new(),
-            late: Vec::new(),
-            made: 0,
         };
-        for number in 0..SETS {
-            let name = set_name(number);
-            let mut set = objects::replica_set(&name, 3);
-            set["spec"]["selector"]["matchLabels"] = json!({"app": name});
-            set["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
-            set["spec"]["minReadySeconds"] = json!(number % 2);
-            let path = workload.namespace.replica_set("");
-            let created = workload.namespace.api().create(&path, &set).await;
-            created.expect("it is valid");
+        for name in DEPLOYMENTS {
+            people
+                .create("deployments", &workload("Deployment", name))
+                .await;
         }
-        workload.rest().await;
-        workload
+        for name in SETS {
+            people
+                .create("replicasets", &workload("ReplicaSet", name))
+                .await;
+        }
+        people
     }
 
-    async fn step(&mut self, number: u64) {
-        let set = usize::try_from(number).expect("few") % SETS;
-        let name = set_name(set);
-        let mut pods = self.namespace.pods().await.expect("they can be listed");
-        pods.retain(|pod| is_of(pod, &name) && is_active(pod));
-        let act = if pods.is_empty() {
-            0
-        } else {
-            self.rng.between(0, 7)
-        };
-        let names: Vec<_> = pods
-            .iter()
-            .map(|pod| text(pod, "/metadata/name").to_owned())
-            .collect();
-        let pod = match names.as_slice() {
-            [] => String::new(),
-            names => self.rng.pick(names).clone(),
-        };
-        let done = match act {
-            0..=2 => self.scale(&name).await,
-            3 => self.delete(&pod).await,
-            4 => self.label_away(&pod).await,
-            5 => self.fail(&pod).await,
-            6 => self.run(&pods).await,
-            _ => self.orphan(&name).await,
-        };
-        self.log.push(format!("{number}: {name}: {done}"));
-        let act = time::Instant::now();
-        self.rest().await;
-        if act.elapsed() > IN_TIME {
-            self.late.push(number);
-        }
+    async fn create(&self, resource: &str, object: &Value) {
+        let path = self.namespace.path("/apis/apps/v1", resource, "");
+        let created = self.namespace.api().create(&path, object).await;
+        created.expect("it is valid and new");
     }
 
-    async fn scale(&mut self, set: &str) -> String {
+    /// Acts repeatedly until all comparisons are done.
+    async fn work(mut self, is_done: Arc<AtomicBool>) -> Self {
+        while !is_done.load(Ordering::Relaxed) {
+            self.act().await;
+        }
+        self
+    }
+
+    /// Acts once, and ignores objects that are gone meanwhile.
+    async fn act(&mut self) {
+        let deployment = *self.rng.pick(&DEPLOYMENTS);
         let replicas = self.rng.between(0, 8);
-        let patch = json!({"spec": {"replicas": replicas}});
-        self.patch(&self.namespace.replica_set(set), &patch).await;
-        format!("scale to {replicas}")
-    }
-
-    async fn delete(&mut self, pod: &str) -> String {
-        let path = self.namespace.pod(pod);
-        let deleted = self.namespace.api().delete(&path, &json!({})).await;
-        deleted.expect("it is there");
-        format!("delete {pod}")
-    }
-
-    async fn label_away(&mut self, pod: &str) -> String {
-        let patch = json!({"metadata": {"labels": {"app": "away"}}});
-        self.patch(&self.namespace.pod(pod), &patch).await;
-        format!("label {pod} away")
-    }
-
-    async fn fail(&mut self, pod: &str) -> String {
-        let path = format!("{}/status", self.namespace.pod(pod));
-        self.patch(&path, &json!({"status": {"phase": "Failed"}}))
-            .await;
-        format!("fail {pod}")
-    }
-
-    /// Assigns some of the pods and makes them ready, all in one second, so that some share their time.
-    async fn run(&mut self, pods: &[Value]) -> String {
-        let mut ran = Vec::new();
-        for pod in pods {
-            let name = text(pod, "/metadata/name");
-            if text(pod, "/spec/nodeName").is_empty() && self.rng.chance(750) {
-                let node = *self.rng.pick(&NODES);
-                let binding = json!({
-                    "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
-                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-                });
-                let path = format!("{}/binding", self.namespace.pod(name));
-                let bound = self.namespace.api().create(&path, &binding).await;
-                bound.expect("it is not assigned");
+        let scale = json!({"spec": {"replicas": replicas}});
+        let done = match self.rng.between(0, 19) {
+            0..=5 => {
+                let revision = self.rng.next_u64().to_string();
+                let template = json!({"metadata": {"annotations": {"revision": revision}}});
+                let patch = json!({"spec": {"replicas": replicas.max(2), "template": template}});
+                self.patch("deployments", deployment, &patch).await;
+                format!("roll {deployment} to {replicas}")
             }
-            if self.rng.chance(750) {
-                self.become_ready(name).await;
-                ran.push(name);
+            6..=9 => {
+                self.patch("deployments", deployment, &scale).await;
+                format!("scale {deployment} to {replicas}")
             }
+            10..=13 => {
+                let set = *self.rng.pick(&SETS);
+                self.patch("replicasets", set, &scale).await;
+                format!("scale {set} to {replicas}")
+            }
+            14 => self.delete(false).await,
+            15 | 16 => self.delete(true).await,
+            17 => self.lose_node().await,
+            _ => self.quota().await,
+        };
+        self.log.push(done);
+        let wait = self.rng.between(500, 6_000);
+        time::sleep(Duration::from_millis(wait)).await;
+    }
+
+    async fn patch(&self, resource: &str, name: &str, patch: &Value) {
+        let path = self.namespace.path("/apis/apps/v1", resource, name);
+        let patched = self.namespace.api().patch(&path, Patch::Merge, patch).await;
+        patched.expect("it is there");
+    }
+
+    /// Deletes a pod, or evicts it.
+    async fn delete(&mut self, is_evicted: bool) -> String {
+        let pods = self.namespace.pods().await.expect("they can be listed");
+        if pods.is_empty() {
+            return "delete nothing".to_owned();
         }
-        format!("run {}", ran.join(" "))
+        let name = self.rng.pick(&pods)["metadata"]["name"].clone();
+        let name = name.as_str().unwrap_or_default();
+        self.delete_pod(name, is_evicted).await;
+        format!("delete {name}, evicted: {is_evicted}")
     }
 
-    async fn become_ready(&self, pod: &str) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let since = since.expect("the clock is set").as_secs();
-        let since = jiff::Timestamp::from_second(i64::try_from(since).expect("it is this century"));
-        let since = since.expect("it is this century").to_string();
-        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": since});
-        let path = format!("{}/status", self.namespace.pod(pod));
-        let status = json!({"status": {"phase": "Running", "conditions": [ready]}});
-        self.patch(&path, &status).await;
-    }
-
-    async fn orphan(&mut self, set: &str) -> String {
-        self.made += 1;
-        let name = format!("orphan-{}", self.made);
-        let mut pod = objects::pod(&name);
-        pod["metadata"]["labels"] = json!({"app": set});
-        let created = self
-            .namespace
-            .api()
-            .create(&self.namespace.pod(""), &pod)
-            .await;
-        created.expect("it is new");
-        format!("create {name}")
-    }
-
-    async fn patch(&self, path: &str, patch: &Value) {
-        let patched = self
-            .namespace
-            .api()
-            .patch(path, Patch::Strategic, patch)
-            .await;
-        patched.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"));
-    }
-
-    /// Waits until the other controller has no work left, and ends pods as kubelets do meanwhile.
-    async fn rest(&self) {
-        let until = time::Instant::now() + tests::real::PATIENCE;
-        let mut looks = time::interval(Duration::from_millis(20));
-        loop {
-            looks.tick().await;
-            let sets = self
-                .namespace
-                .api()
-                .list(&self.namespace.replica_set(""))
-                .await;
-            let pods = self.namespace.pods().await.expect("they can be listed");
-            self.end(&pods).await;
-            let sets = sets.expect("they can be listed");
-            let restless = sets.iter().find(|set| !is_at_rest(set, &pods));
-            let Some(restless) = restless else { return };
-            let late = time::Instant::now() >= until;
-            assert!(!late, "{:#?}\nno rest for {restless:#}", self.log);
+    async fn delete_pod(&self, name: &str, is_evicted: bool) {
+        let (api, path) = (self.namespace.api(), self.namespace.pod(name));
+        if is_evicted {
+            let condition = json!({"type": "DisruptionTarget", "status": "True"});
+            let status = json!({"status": {"conditions": [condition]}});
+            let path = format!("{path}/status");
+            let _gone_meanwhile = api.patch(&path, Patch::Strategic, &status).await;
         }
+        let _gone_meanwhile = api.delete(&path, &json!({})).await;
     }
 
-    async fn end(&self, pods: &[Value]) {
-        let going = pods
-            .iter()
-            .filter(|pod| pod["metadata"].get("deletionTimestamp").is_some());
-        for pod in going {
-            let path = self.namespace.pod(text(pod, "/metadata/name"));
-            // The pod may have ended by itself.
-            let _ended = self
-                .namespace
-                .api()
-                .delete(&path, &json!({"gracePeriodSeconds": 0}))
-                .await;
+    /// Evicts all pods of a node.
+    async fn lose_node(&mut self) -> String {
+        let node = *self.rng.pick(&NODES);
+        let pods = self.namespace.pods().await.expect("they can be listed");
+        for pod in pods.iter().filter(|pod| pod["spec"]["nodeName"] == node) {
+            let name = pod["metadata"]["name"].as_str();
+            self.delete_pod(name.unwrap_or_default(), true).await;
         }
+        format!("lose {node}")
+    }
+
+    /// Makes a quota refuse pods for a while, or removes it.
+    async fn quota(&mut self) -> String {
+        let (api, path) = (self.namespace.api(), |name| {
+            self.namespace.path("/api/v1", "resourcequotas", name)
+        });
+        if api.delete(&path("pods"), &json!({})).await.is_ok() {
+            return "end the quota".to_owned();
+        }
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods"},
+            "spec": {"hard": {"pods": "20"}},
+        });
+        let created = api.create(&path(""), &quota).await;
+        created.expect("there is none");
+        "begin a quota".to_owned()
     }
 }
 
-/// Whether a ReplicaSet has its desired pods, owns all pods that it selects, and reports so.
-fn is_at_rest(set: &Value, pods: &[Value]) -> bool {
-    let name = text(set, "/metadata/name");
-    let owned = pods.iter().filter(|pod| is_of(pod, name) && is_active(pod));
-    let selected = |pod: &&Value| text(pod, "/metadata/labels/app") == name && is_active(pod);
-    let selected = pods.iter().filter(selected);
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let wanted = number(&set["spec"]["replicas"]);
-    let status = &set["status"];
-    let counts = [
-        owned.count() as u64,
-        selected.count() as u64,
-        number(&status["replicas"]),
-    ];
-    counts == [wanted; 3] && status["observedGeneration"] == set["metadata"]["generation"]
+/// A Deployment or a ReplicaSet of a few pods.
+fn workload(kind: &str, name: &str) -> Value {
+    let mut object = objects::replica_set(name, 4);
+    object["kind"] = json!(kind);
+    object["spec"]["selector"]["matchLabels"] = json!({"app": name});
+    object["spec"]["template"]["metadata"]["labels"] = json!({"app": name});
+    object
 }
 
-/// The unexplained differences.
-fn surprises(server: &DecisionServer) -> Vec<Value> {
-    let output = server.ask(&["diff", "--unexplained", "-o", "json"]);
-    let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
-    let found = answer["differences"].take();
-    let found = found.as_array().expect("it is a list").clone();
-    assert_eq!(output.status.code(), Some(i32::from(!found.is_empty())));
-    found
+/// Acts as scheduler and kubelets for a namespace, until this is dropped.
+struct Kubelets(JoinHandle<()>);
+
+// === impl Kubelets ===
+
+impl Kubelets {
+    fn start(namespace: Namespace, seed: u64) -> Self {
+        Self(tokio::spawn(async move {
+            let mut rng = Rng::new(seed);
+            let mut looks = time::interval(Duration::from_millis(300));
+            loop {
+                looks.tick().await;
+                let Ok(pods) = namespace.pods().await else {
+                    continue;
+                };
+                for pod in pods {
+                    attend(&namespace, &pod, &mut rng).await;
+                }
+            }
+        }))
+    }
 }
 
-fn all(server: &DecisionServer) -> Vec<Value> {
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Moves a pod one step forward. The pod may be gone by then.
+async fn attend(namespace: &Namespace, pod: &Value, rng: &mut Rng) {
+    let (api, metadata) = (namespace.api(), &pod["metadata"]);
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let path = namespace.pod(name);
+    if !rng.chance(700) {
+        return;
+    }
+    if metadata.get("deletionTimestamp").is_some() {
+        let _gone = api.delete(&path, &json!({"gracePeriodSeconds": 0})).await;
+    } else if pod["spec"].get("nodeName").is_none() {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": rng.pick(&NODES)},
+        });
+        let _gone = api.create(&format!("{path}/binding"), &binding).await;
+    } else if pod["status"]["phase"] != "Running" {
+        let since = jiff::Timestamp::now().as_second();
+        let since = jiff::Timestamp::from_second(since).expect("it is this century");
+        let status = json!({"status": objects::ready_since(&since.to_string(), 0)});
+        let path = format!("{path}/status");
+        let _gone = api.patch(&path, Patch::Strategic, &status).await;
+    }
+}
+
+/// Ends a namespace whose pods a finalizer holds, so that its ReplicaSet stays without pods. Returns the namespace, whose
+/// finalizer must be removed.
+async fn end_a_namespace(cluster: &ApiServer) -> Namespace {
+    let ending = Namespace::create(cluster.admin().await, "ending").await;
+    let mut set = workload("ReplicaSet", "held");
+    set["spec"]["template"]["metadata"]["finalizers"] = json!(["decree.test/held"]);
+    let api = ending.api();
+    let created = api.create(&ending.replica_set(""), &set).await;
+    created.expect("it is valid");
+    let all_are_there = |list: &Value| (list["items"].as_array()?.len() == 4).then_some(());
+    api.wait_for("made", &ending.pod(""), all_are_there).await;
+    let deleted = api.delete("/api/v1/namespaces/ending", &json!({})).await;
+    deleted.expect("it is there");
+    ending
+}
+
+fn differences(server: &DecisionServer) -> Value {
     let output = server.ask(&["diff", "--fail-on", "never", "-o", "json"]);
-    let mut answer: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
-    assert_eq!(output.status.code(), Some(0));
-    let found = answer["differences"].take();
-    found.as_array().cloned().unwrap_or_default()
+    serde_json::from_slice(&output.stdout).expect("a shadow answers")
 }
 
-/// Waits for a reported difference of a ReplicaSet.
-async fn told(server: &DecisionServer, subject: &str, replica_set: &str) -> Value {
-    eventually(&format!("{subject} of {replica_set}"), || {
-        let found = surprises(server);
-        let is_it =
-            |told: &Value| told["subject"] == subject && told["replicaSet"]["name"] == replica_set;
-        found.into_iter().find(is_it)
-    })
-    .await
-}
-
-/// Waits until `is_so` holds for the server's explanation of a ReplicaSet.
-async fn explained(server: &DecisionServer, replica_set: &str, is_so: impl Fn(&Value) -> bool) {
-    let explain = ["explain", &format!("shadow/{replica_set}")];
-    eventually(&format!("explanation of {replica_set}"), || {
-        server.ask_json(&explain).filter(&is_so)
-    })
-    .await;
-}
-
-async fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let until = time::Instant::now() + tests::real::PATIENCE;
-    let mut looks = time::interval(Duration::from_millis(200));
-    loop {
-        looks.tick().await;
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(time::Instant::now() < until, "no {what}");
-    }
+fn compared(answer: &Value) -> u64 {
+    let compared = answer["compared"].as_str();
+    compared.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shadow_of_the_built_in_controller_differs_where_it_is_documented_and_sees_what_is_wrong() {
+async fn shadow_agrees_with_the_built_in_controllers() {
     let cluster = tests::or_skip!(ApiServer::start().await);
-    let given = std::env::var("DECREE_SHADOW_SEED").ok();
-    let seed = given.map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
-    eprintln!("DECREE_SHADOW_SEED={seed}");
-    let mut peer = ControllerManager::start(&cluster, &["--controllers=replicaset-controller"]);
-    let namespace = Namespace::create(cluster.admin().await, "shadow").await;
-    let reader = may_only_read(&cluster, &namespace).await;
+    let seed = depth::number("DECREE_SHADOW_SEED").unwrap_or(1_u64);
+    let [goal, namespaces] = [COMPARISONS, NAMESPACES].map(|it| it[usize::from(depth::is_full())]);
+    let _peer = ControllerManager::start(&cluster, &[CONTROLLERS, LIMITS[0], LIMITS[1]]);
+    let admin = cluster.admin().await;
+    let reading = Namespace::create(admin.clone(), "reading").await;
+    let reader = may_only_read(&cluster, &reading).await;
     let server = DecisionServer::start();
-    let agent = Agent::start(
-        &server,
-        &reader,
-        &["--mode", "shadow", "--leader-elect=false"],
-    );
+    let flags = ["--mode", "shadow", "--leader-elect=false"];
+    let agent = Agent::start(&server, &reader, &flags);
     agent.running().wait_for_message("listed", 2);
-    let mut workload = Workload::begin(namespace, seed).await;
-    for number in 0..STEPS {
-        workload.step(number).await;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let (mut kubelets, mut people) = (Vec::new(), JoinSet::new());
+    for number in 0..namespaces {
+        let namespace = Namespace::create(admin.clone(), &format!("shadow-{number}")).await;
+        let seed = seed.wrapping_add(number << 32);
+        kubelets.push(Kubelets::start(namespace.clone(), seed));
+        let begun = People::begin(namespace, seed).await;
+        people.spawn(begun.work(Arc::clone(&is_done)));
     }
-    much_was_compared(&server);
-    no_surprise(&server, &workload, &[]);
-
-    time::sleep(NUMBERS_COUNT).await;
-    one_too_many_is_told(&mut workload, &server).await;
-    let replicas = json!({"spec": {"replicas": 2}});
-    let last = workload.namespace.replica_set(&set_name(3));
-    workload.patch(&last, &replicas).await;
-    workload.rest().await;
-    peer.stop();
-    let strayed = change_an_owner(&workload).await;
-    wrong_victim_is_told(&mut workload, &server).await;
-    wrong_status_is_told(&workload, &server).await;
-    let told = told(&server, "SUBJECT_ADOPTION", &set_name(3)).await;
-    assert_eq!(told["decided"], format!("adopt {strayed}"), "{told:#}");
-    // By now, all differences of the workload have been reported.
-    no_surprise(&server, &workload, &[0, 1, 2, 3].map(set_name));
-    let metrics = server.metrics();
-    for subject in ["count", "victims", "status", "adoption"] {
-        let metric = format!("decree_differences_total{{subject=\"{subject}\",departure=");
-        assert!(metrics.contains(&metric), "{metric}: {metrics}");
+    let _ending = end_a_namespace(&cluster).await;
+    let mut looks = time::interval(Duration::from_secs(1));
+    while compared(&differences(&server)) < goal {
+        looks.tick().await;
+        assert!(people.try_join_next().is_none(), "people are at work");
     }
-    server
-        .running()
-        .wait_for_message("the other controller differs", 1);
-    let calls = agent.metrics();
-    assert!(
-        !calls.contains("decree_agent_calls_total{"),
-        "it only watches: {calls}"
-    );
-}
-
-fn much_was_compared(server: &DecisionServer) {
-    let output = server.ask(&["diff", "-o", "json"]);
-    let all: Value = serde_json::from_slice(&output.stdout).expect("a shadow answers");
-    let compared = &all["compared"];
-    eprintln!(
-        "{compared} comparisons, differences: {:#}",
-        all["differences"]
-    );
-    let number = compared.as_str().and_then(|text| text.parse::<u64>().ok());
-    assert!(number.expect("it is a number") > STEPS, "{compared}");
-}
-
-/// Checks that unexplained differences concern only the provoked ReplicaSets. If the machine was too slow for the other
-/// controller, the server is right to report its late actions.
-fn no_surprise(server: &DecisionServer, workload: &Workload, provoked: &[String]) {
-    let mut unexplained = surprises(server);
-    unexplained.retain(|told| !provoked.contains(&text(told, "/replicaSet/name").to_owned()));
-    let Workload { log, late, .. } = workload;
-    if !unexplained.is_empty() && !late.is_empty() {
-        eprintln!("not judged, as steps {late:?} were slow: {unexplained:#?}");
-        return;
-    }
-    assert!(unexplained.is_empty(), "{unexplained:#?}\nafter {log:#?}");
-}
-
-async fn one_too_many_is_told(workload: &mut Workload, server: &DecisionServer) {
-    let name = set_name(0);
-    let namespace = &workload.namespace;
-    let set = namespace.api().get(&namespace.replica_set(&name)).await;
-    let set = set.expect("it is there");
-    let mut pod = objects::pod("one-too-many");
-    pod["metadata"]["labels"] = json!({"app": name});
-    pod["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": set["metadata"]["uid"], "controller": true,
-    }]);
-    let created = namespace.api().create(&namespace.pod(""), &pod).await;
-    created.expect("it is new");
-    workload.rest().await;
-    let told = told(server, "SUBJECT_COUNT", &name).await;
-    let texts = [text(&told, "/decided"), text(&told, "/done")];
-    assert!(
-        texts[0].starts_with("at most ") && texts[1].ends_with(" pods"),
-        "{told:#}"
-    );
-}
-
-/// Acts as the other controller, and deletes a pod with a higher deletion cost.
-async fn wrong_victim_is_told(workload: &mut Workload, server: &DecisionServer) {
-    let name = set_name(1);
-    let namespace = &workload.namespace;
-    let (first, second) = (format!("{name}-first"), format!("{name}-second"));
-    let mut pods = namespace.pods().await.expect("they can be listed");
-    pods.retain(|pod| is_of(pod, &name) && is_active(pod));
-    for pod in &pods {
-        let path = namespace.pod(text(pod, "/metadata/name"));
-        let deleted = namespace
-            .api()
-            .delete(&path, &json!({"gracePeriodSeconds": 0}))
-            .await;
-        deleted.expect("it is there");
-    }
-    let set = namespace.api().get(&namespace.replica_set(&name)).await;
-    let uid = set.expect("it is there")["metadata"]["uid"].clone();
-    let path = namespace.replica_set(&name);
-    workload
-        .patch(&path, &json!({"spec": {"replicas": 2}}))
-        .await;
-    for (pod, cost) in [(&first, "-5"), (&second, "5")] {
-        let mut object = objects::pod(pod);
-        object["metadata"]["labels"] = json!({"app": name});
-        object["metadata"]["annotations"] =
-            json!({"controller.kubernetes.io/pod-deletion-cost": cost});
-        object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": uid, "controller": true,
-        }]);
-        let created = namespace.api().create(&namespace.pod(""), &object).await;
-        created.expect("it is new");
-    }
-    explained(server, &name, |it| {
-        it["summary"]["state"] == "REPLICA_SET_STATE_IN_SYNC"
-    })
-    .await;
-    workload
-        .patch(&path, &json!({"spec": {"replicas": 1}}))
-        .await;
-    let is_delete = |it: &Value| it["action"] == "delete" && it["targets"][0]["name"] == first;
-    explained(server, &name, |it| {
-        let mut decisions = it["decisions"].as_array().into_iter().flatten();
-        decisions.any(is_delete)
-    })
-    .await;
-    let deleted = namespace
-        .api()
-        .delete(&namespace.pod(&second), &json!({"gracePeriodSeconds": 0}))
-        .await;
-    deleted.expect("it is there");
-    // As far as the server can see, somebody else may have deleted the pod, which explains the first such deletion.
-    let told = eventually(&format!("victims of {name}"), || {
-        let found = all(server).into_iter();
-        let mut found = found.filter(|told| told["subject"] == "SUBJECT_VICTIMS");
-        found.find(|told| told["replicaSet"]["name"] == *name)
-    })
-    .await;
-    assert_eq!(told["done"], format!("deleted {second}"), "{told:#}");
-    let chosen = format!("delete {first} (");
-    assert!(text(&told, "/decided").starts_with(&chosen), "{told:#}");
-}
-
-async fn wrong_status_is_told(workload: &Workload, server: &DecisionServer) {
-    let name = set_name(2);
-    let path = workload.namespace.replica_set(&format!("{name}/status"));
-    let wrong = json!({"status": {"fullyLabeledReplicas": 0, "replicas": 99}});
-    workload.patch(&path, &wrong).await;
-    told(server, "SUBJECT_STATUS", &name).await;
-}
-
-/// Removes the owner of a pod that its ReplicaSet selects, without a reason. Returns its name.
-async fn change_an_owner(workload: &Workload) -> String {
-    let name = set_name(3);
-    let namespace = &workload.namespace;
-    let pods = namespace.pods().await.expect("they can be listed");
-    let owned = pods.iter().find(|pod| is_of(pod, &name) && is_active(pod));
-    let pod = text(owned.expect("it has one"), "/metadata/name").to_owned();
-    let no_owner = json!({"metadata": {"ownerReferences": null}});
-    workload.patch(&namespace.pod(&pod), &no_owner).await;
-    pod
+    is_done.store(true, Ordering::Relaxed);
+    let people = people.join_all().await;
+    // Missing actions are reported late.
+    time::sleep(TOLD).await;
+    let answer = differences(&server);
+    eprintln!("DECREE_SHADOW_SEED={seed}: {answer:#}");
+    let log: Vec<_> = people.iter().map(|people| &people.log).collect();
+    assert_eq!(unexplained(&answer), 0, "{answer:#}\nafter {log:#?}");
+    let found = answer["differences"].as_array().into_iter().flatten();
+    let mut of_ending = found.filter(|told| told["replicaSet"]["namespace"] == "ending");
+    let told = of_ending
+        .next()
+        .expect("it is not made anew in a namespace that ends");
+    assert_eq!(told["departure"], "DEPARTURE_NAMESPACE_ENDING");
 }

@@ -56,6 +56,6 @@ mod quiet;
 mod repeat;
 mod rules;
 mod seeds;
-mod shadowed;
+mod shadow;
 mod shards;
 mod troubled;

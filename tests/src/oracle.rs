@@ -327,7 +327,7 @@ impl Oracle {
 }
 
 /// The number of outcomes of a batch.
-fn operations(batch: &v1::Batch) -> usize {
+pub(crate) fn operations(batch: &v1::Batch) -> usize {
     match &batch.action {
         Some(Action::Create(create)) => create.names.len(),
         Some(Action::Delete(delete)) => delete.victims.len(),

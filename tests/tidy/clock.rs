@@ -77,11 +77,6 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ("tests/kube/mutants/people.rs", 5, "when people act"),
     ("tests/kube/names.rs", 2, "a lower bound"),
     ("tests/kube/restored.rs", 4, "reported"),
-    (
-        "tests/kube/shadow.rs",
-        2,
-        "an act that came late is not judged",
-    ),
     ("tests/src/explore/search.rs", 2, "reported"),
 ];
 

@@ -31,7 +31,7 @@ pub(super) const DIFF_HELP: &str = "\
 Exit codes:
   0  no differences, or none that --fail-on names
   1  there are some, or the output cannot be written
-  2  invalid command line, or no shadow-mode agent is connected
+  2  invalid command line, or no agent in shadow mode is connected
   3  the server cannot be reached, or stopped responding
   4  the server refused";
 

@@ -31,8 +31,7 @@ const MADE: [&str; 2] = ["3pvwd", "3pvwe"];
 /// The report with the first difference. A later report would also have the decisions that nobody executes there.
 pub(super) type Asking = AbortOnDropHandle<Result<v1::ListDifferencesResponse, Failure>>;
 
-/// Starts everything, and lets the other controller create a pod twice. A difference counts after ten seconds, because a view
-/// that explains it may come late.
+/// Starts everything, and lets the other controller create a pod twice. Creates are compared after ten seconds without a change.
 pub(super) async fn open(seed: u64) -> Result<(Sandbox, Asking), Failure> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let settings = Settings {

@@ -10,12 +10,13 @@ use crate::{age, decision, table::one_line};
 pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -> io::Result<()> {
     let total = words::total(&answer.agreements);
     writeln!(out, "# Decree beside the controller of the cluster\n")?;
-    let (share, compared) = (words::share(&total), total.compared);
+    let (verdict, share) = (words::verdict(answer), words::share(&total));
     let (extent, others) = (words::extent(answer), answer.deleted_by_others);
     writeln!(
         out,
-        "{share} of {compared} comparisons agree, of {extent}. Pods that others deleted: {others}.\n\n\
-         | subject | compared | agree | explained | unexplained |\n| --- | ---: | ---: | ---: | ---: |"
+        "{verdict}.\n{share} agree, of {extent}. Pods that others deleted: {others}.\n\n\
+         | subject | compared | agree | explained | unexplained | not compared |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: |"
     )?;
     for of in answer.agreements.iter().chain([&total]) {
         let subject = if of.subject() == v1::Subject::Unspecified {
@@ -25,9 +26,10 @@ pub(super) fn write(answer: &v1::ListDifferencesResponse, out: &mut dyn Write) -
         };
         let (share, compared) = (words::share(of), of.compared);
         let (explained, unexplained) = (of.explained, of.unexplained);
+        let skipped = of.not_compared;
         writeln!(
             out,
-            "| {subject} | {compared} | {share} | {explained} | {unexplained} |"
+            "| {subject} | {compared} | {share} | {explained} | {unexplained} | {skipped} |"
         )?;
     }
     let (unexplained, explained) = words::parts(answer);
@@ -47,7 +49,7 @@ fn write_difference(difference: &Difference, out: &mut dyn Write) -> io::Result<
     let subject = words::subject(difference.subject());
     let time = age::time_text(difference.time.as_ref());
     writeln!(out, "\n### {set}: {subject}, {time}\n")?;
-    writeln!(out, "{}\n", cell(&words::why(difference.departure())))?;
+    writeln!(out, "{}\n", cell(&difference.why))?;
     writeln!(out, "| decided here | done there |\n| --- | --- |")?;
     let (decided, done) = (cell(&difference.decided), cell(&difference.done));
     writeln!(out, "| {decided} | {done} |")?;

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use decree::v1::{self, Difference};
-use server_core::wording::count;
 
 use super::words;
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// The width of the table of agreement.
-const TABLE_COLUMNS: usize = 60;
+const TABLE_COLUMNS: usize = 76;
 
 /// Writes the comparison, and each difference with its reason, the unexplained ones first, in lines of `columns`. If `columns` is
 /// small, the agreement is without its subjects.
@@ -21,13 +20,10 @@ pub(crate) fn report(
     columns: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    page::write(&compared(answer), columns, out)?;
+    page::write(&verdict(answer), columns, out)?;
     agreement(answer, columns, out)?;
     let (unexplained, explained) = words::parts(answer);
-    let parts = [
-        ("Unexplained: please look at these", unexplained),
-        ("Explained by what is documented", explained),
-    ];
+    let parts = [("Unexplained", unexplained), ("Explained", explained)];
     for (title, differences) in parts {
         if differences.is_empty() {
             continue;
@@ -40,30 +36,16 @@ pub(crate) fn report(
     Ok(())
 }
 
-/// The number of comparisons and their result.
-fn compared(answer: &v1::ListDifferencesResponse) -> String {
-    let v1::ListDifferencesResponse {
-        differences,
-        shadows,
-        compared,
-        ..
-    } = answer;
-    let agents = match shadows {
+fn verdict(answer: &v1::ListDifferencesResponse) -> String {
+    let agents = match answer.shadows {
         1 => String::new(),
         shadows => format!(", by {shadows} agents"),
     };
-    if *compared == 0 {
-        return format!(
-            "Nothing to compare yet: the other controller has done nothing since the agent connected{agents}."
-        );
+    let verdict = words::verdict(answer);
+    match answer.compared {
+        0 => format!("Nothing to compare yet{agents}: {verdict}."),
+        _ => format!("{verdict}{agents}."),
     }
-    let what = count(*compared, "decision");
-    let result = match differences.len() {
-        0 => "all agree".to_owned(),
-        1 => "1 differs".to_owned(),
-        differs => format!("{differs} differ"),
-    };
-    format!("Compared {what} with what the other controller did{agents}: {result}.")
 }
 
 fn write_difference(
@@ -79,11 +61,10 @@ fn write_difference(
     );
     writeln!(out)?;
     page::write(&title, columns, out)?;
-    let why = words::why(difference.departure());
     let texts = [
         ("decided", &difference.decided),
         ("done", &difference.done),
-        ("why", &why),
+        ("why", &difference.why),
     ];
     for (label, text) in texts {
         let line = format!("    {label:<7}  {}", one_line(text));
@@ -122,7 +103,14 @@ fn agreement(
         return Ok(());
     }
     writeln!(out)?;
-    let mut table = Table::new(["SUBJECT", "COMPARED", "AGREE", "EXPLAINED", "UNEXPLAINED"]);
+    let mut table = Table::new([
+        "SUBJECT",
+        "COMPARED",
+        "AGREE",
+        "EXPLAINED",
+        "UNEXPLAINED",
+        "NOT COMPARED",
+    ]);
     for of in &answer.agreements {
         table.row([
             words::subject(of.subject()).to_owned(),
@@ -130,6 +118,7 @@ fn agreement(
             words::share(of),
             of.explained.to_string(),
             of.unexplained.to_string(),
+            of.not_compared.to_string(),
         ]);
     }
     table.write(out, "")

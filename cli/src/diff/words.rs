@@ -7,7 +7,7 @@ use server_core::wording::count;
 
 use crate::age;
 
-/// The word for the reason of a difference.
+/// The word for the explanation of a difference.
 pub(super) const fn departure(departure: Departure) -> &'static str {
     match departure {
         Departure::Unspecified => "<none>",
@@ -16,27 +16,6 @@ pub(super) const fn departure(departure: Departure) -> &'static str {
         Departure::NamespaceEnding => "NamespaceEnding",
         Departure::DeletedByOthers => "DeletedByOthers",
     }
-}
-
-/// The reason of a difference.
-pub(super) fn why(reason: Departure) -> String {
-    let meaning = match reason {
-        Departure::Unspecified => {
-            return "unknown: a fault here or there, or somebody else changed something meanwhile"
-                .to_owned();
-        }
-        Departure::OrderOfDeletion => {
-            "the order of deletion is total here, where the other's has ties and cycles"
-        }
-        Departure::ReplicaFailure => "this condition mirrors the latest attempt here",
-        Departure::NamespaceEnding => {
-            "no pod can be made in a namespace that ends, and neither controller tries for long"
-        }
-        Departure::DeletedByOthers => {
-            "somebody else deleted a pod amid a scale-down, as far as can be seen"
-        }
-    };
-    format!("{}: {meaning}", departure(reason))
 }
 
 pub(super) const fn subject(subject: v1::Subject) -> &'static str {
@@ -83,7 +62,26 @@ pub(super) fn total(agreements: &[v1::Agreement]) -> v1::Agreement {
         compared: sum(|it| it.compared),
         explained: sum(|it| it.explained),
         unexplained: sum(|it| it.unexplained),
+        not_compared: sum(|it| it.not_compared),
     }
+}
+
+/// The result of all comparisons.
+pub(super) fn verdict(answer: &v1::ListDifferencesResponse) -> String {
+    let v1::Agreement {
+        compared,
+        explained,
+        unexplained,
+        not_compared,
+        ..
+    } = total(&answer.agreements);
+    let explained = match explained {
+        0 => String::new(),
+        explained => format!(", {explained} explained"),
+    };
+    format!(
+        "{compared} compared, {unexplained} unexplained{explained}; {not_compared} not compared"
+    )
 }
 
 /// The number of compared ReplicaSets, and the duration of the comparison.

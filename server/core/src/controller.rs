@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use self::{
     cluster_change::{Impact, ReplicaSetsCopy},
     inspect::Sizes,
-    known::{KnownSet, Replica},
+    known::{Deletable, KnownSet},
     surroundings::Surroundings,
 };
 use self::{

@@ -57,7 +57,7 @@ pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{
-    Controller, Impact, Inspect, KnownSet, Replica, ReplicaSetsCopy, Sizes, Surroundings,
+    Controller, Deletable, Impact, Inspect, KnownSet, ReplicaSetsCopy, Sizes, Surroundings,
 };
 pub use decide::{Interrupted, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
@@ -74,5 +74,5 @@ pub use report::{
     Answered, ControllerReport, Decision, OutcomeCounts, ScaleDown, State, UnreadyNode, View,
 };
 pub use selector::{Parts, Quarantine, Requirement, Requirements, Selector, Test};
-pub use sync::rank::{Candidate, DeletionPosition, RankedPod, choice, deletion_positions};
+pub use sync::rank::{Candidate, DeletionPosition, RankedPod, deletion_positions};
 pub use sync::status::REPLICA_FAILURE;

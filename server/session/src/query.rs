@@ -71,7 +71,7 @@ impl Session {
         })
     }
 
-    /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the number of
+    /// Returns the differences of another controller for a ReplicaSet, or for all with empty names, the newest first, and the results of all
     /// comparisons. Returns `None` outside of shadow mode.
     #[must_use]
     pub fn differences(&self, namespace: &str, name: &str) -> Option<v1::ListDifferencesResponse> {

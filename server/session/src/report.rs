@@ -6,7 +6,7 @@ use std::{
 };
 
 use decree::v1;
-use server_core::{Key, Kind, Sizes, Span};
+use server_core::{Kind, Sizes, Span};
 
 /// The maximum number of waiting reports. A shell drains them after every step; if it does not, the oldest are lost.
 const WAITING_MAX: usize = 65_536;
@@ -42,18 +42,7 @@ pub enum SessionReport {
         others: u64,
     },
     /// Another controller acted differently, in shadow mode.
-    Differs {
-        /// The ReplicaSet.
-        key: Key,
-        /// The word for the subject of the difference.
-        subject: &'static str,
-        /// The word for the documented departure that explains it, or `none`.
-        departure: &'static str,
-        /// The decision of the server, for people.
-        decided: String,
-        /// The act of the other controller, for people.
-        done: String,
-    },
+    Differs(Box<v1::Difference>),
     /// Both lists are complete.
     ViewComplete {
         /// The number of pods.
@@ -96,6 +85,8 @@ pub struct Stats {
     pub replica_set_events: u64,
     /// The acts of another controller that were compared, in shadow mode.
     pub comparisons: u64,
+    /// The decisions that were not comparable with its acts.
+    pub not_compared: u64,
     /// The age of the agent's view, from its latest heartbeat with an age.
     pub view_age: Option<Span>,
 }

@@ -10,7 +10,6 @@ use server_core::{
     Batch, Controller, ControllerReport, Event, Key, Kind, NotStarted, OperationResult, Outcome,
     PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
 };
-use server_shadow::Difference;
 
 use crate::{
     causes::{Causes, set_of, set_of_pod},
@@ -21,7 +20,7 @@ use crate::{
     rejections::Rejections,
     report::{Reports, SessionReport, Stats},
     scale_downs::ScaleDowns,
-    shadow::ShadowSession,
+    shadow::Shadow,
     timeline::Timeline,
     wire::{self, Fault, Rejected, Violation, encode},
 };
@@ -34,7 +33,7 @@ pub(crate) struct SessionState {
     pub(crate) timeline: Timeline,
     pub(crate) scale_downs: ScaleDowns,
     /// The comparison with another controller, in shadow mode.
-    pub(crate) shadow: Option<ShadowSession>,
+    pub(crate) shadow: Option<Shadow>,
     guard: v1::Guard,
     /// The frames for the agent, without batches.
     notices: VecDeque<Frame>,
@@ -67,7 +66,7 @@ impl SessionState {
             controller,
             timeline: Timeline::new(bytes_max),
             scale_downs: ScaleDowns::new(bytes_max),
-            shadow: shadow.then(ShadowSession::default),
+            shadow: shadow.then(Shadow::default),
             notices: VecDeque::new(),
             reports: Reports::default(),
             rejections: Rejections::default(),
@@ -90,24 +89,16 @@ impl SessionState {
             self.controller.handle_timeout(now);
         }
         if let Some(shadow) = &mut self.shadow {
-            shadow.shadow.handle_timeout(now, &self.controller);
-            while let Some(difference) = shadow.poll_difference(now, self.identity.cluster_ref()) {
-                let Difference { key, finding } = difference;
-                self.reports.push(SessionReport::Differs {
-                    subject: wire::subject(finding.subject),
-                    departure: wire::departure(finding.departure),
-                    key,
-                    decided: finding.decided.text,
-                    done: finding.done.text,
-                });
+            shadow.handle_timeout(now, &self.controller);
+            while let Some(found) = shadow.poll_difference(now, self.identity.cluster_ref()) {
+                self.reports.push(SessionReport::Differs(Box::new(found)));
             }
         }
     }
 
     /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
-        let shadow = self.shadow.as_ref();
-        let due = shadow.and_then(|it| it.shadow.poll_timeout());
+        let due = self.shadow.as_ref().and_then(|shadow| shadow.tick);
         due.into_iter().chain(self.controller.poll_timeout()).min()
     }
 
@@ -142,7 +133,7 @@ impl SessionState {
         let batch = self.controller.poll_batch(now)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
-            shadow.shadow.handle_batch(now, &batch);
+            shadow.handle_batch(now, &self.controller, &batch.key);
         }
         let cause = self.causes.take(now, &batch.key.uid);
         let traceparent = cause.map(|cause| cause.to_string()).unwrap_or_default();
@@ -154,10 +145,11 @@ impl SessionState {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let shadow = self.shadow.as_ref();
+        let [comparisons, not_compared] = self.shadow.as_ref().map_or([0; 2], Shadow::comparisons);
         Stats {
             sizes: self.sizes(),
-            comparisons: shadow.map_or(0, |it| it.shadow.agreements().compared()),
+            comparisons,
+            not_compared,
             ..self.stats
         }
     }
@@ -165,7 +157,7 @@ impl SessionState {
     /// Returns the sizes, with the memory of the controller and of inspection.
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.inspect().sizes();
-        let shadow = self.shadow.as_ref().map_or(0, ShadowSession::bytes);
+        let shadow = self.shadow.as_ref().map_or(0, Shadow::bytes);
         let inspected = self.timeline.bytes() + self.scale_downs.bytes() + self.causes.bytes();
         Sizes {
             bytes: sizes.bytes + inspected + shadow,
@@ -296,7 +288,7 @@ impl Sink for FrameSink<'_> {
             state.causes.note(*now, set, trace);
         }
         if let Some(shadow) = &mut state.shadow {
-            shadow.shadow.handle_event(*now, &state.controller, &event);
+            shadow.handle_event(*now, &state.controller, &event);
         }
         state.controller.handle_event(*now, event);
     }

@@ -33,13 +33,13 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{ClusterRef, agreements, decision, difference, impact, record, state, summary},
+        report::{ClusterRef, decision, impact, record, state, summary},
     };
 }
 
 pub use self::fields::{Fields, MalformedFrame, OBJECT_BYTES_MAX, Value};
 pub(crate) use self::{
-    batch::{batch, version},
+    batch::{batch, key_ref, version},
     event::{class_out, kind_out, pod_applied, replica_set_applied},
     field::{int32, is_cluster_word, is_token, wait as duration_in},
     large::{LargeObject, outcome_with_large_object},
@@ -49,7 +49,7 @@ pub(crate) use self::{
         text_of_field,
     },
     reason::rule,
-    report::{action, departure, subject},
+    report::action,
 };
 
 /// The fault of one field.

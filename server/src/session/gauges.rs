@@ -65,6 +65,7 @@ impl Gauges {
             pod_events,
             replica_set_events,
             comparisons,
+            not_compared,
             view_age,
         } = stats;
         let shown = mem::replace(&mut self.shown, stats);
@@ -76,6 +77,7 @@ impl Gauges {
             (&self.pod_events, (shown.pod_events, pod_events)),
             (&self.replica_set_events, sets),
             (&metrics.comparisons, (shown.comparisons, comparisons)),
+            (&metrics.not_compared, (shown.not_compared, not_compared)),
             (&metrics.queue_adds, (from.adds, to.adds)),
             (&metrics.queue_retries, (from.retries, to.retries)),
         ] {

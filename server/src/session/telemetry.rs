@@ -114,17 +114,7 @@ impl Telemetry {
                 fault,
                 others,
             } => self.not_accepted(&rejected, fault, others),
-            SessionReport::Differs {
-                key,
-                subject,
-                departure,
-                decided,
-                done,
-            } => {
-                let labels = [("subject", subject), ("departure", departure)];
-                self.metrics.differences.get_or_create(&labels).inc();
-                tracing::warn!(replica_set = %key, subject, decided, done, departure, "the other controller differs");
-            }
+            SessionReport::Differs(found) => self.differs(&found),
             SessionReport::ViewComplete { pods, replica_sets } => {
                 tracing::info!(pods, replica_sets, "view complete");
             }
@@ -156,6 +146,32 @@ impl Telemetry {
             batch = batch_id, action, operations, rule, "decided"
         );
         self.watchers.publish(&self.identity, record);
+    }
+
+    fn differs(&self, found: &v1::Difference) {
+        let set = found.replica_set.as_ref();
+        let (namespace, name) = set.map_or(("", ""), |set| (&*set.namespace, &*set.name));
+        let subject = match found.subject() {
+            v1::Subject::Unspecified => "none",
+            v1::Subject::Count => "count",
+            v1::Subject::Victims => "victims",
+            v1::Subject::Status => "status",
+            v1::Subject::Adoption => "adoption",
+        };
+        let departure = match found.departure() {
+            v1::Departure::Unspecified => "none",
+            v1::Departure::OrderOfDeletion => "order_of_deletion",
+            v1::Departure::ReplicaFailure => "replica_failure",
+            v1::Departure::NamespaceEnding => "namespace_ending",
+            v1::Departure::DeletedByOthers => "deleted_by_others",
+        };
+        let labels = [("subject", subject), ("departure", departure)];
+        self.metrics.differences.get_or_create(&labels).inc();
+        tracing::warn!(
+            replica_set = %format_args!("{namespace}/{name}"),
+            subject, decided = found.decided, done = found.done, why = found.why, departure,
+            "the other controller differs"
+        );
     }
 
     fn not_accepted(&self, rejected: &[(v1::Kind, u64)], fault: Option<Fault>, others: u64) {

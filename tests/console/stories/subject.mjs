@@ -227,15 +227,15 @@ export const subject = {
     const page = await open('#/differences', WIDE, true);
     await page.browserContext().overridePermissions(new URL(url).origin, ['clipboard-write', 'clipboard-read', 'clipboard-sanitized-write']);
     const set = (name) => ({ namespace: 'shop', name, uid: name });
-    const difference = (name, departure, done) => ({ time: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, decidedPods: ['a'], donePods: ['b'] });
+    const difference = (name, departure, done) => ({ time: at(60), cluster: 'north', replicaSet: set(name), subject: 'SUBJECT_VICTIMS', departure, decided: 'delete a', done, why: 'both saw the same', decidedPods: ['a'], donePods: ['b'] });
     const answer = {
       differences: [difference('api', 'DEPARTURE_UNSPECIFIED', 'deleted <b>|b'), difference('web', 'DEPARTURE_DELETED_BY_OTHERS', 'deleted c')], shadows: 1, compared: '1204', deletedByOthers: '4', replicaSets: '7', since: at(86_400),
-      agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '1', unexplained: '1' }],
+      agreements: [{ subject: 'SUBJECT_COUNT', compared: '1000', explained: '0', unexplained: '0', notCompared: '31' }, { subject: 'SUBJECT_VICTIMS', compared: '204', explained: '1', unexplained: '1', notCompared: '9' }],
     };
     await page.evaluate((told) => window.made.say('differences', told), answer);
-    await until(page, 'the rate', () => document.getElementById('rate')?.textContent === '99.83 % of 1,204 comparisons agree, of 7 ReplicaSets, for 24 h. Pods that others deleted: 4.');
+    await until(page, 'the rate', () => document.getElementById('rate')?.textContent === '1,204 compared, 1 unexplained; 40 not compared. 99.83 % agree, of 7 ReplicaSets, for 24 h. Pods that others deleted: 4.');
     const cells = await page.$$eval('.page .wide tbody tr', (rows) => rows.map((row) => [...row.cells].map((one) => one.textContent).join(' ')));
-    assert(cells[0] === 'count 1,000 100 % 0 0' && cells[1] === 'victims 204 99.01 % 1 1' && cells[2] === 'all 1,204 99.83 % 1 1', cells.join('\n'));
+    assert(cells[0] === 'count 1,000 100 % 0 0 31' && cells[1] === 'victims 204 99.01 % 1 1 9' && cells[2] === 'all 1,204 99.83 % 1 1 40', cells.join('\n'));
     assert((await page.$$('#differences tr')).length === 2, 'both differences');
     for (const size of [NARROW, WIDE]) {
       await page.setViewport(size);
@@ -247,7 +247,7 @@ export const subject = {
     await picture(page, 'shadow-report');
     await page.evaluate(() => [...document.querySelectorAll('button')].find((button) => button.textContent === 'Copy as Markdown').click());
     const text = await until(page, 'the report', async () => [...document.querySelectorAll('button')].some((button) => button.textContent === 'Copied') && navigator.clipboard.readText());
-    assert(text.includes('99.83 % of 1,204 comparisons agree') && text.includes('| victims | 204 | 99.01 % | 1 | 1 |') && text.includes('deleted \\<b\\>\\|b |'), text);
+    assert(text.includes('1,204 compared, 1 unexplained; 40 not compared. 99.83 % agree') && text.includes('| victims | 204 | 99.01 % | 1 | 1 | 9 |') && text.includes('deleted \\<b\\>\\|b | Unexplained: both saw the same |'), text);
     await page.click('#only');
     await until(page, 'the unexplained', () => document.querySelectorAll('#differences tr').length === 1 && document.querySelector('#differences tr').textContent.includes('shop/api'));
     assert(page.url().endsWith('#/differences?show=unexplained'), page.url());

@@ -15,16 +15,15 @@ use crate::{acts, objects};
 /// The number of steps.
 pub(super) const STEPS: usize = 3;
 /// The ReplicaSets that are scaled down in two steps, by the difference of their pods.
-const SCALED: [&str; 7] = [
-    "age", "assigned", "cost", "crowded", "crowding", "ready", "restarts",
-];
-/// The ReplicaSets that keep their size, while an orphan appears, a pod gets another label, and ready pods are not yet available.
-const STANDING: [&str; 3] = ["adopting", "releasing", "waiting"];
+const SCALED: [&str; 6] = ["age", "assigned", "cost", "crowded", "ready", "restarts"];
+/// The ReplicaSets that keep their size, while an orphan appears, pods crowd a node, a pod gets another label, and ready pods are not
+/// yet available.
+const STANDING: [&str; 4] = ["adopting", "crowding", "releasing", "waiting"];
 const NODES: [&str; 3] = ["node-a", "node-b", "node-c"];
 /// The common owner of `crowded` and `crowding`: pods on the same node are counted together.
 const OWNER: &str = "6d1ac19c-9b8b-4d5a-8f43-3b9e1a3c6a11";
-/// The quiet time before the next step: longer than the age of the oldest view in an explanation.
-const STANDS: Duration = Duration::from_millis(6_500);
+/// The quiet time before the next step, after which everything was compared.
+const STANDS: Duration = Duration::from_secs(12);
 /// The maximum time before the next step, because a faulty controller may never rest.
 const STANDS_AT_LAST: Duration = Duration::from_mins(1);
 
@@ -70,7 +69,8 @@ impl People {
             acts::create_set(&people.namespace, &replica_set(name, 6)).await;
         }
         for name in STANDING {
-            acts::create_set(&people.namespace, &replica_set(name, 2)).await;
+            let replicas = if name == "crowding" { 6 } else { 2 };
+            acts::create_set(&people.namespace, &replica_set(name, replicas)).await;
         }
         people
     }
@@ -220,7 +220,7 @@ fn replica_set(name: &str, replicas: u32) -> Value {
         }]);
     }
     if name == "waiting" {
-        set["spec"]["minReadySeconds"] = json!(3_600);
+        set["spec"]["minReadySeconds"] = json!(20);
     }
     set
 }

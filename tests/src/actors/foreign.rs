@@ -30,6 +30,7 @@ mod operation;
 mod work;
 
 pub use behaviour::{Behaviour, Manner};
+pub(crate) use feed::{applied, deleted};
 
 /// The agent.
 #[derive(Clone, Debug)]

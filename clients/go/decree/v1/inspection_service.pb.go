@@ -162,13 +162,13 @@ type Subject int32
 const (
 	// Not known.
 	Subject_SUBJECT_UNSPECIFIED Subject = 0
-	// How many pods are made or go, or that what is due is not done.
+	// The number of created or deleted pods.
 	Subject_SUBJECT_COUNT Subject = 1
-	// Which pods go.
+	// The choice of deleted pods.
 	Subject_SUBJECT_VICTIMS Subject = 2
 	// The status.
 	Subject_SUBJECT_STATUS Subject = 3
-	// Which pods are adopted and released.
+	// The adoption and release of pods.
 	Subject_SUBJECT_ADOPTION Subject = 4
 )
 
@@ -221,15 +221,15 @@ func (Subject) EnumDescriptor() ([]byte, []int) {
 type Departure int32
 
 const (
-	// No reason is known: the difference is a surprise.
+	// Nothing explains the difference.
 	Departure_DEPARTURE_UNSPECIFIED Departure = 0
-	// The order of deletion is total here, where the other's has ties and cycles. Servers since 0.2 report no such difference.
+	// The order of deletion is total in Decree. Servers since 0.2 report no such difference.
 	Departure_DEPARTURE_ORDER_OF_DELETION Departure = 1
-	// The condition ReplicaFailure mirrors the latest attempt here.
+	// The condition ReplicaFailure shows the latest attempt in Decree. Servers since 0.2 report no such difference.
 	Departure_DEPARTURE_REPLICA_FAILURE Departure = 2
-	// The namespace ends: pods are neither made nor tried again until something changes.
+	// No pod can be created in a namespace that is being deleted.
 	Departure_DEPARTURE_NAMESPACE_ENDING Departure = 3
-	// Somebody else deleted a pod amid a scale-down, as far as can be seen. Only a few differences are explained by this.
+	// Somebody else seems to have deleted a pod amid a scale-down. This explains one difference in 100 comparisons of victims.
 	Departure_DEPARTURE_DELETED_BY_OTHERS Departure = 4
 )
 
@@ -2066,18 +2066,18 @@ type ListDifferencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The differences, the newest first.
 	Differences []*Difference `protobuf:"bytes,1,rep,name=differences,proto3" json:"differences,omitempty"`
-	// How many sessions of mode SHADOW were asked. Without one nothing is compared.
+	// The number of sessions of mode SHADOW. Without one, nothing is compared.
 	Shadows int32 `protobuf:"varint,2,opt,name=shadows,proto3" json:"shadows,omitempty"`
-	// How many comparisons those sessions have made, alike or not, of all ReplicaSets: the sum of `agreements`.
+	// The number of comparisons of all ReplicaSets, equal or not: the sum of `agreements`.
 	Compared uint64 `protobuf:"varint,3,opt,name=compared,proto3" json:"compared,omitempty"`
-	// What came of the comparisons, by subject, of all ReplicaSets.
+	// The results of the comparisons of all ReplicaSets, by subject.
 	Agreements []*Agreement `protobuf:"bytes,4,rep,name=agreements,proto3" json:"agreements,omitempty"`
-	// How many pods were deleted while their ReplicaSet had none too many: somebody other than the controller deleted them. They are not
-	// compared.
+	// The number of pods that were deleted while their ReplicaSet had no surplus: somebody other than the controller deleted them. They
+	// are not compared.
 	DeletedByOthers uint64 `protobuf:"varint,5,opt,name=deleted_by_others,json=deletedByOthers,proto3" json:"deleted_by_others,omitempty"`
-	// How many ReplicaSets those sessions watch.
+	// The number of ReplicaSets that those sessions watch.
 	ReplicaSets int64 `protobuf:"varint,6,opt,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
-	// Since when the oldest of those sessions has compared; absent without one.
+	// The start of the oldest of those sessions; absent without one.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2167,12 +2167,14 @@ type Agreement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The subject.
 	Subject Subject `protobuf:"varint,1,opt,name=subject,proto3,enum=decree.v1.Subject" json:"subject,omitempty"`
-	// How often it was compared.
+	// The number of comparisons.
 	Compared uint64 `protobuf:"varint,2,opt,name=compared,proto3" json:"compared,omitempty"`
-	// How often it differed, and a departure explains that.
+	// The number of differences that a departure explains.
 	Explained uint64 `protobuf:"varint,3,opt,name=explained,proto3" json:"explained,omitempty"`
-	// How often it differed, and none explains that.
-	Unexplained   uint64 `protobuf:"varint,4,opt,name=unexplained,proto3" json:"unexplained,omitempty"`
+	// The number of differences without a departure.
+	Unexplained uint64 `protobuf:"varint,4,opt,name=unexplained,proto3" json:"unexplained,omitempty"`
+	// The number of decisions that were not comparable, because both controllers may have seen different pods.
+	NotCompared   uint64 `protobuf:"varint,5,opt,name=not_compared,json=notCompared,proto3" json:"not_compared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2235,10 +2237,17 @@ func (x *Agreement) GetUnexplained() uint64 {
 	return 0
 }
 
-// Reports one thing that another controller did otherwise than decided.
+func (x *Agreement) GetNotCompared() uint64 {
+	if x != nil {
+		return x.NotCompared
+	}
+	return 0
+}
+
+// Reports an act of another controller that differs from the decision.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was noticed: up to half a minute after it was done, so that what is only late is no difference.
+	// When it was noticed: up to half a minute after the act, so that a late act is no difference.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The cluster's name, or its uid if it has none.
 	Cluster string `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -2246,18 +2255,20 @@ type Difference struct {
 	ReplicaSet *ObjectRef `protobuf:"bytes,3,opt,name=replica_set,json=replicaSet,proto3" json:"replica_set,omitempty"`
 	// What differs.
 	Subject Subject `protobuf:"varint,4,opt,name=subject,proto3,enum=decree.v1.Subject" json:"subject,omitempty"`
-	// What was decided here, for people.
+	// The decision of the server, for people.
 	Decided string `protobuf:"bytes,5,opt,name=decided,proto3" json:"decided,omitempty"`
-	// What was done there, for people.
+	// The act of the other controller, for people.
 	Done string `protobuf:"bytes,6,opt,name=done,proto3" json:"done,omitempty"`
-	// What explains it; unspecified if nothing does.
+	// The explanation; unspecified without one.
 	Departure Departure `protobuf:"varint,7,opt,name=departure,proto3,enum=decree.v1.Departure" json:"departure,omitempty"`
 	// The pods that `decided` concerns, at most 5.
 	DecidedPods []string `protobuf:"bytes,8,rep,name=decided_pods,json=decidedPods,proto3" json:"decided_pods,omitempty"`
 	// The pods that `done` concerns, at most 5.
 	DonePods []string `protobuf:"bytes,9,rep,name=done_pods,json=donePods,proto3" json:"done_pods,omitempty"`
 	// The cluster's uid: two clusters may have one name.
-	ClusterUid    string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	ClusterUid string `protobuf:"bytes,10,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// The reason why both controllers must agree, or the explanation, for people.
+	Why           string `protobuf:"bytes,11,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2358,6 +2369,13 @@ func (x *Difference) GetDonePods() []string {
 func (x *Difference) GetClusterUid() string {
 	if x != nil {
 		return x.ClusterUid
+	}
+	return ""
+}
+
+func (x *Difference) GetWhy() string {
+	if x != nil {
+		return x.Why
 	}
 	return ""
 }
@@ -2995,12 +3013,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"agreements\x12*\n" +
 	"\x11deleted_by_others\x18\x05 \x01(\x04R\x0fdeletedByOthers\x12!\n" +
 	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x95\x01\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xb8\x01\n" +
 	"\tAgreement\x12,\n" +
 	"\asubject\x18\x01 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x1a\n" +
 	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +
 	"\texplained\x18\x03 \x01(\x04R\texplained\x12 \n" +
-	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\"\xfe\x02\n" +
+	"\vunexplained\x18\x04 \x01(\x04R\vunexplained\x12!\n" +
+	"\fnot_compared\x18\x05 \x01(\x04R\vnotCompared\"\x90\x03\n" +
 	"\n" +
 	"Difference\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
@@ -3015,7 +3034,8 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tdone_pods\x18\t \x03(\tR\bdonePods\x12\x1f\n" +
 	"\vcluster_uid\x18\n" +
 	" \x01(\tR\n" +
-	"clusterUid\"\xe3\x01\n" +
+	"clusterUid\x12\x10\n" +
+	"\x03why\x18\v \x01(\tR\x03why\"\xe3\x01\n" +
 	"\x16SimulateClusterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\n" +

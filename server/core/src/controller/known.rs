@@ -1,13 +1,18 @@
-//! Views of single objects, for shadow mode.
+//! Views of single objects, and the order of deletion within a ReplicaSet, for shadow mode.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::Inspect;
 use crate::{
     compact_uid::CompactUid,
-    index::{Index, Set, SetId},
-    object::{Key, Kind, Pod, PodState, ReplicaSet, Status, Timestamp, Uid},
+    index::{Entry, Index, Set, SetId},
+    object::{Key, Kind, Pod, ReplicaSet, Span, Status, Timestamp, Uid},
     pod_view::OwnerView,
+    reason::Reason,
+    sync::{
+        manage::candidates,
+        rank::{Candidate, choose, deletion_positions},
+    },
 };
 
 /// A ReplicaSet with its pods, as a controller currently knows them.
@@ -18,17 +23,15 @@ pub struct KnownSet<'a> {
     set: &'a Set,
 }
 
-/// An active pod that a ReplicaSet owns and selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replica {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its UID.
-    pub uid: CompactUid,
-    /// Its node; `None` while the pod is unassigned.
-    pub node: Option<Arc<str>>,
-    /// Its plain values.
-    pub state: PodState,
+/// The pods that a scale-down deletes.
+#[derive(Clone, Debug)]
+pub struct Deletable {
+    /// The number of pods.
+    pub count: usize,
+    /// The names of the chosen pods, each with the reason.
+    pub chosen: Vec<(Arc<str>, Reason)>,
+    /// The UIDs of the pods that upstream can choose: more than `chosen`, if its comparison leaves the order open (spec 7.2, 7.5).
+    pub allowed: BTreeSet<CompactUid>,
 }
 
 // === impl Inspect ===
@@ -46,19 +49,6 @@ impl<'a> Inspect<'a> {
     pub fn is_gone_pod(self, uid: &Uid) -> bool {
         let tombstones = &self.0.index.tombstones;
         tombstones.covers(Kind::Pod, &uid.0, None)
-    }
-
-    /// Whether a namespace seems to terminate: it has pods, and all of them are terminating. The check takes one of `looks` for each pod,
-    /// and does not look if too few are left.
-    #[must_use]
-    pub fn is_namespace_ending(self, namespace: &str, looks: &mut usize) -> bool {
-        let names = self.0.index.names_in(namespace);
-        let Some(left) = looks.checked_sub(names).filter(|_| names > 0) else {
-            return false;
-        };
-        *looks = left;
-        let mut pods = self.0.index.pods_in(namespace);
-        pods.all(|pod| !pod.state.is_active())
     }
 
     /// The ReplicaSet as the controller knows it.
@@ -107,22 +97,16 @@ impl<'a> KnownSet<'a> {
         self.set.surplus()
     }
 
-    /// Whether one of its pods is a replica: active and selected.
+    /// Whether it selects a pod.
     #[must_use]
-    pub fn is_replica(&self, pod: &Pod) -> bool {
+    pub fn selects(&self, pod: &Pod) -> bool {
         let selector = self.set.selector();
-        pod.state.is_active() && selector.is_some_and(|selector| selector.matches(&pod.labels))
+        selector.is_some_and(|selector| selector.matches(&pod.labels))
     }
 
-    /// Whether a replica has this name and UID.
-    #[must_use]
-    pub fn has_replica(&self, name: &str, uid: &CompactUid) -> bool {
-        let key = &self.set.object.key;
-        let pod = self.index.pod_named(&key.namespace, name);
-        pod.is_some_and(|(_, pod)| {
-            let owner = pod.controller.as_ref();
-            pod.uid == *uid && pod.counted.active && owner.is_some_and(|it| it.uid == key.uid)
-        })
+    /// The keys of the ReplicaSets under the same controller, this one included; none without a controller.
+    pub fn siblings(&self) -> impl Iterator<Item = &'a Key> + use<'a> {
+        self.index.siblings(self.id).map(|set| &set.object.key)
     }
 
     /// The first by name of the orphans to adopt. The cost is a step for each orphan that it may select.
@@ -132,50 +116,20 @@ impl<'a> KnownSet<'a> {
         Some(&self.index.pod(*adoptable.first()?)?.name)
     }
 
-    /// Whether it adopts a pod of its namespace in this state.
+    /// The first by name of the pods to release.
     #[must_use]
-    pub fn is_to_adopt(&self, pod: &Pod) -> bool {
-        pod.controller.is_none() && self.is_replica(pod)
+    pub fn first_to_release(&self) -> Option<&'a Arc<str>> {
+        self.set.releases.first().map(|(name, _)| name)
     }
 
-    /// Whether it releases one of its pods in this state.
+    /// Whether its namespace seems to terminate: the namespace has pods, and all of them are terminating. Takes one of `looks` for each pod;
+    /// false if too few are left.
     #[must_use]
-    pub fn is_to_release(&self, pod: &Pod) -> bool {
-        let selector = self.set.selector();
-        pod.state.is_active() && selector.is_some_and(|selector| !selector.matches(&pod.labels))
-    }
-
-    /// The names of the pods to release, sorted.
-    pub fn releases(&self) -> impl Iterator<Item = &'a Arc<str>> {
-        self.set.releases.iter().map(|(name, _)| name)
-    }
-
-    /// The replicas, in an unspecified but stable order.
-    pub fn replicas(&self) -> impl Iterator<Item = Replica> + use<'a> {
-        let index = self.index;
-        index.active_pods(self.id).map(|(_, pod)| Replica {
-            name: Arc::clone(&pod.name),
-            uid: pod.uid.clone(),
-            node: index.node_of(pod).cloned(),
-            state: pod.state,
-        })
-    }
-
-    /// The number of active related pods on each node, and of unassigned ones under `None` (spec 7.3).
-    #[must_use]
-    pub fn related_by_node(&self) -> BTreeMap<Option<Arc<str>>, u32> {
-        let mut counts = BTreeMap::new();
-        self.index.for_related(self.id, |node, pods| {
-            let name = node.and_then(|node| self.index.nodes.name(node)).cloned();
-            *counts.entry(name).or_default() += pods;
-        });
-        counts
-    }
-
-    /// The approximate cost of [`Self::related_by_node`], in comparisons.
-    #[must_use]
-    pub fn related_looks(&self) -> usize {
-        self.index.related_looks(self.id)
+    pub fn is_namespace_ending(&self, looks: &mut usize) -> bool {
+        let namespace = &self.set.object.key.namespace;
+        let names = self.index.names_in(namespace);
+        let mut pods = self.index.pods_in(namespace);
+        names > 0 && spend(looks, names).is_some() && pods.all(|pod| !pod.state.is_active())
     }
 
     /// The status that its pods call for; `None` if the status is up to date.
@@ -183,10 +137,69 @@ impl<'a> KnownSet<'a> {
     pub fn status_due(&self, now: Timestamp) -> Option<Status> {
         self.set.status_due(now)
     }
+
+    /// The number of its pods that are available at `at`, if none changes until then. The cost is a step for each of its pods.
+    #[must_use]
+    pub fn available_at(&self, at: Timestamp) -> i32 {
+        let ready = self.index.active_pods(self.id);
+        let ready = ready.filter(|(_, pod)| pod.counted.ready);
+        let available = ready.filter(|(_, pod)| self.set.is_available(pod, at));
+        i32::try_from(available.count()).unwrap_or(i32::MAX)
+    }
+
+    /// The pods that a scale-down by `count` deletes, if it is decided at any moment from `from` to `to`. Takes one of `looks` for each pod
+    /// and each change of the order in that time; `None` if too few are left.
+    #[must_use]
+    pub fn deletable(
+        &self,
+        count: usize,
+        [from, to]: [Timestamp; 2],
+        looks: &mut usize,
+    ) -> Option<Deletable> {
+        spend(looks, self.index.related_looks(self.id))?;
+        spend(looks, self.set.owned.len())?;
+        let pods = candidates(self.index, self.id);
+        let moments = moments(&pods, from, to);
+        spend(looks, pods.len().saturating_mul(moments.len()))?;
+        let mut allowed = BTreeSet::new();
+        for moment in moments {
+            let positions = deletion_positions(moment, &pods).into_iter();
+            let taken = positions
+                .zip(&pods)
+                .filter(|(position, _)| position.earliest <= count);
+            allowed.extend(taken.map(|(_, pod)| pod.uid.clone()));
+        }
+        let name = |pod: &Entry| Arc::clone(&pod.name);
+        let chosen = choose(&pods, count, to, &name).chosen.into_iter();
+        let chosen = chosen.map(|chosen| (name(chosen.id), chosen.reason));
+        Some(Deletable {
+            count,
+            chosen: chosen.collect(),
+            allowed,
+        })
+    }
 }
 
 impl fmt::Debug for KnownSet<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KnownSet").field(self.object()).finish()
     }
+}
+
+/// Returns the moments from `from` to `to` at which an age passes a power of two, so that the order of deletion can change, and `from`.
+fn moments<I>(pods: &[Candidate<'_, I>], from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
+    let times = pods
+        .iter()
+        .flat_map(|pod| [pod.state.ready.since, pod.state.created]);
+    let times: BTreeSet<Timestamp> = times.flatten().collect();
+    let passes = times
+        .into_iter()
+        .flat_map(|time| (0..63).map(move |power| time.plus(Span(1 << power))));
+    let passes = passes.filter(|at| (from..=to).contains(at));
+    passes.chain([from]).collect()
+}
+
+fn spend(looks: &mut usize, count: usize) -> Option<()> {
+    *looks = looks.checked_sub(count)?;
+    Some(())
 }

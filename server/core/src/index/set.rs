@@ -124,6 +124,11 @@ impl Set {
         Span::seconds(i64::from(self.object.min_ready_seconds.max(0)))
     }
 
+    /// Whether a ready pod is available at a time.
+    pub(crate) fn is_available(&self, pod: &Entry, at: Timestamp) -> bool {
+        self.min_ready().0 == 0 || self.due(pod).is_some_and(|due| due <= at)
+    }
+
     /// Returns when a ready pod becomes available; `None` if it is unknown since when it is ready.
     fn due(&self, pod: &Entry) -> Option<Timestamp> {
         let since = pod.state.ready.since?;
@@ -147,7 +152,7 @@ impl Set {
         let mut template = self.object.template_labels.iter();
         let fully_labeled = active && template.all(|(key, value)| labels.get(key) == Some(value));
         let due = self.due(pod);
-        let available = ready && (self.min_ready().0 == 0 || due.is_some_and(|due| due <= now));
+        let available = ready && self.is_available(pod, now);
         let counted = Contribution {
             active,
             fully_labeled,

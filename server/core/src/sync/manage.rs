@@ -126,19 +126,10 @@ fn delete(
     (id, count): (SetId, usize),
     reasons: Vec<Reason>,
 ) -> Plan {
-    let related = index.related_by_node(id);
-    let mut pods: Vec<_> = index.active_pods(id).collect();
-    if count >= pods.len() {
-        pods.sort_unstable_by_key(|(_, pod)| &pod.name);
+    let mut candidates = candidates(index, id);
+    if count >= candidates.len() {
+        candidates.sort_unstable_by_key(|pod| &pod.id.name);
     }
-    let candidates = pods.into_iter().map(|(_, pod)| Candidate {
-        id: pod,
-        node: index.node_of(pod).map(|node| &**node),
-        state: &pod.state,
-        rank: related.get(&pod.node).copied().unwrap_or(0),
-        uid: &pod.uid,
-    });
-    let candidates: Vec<_> = candidates.collect();
     let name = |pod: &Entry| Arc::clone(&pod.name);
     let Choice { chosen, near_cut } = rank::choose(&candidates, count, now, &name);
     let age_ratios = chosen.iter().filter_map(|chosen| chosen.age_ratio);
@@ -157,6 +148,19 @@ fn delete(
         near_cut,
         ..Plan::new(Action::Delete(victims.collect()), reasons)
     }
+}
+
+/// Returns the active pods of a ReplicaSet as the order of deletion reads them, in no order.
+pub(crate) fn candidates(index: &Index, id: SetId) -> Vec<Candidate<'_, &Entry>> {
+    let related = index.related_by_node(id);
+    let pods = index.active_pods(id).map(|(_, pod)| Candidate {
+        id: pod,
+        node: index.node_of(pod).map(|node| &**node),
+        state: &pod.state,
+        rank: related.get(&pod.node).copied().unwrap_or(0),
+        uid: &pod.uid,
+    });
+    pods.collect()
 }
 
 fn reasons(set: &Set, count: usize) -> Vec<Reason> {

@@ -18,7 +18,7 @@ use self::{candidate::BUCKET_BITS, reason::explain};
 pub use self::{
     candidate::Candidate,
     near_cut::RankedPod,
-    places::{DeletionPosition, choice, deletion_positions},
+    places::{DeletionPosition, deletion_positions},
 };
 use crate::{
     compact_uid::CompactUid,

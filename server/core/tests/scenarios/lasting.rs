@@ -213,7 +213,9 @@ fn owned_pods(rig: &Rig) -> Vec<Pod> {
         .inspect()
         .replica_set(&key)
         .expect("it is known");
-    let mut names: Vec<_> = set.replicas().map(|replica| replica.name).collect();
+    let all = set.deletable(usize::MAX, [START; 2], &mut { usize::MAX });
+    let all = all.expect("there is no limit").chosen.into_iter();
+    let mut names: Vec<_> = all.map(|(name, _)| name).collect();
     names.sort_unstable();
     let pods = names
         .iter()

@@ -1,4 +1,4 @@
-//! Builders of objects with ordinary defaults, for the scenarios of the core and the stories of shadow mode.
+//! Builders of objects with ordinary defaults, for the scenarios of the core and the tests of shadow mode.
 
 use std::sync::Arc;
 

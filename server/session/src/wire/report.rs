@@ -5,7 +5,6 @@ use server_core::{
     Action, ActionKind, Batch, Condition, Config, Decision, Impact, REPLICA_FAILURE, State, Status,
     Timestamp, Victim, View,
 };
-use server_shadow::{Agreements, Departure, Difference, Finding, Subject};
 
 use super::{
     Fault, Violation,
@@ -129,84 +128,6 @@ fn written(action: &Action) -> Option<v1::ReplicaSetStatus> {
         condition.last_transition_time = None;
     }
     Some(shown)
-}
-
-/// Writes a difference of another controller in `cluster`, noticed at `time`.
-#[must_use]
-pub fn difference(
-    time: Timestamp,
-    cluster: ClusterRef<'_>,
-    difference: Difference,
-) -> v1::Difference {
-    let Difference { key, finding } = difference;
-    let Finding {
-        subject,
-        decided,
-        done,
-        departure,
-    } = finding;
-    let departure = match departure {
-        None => v1::Departure::Unspecified,
-        Some(Departure::ReplicaFailure) => v1::Departure::ReplicaFailure,
-        Some(Departure::NamespaceEnding) => v1::Departure::NamespaceEnding,
-        Some(Departure::DeletedByOthers) => v1::Departure::DeletedByOthers,
-    };
-    v1::Difference {
-        time: Some(field::time(time)),
-        cluster: cluster.name.to_owned(),
-        cluster_uid: cluster.uid.to_owned(),
-        replica_set: Some(key_ref(&key)),
-        subject: subject_out(subject).into(),
-        decided: decided.text,
-        done: done.text,
-        departure: departure.into(),
-        decided_pods: decided.pods,
-        done_pods: done.pods,
-    }
-}
-
-/// Writes the results of comparisons.
-#[must_use]
-pub fn agreements(agreements: &Agreements) -> Vec<v1::Agreement> {
-    let all = Subject::ALL.map(|subject| {
-        let of = agreements.of(subject);
-        v1::Agreement {
-            subject: subject_out(subject).into(),
-            compared: of.compared,
-            explained: of.explained,
-            unexplained: of.unexplained,
-        }
-    });
-    all.into()
-}
-
-const fn subject_out(subject: Subject) -> v1::Subject {
-    match subject {
-        Subject::Count => v1::Subject::Count,
-        Subject::Victims => v1::Subject::Victims,
-        Subject::Status => v1::Subject::Status,
-        Subject::Adoption => v1::Subject::Adoption,
-    }
-}
-
-/// Returns the word for the subject of a difference in logs and metrics.
-pub(crate) const fn subject(subject: Subject) -> &'static str {
-    match subject {
-        Subject::Count => "count",
-        Subject::Victims => "victims",
-        Subject::Status => "status",
-        Subject::Adoption => "adoption",
-    }
-}
-
-/// Returns the word for the explanation of a difference in logs and metrics.
-pub(crate) const fn departure(departure: Option<Departure>) -> &'static str {
-    match departure {
-        None => "none",
-        Some(Departure::ReplicaFailure) => "replica_failure",
-        Some(Departure::NamespaceEnding) => "namespace_ending",
-        Some(Departure::DeletedByOthers) => "deleted_by_others",
-    }
 }
 
 /// Writes the state of a ReplicaSet of `cluster`.

@@ -420,14 +420,14 @@ fn version(event: &Event) -> &str {
     }
 }
 
-fn applied(object: Object) -> Event {
+pub(crate) fn applied(object: Object) -> Event {
     match object {
         Object::Pod(pod) => Event::PodApplied(*pod),
         Object::ReplicaSet(set) => Event::ReplicaSetApplied(set.projected),
     }
 }
 
-fn deleted(kind: Kind, object: &Object) -> Event {
+pub(crate) fn deleted(kind: Kind, object: &Object) -> Event {
     let (namespace, name, resource_version) = match object {
         Object::Pod(it) => (&it.namespace, &it.name, &it.resource_version),
         Object::ReplicaSet(set) => {

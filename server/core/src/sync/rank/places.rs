@@ -1,9 +1,9 @@
 //! The whole order of deletion, with the positions that upstream leaves open, for shadow mode.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use super::{Choice, SortKey, candidate::Candidate, choose, keys, share_out};
-use crate::{object::Timestamp, reason::Reason};
+use super::{SortKey, candidate::Candidate, keys, share_out};
+use crate::object::Timestamp;
 
 /// The position of a pod in the order of deletion, counted from 1: a choice of this number of pods or more takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,18 +49,6 @@ pub fn deletion_positions<I>(now: Timestamp, pods: &[Candidate<'_, I>]) -> Vec<D
         }
     }
     places
-}
-
-/// Returns the `count` pods to delete first at `now`, in order of choice, each with its reason.
-#[must_use]
-pub fn choice<I: Copy>(
-    now: Timestamp,
-    pods: &[Candidate<'_, I>],
-    count: usize,
-) -> Vec<(I, Reason)> {
-    let Choice { chosen, .. } = choose(pods, count, now, &|_| Arc::default());
-    let chosen = chosen.into_iter();
-    chosen.map(|chosen| (chosen.id, chosen.reason)).collect()
 }
 
 fn count_instants(keys: &[SortKey<'_>], of: impl Fn(&SortKey<'_>) -> Option<Timestamp>) -> usize {
