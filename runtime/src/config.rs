@@ -47,9 +47,11 @@ pub fn parse<A: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
 /// Hides user and password of each URL in an error of clap, which quotes the wrong value.
 #[must_use]
 pub fn without_passwords(mut error: clap::Error) -> clap::Error {
-    let quoted = error.context().filter_map(|(kind, value)| match value {
-        ContextValue::String(text) => Some((kind, text.rsplit_once('@')?)),
-        _ => None,
+    let quoted = error.context().filter_map(|(kind, value)| {
+        let ContextValue::String(text) = value else {
+            return None;
+        };
+        Some((kind, text.rsplit_once('@')?))
     });
     // The value may be a URL that lacks its scheme.
     let hidden = quoted.map(|(kind, (user, host))| {

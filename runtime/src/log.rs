@@ -113,7 +113,7 @@ impl LogArgs {
             .name("log".to_owned())
             .spawn(move || {
                 loop {
-                    thread::sleep(LOOK_EVERY);
+                    thread::park_timeout(LOOK_EVERY);
                     waiting.write_due(Instant::now());
                 }
             })
@@ -229,7 +229,8 @@ mod tests {
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no one panics").write(bytes)
+            let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            written.write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {

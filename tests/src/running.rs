@@ -199,8 +199,7 @@ impl Running {
     pub fn wait_for_end(self) -> Vec<String> {
         let said = Arc::clone(&self.said);
         let _ = self.wait();
-        let lines = said.lock().0.clone();
-        lines
+        std::mem::take(&mut said.lock().0)
     }
 
     /// Waits until the process ends by itself.
