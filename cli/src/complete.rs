@@ -256,6 +256,11 @@ impl HalfWritten {
     fn of(words: &[OsString]) -> Option<Self> {
         let begin = words.iter().position(|word| word == "--");
         let words = &words[begin.map_or(0, |at| at + 1)..];
+        // The last word may be no valid name yet.
+        Self::read(words).or_else(|| Self::read(words.split_last()?.1))
+    }
+
+    fn read(words: &[OsString]) -> Option<Self> {
         let command = args::command().ignore_errors(true);
         let mut matches = command.try_get_matches_from(words).ok()?;
         while let Some((_, below)) = matches.remove_subcommand() {

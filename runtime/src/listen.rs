@@ -137,7 +137,9 @@ mod tests {
                 Ok(text.to_owned())
             );
         }
-        for text in ["", "?", "8080", "localhost:8080", "127.0.0.1:8080??", "Off"] {
+        let local = "localhost:8080".parse::<ListenAddr>();
+        assert_eq!(local, "127.0.0.1:8080".parse());
+        for text in ["", "?", "8080", "local:8080", "127.0.0.1:8080??", "Off"] {
             assert_eq!(text.parse::<ListenAddr>(), Err(ListenAddrError), "{text}");
         }
     }

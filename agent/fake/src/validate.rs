@@ -41,6 +41,10 @@ pub(crate) fn shape(kind: Kind, object: &Value) -> Result<(), ApiError> {
         .chain(&inner)
         .find(|(_, value)| wrong_map(value));
     let wrong = wrong.or_else(|| lists.iter().find(|(_, value)| wrong_list(value)));
+    // YAML reads names such as `no` as other types.
+    let texts = ["name", "namespace"].map(|field| (field, &metadata[field]));
+    let wrong_text = |value: &Value| !value.is_null() && !value.is_string();
+    let wrong = wrong.or_else(|| texts.iter().find(|(_, value)| wrong_text(value)));
     let Some((field, _)) = wrong else {
         return Ok(());
     };

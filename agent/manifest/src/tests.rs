@@ -159,9 +159,9 @@ fn namespaces_come_first_and_missing_ones_are_made() {
 #[test]
 fn refusal_of_the_cluster_names_the_place_and_the_object() {
     let mut model = agent_fake::Cluster::new(agent_fake::ClusterConfig::default());
-    let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: No}\nspec: {containers: [{name: c, image: i}]}\n";
+    let text = "kind: Namespace\napiVersion: v1\nmetadata: {name: prod}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: Prod}\nspec: {containers: [{name: c, image: i}]}\n";
     let refused = install(&mut model, parse_text(text).expect("valid")).expect_err("no such name");
-    let said = "web.yaml: document 2: Namespace \"No\" is invalid";
+    let said = "web.yaml: document 2: Namespace \"Prod\" is invalid";
     assert!(refused.to_string().starts_with(said), "{refused}");
 }
 

@@ -238,6 +238,7 @@ fn objects_of_the_wrong_shape_are_refused_and_never_stored() {
         json!({"kind": "Pod", "metadata": 5}),
         json!({"kind": "Pod", "metadata": {"name": "a", "labels": []}}),
         json!({"kind": "Pod", "metadata": {"name": "a", "ownerReferences": {}}}),
+        json!({"kind": "Pod", "metadata": {"name": "a", "namespace": false}}),
         json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": "x"}),
         json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": ["x", 1]}}),
         json!({"kind": "ReplicaSet", "metadata": {"name": "a"}, "spec": {"template": []}}),
