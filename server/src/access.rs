@@ -6,6 +6,7 @@
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
 use std::{
+    net::IpAddr,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -112,8 +113,7 @@ impl Access {
         extensions: &Extensions,
     ) -> Result<Caller, Refusal> {
         let peer = ConnectionPeer::of(extensions);
-        // The port is left out, because it differs between connections.
-        let address = peer.address.to_string();
+        let address = peer.address;
         let need = method::need(path);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(address));
@@ -127,7 +127,7 @@ impl Access {
             Ok((identity, permissions, expires)) => {
                 Ok(Caller::new(identity, address, permissions, expires))
             }
-            Err(denial) => Err(self.refuse(&address, path, denial)),
+            Err(denial) => Err(self.refuse(address, path, denial)),
         }
     }
 
@@ -162,8 +162,7 @@ impl Access {
             shard: &hello.shard,
         };
         let admission = self.authority().admit(&caller.identity, cluster);
-        let admission =
-            admission.map_err(|denial| self.refuse(&caller.address, "Hello", denial))?;
+        let admission = admission.map_err(|denial| self.refuse(caller.address, "Hello", denial))?;
         if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
             let identity = &caller.identity;
@@ -244,17 +243,17 @@ impl Access {
         });
         drop(authority);
         for (caller, end_signal, denial) in denied {
-            end_signal.send(self.refuse(&caller.address, "open stream", denial));
+            end_signal.send(self.refuse(caller.address, "open stream", denial));
         }
     }
 
-    fn refuse(&self, peer: &str, method: &str, denial: Denial) -> Refusal {
+    fn refuse(&self, peer: IpAddr, method: &str, denial: Denial) -> Refusal {
         let reason = denial.cause();
         let denials = &self.metrics.denials;
         denials.get_or_create(&[("reason", reason)]).inc();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(omitted) = refusals.count(clock::seconds(), peer) {
-            tracing::warn!(peer, method, reason, why = %denial, omitted, "denied");
+        if let Some(omitted) = refusals.count(clock::seconds(), &peer.to_string()) {
+            tracing::warn!(%peer, method, reason, why = %denial, omitted, "denied");
         }
         Refusal::Denied(denial)
     }
