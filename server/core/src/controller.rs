@@ -152,6 +152,12 @@ impl Controller {
         self.streams.of(kind).is_listed()
     }
 
+    /// Whether a list of a kind is requested and has not begun.
+    #[must_use]
+    pub const fn is_list_requested(&self, kind: Kind) -> bool {
+        self.streams.of(kind).is_list_requested
+    }
+
     fn tick(&mut self, now: Timestamp) {
         self.clock = self.clock.max(now);
         self.index.now = self.clock;

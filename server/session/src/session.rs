@@ -6,7 +6,7 @@ use decree::v1::{self, reconcile_response::Frame};
 use server_core::{Controller, Span, Unfinished};
 
 use crate::{
-    awaited::{Awaited, OUTCOMES_PATIENCE},
+    awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},
     batches::BatchFrames,
     config::{Config, span},
     frame_reader::FrameReader,
@@ -142,7 +142,8 @@ impl Session {
         }));
     }
 
-    /// Advances the time. Ends the session if the agent is silent for too long, or leaves all operations without an outcome.
+    /// Advances the time. Ends the session if the agent is silent for too long, leaves all operations without an outcome, or does not list
+    /// what it was asked to list.
     pub fn handle_timeout(&mut self, now: Now) {
         self.clock.advance(now);
         if self.silent_at() <= now.monotonic {
@@ -152,6 +153,12 @@ impl Session {
         if self.awaited.are_all_missing(now.monotonic) || self.is_batch_overlooked(now) {
             let missing = Refusal::OutcomesMissing(OUTCOMES_PATIENCE);
             self.end.get_or_insert(End::Refused(missing));
+        }
+        for kind in KINDS {
+            if self.awaited.is_list_missing(now.monotonic, kind) {
+                let missing = Refusal::ListMissing(kind, LIST_PATIENCE);
+                self.end.get_or_insert(End::Refused(missing));
+            }
         }
     }
 
@@ -241,6 +248,10 @@ impl Session {
     fn note_awaited(&mut self, now: Now) {
         let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes);
         self.awaited.note(now.monotonic, are_due, outcomes);
+        for kind in KINDS {
+            let is_due = self.controller().is_list_requested(kind);
+            self.awaited.note_list(now.monotonic, kind, is_due);
+        }
     }
 
     /// Returns whether the agent has left a batch without an outcome for too long, while it continued with others. The search runs at
