@@ -7,7 +7,6 @@ use server_core::{Controller, Span, Unfinished};
 
 use crate::{
     awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},
-    batches::BatchFrames,
     config::{Config, span},
     frame_reader::FrameReader,
     hello::{self, PROTOCOL, SessionIdentity},
@@ -34,7 +33,6 @@ pub struct Session {
     pub(crate) state: SessionState,
     pub(crate) config: Config,
     reader: FrameReader,
-    batches: BatchFrames,
     /// The latest time given.
     clock: SteadyClock,
     awaited: Awaited,
@@ -71,7 +69,6 @@ impl Session {
             state,
             config,
             reader,
-            batches: BatchFrames::default(),
             clock: SteadyClock::new(now),
             awaited: Awaited::default(),
             heard: now.monotonic,
@@ -102,15 +99,14 @@ impl Session {
         if self.end.is_some() {
             return;
         }
+        self.state.sequence = frame.head().map_or(0, |head| head.sequence);
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
-            sequence: frame.head().map_or(0, |head| head.sequence),
             config: &self.config,
         };
         let read = self.reader.read(&frame, &mut sink);
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
-        self.state.end_frame();
         self.state.take_reports();
         self.state.check_synced();
         self.note_awaited(now);
@@ -131,7 +127,7 @@ impl Session {
             return;
         }
         // Earlier decisions leave before the notice to the agent.
-        if let Some(decided) = self.batches.poll(|| None) {
+        if let Some(decided) = self.state.poll_batches(None) {
             self.state.notify(Frame::Batches(decided));
         }
         self.draining = true;
@@ -232,8 +228,7 @@ impl Session {
         if self.draining {
             return None;
         }
-        let (state, now) = (&mut self.state, self.clock.time());
-        let batches = self.batches.poll(|| state.poll_batch(now));
+        let batches = self.state.poll_batches(Some(self.clock.time()));
         batches.map(Frame::Batches)
     }
 

@@ -1,28 +1,20 @@
 //! The findings of a shadow-mode session, remembered for inspection.
 
-use std::collections::VecDeque;
-
 use decree::v1;
-use prost::Message;
-use server_core::Timestamp;
+use server_core::{Held, HeldQueue, Timestamp};
 use server_shadow::{Difference, Shadow};
 
-use crate::wire::encode;
+use crate::{held_message::HeldMessage, wire::encode};
 
 /// The maximum number of differences that a session remembers.
 const REMEMBERED_MAX: usize = 500;
-
-/// The memory of a difference in bytes, without its texts.
-const DIFFERENCE_BYTES: usize = 400;
 
 /// The comparison of a session, and its results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShadowSession {
     /// It gets each decision as the decision leaves, and each event before the controller.
     pub(crate) shadow: Shadow,
-    found: VecDeque<v1::Difference>,
-    /// The approximate memory of the differences, in bytes.
-    found_bytes: usize,
+    found: HeldQueue<HeldMessage<v1::Difference>>,
 }
 
 // === impl ShadowSession ===
@@ -36,18 +28,11 @@ impl ShadowSession {
     ) -> Option<Difference> {
         let difference = self.shadow.poll_difference()?;
         if self.found.len() == REMEMBERED_MAX {
-            let oldest = self.found.pop_front();
-            self.found_bytes -= oldest.as_ref().map_or(0, bytes);
+            self.found.pop_front();
         }
         let found = encode::difference(now, cluster, difference.clone());
-        self.found_bytes += bytes(&found);
-        self.found.push_back(found);
+        self.found.push_back(HeldMessage(found));
         Some(difference)
-    }
-
-    /// The approximate memory in bytes of differences, and of acts that are not judged yet.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.shadow.bytes() + self.found_bytes
     }
 
     /// Returns the results of all comparisons, and the differences of a ReplicaSet, or of all with empty names, the newest first.
@@ -57,8 +42,9 @@ impl ShadowSession {
             let set = difference.replica_set.as_ref();
             set.is_some_and(|set| is(namespace, &set.namespace) && is(name, &set.name))
         };
+        let found = self.found.iter().rev().map(|HeldMessage(found)| found);
         v1::ListDifferencesResponse {
-            differences: self.found.iter().rev().filter(asked).cloned().collect(),
+            differences: found.filter(asked).cloned().collect(),
             shadows: 1,
             compared: self.shadow.agreements().compared(),
             agreements: encode::agreements(self.shadow.agreements()),
@@ -68,6 +54,9 @@ impl ShadowSession {
     }
 }
 
-fn bytes(difference: &v1::Difference) -> usize {
-    DIFFERENCE_BYTES + difference.encoded_len()
+impl Held for ShadowSession {
+    fn bytes(&self) -> usize {
+        let Self { shadow, found } = self;
+        shadow.bytes() + found.bytes()
+    }
 }

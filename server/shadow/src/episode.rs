@@ -57,7 +57,7 @@ impl Episode {
     /// Judges the acts, and the state at rest. Returns when to judge again; `None` ends the episode.
     pub(super) fn judge(&mut self, judge: &mut Judge<'_>, key: &Key) -> Option<Timestamp> {
         let set = &judge.controller.inspect().replica_set(key)?;
-        if set.object().deleting || set.object().selector.is_err() {
+        if set.object().deleting || set.is_quarantined() {
             return None;
         }
         let acts = self.acts.judge(judge, set);

@@ -107,6 +107,7 @@ impl Gauges {
             queued,
             syncing: _,
             quarantined,
+            beyond_memory,
             // `set` shows these.
             miscounted_for_long: _,
             unavailable_for_long: _,
@@ -121,6 +122,7 @@ impl Gauges {
             (&metrics.replica_sets, (from.replica_sets, replica_sets)),
             (&metrics.batches_in_flight, in_flight),
             (&metrics.quarantined, (from.quarantined, quarantined)),
+            (&metrics.beyond_memory, (from.beyond_memory, beyond_memory)),
             (&metrics.queue_depth, (from.queued, queued)),
         ] {
             if from != to {

@@ -107,6 +107,12 @@ impl<'a> KnownSet<'a> {
         self.set.surplus()
     }
 
+    /// Whether it is quarantined.
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        self.set.quarantine().is_some()
+    }
+
     /// Whether one of its pods is a replica: active and selected.
     #[must_use]
     pub fn is_replica(&self, pod: &Pod) -> bool {
