@@ -34,5 +34,5 @@ pub use places::{
     Full, PeerIdentity, PeerNetwork, Place, PlaceHandle, PlaceRank, Places, SettledPlace,
 };
 pub use received::{BodyFault, BodyOwner, Received};
-pub use shares::{Owner, Share, Shares};
+pub use shares::{Owner, Share, ShareId, Shares};
 pub use under_way::UnderWay;

@@ -1,8 +1,8 @@
 //! The memory of all sessions. Beyond the maximum, the largest session of the owner that holds most is ended. The session that grew waits
 //! until that memory is released. It is refused only if it is the largest session itself.
 //!
-//! An ended session that reconnects is empty. It counts with its former size, so that it does not cause the end of the next largest
-//! session, and so on.
+//! An ended session that reconnects is empty. Until it has its lists, it counts with its former size, so that it does not cause the end of
+//! the next largest session, and so on.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -48,7 +48,7 @@ struct MemoryEntry<R> {
     /// A hash of owner and cluster.
     session: u64,
     held: Arc<AtomicUsize>,
-    /// The size when the session was last ended.
+    /// The size when the session was last ended, until the session has its lists.
     held_before: usize,
     end: EndSignal<R>,
     is_ending: bool,
@@ -61,6 +61,7 @@ pub struct MemoryShare<R> {
     id: u64,
     held: Arc<AtomicUsize>,
     is_short: bool,
+    has_settled: bool,
 }
 
 // === impl Memory ===
@@ -110,6 +111,7 @@ impl<R: Clone> Memory<R> {
             id,
             held,
             is_short: false,
+            has_settled: false,
         }
     }
 }
@@ -140,19 +142,22 @@ impl<R> Entries<R> {
         self.by_id.iter().max_by_key(rank).map(|(id, _)| *id)
     }
 
-    /// Marks a session as ending, and remembers its size. Returns the signal that ends it.
+    /// Marks a session as ending. Remembers its size, unless the session ends only because of its former size. Returns the signal that ends
+    /// it.
     fn end(&mut self, id: u64) -> Option<EndSignal<R>>
     where
         R: Clone,
     {
         let entry = self.by_id.get_mut(&id)?;
         entry.is_ending = true;
-        let (session, size, end) = (entry.session, entry.size(), entry.end.clone());
+        let (session, end) = (entry.session, entry.end.clone());
+        let held = entry.held.load(Ordering::Relaxed);
+        let held = Some(held).filter(|held| *held >= entry.held_before);
         self.ended.retain(|(ended, _)| *ended != session);
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((session, size));
+        self.ended.extend(held.map(|held| (session, held)));
         Some(end)
     }
 }
@@ -203,6 +208,19 @@ impl<R: Clone> MemoryShare<R> {
         }
         self.is_short = true;
         Ok(())
+    }
+
+    /// Forgets the former size of the session, which has its lists now: it is as large as it holds.
+    pub fn settle(&mut self) {
+        if std::mem::replace(&mut self.has_settled, true) {
+            return;
+        }
+        let mut entries = self.memory.entries();
+        if let Some(entry) = entries.by_id.get_mut(&self.id) {
+            entry.held_before = 0;
+            let session = entry.session;
+            entries.ended.retain(|(ended, _)| *ended != session);
+        }
     }
 
     /// Whether the session must not grow before there is [room](Self::room).

@@ -2,22 +2,26 @@
 //!
 //! When all shares are held, a newcomer with an identity evicts a peer without one. Otherwise the newcomer evicts from the owner that holds
 //! most, if that owner holds at least two more. The newest share of the owner is evicted, so that old sessions continue. The evicted
-//! client reconnects and is refused, because its owner holds most.
+//! client reconnects and is refused, because its owner holds most. The successor of a holder, such as the next session of the same agent,
+//! inherits its share.
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{end_signal::EndSignal, places::PeerIdentity};
+use crate::{
+    end_signal::EndSignal,
+    places::{PeerIdentity, PeerNetwork},
+};
 
-/// The owner of a share: an identity, or the address of an unauthenticated peer.
+/// The owner of a share: an identity, or the network of an unauthenticated peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner<I> {
     /// An identity.
     Proven(I),
-    /// The address of an unauthenticated peer.
-    Unproven(String),
+    /// The network of an unauthenticated peer.
+    Unproven(PeerNetwork),
 }
 
 /// All shares of one kind, and their holders.
@@ -28,6 +32,10 @@ pub struct Shares<I, R> {
     refusal: R,
     holders: Mutex<ShareHolders<I, R>>,
 }
+
+/// The number of a share, by which a successor inherits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareId(u64);
 
 /// A share, released on drop.
 #[derive(Debug)]
@@ -72,12 +80,21 @@ impl<I: PeerIdentity, R: Clone> Shares<I, R> {
         })
     }
 
-    /// Takes a share, if necessary from another owner, whose holder is told to end.
+    /// Takes a share: that of the predecessor, which still has to be told to end, or a free one. If necessary, takes one from another owner,
+    /// whose holder is told to end.
     ///
     /// # Errors
     /// If all shares are held, and none can be evicted.
-    pub fn take(self: &Arc<Self>, owner: Owner<I>, end: EndSignal<R>) -> Result<Share<I, R>, R> {
+    pub fn take(
+        self: &Arc<Self>,
+        owner: Owner<I>,
+        end: EndSignal<R>,
+        predecessor: Option<ShareId>,
+    ) -> Result<Share<I, R>, R> {
         let mut holders = self.holders();
+        if let Some(ShareId(inherited)) = predecessor {
+            holders.all.remove(&inherited);
+        }
         if holders.all.len() >= self.max {
             let refusal = self.refusal.clone();
             let Some(last) = holders.last_to_give_way(&owner) else {
@@ -139,6 +156,13 @@ impl<I: PeerIdentity, R> ShareHolders<I, R> {
 
 // === impl Share ===
 
+impl<I: PeerIdentity, R: Clone> Share<I, R> {
+    /// The number of the share.
+    pub const fn id(&self) -> ShareId {
+        ShareId(self.id)
+    }
+}
+
 impl<I: PeerIdentity, R: Clone> Drop for Share<I, R> {
     fn drop(&mut self) {
         self.shares.holders().all.remove(&self.id);
@@ -147,6 +171,8 @@ impl<I: PeerIdentity, R: Clone> Drop for Share<I, R> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     type Signal = EndSignal<&'static str>;
@@ -155,21 +181,23 @@ mod tests {
     type Held = (Share<&'static str, &'static str>, Signal);
 
     fn unproven(address: &str) -> TestOwner {
-        Owner::Unproven(address.to_owned())
+        let address: IpAddr = address.parse().expect("an address");
+        Owner::Unproven(address.into())
     }
 
     /// Takes `count` shares for an owner and expects success.
     fn take(shares: &Arc<TestShares>, owner: &TestOwner, count: usize) -> Vec<Held> {
         let take = |_| {
             let end = Signal::default();
-            let share = shares.take(owner.clone(), end.clone()).expect("it is had");
+            let share = shares.take(owner.clone(), end.clone(), None);
+            let share = share.expect("it is had");
             (share, end)
         };
         (0..count).map(take).collect()
     }
 
     fn is_refused(shares: &Arc<TestShares>, owner: TestOwner) -> bool {
-        let refused = shares.take(owner, Signal::default()).err();
+        let refused = shares.take(owner, Signal::default(), None).err();
         refused == Some("all are held")
     }
 
@@ -211,5 +239,39 @@ mod tests {
         assert_eq!(ended(&nobody), [true]);
         assert_eq!((ended(&own), ended(&third)), (vec![false; 2], vec![false]));
         assert!(is_refused(&shares, unproven("10.0.0.1")));
+    }
+
+    #[test]
+    fn peers_that_have_proven_nothing_count_by_their_network() {
+        let shares = Shares::new(2, "all are held");
+        let held = ["2001:db8::1", "2001:db8::2"].map(|it| take(&shares, &unproven(it), 1));
+        let own = take(&shares, &unproven("2001:db8:1::1"), 1);
+        let ends = held.iter().map(|held| ended(held)).collect::<Vec<_>>();
+        assert_eq!(
+            (ends, ended(&own)),
+            (vec![vec![false], vec![true]], vec![false])
+        );
+    }
+
+    #[test]
+    fn successor_inherits_a_share_and_takes_none_from_others() {
+        let shares = Shares::new(2, "all are held");
+        let (own, other) = (Owner::Proven("own"), Owner::Proven("other"));
+        let others = take(&shares, &other, 1);
+        let mut predecessor = take(&shares, &own, 1).remove(0);
+        for _ in 0..3 {
+            let end = Signal::default();
+            let inherited = Some(predecessor.0.id());
+            let successor = shares.take(own.clone(), end.clone(), inherited);
+            let successor = successor.expect("it inherits one");
+            assert!(!predecessor.1.is_sent(), "its end has another reason");
+            assert!(is_refused(&shares, Owner::Proven("third")));
+            predecessor = (successor, end);
+            assert!(
+                is_refused(&shares, Owner::Proven("third")),
+                "the predecessor has gone"
+            );
+        }
+        assert_eq!(ended(&others), [false]);
     }
 }

@@ -6,6 +6,7 @@
 //! reads the policy and the keys again when they change, and ends the streams that are not allowed any more.
 
 use std::{
+    net::IpAddr,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -110,8 +111,7 @@ impl Access {
         extensions: &Extensions,
     ) -> Result<Caller, Refusal> {
         let peer = ConnectionPeer::of(extensions);
-        // The port is left out, because it differs between connections.
-        let address = peer.address.to_string();
+        let address = peer.address;
         let need = method::need(path);
         if need.is_some_and(|need| is_public(self.args.public_services, need)) {
             return Ok(Caller::nobody(address));
@@ -125,7 +125,7 @@ impl Access {
             Ok((identity, permissions, expires)) => {
                 Ok(Caller::new(identity, address, permissions, expires))
             }
-            Err(denial) => Err(self.refuse(&address, path, denial)),
+            Err(denial) => Err(self.refuse(address, path, denial)),
         }
     }
 
@@ -160,8 +160,7 @@ impl Access {
             shard: &hello.shard,
         };
         let admission = self.authority().admit(&caller.identity, cluster);
-        let admission =
-            admission.map_err(|denial| self.refuse(&caller.address, "Hello", denial))?;
+        let admission = admission.map_err(|denial| self.refuse(caller.address, "Hello", denial))?;
         if !admission.is_name_granted() && !hello.cluster_name.is_empty() {
             let (name, uid) = (&hello.cluster_name, &hello.cluster_uid);
             let peer = caller.peer();
@@ -242,15 +241,15 @@ impl Access {
         });
         drop(authority);
         for (caller, end_signal, denial) in denied {
-            end_signal.send(self.refuse(&caller.address, "open stream", denial));
+            end_signal.send(self.refuse(caller.address, "open stream", denial));
         }
     }
 
-    fn refuse(&self, peer: &str, method: &str, denial: Denial) -> Refusal {
+    fn refuse(&self, peer: IpAddr, method: &str, denial: Denial) -> Refusal {
         let reason = denial.cause();
         let denials = &self.metrics.denials;
         denials.get_or_create(&[("reason", reason)]).inc();
-        tracing::warn!(peer, method, reason, why = %denial, "denied");
+        tracing::warn!(%peer, method, reason, why = %denial, "denied");
         Refusal::Denied(denial)
     }
 

@@ -271,7 +271,9 @@ const fn session_code(refusal: &SessionRefusal) -> Code {
         SessionRefusal::Superseded { .. }
         | SessionRefusal::SequenceGap { .. }
         | SessionRefusal::VersionsWentBack { .. } => Code::Aborted,
-        SessionRefusal::Silent(_) | SessionRefusal::OutcomesMissing(_) => Code::DeadlineExceeded,
+        SessionRefusal::Silent(_)
+        | SessionRefusal::OutcomesMissing(_)
+        | SessionRefusal::ListMissing(..) => Code::DeadlineExceeded,
         SessionRefusal::ObjectsExhausted { .. } | SessionRefusal::MemoryExhausted { .. } => {
             Code::ResourceExhausted
         }

@@ -72,7 +72,9 @@ metrics! {
     batches_in_flight: Gauge = "decree_batches_in_flight",
         "Batches without all their outcomes. Never falling: an agent or its cluster hangs";
     quarantined: Gauge = "decree_quarantined_replicasets",
-        "ReplicaSets that are invalid and left alone. Above 0: decree get replicasets shows which and why";
+        "ReplicaSets that are left alone: invalid, or too large for the memory of their session. Above 0: decree get replicasets shows which and why";
+    beyond_memory: Gauge = "decree_objects_beyond_memory",
+        "Large objects whose selector, labels and conditions a session has no memory for. Above 0: shrink them or raise --session-memory-max";
     view_age: Family<SessionLabels, Gauge<f64, AtomicU64>> = "decree_view_age_seconds",
         "How old the agent's view of its cluster is. Growing: its watches hang";
     session_memory: Family<SessionLabels, Gauge> = "decree_session_memory_bytes",

@@ -1,38 +1,69 @@
-//! The registry of sessions for all calls of a server, behind a lock.
+//! The registry of sessions for all calls of a server, behind a lock, and their shares in the maximum number.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use server_session::{Registered, SessionIdentity, SessionRegistry};
 
-use crate::{error::Refusal, session::SessionHandle};
+use crate::{
+    capacity::{Owner, Share, Shares},
+    error::{Limit, Refusal},
+    session::SessionHandle,
+};
 
-#[derive(Debug, Default)]
-pub(crate) struct LiveSessions(Mutex<SessionRegistry<SessionHandle>>);
+#[derive(Debug)]
+pub(crate) struct LiveSessions {
+    sessions: Mutex<SessionRegistry<SessionHandle>>,
+    shares: Arc<Shares>,
+}
 
-/// The entry of a session in the registry, removed on drop.
+/// The entry of a session in the registry and its share, given back on drop.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
+    _share: Share,
 }
 
 // === impl LiveSessions ===
 
 impl LiveSessions {
-    /// Registers a session. The superseded session is told to end.
+    /// `max` is the maximum number of sessions.
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            sessions: Mutex::default(),
+            shares: Shares::new(max, Limit::Sessions.refusal(max)),
+        }
+    }
+
+    /// Registers a session. The session that it supersedes is told to end, and the new session inherits its share. A session that is refused
+    /// takes nothing from any other.
     pub(crate) fn register(
-        self: Arc<Self>,
-        session: Registered<SessionHandle>,
+        self: &Arc<Self>,
+        mut session: Registered<SessionHandle>,
+        owner: Owner,
     ) -> Result<Registration, Refusal> {
         let identity = Arc::clone(&session.identity);
-        let superseded = self.lock().register(session)?;
+        let mut sessions = self.lock();
+        let predecessor = sessions.predecessor(&identity)?;
+        let inherited = predecessor.and_then(|it| it.handle.share);
+        let end_signal = session.handle.end_signal.clone();
+        let share = self.shares.take(owner, end_signal, inherited)?;
+        session.handle.share = Some(share.id());
+        let superseded = sessions.register(session)?;
+        drop(sessions);
         if let Some((older, why)) = superseded {
             older.handle.end_signal.send(why.into());
         }
         Ok(Registration {
-            registry: self,
+            registry: Arc::clone(self),
             identity,
+            _share: share,
         })
+    }
+
+    /// Whether an owner without sessions would get one.
+    pub(crate) fn has_room(&self) -> bool {
+        self.shares.has_room()
     }
 
     /// The live sessions of a cluster, by uid or name, or of all clusters for the empty text. Sorted by cluster and shard.
@@ -54,7 +85,7 @@ impl LiveSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionRegistry<SessionHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,4 +98,4 @@ impl Drop for Registration {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

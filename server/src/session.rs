@@ -25,7 +25,7 @@ use self::{
 pub(crate) use self::{handle::SessionHandle, outbox::Frames};
 use crate::{
     access::{Admitted, Caller, OpenStream},
-    capacity::{EndSignal, MemoryShare, Place, SettledPlace, Share},
+    capacity::{EndSignal, MemoryShare, Place, SettledPlace},
     clock::Clock,
     error::Refusal,
     peer::{ConnectionPeer, queue_of},
@@ -74,7 +74,6 @@ struct SessionTask {
     draining: bool,
     _registration: Registration,
     _open: OpenStream,
-    _share: Share,
     _connection: Option<SettledPlace>,
 }
 
@@ -155,7 +154,7 @@ async fn run(
     live.instrument(span).await
 }
 
-/// Waits for the Hello, takes a share for the session, opens and registers it.
+/// Waits for the Hello, opens the session, and registers it.
 async fn open_session(
     shared: Arc<Shared>,
     mut inbound: Streaming<Bytes>,
@@ -170,8 +169,6 @@ async fn open_session(
     } = arrival;
     let mut first = first_frame(&shared, &mut inbound, &pending).await?;
     let admitted = admit(&shared, &caller, &mut first)?;
-    // A proxy forwards many identities, and one identity may be used by many clusters.
-    let owner = (&caller.identity, peer.source());
     let queue = queue_of(&shared.busy, &caller.identity, peer.source());
     // Hundreds of sessions may begin at once.
     queue.clone().pass().await;
@@ -186,15 +183,16 @@ async fn open_session(
     let span = span_of(identity, &caller);
     let (handle, queries) = SessionHandle::new();
     let end_signal = handle.end_signal.clone();
-    let share = shared.sessions.take(caller.owner(), end_signal.clone())?;
-    let registration = Arc::clone(&shared.registry).register(Registered {
+    let owner = caller.owner();
+    let registered = Registered {
         identity: Arc::clone(identity),
         handle,
-    })?;
+    };
+    let registration = shared.registry.register(registered, owner.clone())?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
     let cluster = (&identity.cluster_uid, &identity.shard);
-    let memory = shared.memory.share(owner, cluster, end_signal.clone());
+    let memory = shared.memory.share(&owner, cluster, end_signal.clone());
     let telemetry = Telemetry::new(identity, &shared);
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(recording)) = (recorder, &recording) {
@@ -219,7 +217,6 @@ async fn open_session(
         draining: false,
         _registration: registration,
         _open: open,
-        _share: share,
         _connection: peer.settle(),
     };
     Ok((task, span))
@@ -333,7 +330,8 @@ impl SessionTask {
             let (frame, spans) = self.pacer.step(is_large, decide).await;
             let Some(frame) = frame else { break };
             let decides = matches!(frame.frame, Some(reconcile_response::Frame::Batches(_)));
-            let bytes = frame.encode_to_vec().into();
+            let bytes: Bytes = frame.encode_to_vec().into();
+            self.hold(bytes.len())?;
             let send = self.outbox.send(&self.end_signal, bytes);
             self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
@@ -413,8 +411,16 @@ impl SessionTask {
             session.handle_frame(clock.now(), frame);
         };
         self.pacer.step(is_large, take).await;
-        self.memory.hold(self.session.stats().sizes.bytes)?;
-        Ok(())
+        if self.session.controller().is_synced() {
+            self.memory.settle();
+        }
+        self.hold(0)
+    }
+
+    /// Counts the memory of the session, of the frames that its agent has not read, and of a frame of this size that is about to be sent.
+    fn hold(&mut self, frame: usize) -> Result<(), SessionEnd> {
+        let held = self.session.stats().sizes.bytes + self.outbox.bytes() + frame;
+        Ok(self.memory.hold(held)?)
     }
 
     /// The next frame, if it has already arrived.

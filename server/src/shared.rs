@@ -17,7 +17,7 @@ use crate::{
     access::Access,
     args::Config,
     background::Background,
-    capacity::{Memory, Places, Shares},
+    capacity::{Memory, Places},
     error::{Limit, Refusal},
     metrics::Metrics,
     recorder::Recorder,
@@ -37,7 +37,6 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// The tasks of the sessions. A drain waits for them.
     pub(crate) tasks: TaskTracker,
-    pub(crate) sessions: Arc<Shares>,
     /// Streams that have not sent their Hello.
     pub(crate) pending_sessions: Arc<Places>,
     pub(crate) connections: Arc<Places>,
@@ -71,14 +70,10 @@ impl Shared {
         };
         Ok(Self {
             access: Arc::new(access),
-            registry: Arc::default(),
+            registry: Arc::new(LiveSessions::new(limits.sessions_max)),
             watchers: Arc::new(Watchers::new(limits.watchers_max, limits.watch_buffer)),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            sessions: Shares::new(
-                limits.sessions_max,
-                Limit::Sessions.refusal(limits.sessions_max),
-            ),
             pending_sessions: places(limits.pending_sessions_max),
             connections: places(limits.connections_max),
             calls: places(limits.calls_max),
@@ -128,7 +123,7 @@ impl Shared {
     pub(crate) fn check_ready(&self) -> Result<(), &'static str> {
         if self.draining.is_cancelled() {
             Err("draining")
-        } else if !self.sessions.has_room() {
+        } else if !self.registry.has_room() {
             Err("limit of sessions reached")
         } else if !self.connections.has_room(PlaceRank::Settled) {
             Err("limit of connections reached")

@@ -72,7 +72,7 @@ impl Watchers {
         (open, end_signal): (OpenStream, EndSignal),
         final_status: Refusal,
     ) -> Result<Watch, Refusal> {
-        let share = self.shares.take(caller.owner(), end_signal.clone())?;
+        let share = self.shares.take(caller.owner(), end_signal.clone(), None)?;
         let (sender, queue) = mpsc::channel(self.buffer);
         let missed = Arc::new(AtomicU64::new(0));
         self.change(|readers| {

@@ -145,6 +145,7 @@ fn end_of_sync(
         | ControllerReport::Answered(_)
         | ControllerReport::ScaleDown(_)
         | ControllerReport::Quarantined { .. }
+        | ControllerReport::BeyondMemory { .. }
         | ControllerReport::PodsDoNotLast { .. }
         | ControllerReport::OrphanMatchesMany { .. }
         | ControllerReport::DeletionAgeRatio(_) => None,

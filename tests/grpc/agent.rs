@@ -199,7 +199,7 @@ impl Agent {
         self.send(Frame::SnapshotObjects(objects)).await;
     }
 
-    async fn end_snapshot(&mut self, kind: v1::Kind, version: &str, count: usize) {
+    pub(crate) async fn end_snapshot(&mut self, kind: v1::Kind, version: &str, count: usize) {
         let end = v1::SnapshotEnd {
             kind: kind.into(),
             resource_version: version.to_owned(),

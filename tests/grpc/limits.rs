@@ -1,15 +1,20 @@
 //! The resources that a peer could exhaust, and their limits.
 
-use decree::v1::{self, event};
+use std::{collections::BTreeSet, net::Ipv4Addr};
+
+use decree::v1::{
+    self, decision_service_client::DecisionServiceClient, event,
+    reconcile_response::Frame as Answer,
+};
 use decree_server::Config;
 use tests::objects::{pod, replica_set};
 use tokio::io::AsyncReadExt;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status, Streaming, transport::Channel};
 use tonic_types::StatusExt;
 
 use crate::{
     access::Guarded,
-    agent::{Agent, bearing, hello},
+    agent::{Agent, bearing, get_web, hello},
     refusal::{assert_limit, assert_refusal, has_retry},
     running::{Running, StoppedTime, soon, unhurried},
 };
@@ -181,6 +186,173 @@ async fn session_that_grows_beyond_the_memory_of_all_waits_for_the_largest_to_en
     let refusal = large.refusal().await;
     assert_limit(&refusal, "memory");
     small.prove_alive().await;
+}
+
+/// Opens a session as an agent at one of the addresses of this machine, and fills it with this number of pods.
+async fn filled_at(
+    guarded: &Guarded,
+    (subject, cluster, host): (&str, &str, u8),
+    pods: usize,
+) -> Agent {
+    let endpoint = Channel::from_shared(format!("http://{}", guarded.server.addresses.grpc));
+    let address = Ipv4Addr::new(127, 0, 0, host).into();
+    let endpoint = endpoint.expect("a valid URL").local_address(Some(address));
+    let channel = soon(endpoint.connect()).await.expect("the server listens");
+    let token = guarded.issuer.token(subject);
+    let agent = Agent::stream(DecisionServiceClient::new(channel), Some(&token)).await;
+    let (mut agent, _) = agent.expect("the stream opens").greet(hello(cluster)).await;
+    agent.snapshot(vec![], crowd(0..pods)).await;
+    agent.prove_alive().await;
+    agent
+}
+
+#[tokio::test]
+async fn identity_at_three_addresses_gives_way_before_one_that_holds_less() {
+    let mut config = unhurried();
+    // Some 2,700 of these pods fit.
+    config.limits.memory_max = 2_000_000;
+    let guarded = Guarded::start_of(config, |_| {}).await;
+    let mut victim = filled_at(&guarded, ("agent-a", "a", 1), 900).await;
+    let mut many = Vec::new();
+    for (cluster, host, pods) in [("b", 2, 850), ("b-2", 3, 750)] {
+        many.push(filled_at(&guarded, ("agent-b", cluster, host), pods).await);
+    }
+    // The newcomer waits until its own identity has given back.
+    many.push(filled_at(&guarded, ("agent-b", "b-3", 4), 800).await);
+    assert_limit(&many[0].refusal().await, "memory");
+    victim.prove_alive_by("still-alive").await;
+}
+
+/// A ReplicaSet with a selector that takes some 280 KB of memory.
+fn huge(number: usize) -> v1::ReplicaSet {
+    let mut set = replica_set(&format!("huge-{number}")).build();
+    let requirement = v1::LabelSelectorRequirement {
+        key: "other".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: (0..4_000).map(|value| format!("v{value}")).collect(),
+    };
+    let selector = set.selector.get_or_insert_default();
+    selector.match_expressions.push(requirement);
+    set
+}
+
+#[tokio::test]
+async fn replica_sets_with_huge_selectors_leave_the_others_of_their_cluster_alone() {
+    let server = Running::start_within(|limits| limits.session_memory_max = 3 << 20).await;
+    let (mut agent, _) = Agent::open(&server, "c1").await;
+    for kind in [v1::Kind::Pod, v1::Kind::ReplicaSet] {
+        agent.begin_snapshot(kind).await;
+    }
+    agent.end_snapshot(v1::Kind::Pod, "100", 0).await;
+    let web = replica_set("web").replicas(1).build();
+    agent.list(vec![web], vec![]).await;
+    for number in 0..200 {
+        agent.list(vec![huge(number)], vec![]).await;
+    }
+    agent.end_snapshot(v1::Kind::ReplicaSet, "100", 201).await;
+    // The agent is told which ones, before anything is decided.
+    let mut told = BTreeSet::new();
+    let batches = loop {
+        match agent.next().await {
+            Answer::Rejection(rejection) => {
+                for one in rejection.others.iter().chain([&rejection]) {
+                    let violation = &one.violations[0];
+                    let fault = (violation.reason.as_str(), violation.field.as_str());
+                    assert_eq!(fault, ("QUARANTINED", "object"));
+                    let object = one.object.clone().expect("its name");
+                    assert!(told.insert(object.name), "each is told once");
+                }
+            }
+            Answer::Batches(batches) => break batches.batches,
+            other => panic!("{other:?}"),
+        }
+    };
+    let of = |batch: &v1::Batch| batch.replica_set.clone().map(|set| set.name);
+    assert_eq!(
+        batches.iter().map(of).collect::<Vec<_>>(),
+        [Some("web".to_owned())]
+    );
+    assert!((180..200).contains(&told.len()), "{}", told.len());
+    let beyond = server.metric("decree_objects_beyond_memory").await;
+    assert_eq!(beyond as usize, told.len());
+    let name = told.pop_first().expect("one of them");
+    let request = v1::GetReplicaSetRequest {
+        name: name.clone(),
+        ..get_web("c1")
+    };
+    let shown = async || {
+        let answer = server
+            .inspection()
+            .await
+            .get_replica_set(request.clone())
+            .await;
+        let summary = answer.expect("it is known").into_inner().summary;
+        summary.expect("its state")
+    };
+    let summary = shown().await;
+    assert_eq!(summary.state(), v1::ReplicaSetState::Quarantined);
+    let cause = summary.cause.expect("a cause").text;
+    assert!(cause.starts_with("Quarantined: object: takes "), "{cause}");
+    // It comes back when it shrinks.
+    let small = v1::ReplicaSet {
+        resource_version: "101".to_owned(),
+        ..replica_set(&name).replicas(1).build()
+    };
+    agent.event(event::Event::ReplicaSetApplied(small)).await;
+    assert_eq!(of(&agent.batch().await), Some(name));
+    assert_eq!(shown().await.state(), v1::ReplicaSetState::Acting);
+}
+
+#[tokio::test]
+async fn successor_inherits_the_place_of_its_session_and_a_refused_one_takes_none() {
+    let mut config = unhurried();
+    config.limits.sessions_max = 3;
+    let guarded = Guarded::start_of(config, |_| {}).await;
+    let mut many = Vec::new();
+    for shard in ["1", "2"] {
+        let shard = v1::Hello {
+            shard: shard.to_owned(),
+            ..hello("b")
+        };
+        many.push(guarded.open("agent-b", shard).await.expect("there is room"));
+    }
+    let of_epoch = |epoch| v1::Hello {
+        epoch,
+        ..hello("a")
+    };
+    // It hangs: it neither reads nor sends anything more.
+    let mut first = guarded
+        .open("agent-a", of_epoch(5))
+        .await
+        .expect("there is room");
+    for bad in [
+        of_epoch(4),
+        of_epoch(-1),
+        v1::Hello {
+            protocol_max: 0,
+            ..of_epoch(6)
+        },
+        hello("b"),
+    ] {
+        assert!(guarded.open("agent-a", bad).await.is_err());
+    }
+    let mut last = guarded
+        .open("agent-a", of_epoch(6))
+        .await
+        .expect("the place of the first");
+    assert_refusal(&first.refusal().await, Code::Aborted, "SESSION_SUPERSEDED");
+    let mut last = {
+        let again = guarded
+            .open("agent-a", of_epoch(6))
+            .await
+            .expect("the same place");
+        assert_refusal(&last.refusal().await, Code::Aborted, "SESSION_SUPERSEDED");
+        again
+    };
+    for agent in many.iter_mut().chain([&mut last]) {
+        agent.snapshot(vec![], vec![]).await;
+        agent.prove_alive().await;
+    }
 }
 
 #[tokio::test]

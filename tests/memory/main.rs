@@ -1,5 +1,7 @@
-//! Compares the memory that the core counts with the memory that the allocator counts, for the object shapes with the highest cost per byte,
-//! and counts the allocations of an event.
+//! Compares the memory that the core and a session count with the memory that the allocator counts: for the object shapes with the highest
+//! cost per byte, and for every kind of input. Also counts the allocations of an event.
+
+mod session;
 
 use std::{
     alloc::System,
@@ -92,17 +94,17 @@ fn set(set: v1::ReplicaSet) -> Event {
 
 /// Returns the memory of a controller with `count` objects: as the core counts it, and as the allocator counts it.
 fn held(count: u32, event: fn(u32) -> Event) -> (usize, usize) {
-    let region = Region::new(ALLOCATOR);
-    let mut controller = Controller::new(Config::default());
-    for kind in [Kind::Pod, Kind::ReplicaSet] {
-        controller.handle_event(NOW, Event::SnapshotBegin(kind));
-    }
-    for number in 0..count {
-        controller.handle_event(NOW, event(number));
-    }
-    while controller.poll_report().is_some() {}
-    let stats = region.change();
-    let real = stats.bytes_allocated - stats.bytes_deallocated;
+    let (controller, real) = measured(|| {
+        let mut controller = Controller::new(Config::default());
+        for kind in [Kind::Pod, Kind::ReplicaSet] {
+            controller.handle_event(NOW, Event::SnapshotBegin(kind));
+        }
+        for number in 0..count {
+            controller.handle_event(NOW, event(number));
+        }
+        while controller.poll_report().is_some() {}
+        controller
+    });
     (controller.inspect().sizes().bytes, real)
 }
 
@@ -118,6 +120,19 @@ fn bytes_that_are_counted_are_those_that_are_held_or_somewhat_more() {
             "{shape}: {per_object:?} bytes an object"
         );
     }
+}
+
+/// Returns the value that `make` returns, and the memory that the value holds, as the allocator counts it.
+fn measured<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let region = Region::new(ALLOCATOR);
+    let made = make();
+    let stats = region.change();
+    (
+        made,
+        stats
+            .bytes_allocated
+            .saturating_sub(stats.bytes_deallocated),
+    )
 }
 
 #[test]

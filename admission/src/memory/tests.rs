@@ -110,3 +110,39 @@ fn sessions_wait_no_longer_than_the_one_that_ends_even_if_it_holds_nothing() {
     drop(again);
     assert!(is_ready(room.as_mut()));
 }
+
+#[test]
+fn former_size_counts_until_the_session_has_its_lists_or_was_ended_for_it() {
+    let memory = Arc::new(Memory::new(100, "too much"));
+    let [(mut large, ended), (mut other, spared), (mut third, _)] =
+        ["a", "b", "c"].map(|owner| share(&memory, owner, "c"));
+    assert!(large.hold(55).is_ok() && other.hold(45).is_ok() && other.hold(46).is_ok());
+    assert!(ended.is_sent());
+    drop(large);
+    // It comes back with 14 bytes, and is ended for the 55 of before, once.
+    let (mut small, ended) = share(&memory, "a", "c");
+    assert!(small.hold(14).is_ok() && third.hold(41).is_ok());
+    assert!(ended.is_sent() && !spared.is_sent());
+    drop(small);
+    let (mut small, ended) = share(&memory, "a", "c");
+    assert!(small.hold(14).is_ok() && third.hold(42).is_ok());
+    assert!(!ended.is_sent() && spared.is_sent());
+}
+
+#[test]
+fn session_with_its_lists_is_as_large_as_it_is() {
+    let memory = Arc::new(Memory::new(100, "too much"));
+    let (mut large, _) = share(&memory, "a", "c");
+    let (mut other, _) = share(&memory, "b", "c");
+    assert!(large.hold(55).is_ok() && other.hold(45).is_ok() && other.hold(46).is_ok());
+    drop(large);
+    for _ in 0..2 {
+        let (mut small, ended) = share(&memory, "a", "c");
+        assert!(small.hold(14).is_ok() && other.hold(46).is_ok());
+        small.settle();
+        let (mut third, _) = share(&memory, "c", "c");
+        assert!(third.hold(40).is_ok() && third.hold(41).is_ok());
+        assert!(!ended.is_sent(), "another holds more");
+        drop((small, third));
+    }
+}

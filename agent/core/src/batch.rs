@@ -9,6 +9,8 @@ use decree::{
     v1::{self, FailureClass, NotStartedCause, batch::Action, outcome::Outcome as OutcomeKind},
 };
 
+use prost::Message;
+
 use crate::{
     api::{CreatePod, Reply, Request, display},
     guard::{Guard, operation_count},
@@ -16,6 +18,9 @@ use crate::{
     rules::{self, Refusal, Rule},
     view::View,
 };
+
+/// The memory of an entry of a list of a batch in bytes, without its texts.
+const ENTRY_BYTES: usize = 200;
 
 /// The rounds of creates: 1, 2, 4, 8… operations. A round begins when the whole round before has succeeded (spec 6.2).
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ pub(crate) struct ActiveBatch {
     recheck: Recheck,
     /// The number of operations without an outcome.
     open: u32,
+    /// The approximate memory of the batch.
+    pub(crate) bytes: usize,
 }
 
 /// Whether the ReplicaSet was read live before the first adoption (spec 5.3).
@@ -109,6 +116,7 @@ impl ActiveBatch {
             ready: VecDeque::new(),
             recheck: Recheck::Over,
             open: total,
+            bytes: bytes(&batch),
             batch,
         };
         active.begin_round();
@@ -372,6 +380,18 @@ fn absent(pod: &v1::ObjectRef) -> Next {
 
 pub(crate) fn traceparent(trace: Option<TraceContext>) -> String {
     trace.map(|trace| trace.to_string()).unwrap_or_default()
+}
+
+/// Returns the approximate memory of a decoded batch, in bytes. An empty entry of a list takes two bytes in a frame, and far more in memory.
+fn bytes(batch: &v1::Batch) -> usize {
+    let conditions = match &batch.action {
+        Some(Action::WriteStatus(write)) => {
+            write.status.as_ref().map_or(0, |it| it.conditions.len())
+        }
+        Some(Action::Create(_) | Action::Delete(_) | Action::Claim(_)) | None => 0,
+    };
+    let entries = operation_count(batch) + batch.reasons.len() + conditions;
+    batch.encoded_len() + entries * ENTRY_BYTES
 }
 
 pub(crate) fn unstarted(cause: NotStartedCause, text: &str) -> OutcomeKind {

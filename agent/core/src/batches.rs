@@ -38,6 +38,9 @@ use turns::{Turns, Weight};
 /// How long a watch may take to show a write of unknown effect that took effect at the last moment. The write counts for the rules until
 /// then.
 const SHOWN_WITHIN: Duration = Duration::from_secs(5);
+/// The most memory of batches in flight, in bytes. 50,000 operations of an honest server take less, apart from statuses with huge
+/// conditions, which then come one after the other.
+const BYTES_IN_FLIGHT_MAX: usize = 64 << 20;
 
 /// The batches and their calls. Owned and changed by one [`Agent`](crate::agent::Agent).
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub(crate) struct Batches {
     call_last: u64,
     /// The number of operations without an outcome.
     pub(crate) operations: usize,
+    /// The approximate memory of the batches in flight.
+    bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -95,21 +100,28 @@ impl Batches {
             budget: Budget::new(budget),
             call_last: 0,
             operations: 0,
+            bytes: 0,
         }
     }
 
-    /// Takes a batch that passed the guard, or answers NOT_STARTED if its ReplicaSet has a batch in flight.
+    /// Takes a batch that passed the guard, or answers NOT_STARTED if its ReplicaSet has a batch in flight or there is no memory for it.
     pub(crate) fn handle_batch(&mut self, batch: v1::Batch) -> Result<(), Refusal> {
         let active = ActiveBatch::new(batch);
-        if !self.served.insert(active.owner.uid.clone()) {
-            let message = format!(
-                "replica set {} has a batch in flight",
-                display(&active.owner)
-            );
+        let bytes = self.bytes.saturating_add(active.bytes);
+        let refused = if self.bytes > 0 && bytes > BYTES_IN_FLIGHT_MAX {
+            Some("the batches in flight take too much memory".to_owned())
+        } else if !self.served.insert(active.owner.uid.clone()) {
+            let owner = display(&active.owner);
+            Some(format!("replica set {owner} has a batch in flight"))
+        } else {
+            None
+        };
+        if let Some(message) = refused {
             let refusal = Refusal::new(Rule::Limit, message);
             self.refuse(&active.batch, &refusal);
             return Err(refusal);
         }
+        self.bytes = bytes;
         let id = active.batch.id;
         let note = Note::of_trial(&active.batch);
         self.reports.extend(note.map(Report::Noted));
@@ -198,7 +210,7 @@ impl Batches {
         self.served.clear();
         self.turns.clear();
         self.outcomes.clear();
-        self.operations = 0;
+        (self.operations, self.bytes) = (0, 0);
     }
 
     /// The next call to make, checked against the guard at this moment.
@@ -337,6 +349,7 @@ impl Batches {
         };
         if active.is_over() {
             self.served.remove(&active.owner.uid);
+            self.bytes -= active.bytes;
             self.active.remove(&batch);
         } else if active.is_ready() && !active.queued {
             active.queued = true;

@@ -28,6 +28,8 @@ const BASE_LENGTH_MAX: usize = 58;
 /// The condition that a decision may change, and the longest text in it.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 const CONDITION_BYTES_MAX: usize = 4 * 1024;
+/// The longest message of a refusal. It repeats texts of the server.
+const MESSAGE_MAX: usize = 1024;
 
 /// Why an operation is refused, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,7 +123,9 @@ impl Rule {
 // === impl Refusal ===
 
 impl Refusal {
-    pub(crate) const fn new(rule: Rule, message: String) -> Self {
+    /// The message is cut, because each operation of the batch gets a copy.
+    pub(crate) fn new(rule: Rule, mut message: String) -> Self {
+        message.truncate(message.floor_char_boundary(MESSAGE_MAX));
         Self {
             cause: NotStartedCause::Guard,
             rule: Some(rule),

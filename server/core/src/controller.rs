@@ -5,38 +5,42 @@ mod events;
 mod in_flight;
 mod inspect;
 mod known;
-mod obstacles;
+mod memory;
 mod outcomes;
 mod stream;
 mod surroundings;
 mod unconverged;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{
     cluster_change::{Impact, ReplicaSetsCopy},
     inspect::Sizes,
     known::{Deletable, KnownSet},
+    memory::keep_within,
     surroundings::Surroundings,
 };
 use self::{
     in_flight::InFlight,
-    obstacles::Obstacles,
     stream::{ListWait, Stream},
     unconverged::Unconverged,
 };
 use crate::{
     batch::{Action, Batch, BatchId},
     config::Config,
+    held::{HeldMap, HeldQueue},
     index::{Index, PodId, SetId, lasting},
-    object::{ByKind, Kind, ResourceVersion, Timestamp, Uid},
+    object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
     queue::Queue,
+    reason::Reason,
     report::{ControllerReport, ScaleDown},
     sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, plan::Plan},
 };
 
 /// At this number of syncs that wait for room, no other sync begins.
 const WITHOUT_ROOM_MAX: usize = 64;
+/// The interval between lists for objects that had no room. Each list reads the whole cluster.
+const LISTS_EVERY: Span = Span::seconds(5 * 60);
 
 /// Decides for one cluster.
 ///
@@ -46,29 +50,32 @@ pub struct Controller {
     config: Config,
     pub(crate) index: Index,
     pub(crate) queue: Queue,
-    pub(crate) reports: VecDeque<ControllerReport>,
+    pub(crate) reports: HeldQueue<ControllerReport>,
     /// The lists to request from the agent, with the cause.
     requests: BTreeMap<Kind, String>,
-    quarantined: BTreeMap<SetId, String>,
+    quarantined: HeldMap<SetId, String>,
     /// The ReplicaSets with missing or surplus pods.
     miscounted: Unconverged,
     /// The ReplicaSets with the desired number of pods, of which some are not available.
     unavailable: Unconverged,
-    obstacles: Obstacles,
+    /// The obstacle to the last attempt of each ReplicaSet, until an attempt succeeds.
+    obstacles: HeldMap<SetId, Reason>,
     streams: ByKind<Stream>,
     /// The syncs with a batch in flight.
-    running: BTreeMap<SetId, RunningSync>,
+    running: HeldMap<SetId, RunningSync>,
     /// The UIDs of ReplicaSets that were deleted while they had batches in flight, even if they came back.
     abandoned: BTreeSet<Uid>,
     in_flight: InFlight,
     /// The syncs that wait for a list after the outcomes of their batch.
-    waiting: BTreeMap<SetId, ListWait>,
+    waiting: HeldMap<SetId, ListWait>,
     /// The syncs whose batch has all its outcomes. They continue before other syncs begin.
-    answered: VecDeque<(SetId, BatchResult)>,
+    answered: HeldQueue<(SetId, BatchResult)>,
     /// The sync whose next batch, a status write, found no room.
     status_without_room: Option<ReadySync>,
     /// The syncs whose next batch found no room, in order, with the operations that it may have. Statuses of others pass them.
-    without_room: VecDeque<(ReadySync, usize)>,
+    without_room: HeldQueue<(ReadySync, usize)>,
+    /// When lists may be requested again for objects that had no room in memory.
+    lists_at: Timestamp,
     next_batch: u64,
     /// The latest time given.
     clock: Timestamp,
@@ -102,20 +109,21 @@ impl Controller {
             index: Index::new(config.names),
             config,
             queue: Queue::default(),
-            reports: VecDeque::new(),
+            reports: HeldQueue::default(),
             requests: BTreeMap::new(),
-            quarantined: BTreeMap::new(),
+            quarantined: HeldMap::default(),
             miscounted: Unconverged::default(),
             unavailable: Unconverged::default(),
-            obstacles: Obstacles::default(),
+            obstacles: HeldMap::default(),
             streams: ByKind::default(),
-            running: BTreeMap::new(),
+            running: HeldMap::default(),
             abandoned: BTreeSet::new(),
             in_flight: InFlight::default(),
-            waiting: BTreeMap::new(),
-            answered: VecDeque::new(),
+            waiting: HeldMap::default(),
+            answered: HeldQueue::default(),
             status_without_room: None,
-            without_room: VecDeque::new(),
+            without_room: HeldQueue::default(),
+            lists_at: Timestamp(i64::MIN),
             next_batch: 1,
             clock: Timestamp(i64::MIN),
         }
@@ -152,6 +160,12 @@ impl Controller {
         self.streams.of(kind).is_listed()
     }
 
+    /// Whether a list of a kind is requested and has not begun.
+    #[must_use]
+    pub const fn is_list_requested(&self, kind: Kind) -> bool {
+        self.streams.of(kind).is_list_requested
+    }
+
     fn tick(&mut self, now: Timestamp) {
         self.clock = self.clock.max(now);
         self.index.now = self.clock;
@@ -172,6 +186,16 @@ impl Controller {
         self.requests.insert(kind, cause.to_owned());
     }
 
+    /// Requests lists, unless they are open or requested already.
+    fn request_lists(&mut self, kinds: BTreeSet<Kind>, cause: &str) {
+        for kind in kinds {
+            let stream = self.streams.of(kind);
+            if !stream.is_list_requested && stream.open_list.is_none() {
+                self.request_list(kind, cause);
+            }
+        }
+    }
+
     /// Advances the time: delayed keys become due, and the controller requests a list if the stream does not show our writes.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.tick(now);
@@ -180,6 +204,21 @@ impl Controller {
             if self.streams.of_mut(kind).check_due(self.clock) {
                 self.request_list(kind, "the stream has not shown a write for 5 minutes");
             }
+        }
+        self.request_room_lists();
+    }
+
+    /// Requests lists, from time to time, when there is room for objects whose content was forgotten.
+    fn request_room_lists(&mut self) {
+        if self.index.forgotten() == 0 || self.clock < self.lists_at {
+            return;
+        }
+        let kinds = Kind::BOTH.into_iter();
+        let kinds = kinds.filter(|kind| self.index.has_room_again(*kind));
+        let kinds: BTreeSet<_> = kinds.collect();
+        if !kinds.is_empty() {
+            self.lists_at = self.clock.plus(LISTS_EVERY);
+            self.request_lists(kinds, "there is memory again for objects that had none");
         }
     }
 
@@ -273,7 +312,7 @@ impl Controller {
             // The ReplicaSet is back, and its batch is in flight. The last outcome queues the ReplicaSet.
             return Next::Finished(SyncResult::default());
         }
-        if let Err(quarantine) = &set.object.selector {
+        if let Some(quarantine) = set.quarantine() {
             let (key, detail) = (set.object.key.clone(), quarantine.to_string());
             let known = self.quarantined.insert(id, detail.clone());
             if known.as_ref() != Some(&detail) {
@@ -353,7 +392,7 @@ impl Controller {
             }
             None => {
                 self.queue.forget(id);
-                self.obstacles.remove(id);
+                self.obstacles.remove(&id);
             }
         }
         let requeue_after = requeue_at.map(|at| at.since(now).max(Default::default()));

@@ -7,6 +7,7 @@ use crate::{
     config::Config,
     controller::Controller,
     event::{After, Event, OperationResult, Outcome},
+    held::HeldQueue,
     index::{OWNER_KIND, SetId},
     names::NameSeed,
     object::{
@@ -61,7 +62,7 @@ pub fn decide_while(
     };
     controller.queue.clear();
     controller.queue.add(id, Priority::Live);
-    controller.reports.clear();
+    controller.reports = HeldQueue::default();
     run(now, &mut controller, id, go_on)
 }
 

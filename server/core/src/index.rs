@@ -8,8 +8,10 @@ pub(crate) mod cluster;
 mod cost;
 mod counting;
 mod create_back_off;
+pub(crate) mod forgetting;
 mod group;
 mod ids;
+mod large;
 pub(crate) mod lasting;
 mod map;
 mod namespaces;
@@ -39,14 +41,22 @@ pub(crate) use self::{
     unlisted::EndedList,
 };
 use self::{
-    group::Groups, ids::Ids, map::Map, namespaces::Namespaces, nodes::Nodes, owners::Owners,
-    slab::Slab, tombstones::Tombstones,
+    group::{GroupId, Groups},
+    ids::Ids,
+    large::LargeObjects,
+    map::Map,
+    namespaces::Namespaces,
+    nodes::Nodes,
+    owners::Owners,
+    slab::Slab,
+    tombstones::Tombstones,
 };
 use crate::{
+    held::Held,
     labels::Labels,
     names::NameSeed,
-    object::{Key, Kind, OwnerReference, Pod, Timestamp, Uid},
-    pod_view::OwnerView,
+    object::{Key, Kind, OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
+    pod_view::{OwnerView, PodView},
 };
 
 /// The kind of an owner reference to a ReplicaSet; the API group is not checked (spec 3.3).
@@ -54,6 +64,15 @@ pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// Up to this number of siblings, the index asks each of them whether it selects a group.
 const FEW_SIBLINGS: usize = 8;
+
+/// How much memory the index may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    /// The maximum, in bytes.
+    pub(crate) max: usize,
+    /// What stays free beside objects that come back.
+    pub(crate) spare: usize,
+}
 
 /// The objects of one cluster.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +94,9 @@ pub(crate) struct Index {
     owners: Owners,
     pub(crate) nodes: Nodes,
     pub(crate) tombstones: Tombstones,
+    /// The ReplicaSets with much content.
+    large: LargeObjects<SetId>,
+    pub(crate) room: Room,
     /// The memory of pods and ReplicaSets, without shared data.
     bytes: usize,
     names: NameSeed,
@@ -195,12 +217,6 @@ impl Index {
         self.namespaces.get(namespace)?.sets.get(name).copied()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        let shared = self.groups.bytes + self.owners.bytes + self.nodes.bytes;
-        let deletions = self.deletions.len() * cost::DELETION;
-        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes + deletions
-    }
-
     /// Returns the ReplicaSets after a name, in the order of namespace and name.
     pub(crate) fn sets_after<'a>(
         &'a self,
@@ -297,13 +313,15 @@ impl Index {
             let set = self.set(id);
             let set = set.filter(|set| set.object.key.namespace == group.namespace);
             let selector = set.and_then(Set::selector);
-            selector.is_some_and(|selector| selector.matches(&group.labels))
+            let labels = group.labels.as_ref();
+            selector.is_some_and(|selector| labels.is_some_and(|it| selector.matches(it)))
         };
         if siblings.len() <= FEW_SIBLINGS {
             return siblings.iter().any(selects);
         }
         let content = self.namespaces.get(&group.namespace);
-        let candidates = content.map(|content| content.selectors.candidates(&group.labels));
+        let labelled = content.zip(group.labels.as_ref());
+        let candidates = labelled.map(|(content, it)| content.selectors.candidates(it));
         let mut candidates = candidates.into_iter().flatten();
         candidates.any(|id| siblings.contains(id) && selects(id))
     }
@@ -353,7 +371,7 @@ impl Index {
             name: Arc::clone(&entry.name),
             uid: entry.uid.to_uid(),
             version: entry.version,
-            labels: group.labels.clone(),
+            labels: group.labels.clone().unwrap_or_default(),
             controller: entry.controller.as_deref().cloned(),
             node: self.node_of(entry).cloned(),
             deleted: None,
@@ -372,5 +390,68 @@ impl Index {
                 entry.counted.pending = false;
             }
         }
+    }
+
+    /// Returns whether the content of a ReplicaSet was forgotten, and has room now.
+    fn can_have_back(&self, id: SetId, object: &ReplicaSet) -> bool {
+        self.large.is_forgotten(id) && self.has_room(cost::content(object))
+    }
+
+    /// Returns whether the labels of a pod of this group were forgotten, and have room now.
+    fn can_have_labels_back(&self, id: GroupId, pod: &PodView<'_>) -> bool {
+        let labels = || cost::labels(pod.labels.iter().copied());
+        self.groups.large.is_forgotten(id) && self.has_room(labels())
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let Room { max, spare } = self.room;
+        self.bytes() + bytes + spare <= max
+    }
+
+    /// Returns whether a list of this kind would bring back content that was forgotten.
+    pub(crate) fn has_room_again(&self, kind: Kind) -> bool {
+        let smallest = match kind {
+            Kind::Pod => self.groups.large.smallest_forgotten(),
+            Kind::ReplicaSet => self.large.smallest_forgotten(),
+        };
+        smallest.is_some_and(|size| self.has_room(size))
+    }
+
+    /// The number of ReplicaSets, and of groups of pods with the same labels, whose content is forgotten.
+    pub(crate) fn forgotten(&self) -> usize {
+        self.large.forgotten() + self.groups.large.forgotten()
+    }
+}
+
+impl Held for Index {
+    fn bytes(&self) -> usize {
+        let Self {
+            // `bytes` counts the pods, with their places in all lists, and the ReplicaSets, with theirs.
+            pods,
+            pod_count: _,
+            groups,
+            namespaces,
+            owned_by_unknown: _,
+            sets: _,
+            next_set: _,
+            largest_set: _,
+            siblings: _,
+            owners,
+            nodes,
+            tombstones,
+            deletions,
+            large,
+            room: _,
+            bytes,
+            names: _,
+            now: _,
+            snapshot: _,
+            pod_list: _,
+            doubtful_pods: _,
+            doubtful_sets: _,
+        } = self;
+        let shared = groups.bytes() + namespaces.bytes() + owners.bytes() + nodes.bytes();
+        let deletions = deletions.len() * cost::DELETION;
+        bytes + pods.vacant_bytes() + shared + tombstones.bytes() + deletions + large.bytes()
     }
 }

@@ -18,6 +18,11 @@ impl Labels {
         self.get_label(key).map(|(_, value)| value)
     }
 
+    /// Returns keys and values, in the order of the keys.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
     pub(crate) fn get_label(&self, key: &str) -> Option<&Label> {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         self.0.get(at.ok()?)

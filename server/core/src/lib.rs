@@ -40,6 +40,7 @@ mod controller;
 mod decide;
 mod event;
 mod handlers;
+mod held;
 mod index;
 mod labels;
 mod names;
@@ -58,9 +59,11 @@ pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{
     Controller, Deletable, Impact, Inspect, KnownSet, ReplicaSetsCopy, Sizes, Surroundings,
+    keep_within,
 };
 pub use decide::{Interrupted, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
+pub use held::{Held, HeldMap, HeldQueue};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{

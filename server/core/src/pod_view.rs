@@ -72,8 +72,7 @@ impl PodView<'_> {
     }
 
     pub(crate) fn has_labels(&self, labels: &Labels) -> bool {
-        let known = labels.iter().map(|(key, value)| (&**key, &**value));
-        labels.len() == self.labels.len() && known.eq(self.labels.iter().copied())
+        labels.len() == self.labels.len() && labels.texts().eq(self.labels.iter().copied())
     }
 
     pub(crate) fn has_owner(&self, owner: Option<&OwnerReference>) -> bool {
@@ -110,8 +109,7 @@ fn common(text: &str) -> Arc<str> {
 impl Pod {
     /// Calls `read` with a view of the pod.
     pub fn viewed<T>(&self, read: impl FnOnce(&PodView<'_>) -> T) -> T {
-        let labels = self.labels.iter().map(|(key, value)| (&**key, &**value));
-        let labels: Vec<_> = labels.collect();
+        let labels: Vec<_> = self.labels.texts().collect();
         read(&PodView {
             namespace: &self.namespace,
             name: &self.name,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
+    held::Held,
     index::SetId,
     object::{Span, Timestamp},
 };
@@ -24,6 +25,8 @@ const ASKED_MAX: Span = Span::seconds(60);
 const BUCKET_INTERVAL: Span = Span::millis(100);
 /// The number of retries that the bucket holds.
 const BUCKET_BURST: i64 = 100;
+/// The memory of a key in one of the collections, in bytes.
+const KEY_BYTES: usize = 64;
 /// One in this number of keys is from a list or a resync.
 const RESYNC_TURN: u64 = 8;
 
@@ -300,6 +303,30 @@ impl Queue {
     /// Empties the queue, for a decision about one key.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+impl Held for Queue {
+    fn bytes(&self) -> usize {
+        let Self {
+            live,
+            resync,
+            now: _,
+            dirty,
+            processing,
+            due,
+            due_by_key,
+            failures,
+            held,
+            bucket: _,
+            next_position: _,
+            turn: _,
+            adds: _,
+            retries: _,
+        } = self;
+        let waiting = live.len() + resync.len() + dirty.len() + processing.len();
+        let delayed = due.len() + due_by_key.capacity() + failures.capacity() + held.capacity();
+        (waiting + delayed) * KEY_BYTES
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::held::Held;
+
 /// The rule that decided; see `Rule` of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
@@ -57,5 +59,12 @@ impl Reason {
     pub(crate) fn new(rule: Rule, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
         Self { rule, detail }
+    }
+}
+
+impl Held for Reason {
+    fn bytes(&self) -> usize {
+        let Self { rule: _, detail } = self;
+        size_of::<Self>() + detail.len()
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::{
     batch::{ActionKind, BatchId, PodRef, Victim},
     event::FailureClass,
+    held::Held,
     labels::Labels,
     object::{Key, Kind, Span, Status, Timestamp},
     reason::{Reason, Thousandths},
+    selector::Quarantine,
     sync::rank::RankedPod,
 };
 
@@ -76,6 +78,13 @@ pub enum ControllerReport {
         key: Key,
         /// The reason.
         detail: String,
+    },
+    /// The session has no memory for the content of a ReplicaSet, or for the labels of its pods: it is quarantined from now on.
+    BeyondMemory {
+        /// The ReplicaSet.
+        key: Key,
+        /// What there is no memory for.
+        quarantine: Quarantine,
     },
     /// Pods of a ReplicaSet do not last: the server creates none for a while.
     PodsDoNotLast {
@@ -201,4 +210,34 @@ pub struct UnreadyNode {
     pub name: Arc<str>,
     /// The number of known active pods on it, of all owners.
     pub pods: u32,
+}
+
+// === impl ControllerReport ===
+
+impl Held for ControllerReport {
+    fn bytes(&self) -> usize {
+        let held = match self {
+            Self::Synced { error, .. } => error.as_ref().map_or(0, String::len),
+            Self::Answered(answered) => size_of::<Answered>() + answered.message.len(),
+            Self::ScaleDown(it) => {
+                size_of::<ScaleDown>() + it.pods.iter().map(Held::bytes).sum::<usize>()
+            }
+            Self::Quarantined { detail, .. } | Self::PodsDoNotLast { detail, .. } => detail.len(),
+            Self::BeyondMemory { quarantine, .. } => {
+                quarantine.field.len() + quarantine.detail.len()
+            }
+            Self::StaleViewSkipped { .. }
+            | Self::Scaled { .. }
+            | Self::OrphanMatchesMany { .. }
+            | Self::DeletionAgeRatio(_) => 0,
+        };
+        size_of::<Self>() + held
+    }
+}
+
+impl Held for RankedPod {
+    fn bytes(&self) -> usize {
+        let node = self.node.as_ref().map_or(0, |node| node.len());
+        size_of::<Self>() + self.name.len() + node + self.reason.bytes()
+    }
 }

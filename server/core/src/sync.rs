@@ -18,10 +18,14 @@ use self::{
 use crate::{
     batch::Action,
     config::Config,
+    held::Held,
     index::{Index, PodId, Set, SetId},
     object::{Span, Timestamp},
     queue::Retry,
 };
+
+/// The memory of the UID of a claimed pod in bytes, without its text.
+const CLAIMED: usize = 64;
 
 /// The step whose outcomes a sync waits for.
 #[derive(Clone, Debug)]
@@ -66,6 +70,19 @@ pub(crate) enum Weight {
     Status,
     /// This number of operations on pods.
     Pods(usize),
+}
+
+// === impl SyncStep ===
+
+impl Held for SyncStep {
+    fn bytes(&self) -> usize {
+        let held = match self {
+            Self::Claim(claimed) => claimed.iter().map(|uid| CLAIMED + uid.bytes()).sum(),
+            Self::Manage(_) => 0,
+            Self::Status { managed, .. } => managed.error.as_ref().map_or(0, String::len),
+        };
+        size_of::<Self>() + held
+    }
 }
 
 /// Begins the sync of a ReplicaSet with a valid selector, or continues it after the outcomes of a batch. `adoptable` are the orphans that
@@ -157,7 +174,7 @@ fn status_or_end(
     set: Option<&Set>,
     now: Timestamp,
     mut basis: StatusBasis,
-    managed: ManageResult,
+    mut managed: ManageResult,
 ) -> Next {
     let Some(set) = set else {
         return Next::Finished(end(managed, BatchResult::default(), None));
@@ -168,6 +185,8 @@ fn status_or_end(
     if status == set.object.status {
         return Next::Finished(end(managed, BatchResult::default(), requeue_at));
     }
+    // The status has the whole message.
+    managed.error.iter_mut().for_each(batch_result::cut);
     let reasons = vec![status::reason(&status)];
     let plan = Plan::new(Action::WriteStatus(Box::new(status)), reasons);
     let step = SyncStep::Status {

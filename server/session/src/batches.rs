@@ -2,6 +2,9 @@
 
 use decree::v1;
 use prost::Message;
+use server_core::{Held, HeldQueue};
+
+use crate::held_message::HeldMessage;
 
 /// The size in bytes at which a frame of batches leaves.
 const FRAME_BYTES: usize = 256 << 10;
@@ -9,8 +12,8 @@ const FRAME_BYTES: usize = 256 << 10;
 /// The batches for the next frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchFrames {
-    /// The batch that did not fit the previous frame.
-    held_back: Option<v1::Batch>,
+    /// At most one: the batch that did not fit the previous frame.
+    held_back: HeldQueue<HeldMessage<v1::Batch>>,
 }
 
 // === impl BatchFrames ===
@@ -23,18 +26,26 @@ impl BatchFrames {
     ) -> Option<v1::Batches> {
         let (mut batches, mut bytes) = (Vec::new(), 0_usize);
         while bytes < FRAME_BYTES {
-            let Some(batch) = self.held_back.take().or_else(&mut poll) else {
+            let held_back = self.held_back.pop_front().map(|HeldMessage(batch)| batch);
+            let Some(batch) = held_back.or_else(&mut poll) else {
                 break;
             };
             let size = batch.encoded_len();
             if bytes > 0 && bytes.saturating_add(size) > FRAME_BYTES {
-                self.held_back = Some(batch);
+                self.held_back.push_back(HeldMessage(batch));
                 break;
             }
             bytes = bytes.saturating_add(size);
             batches.push(batch);
         }
         (!batches.is_empty()).then_some(v1::Batches { batches })
+    }
+}
+
+impl Held for BatchFrames {
+    fn bytes(&self) -> usize {
+        let Self { held_back } = self;
+        held_back.bytes()
     }
 }
 

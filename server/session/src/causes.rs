@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use decree::TraceContext;
-use server_core::{Controller, Event, OwnerReference, OwnerView, Span, Timestamp, Uid};
+use server_core::{Controller, Event, Held, OwnerReference, OwnerView, Span, Timestamp, Uid};
 
 /// The maximum number of ReplicaSets with a cause at a time. Decisions on further ReplicaSets are outside of a trace.
 const CAUSES_MAX: usize = 4_096;
@@ -25,10 +25,6 @@ struct Cause {
 // === impl Causes ===
 
 impl Causes {
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.len() * CAUSE_BYTES
-    }
-
     /// Forgets a cause that led to no batch.
     pub(crate) fn forget(&mut self, set: &Uid) {
         self.0.remove(set);
@@ -50,6 +46,12 @@ impl Causes {
                 *held = cause;
             }
         }
+    }
+}
+
+impl Held for Causes {
+    fn bytes(&self) -> usize {
+        self.0.len() * CAUSE_BYTES
     }
 }
 

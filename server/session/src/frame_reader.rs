@@ -32,7 +32,7 @@ pub(crate) trait Sink {
     fn outcome(&mut self, outcome: Outcome, pod: Option<&PodView<'_>>, trace: Option<TraceContext>);
     fn rejected(&mut self, rejected: Rejected);
     /// Checks the limits of the session, between two items: a frame may have very many.
-    fn check(&self) -> Result<(), Refusal>;
+    fn check(&mut self) -> Result<(), Refusal>;
     fn view_age(&mut self, age: Span);
 }
 

@@ -31,6 +31,7 @@ mod cause;
 mod causes;
 mod config;
 mod frame_reader;
+mod held_message;
 mod hello;
 mod incoming;
 mod now;

@@ -109,6 +109,9 @@ pub enum Refusal {
     /// The agent reports no outcome of any operation in flight.
     #[error("received no outcome of any operation in flight for {} s", .0.as_secs_f64())]
     OutcomesMissing(Duration),
+    /// The agent has not begun a list that a Resync asked for.
+    #[error("received no list of {} within {} s of a Resync", noun(*.0), .1.as_secs_f64())]
+    ListMissing(Kind, Duration),
     /// More objects than the limit of a session.
     #[error("limit of {max} objects reached")]
     ObjectsExhausted {
@@ -158,6 +161,7 @@ impl Refusal {
             Self::EventBeforeSnapshot(_) => "EVENT_BEFORE_SNAPSHOT",
             Self::Silent(_) => "AGENT_SILENT",
             Self::OutcomesMissing(_) => "OUTCOMES_MISSING",
+            Self::ListMissing(..) => "LIST_MISSING",
             Self::ObjectsExhausted { .. } | Self::MemoryExhausted { .. } => "LIMIT_REACHED",
             Self::Draining { .. } => "SERVER_DRAINING",
         }
@@ -203,6 +207,7 @@ impl Refusal {
             | Self::EventBeforeSnapshot(_)
             | Self::Silent(_)
             | Self::OutcomesMissing(_)
+            | Self::ListMissing(..)
             | Self::Draining { .. } => Vec::new(),
         }
     }

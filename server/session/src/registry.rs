@@ -26,6 +26,21 @@ impl<T> Default for SessionRegistry<T> {
 }
 
 impl<T> SessionRegistry<T> {
+    /// The session that a new one would supersede: the session of the same cluster and shard.
+    ///
+    /// # Errors
+    /// If that session has a higher epoch.
+    pub fn predecessor(&self, of: &SessionIdentity) -> Result<Option<&Registered<T>>, Refusal> {
+        let older = self.0.get(&place(of));
+        match older.map(|older| older.identity.epoch) {
+            Some(newest) if of.epoch < newest => Err(Refusal::EpochTooOld {
+                epoch: of.epoch,
+                newest,
+            }),
+            Some(_) | None => Ok(older),
+        }
+    }
+
     /// Registers a session. Returns the session of the same cluster and shard that it supersedes, with the refusal for that session.
     ///
     /// # Errors
@@ -35,17 +50,12 @@ impl<T> SessionRegistry<T> {
         session: Registered<T>,
     ) -> Result<Option<(Registered<T>, Refusal)>, Refusal> {
         let identity = Arc::clone(&session.identity);
-        let (place, epoch) = (place(&identity), identity.epoch);
-        if let Some(newest) = self.0.get(&place).map(|older| older.identity.epoch)
-            && epoch < newest
-        {
-            return Err(Refusal::EpochTooOld { epoch, newest });
-        }
-        let superseded = self.0.insert(place, session);
+        self.predecessor(&identity)?;
+        let superseded = self.0.insert(place(&identity), session);
         let refusal = || Refusal::Superseded {
             by: identity.session_id.clone(),
             agent: identity.agent_instance.clone(),
-            epoch,
+            epoch: identity.epoch,
         };
         Ok(superseded.map(|older| (older, refusal())))
     }

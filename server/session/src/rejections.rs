@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use decree::v1;
+use server_core::{Held, HeldQueue};
 
 use crate::{
+    held_message::HeldMessage,
     report::{Fault, SessionReport},
     wire::{self, Rejected},
 };
@@ -13,13 +15,15 @@ use crate::{
 pub const VIOLATIONS_MAX: usize = 100;
 /// The maximum size in bytes of the violations of one object in a report.
 const FAULT_BYTES_MAX: usize = 1_000;
+/// The memory of a remembered fault in bytes, without its texts.
+const FAULT_BYTES: usize = 150;
 /// The maximum number of remembered faults.
 const REPORTED_MAX: usize = 1_000;
 
 /// The objects of one frame that were not accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rejections {
-    named: Vec<v1::Rejection>,
+    named: HeldQueue<HeldMessage<v1::Rejection>>,
     /// The number of violations in the answer.
     violations: usize,
     /// The number of further violations.
@@ -30,6 +34,8 @@ pub(crate) struct Rejections {
     objects: u64,
     /// Faults that have been reported, by namespace and name of their object, so that an object that comes again is reported once.
     reported: BTreeSet<(String, String, String)>,
+    /// The memory of the reported faults, in bytes.
+    reported_bytes: usize,
 }
 
 // === impl Rejections ===
@@ -53,18 +59,23 @@ impl Rejections {
         self.violations += rejected.violations.len();
         self.omitted = self.omitted.saturating_add(omitted as u64);
         if room > 0 {
-            self.named.push(rejected.into_message(sequence));
+            let named = HeldMessage(rejected.into_message(sequence));
+            self.named.push_back(named);
         }
     }
 
     /// Returns the frame for the agent and the report, if there is anything to say, and starts again.
     pub(crate) fn take(&mut self) -> Option<(v1::Rejection, SessionReport)> {
+        if self.named.is_empty() {
+            return None;
+        }
         let taken = std::mem::take(self);
-        self.reported = taken.reported;
-        let mut named = taken.named.into_iter();
-        let first = named.next()?;
+        (self.reported, self.reported_bytes) = (taken.reported, taken.reported_bytes);
+        let mut named = taken.named;
+        let HeldMessage(first) = named.pop_front()?;
+        let others = std::iter::from_fn(|| named.pop_front());
         let frame = v1::Rejection {
-            others: named.collect(),
+            others: others.map(|HeldMessage(other)| other).collect(),
             omitted: taken.omitted,
             ..first
         };
@@ -79,11 +90,31 @@ impl Rejections {
     /// Returns whether a fault was not reported, as far as is remembered, and remembers it.
     fn is_new(&mut self, fault: &Fault) -> bool {
         if self.reported.len() >= REPORTED_MAX {
-            self.reported.clear();
+            (self.reported, self.reported_bytes) = (BTreeSet::new(), 0);
         }
         let Fault { object, text, .. } = fault;
         let (namespace, name) = (object.namespace.clone(), object.name.clone());
-        self.reported.insert((namespace, name, text.clone()))
+        let bytes = FAULT_BYTES + namespace.len() + name.len() + text.len();
+        let is_new = self.reported.insert((namespace, name, text.clone()));
+        self.reported_bytes += if is_new { bytes } else { 0 };
+        is_new
+    }
+}
+
+impl Held for Rejections {
+    fn bytes(&self) -> usize {
+        let Self {
+            named,
+            violations: _,
+            omitted: _,
+            rejected: _,
+            // At most 1,000 bytes.
+            fault: _,
+            objects: _,
+            reported: _,
+            reported_bytes,
+        } = self;
+        named.bytes() + reported_bytes
     }
 }
 

@@ -1,15 +1,16 @@
 //! The acts and observations of a session, for logs and metrics.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use decree::v1;
-use server_core::{Kind, Sizes, Span};
+use prost::Message as _;
+use server_core::{Held, HeldQueue, Kind, Sizes, Span};
 
 /// The maximum number of waiting reports. A shell drains them after every step; if it does not, the oldest are lost.
 const WAITING_MAX: usize = 65_536;
+/// The memory of the record of a decision in bytes, without its targets, and of a target.
+const RECORD_BYTES: usize = 1_000;
+const TARGET_BYTES: usize = 300;
 
 /// One report, drained by `Session::poll_report`.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +95,7 @@ pub struct Stats {
 /// The waiting reports. Outcomes, which are many, wait as counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
-    waiting: VecDeque<SessionReport>,
+    waiting: HeldQueue<SessionReport>,
     outcomes: BTreeMap<(&'static str, &'static str), u64>,
 }
 
@@ -121,5 +122,32 @@ impl Reports {
                 count,
             })
         })
+    }
+}
+
+impl Held for Reports {
+    fn bytes(&self) -> usize {
+        let Self {
+            waiting,
+            // The words of the contract bound their number.
+            outcomes: _,
+        } = self;
+        waiting.bytes()
+    }
+}
+
+impl Held for SessionReport {
+    fn bytes(&self) -> usize {
+        let held = match self {
+            Self::Decided { record, .. } => RECORD_BYTES + record.targets.len() * TARGET_BYTES,
+            Self::NotAccepted { fault, .. } => fault
+                .as_ref()
+                .map_or(0, |fault| RECORD_BYTES + fault.text.len()),
+            Self::Differs(difference) => RECORD_BYTES + difference.encoded_len(),
+            Self::ListRequested { cause, .. } => cause.len(),
+            Self::Controller(report) => report.bytes(),
+            Self::Outcomes { .. } | Self::ViewComplete { .. } => 0,
+        };
+        size_of::<Self>() + held
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use decree::v1;
-use server_core::{ActionKind, Answered, BatchId, RankedPod, ScaleDown, Uid};
+use server_core::{ActionKind, Answered, BatchId, Held, RankedPod, ScaleDown, Uid};
 
 use crate::wire::{self, encode};
 
@@ -16,9 +16,8 @@ const CHOSEN_MAX: usize = 20;
 /// The maximum memory in bytes of the pods of all deletions, and again of their numbers; and its share of the memory limit of a session.
 const BYTES_MAX: usize = 6 << 20;
 const SHARE: usize = 32;
-/// The memory in bytes of a deletion without its pods, and of a pod without its texts.
+/// The memory in bytes of a deletion without its pods.
 const SCALE_DOWN_BYTES: usize = 300;
-const POD_BYTES: usize = 200;
 
 /// The last deletions of a session.
 #[derive(Clone, Debug)]
@@ -65,10 +64,6 @@ impl ScaleDowns {
 
     pub(crate) fn get(&self, set: &Uid) -> Option<v1::ScaleDown> {
         self.by_set.get(set).map(|last| encoded(&last.scale_down))
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.by_set.len() * SCALE_DOWN_BYTES
     }
 
     /// Adds a deletion. A batch that continues the deletion before it becomes part of that deletion.
@@ -147,6 +142,20 @@ impl ScaleDowns {
     }
 }
 
+impl Held for ScaleDowns {
+    fn bytes(&self) -> usize {
+        let Self {
+            by_set,
+            order: _,
+            whole_from: _,
+            next: _,
+            bytes,
+            bytes_max: _,
+        } = self;
+        bytes + by_set.len() * SCALE_DOWN_BYTES
+    }
+}
+
 // === impl Last ===
 
 impl Last {
@@ -183,12 +192,7 @@ fn joined(before: ScaleDown, next: ScaleDown) -> ScaleDown {
 }
 
 fn bytes(pods: &[RankedPod]) -> usize {
-    let bytes = pods.iter().map(|pod| {
-        let node = pod.node.as_ref().map_or(0, |node| node.len());
-        let reason = pod.reason.as_ref().map_or(0, |it| it.detail.len());
-        POD_BYTES + pod.name.len() + node + reason
-    });
-    bytes.sum()
+    pods.iter().map(Held::bytes).sum()
 }
 
 fn encoded(scale_down: &ScaleDown) -> v1::ScaleDown {

@@ -6,8 +6,7 @@ use decree::v1::{self, reconcile_response::Frame};
 use server_core::{Controller, Span, Unfinished};
 
 use crate::{
-    awaited::{Awaited, OUTCOMES_PATIENCE},
-    batches::BatchFrames,
+    awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},
     config::{Config, span},
     frame_reader::FrameReader,
     hello::{self, PROTOCOL, SessionIdentity},
@@ -34,7 +33,6 @@ pub struct Session {
     pub(crate) state: SessionState,
     pub(crate) config: Config,
     reader: FrameReader,
-    batches: BatchFrames,
     /// The latest time given.
     clock: SteadyClock,
     awaited: Awaited,
@@ -71,7 +69,6 @@ impl Session {
             state,
             config,
             reader,
-            batches: BatchFrames::default(),
             clock: SteadyClock::new(now),
             awaited: Awaited::default(),
             heard: now.monotonic,
@@ -102,15 +99,14 @@ impl Session {
         if self.end.is_some() {
             return;
         }
+        self.state.sequence = frame.head().map_or(0, |head| head.sequence);
         let mut sink = FrameSink {
             state: &mut self.state,
             now: time,
-            sequence: frame.head().map_or(0, |head| head.sequence),
             config: &self.config,
         };
         let read = self.reader.read(&frame, &mut sink);
         let refused = read.and_then(|()| self.state.check(&self.config)).err();
-        self.state.end_frame();
         self.state.take_reports();
         self.state.check_synced();
         self.note_awaited(now);
@@ -131,7 +127,7 @@ impl Session {
             return;
         }
         // Earlier decisions leave before the notice to the agent.
-        if let Some(decided) = self.batches.poll(|| None) {
+        if let Some(decided) = self.state.poll_batches(None) {
             self.state.notify(Frame::Batches(decided));
         }
         self.draining = true;
@@ -142,7 +138,8 @@ impl Session {
         }));
     }
 
-    /// Advances the time. Ends the session if the agent is silent for too long, or leaves all operations without an outcome.
+    /// Advances the time. Ends the session if the agent is silent for too long, leaves all operations without an outcome, or does not list
+    /// what it was asked to list.
     pub fn handle_timeout(&mut self, now: Now) {
         self.clock.advance(now);
         if self.silent_at() <= now.monotonic {
@@ -152,6 +149,12 @@ impl Session {
         if self.awaited.are_all_missing(now.monotonic) || self.is_batch_overlooked(now) {
             let missing = Refusal::OutcomesMissing(OUTCOMES_PATIENCE);
             self.end.get_or_insert(End::Refused(missing));
+        }
+        for kind in KINDS {
+            if self.awaited.is_list_missing(now.monotonic, kind) {
+                let missing = Refusal::ListMissing(kind, LIST_PATIENCE);
+                self.end.get_or_insert(End::Refused(missing));
+            }
         }
     }
 
@@ -225,8 +228,7 @@ impl Session {
         if self.draining {
             return None;
         }
-        let (state, now) = (&mut self.state, self.clock.time());
-        let batches = self.batches.poll(|| state.poll_batch(now));
+        let batches = self.state.poll_batches(Some(self.clock.time()));
         batches.map(Frame::Batches)
     }
 
@@ -241,6 +243,10 @@ impl Session {
     fn note_awaited(&mut self, now: Now) {
         let (are_due, outcomes) = (self.state.is_busy(), self.state.outcomes);
         self.awaited.note(now.monotonic, are_due, outcomes);
+        for kind in KINDS {
+            let is_due = self.controller().is_list_requested(kind);
+            self.awaited.note_list(now.monotonic, kind, is_due);
+        }
     }
 
     /// Returns whether the agent has left a batch without an outcome for too long, while it continued with others. The search runs at

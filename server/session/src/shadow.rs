@@ -23,17 +23,22 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use decree::v1::{self, Difference, Subject};
-use server_core::{Controller, Deletable, Event, Key, KnownSet, Pod, ReplicaSet, Span, Timestamp};
+use server_core::{
+    Controller, Deletable, Event, Held, HeldQueue, Key, KnownSet, Pod, ReplicaSet, Span, Timestamp,
+};
 
 use self::{
     episode::{Change, Episode, STEADY},
     rest::SKEW,
     results::{Results, difference},
 };
-use crate::wire::encode::{self, ClusterRef};
+use crate::{
+    held_message::HeldMessage,
+    wire::encode::{self, ClusterRef},
+};
 
 /// The number of pods that upstream deletes with one decision.
 const BURST: usize = 500;
@@ -42,10 +47,9 @@ const LOOKS_PER_EVENT: usize = 128;
 const LOOKS_MAX: usize = 50_000;
 /// The maximum number of differences that a session remembers.
 const REMEMBERED_MAX: usize = 500;
-/// The memory of an episode with its keys, of a pod that may be deleted, and of a difference, in bytes.
+/// The memory of an episode with its keys, and of a pod that may be deleted, in bytes.
 const EPISODE_BYTES: usize = 400;
 const DELETABLE_BYTES: usize = 100;
-const DIFFERENCE_BYTES: usize = 3_000;
 
 /// The comparison of a session, and its results.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +60,7 @@ pub(crate) struct Shadow {
     /// When the labels of a pod without a controller last changed.
     relabeled: Timestamp,
     results: Results,
-    remembered: VecDeque<Difference>,
+    remembered: HeldQueue<HeldMessage<Difference>>,
     /// The number of pods in the choices of episodes, and in those of episodes that have ended since the last tick.
     deletable: usize,
 }
@@ -112,7 +116,7 @@ impl Shadow {
         }
         self.episodes.retain(|key, episode| {
             let set = controller.inspect().replica_set(key);
-            let set = set.filter(|set| !set.object().deleting && set.object().selector.is_ok());
+            let set = set.filter(|set| !set.object().deleting && !set.is_quarantined());
             if let Some(set) = set.filter(|_| episode.due.is_some_and(|due| due <= now)) {
                 episode.compare(now, &set, &mut self.results);
             }
@@ -138,16 +142,11 @@ impl Shadow {
             cluster_uid: cluster.uid.to_owned(),
             ..self.results.found.pop()?
         };
-        self.remembered.push_front(found.clone());
-        self.remembered.truncate(REMEMBERED_MAX);
+        if self.remembered.len() == REMEMBERED_MAX {
+            self.remembered.pop_front();
+        }
+        self.remembered.push_back(HeldMessage(found.clone()));
         Some(found)
-    }
-
-    /// The approximate memory in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        EPISODE_BYTES * self.episodes.len()
-            + DELETABLE_BYTES * self.deletable
-            + DIFFERENCE_BYTES * self.remembered.len()
     }
 
     /// Returns the results of all comparisons, and the differences of a ReplicaSet, or of all with empty names, the newest first.
@@ -157,7 +156,8 @@ impl Shadow {
             let set = difference.replica_set.as_ref();
             set.is_some_and(|set| is(namespace, &set.namespace) && is(name, &set.name))
         };
-        let differences = self.remembered.iter().filter(asked);
+        let remembered = self.remembered.iter().rev();
+        let differences = remembered.map(|HeldMessage(found)| found).filter(asked);
         v1::ListDifferencesResponse {
             differences: differences.cloned().collect(),
             shadows: 1,
@@ -276,6 +276,21 @@ impl Shadow {
         episode.change(now, set, change, &mut self.results);
         let ticks = self.tick.into_iter().chain(episode.due);
         self.tick = ticks.min();
+    }
+}
+
+impl Held for Shadow {
+    fn bytes(&self) -> usize {
+        let Self {
+            episodes,
+            tick: _,
+            relabeled: _,
+            // Each tick empties it.
+            results: _,
+            remembered,
+            deletable,
+        } = self;
+        EPISODE_BYTES * episodes.len() + DELETABLE_BYTES * deletable + remembered.bytes()
     }
 }
 

@@ -1,20 +1,23 @@
 //! The state of a session behind its frames: the controller, with records, comparisons and reports about it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use decree::{
     TraceContext,
     v1::{self, reconcile_response::Frame},
 };
 use server_core::{
-    Batch, Controller, ControllerReport, Event, Key, Kind, NotStarted, OperationResult, Outcome,
-    PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
+    Batch, Controller, ControllerReport, Event, Held, HeldQueue, Key, Kind, NotStarted,
+    OperationResult, Outcome, PodView, Quarantine, ResourceVersion, Sizes, Span, Timestamp,
+    keep_within,
 };
 
 use crate::{
+    batches::BatchFrames,
     causes::{Causes, set_of, set_of_pod},
     config::Config,
     frame_reader::Sink,
+    held_message::HeldMessage,
     hello::SessionIdentity,
     refusal::Refusal,
     rejections::Rejections,
@@ -36,13 +39,16 @@ pub(crate) struct SessionState {
     pub(crate) shadow: Option<Shadow>,
     guard: v1::Guard,
     /// The frames for the agent, without batches.
-    notices: VecDeque<Frame>,
+    notices: HeldQueue<HeldMessage<v1::ReconcileResponse>>,
+    batches: BatchFrames,
     reports: Reports,
     /// The objects of the current frame that were not accepted.
     rejections: Rejections,
     causes: Causes,
     stats: Stats,
     synced: bool,
+    /// The number of the current frame.
+    pub(crate) sequence: u64,
     /// The number of outcomes of batches in flight that have come.
     pub(crate) outcomes: u64,
 }
@@ -51,7 +57,6 @@ pub(crate) struct SessionState {
 pub(crate) struct FrameSink<'a> {
     pub(crate) state: &'a mut SessionState,
     pub(crate) now: Timestamp,
-    pub(crate) sequence: u64,
     pub(crate) config: &'a Config,
 }
 
@@ -67,12 +72,14 @@ impl SessionState {
             timeline: Timeline::new(bytes_max),
             scale_downs: ScaleDowns::new(bytes_max),
             shadow: shadow.then(Shadow::default),
-            notices: VecDeque::new(),
+            notices: HeldQueue::default(),
+            batches: BatchFrames::default(),
             reports: Reports::default(),
             rejections: Rejections::default(),
             causes: Causes::default(),
             stats: Stats::default(),
             synced: false,
+            sequence: 0,
             outcomes: 0,
         }
     }
@@ -103,13 +110,17 @@ impl SessionState {
     }
 
     pub(crate) fn notify(&mut self, notice: Frame) {
-        self.notices.push_back(notice);
+        let (frame, sequence) = (Some(notice), 0);
+        let notice = v1::ReconcileResponse { sequence, frame };
+        self.notices.push_back(HeldMessage(notice));
     }
 
     /// Returns the next frame for the agent: rejections, and requests for lists.
     pub(crate) fn poll_notice(&mut self) -> Option<Frame> {
         self.take_reports();
-        self.notices.pop_front().or_else(|| self.poll_request())
+        let notice = self.notices.pop_front();
+        let notice = notice.and_then(|HeldMessage(notice)| notice.frame);
+        notice.or_else(|| self.poll_request())
     }
 
     fn poll_request(&mut self) -> Option<Frame> {
@@ -128,8 +139,16 @@ impl SessionState {
         self.reports.pop()
     }
 
+    /// Returns the next frame of batches, from those that were decided, and from `poll` and its decisions if it may decide.
+    pub(crate) fn poll_batches(&mut self, now: Option<Timestamp>) -> Option<v1::Batches> {
+        let mut batches = std::mem::take(&mut self.batches);
+        let frame = batches.poll(|| self.poll_batch(now?));
+        self.batches = batches;
+        frame
+    }
+
     /// Decides, and returns the next batch.
-    pub(crate) fn poll_batch(&mut self, now: Timestamp) -> Option<v1::Batch> {
+    fn poll_batch(&mut self, now: Timestamp) -> Option<v1::Batch> {
         let batch = self.controller.poll_batch(now)?;
         self.record(now, &batch);
         if let Some(shadow) = &mut self.shadow {
@@ -154,25 +173,54 @@ impl SessionState {
         }
     }
 
-    /// Returns the sizes, with the memory of the controller and of inspection.
+    /// Returns the sizes of the controller, with the memory of the whole session.
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = self.controller.inspect().sizes();
-        let shadow = self.shadow.as_ref().map_or(0, Shadow::bytes);
-        let inspected = self.timeline.bytes() + self.scale_downs.bytes() + self.causes.bytes();
         Sizes {
-            bytes: sizes.bytes + inspected + shadow,
+            bytes: sizes.bytes + self.bytes_beside(),
             ..sizes
         }
     }
 
-    pub(crate) fn check(&self, config: &Config) -> Result<(), Refusal> {
-        let sizes = self.sizes();
+    /// The approximate memory of everything that the session holds beside its controller, in bytes.
+    fn bytes_beside(&self) -> usize {
+        let Self {
+            // Of bounded size.
+            identity: _,
+            guard: _,
+            controller: _,
+            timeline,
+            scale_downs,
+            shadow,
+            notices,
+            batches,
+            reports,
+            rejections,
+            causes,
+            stats: _,
+            synced: _,
+            sequence: _,
+            outcomes: _,
+        } = self;
+        timeline.bytes()
+            + scale_downs.bytes()
+            + shadow.bytes()
+            + notices.bytes()
+            + batches.bytes()
+            + reports.bytes()
+            + rejections.bytes()
+            + causes.bytes()
+    }
+
+    /// Checks the limits of the session. Beyond its memory, the content of the largest objects is forgotten.
+    pub(crate) fn check(&mut self, config: &Config) -> Result<(), Refusal> {
         let max = config.objects_max;
-        if sizes.pods.saturating_add(sizes.replica_sets) > max {
+        if self.controller.inspect().objects() > max {
             return Err(Refusal::ObjectsExhausted { max });
         }
         let max = config.bytes_max;
-        if sizes.bytes > max {
+        let left = max.saturating_sub(self.bytes_beside());
+        if !keep_within(&mut self.controller, left) {
             return Err(Refusal::MemoryExhausted { max });
         }
         Ok(())
@@ -191,14 +239,7 @@ impl SessionState {
         self.synced = synced;
     }
 
-    /// Ends a frame: reports its objects that were not accepted.
-    pub(crate) fn end_frame(&mut self) {
-        if let Some((frame, report)) = self.rejections.take() {
-            self.notify(Frame::Rejection(frame));
-            self.reports.push(report);
-        }
-    }
-
+    /// Takes the reports of the controller, and answers the objects that were not accepted.
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.controller.poll_report() {
             // The retry of a failed sync has the same cause.
@@ -218,6 +259,9 @@ impl SessionState {
                     self.scale_downs.answered(&answered);
                     self.timeline.answered(answered);
                 }
+                ControllerReport::BeyondMemory { key, quarantine } => {
+                    self.quarantined(&key, &quarantine);
+                }
                 report @ (ControllerReport::Synced { .. }
                 | ControllerReport::StaleViewSkipped { .. }
                 | ControllerReport::Quarantined { .. }
@@ -227,6 +271,10 @@ impl SessionState {
                     self.reports.push(SessionReport::Controller(report));
                 }
             }
+        }
+        if let Some((frame, report)) = self.rejections.take() {
+            self.notify(Frame::Rejection(frame));
+            self.reports.push(report);
         }
     }
 
@@ -245,12 +293,12 @@ impl SessionState {
     }
 
     /// Tells the agent that a ReplicaSet is quarantined.
-    fn quarantined(&mut self, key: &Key, quarantine: &Quarantine, sequence: u64) {
+    fn quarantined(&mut self, key: &Key, quarantine: &Quarantine) {
         let Quarantine { field, detail } = quarantine.clone();
         let violation = Violation::new(field, Fault::Quarantined, detail);
         let names = [&*key.namespace, &*key.name, &*key.uid.0];
         let rejected = Rejected::new(v1::Kind::ReplicaSet, names, vec![violation]);
-        self.rejections.reject(rejected, sequence);
+        self.rejections.reject(rejected, self.sequence);
     }
 }
 
@@ -272,7 +320,7 @@ impl Sink for FrameSink<'_> {
             Event::ReplicaSetApplied(set) => {
                 state.stats.replica_set_events += 1;
                 if let Err(quarantine) = &set.selector {
-                    state.quarantined(&set.key, quarantine, self.sequence);
+                    state.quarantined(&set.key, quarantine);
                 }
             }
             Event::ReplicaSetDeleted { key, .. } => {
@@ -326,10 +374,11 @@ impl Sink for FrameSink<'_> {
     }
 
     fn rejected(&mut self, rejected: Rejected) {
-        self.state.rejections.reject(rejected, self.sequence);
+        let sequence = self.state.sequence;
+        self.state.rejections.reject(rejected, sequence);
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&mut self) -> Result<(), Refusal> {
         self.state.check(self.config)
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use decree::v1::{self, timeline_entry::Entry as Happened};
 use prost::Message;
-use server_core::{ActionKind, Answered, Batch, BatchId, Timestamp, Uid};
+use server_core::{ActionKind, Answered, Batch, BatchId, Held, Timestamp, Uid};
 
 use crate::wire::{self, encode};
 
@@ -155,10 +155,6 @@ impl Timeline {
         shown.map(|(_, (_, record))| record.clone()).collect()
     }
 
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Adds the result of a batch to the result before it, if both are the same and only the decision came between them. The new decision
     /// then replaces the earlier one. Returns the result if it differs.
     fn unless_repeated(&mut self, answered: Box<Answered>) -> Option<Box<Answered>> {
@@ -250,6 +246,19 @@ impl Timeline {
     fn release(&mut self, entry: &Entry) {
         self.order.remove(&(entry.rank, entry.number));
         self.bytes -= entry.bytes();
+    }
+}
+
+impl Held for Timeline {
+    fn bytes(&self) -> usize {
+        let Self {
+            by_set: _,
+            order: _,
+            next: _,
+            bytes,
+            bytes_max: _,
+        } = self;
+        *bytes
     }
 }
 

@@ -1,6 +1,9 @@
 //! The caller of a method.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use http::Extensions;
 use server_access::{Denial, Identity, NamedCluster, Permissions};
@@ -12,8 +15,8 @@ use crate::capacity::Owner;
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) identity: Identity,
-    /// The IP address, for logs.
-    pub(crate) address: String,
+    /// The address, without the port, which differs between connections.
+    pub(crate) address: IpAddr,
     permissions: Arc<RwLock<Permissions>>,
     /// The expiry of the caller's token, in seconds since 1970.
     pub(super) expires: Option<i64>,
@@ -24,7 +27,7 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn new(
         identity: Identity,
-        address: String,
+        address: IpAddr,
         permissions: Permissions,
         expires: Option<i64>,
     ) -> Self {
@@ -37,14 +40,14 @@ impl Caller {
     }
 
     /// A caller without identity and permissions.
-    pub(crate) fn nobody(address: String) -> Self {
+    pub(crate) fn nobody(address: IpAddr) -> Self {
         Self::new(Identity::Anonymous, address, Permissions::default(), None)
     }
 
     /// The caller that [`super::Access::guard`] has put into the request. Without one, a caller without permissions.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         let caller = extensions.get::<Self>().cloned();
-        caller.unwrap_or_else(|| Self::nobody(String::new()))
+        caller.unwrap_or_else(|| Self::nobody(Ipv4Addr::UNSPECIFIED.into()))
     }
 
     /// Whether the caller may see the cluster of a session.
@@ -63,7 +66,7 @@ impl Caller {
         if self.is_proven() {
             Owner::Proven(self.identity.clone())
         } else {
-            Owner::Unproven(self.address.clone())
+            Owner::Unproven(self.address.into())
         }
     }
 
@@ -72,7 +75,7 @@ impl Caller {
         if self.is_proven() {
             self.identity.to_string()
         } else {
-            self.address.clone()
+            self.address.to_string()
         }
     }
 

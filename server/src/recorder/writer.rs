@@ -25,7 +25,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(20);
 const MARK_BYTES: u64 = 64;
 
 /// The memory that a recording keeps between two writes. A burst takes more for a while.
-const SPARE_BYTES: usize = 1 << 20;
+const SPARE_BYTES: usize = 64 << 10;
 
 /// All unfinished recordings.
 #[derive(Debug)]

@@ -109,6 +109,7 @@ impl Gauges {
             queued,
             syncing: _,
             quarantined,
+            beyond_memory,
             // `set` shows these.
             miscounted_for_long: _,
             unavailable_for_long: _,
@@ -123,6 +124,7 @@ impl Gauges {
             (&metrics.replica_sets, (from.replica_sets, replica_sets)),
             (&metrics.batches_in_flight, in_flight),
             (&metrics.quarantined, (from.quarantined, quarantined)),
+            (&metrics.beyond_memory, (from.beyond_memory, beyond_memory)),
             (&metrics.queue_depth, (from.queued, queued)),
         ] {
             if from != to {
@@ -189,7 +191,7 @@ mod tests {
             identity: Arc::clone(&identity),
             handle: SessionHandle::new().0,
         };
-        let registration = Arc::clone(registry).register(session);
+        let registration = registry.register(session, crate::registry::tests::owner("own"));
         let mut gauges = Gauges::new(&identity, metrics.clone(), registry);
         let sizes = Sizes {
             miscounted_for_long: bytes / 100,
@@ -209,7 +211,7 @@ mod tests {
     /// Two sessions by UID and name of their clusters, the older one first, with 100 and 200 bytes of memory.
     fn two_sessions(older: (&str, &str), newer: (&str, &str)) -> (Metrics, Opened, Opened) {
         let metrics = Metrics::register(&mut Registry::default());
-        let registry = Arc::default();
+        let registry = Arc::new(LiveSessions::new(4));
         let older = gauges(older, &metrics, &registry, 100);
         let newer = gauges(newer, &metrics, &registry, 200);
         (metrics, older, newer)

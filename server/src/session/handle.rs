@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use admission::ShareId;
 use server_core::Timestamp;
 use server_session::Session;
 use tokio::{
@@ -24,6 +25,8 @@ pub(crate) struct SessionHandle {
     queries: mpsc::Sender<Query>,
     /// Ends the session.
     pub(crate) end_signal: EndSignal,
+    /// The share of a registered session in the maximum number of sessions.
+    pub(crate) share: Option<ShareId>,
 }
 
 // === impl SessionHandle ===
@@ -36,6 +39,7 @@ impl SessionHandle {
         let handle = Self {
             queries,
             end_signal,
+            share: None,
         };
         (handle, arriving)
     }

@@ -23,8 +23,8 @@ pub(crate) type Frames = mpsc::Receiver<Result<Bytes, Status>>;
 pub(crate) struct Outbox {
     queue: mpsc::Sender<Result<Bytes, Status>>,
     patience: Duration,
-    /// The times at which the waiting frames were queued, oldest first.
-    queued: VecDeque<Instant>,
+    /// The times at which the waiting frames were queued, and their sizes, oldest first.
+    queued: VecDeque<(Instant, usize)>,
 }
 
 // === impl Outbox ===
@@ -55,6 +55,7 @@ impl Outbox {
     ) -> Result<(), SessionEnd> {
         let deadline = self.give_up_at();
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.patience);
+        let size = frame.len();
         let permit = tokio::select! {
             biased;
             refusal = end_signal.wait() => return Err(SessionEnd::Refused(refusal)),
@@ -65,16 +66,27 @@ impl Outbox {
             Ok(Err(_)) => return Err(SessionEnd::Gone),
             Err(_) => return Err(self.not_read()),
         }
-        self.queued.push_back(Instant::now());
+        self.queued.push_back((Instant::now(), size));
         Ok(())
     }
 
     /// The time at which an unread frame is too old; `None` if the agent has read all frames.
     pub(crate) fn give_up_at(&mut self) -> Option<Instant> {
+        let patience = self.patience;
+        let oldest = self.unread().front();
+        oldest.map(|(queued, _)| *queued + patience)
+    }
+
+    /// The size of the frames that wait, in bytes.
+    pub(crate) fn bytes(&mut self) -> usize {
+        self.unread().iter().map(|(_, size)| size).sum()
+    }
+
+    fn unread(&mut self) -> &VecDeque<(Instant, usize)> {
         let waiting = QUEUE - self.queue.capacity();
         let read = self.queued.len().saturating_sub(waiting);
         self.queued.drain(..read);
-        self.queued.front().map(|oldest| *oldest + self.patience)
+        &self.queued
     }
 
     /// Ends the session of an agent that has left a frame unread for too long.

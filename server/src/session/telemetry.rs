@@ -219,10 +219,11 @@ impl Telemetry {
                 let kind = kind_label(kind);
                 tracing::debug!(replica_set = %key, kind, "view is older than a write");
             }
-            // The session keeps these reports for its timeline and its last deletions.
+            // The session keeps these reports for its timeline and its last deletions, or tells the agent.
             ControllerReport::Scaled { .. }
             | ControllerReport::Answered(_)
-            | ControllerReport::ScaleDown(_) => {}
+            | ControllerReport::ScaleDown(_)
+            | ControllerReport::BeyondMemory { .. } => {}
             ControllerReport::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
             }

@@ -1,5 +1,7 @@
 //! The decisions that a reader gets and misses.
 
+use std::net::Ipv4Addr;
+
 use tokio_stream::StreamExt;
 
 use prometheus_client::registry::Registry;
@@ -26,7 +28,12 @@ fn viewer() -> (Caller, (OpenStream, EndSignal)) {
     let metrics = Metrics::register(&mut Registry::default());
     let access = Access::new(&AccessArgs::default(), metrics).expect("no files");
     let everything = Permissions::unrestricted();
-    let caller = Caller::new(Identity::Anonymous, String::new(), everything, None);
+    let caller = Caller::new(
+        Identity::Anonymous,
+        Ipv4Addr::LOCALHOST.into(),
+        everything,
+        None,
+    );
     let open = access.open_watch(&caller);
     (caller, open)
 }

@@ -148,6 +148,7 @@ impl World {
                 | Refusal::EpochTooOld { .. }
                 | Refusal::Silent(_)
                 | Refusal::OutcomesMissing(_)
+                | Refusal::ListMissing(..)
                 | Refusal::Draining { .. }
         );
         if !fair && !self.is_expected(refusal) {

@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod effects;
+mod memory;
 mod recheck;
 mod traces;
 

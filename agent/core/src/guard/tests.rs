@@ -27,6 +27,15 @@ fn batch_of_another_session_or_epoch_is_refused() {
         words(guard().check_batch(&other, 0)),
         "the batch is of session \"s-0\""
     );
+    let long = v1::Batch {
+        guard: Some(v1::Guard {
+            session_id: "s".repeat(1 << 20),
+            ..v1::Guard::default()
+        }),
+        ..good.clone()
+    };
+    let message = words(guard().check_batch(&long, 0));
+    assert_eq!(message.len(), 1024, "each operation gets a copy");
     let epoch = v1::Guard {
         epoch: 6,
         ..good.guard.clone().expect("it has one")

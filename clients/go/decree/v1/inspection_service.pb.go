@@ -39,7 +39,7 @@ const (
 	ReplicaSetState_REPLICA_SET_STATE_ACTING ReplicaSetState = 3
 	// Waiting for the view, a backoff or a time.
 	ReplicaSetState_REPLICA_SET_STATE_WAITING ReplicaSetState = 4
-	// Invalid, left alone.
+	// Invalid, or too large for the memory of its session: left alone.
 	ReplicaSetState_REPLICA_SET_STATE_QUARANTINED ReplicaSetState = 5
 )
 
@@ -1833,7 +1833,7 @@ type SessionSummary struct {
 	ViewAge *durationpb.Duration `protobuf:"bytes,15,opt,name=view_age,json=viewAge,proto3" json:"view_age,omitempty"`
 	// About how many bytes of memory the server holds for it.
 	MemoryBytes int64 `protobuf:"varint,16,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	// How many bytes it may hold; one more ends the session.
+	// How many bytes it may hold. Beyond that, its largest ReplicaSets are quarantined; if small objects alone exceed it, the session ends.
 	MemoryBytesMax int64 `protobuf:"varint,17,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
 	// How many ReplicaSets and pods it may hold together; one more ends the session.
 	ObjectsMax    int64 `protobuf:"varint,18,opt,name=objects_max,json=objectsMax,proto3" json:"objects_max,omitempty"`

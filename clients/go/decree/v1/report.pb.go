@@ -73,7 +73,7 @@ const (
 	Rule_RULE_AVAILABILITY_CHECK Rule = 21
 	// The ReplicaSet is being deleted: its pods are left alone.
 	Rule_RULE_BEING_DELETED Rule = 22
-	// The ReplicaSet is invalid and left alone.
+	// The ReplicaSet is invalid, or too large for the memory of its session, and left alone.
 	Rule_RULE_QUARANTINED Rule = 23
 	// Reserved. Where creates meet a namespace that is being deleted, the ReplicaSet waits for its next event with RULE_TOO_FEW_REPLICAS.
 	Rule_RULE_NAMESPACE_TERMINATING Rule = 24

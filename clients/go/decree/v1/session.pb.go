@@ -602,7 +602,7 @@ func (x *Drain) GetReconnectAfter() *durationpb.Duration {
 	return nil
 }
 
-// Tells the agent which objects or events of one frame were not accepted, and which ReplicaSets were and are left alone because a field is out of range (reason `QUARANTINED`).
+// Tells the agent which objects or events of one frame were not accepted, and which ReplicaSets were and are left alone because a field is out of range or the session has no memory for them (reason `QUARANTINED`).
 // Only these objects are affected. There is at most one for each frame of the agent.
 type Rejection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -14,6 +14,9 @@ use crate::{
     report::ControllerReport,
 };
 
+/// The cause of a list for an outcome that did not carry its object.
+pub(super) const UNSEEN: &str = "an outcome did not show what its write led to";
+
 // === impl Controller ===
 
 impl Controller {
@@ -151,7 +154,7 @@ impl Controller {
         let waiting = self.waiting.values();
         let missing = waiting.flat_map(|waiting| waiting.unseen.missing(&self.streams));
         let missing: BTreeSet<_> = missing.collect();
-        self.request_lists(missing);
+        self.request_lists(missing, UNSEEN);
     }
 
     /// Notes that the stream has shown everything of a kind up to a version, unless a list is open.
@@ -230,7 +233,7 @@ impl Controller {
         self.quarantined.remove(&id);
         self.miscounted.forget(id);
         self.unavailable.forget(id);
-        self.obstacles.remove(id);
+        self.obstacles.remove(&id);
         self.status_without_room.take_if(|ready| ready.set == id);
         self.without_room.retain(|(ready, _)| ready.set != id);
         if let Some(waiting) = self.waiting.remove(&id) {
@@ -260,16 +263,6 @@ impl Controller {
             Priority::Resync
         } else {
             Priority::Live
-        }
-    }
-
-    /// Requests lists, unless they are open or requested already.
-    pub(super) fn request_lists(&mut self, missing: BTreeSet<Kind>) {
-        for kind in missing {
-            let stream = self.streams.of(kind);
-            if !stream.is_list_requested && stream.open_list.is_none() {
-                self.request_list(kind, "an outcome did not show what its write led to");
-            }
         }
     }
 

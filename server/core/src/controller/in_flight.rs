@@ -1,11 +1,10 @@
 //! Batches in flight, until every operation has its outcome.
 
-use std::collections::BTreeMap;
-
 use super::stream::Unseen;
 use crate::{
     batch::{ActionKind, Batch, BatchId, Operation},
     event::OperationResult,
+    held::{Held, HeldMap},
     index::SetId,
     object::{Key, Timestamp},
     sync::batch_result::BatchResult,
@@ -36,12 +35,10 @@ pub(super) struct SentBatch {
 /// All batches in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    batches: BTreeMap<BatchId, SentBatch>,
+    batches: HeldMap<BatchId, SentBatch>,
     operations: usize,
     /// The number of batches that write statuses.
     statuses: usize,
-    /// The size of the messages of outcomes, in bytes.
-    words: usize,
     /// The latest send time of the batches whose outcomes have all come.
     answered_of: Option<Timestamp>,
 }
@@ -86,12 +83,14 @@ impl InFlight {
         self.batches.get(&batch)
     }
 
-    pub(super) fn get_mut(&mut self, batch: BatchId) -> Option<&mut SentBatch> {
-        self.batches.get_mut(&batch)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.batches.len() * BATCH_BYTES + self.operations * OPERATION_BYTES + self.words
+    /// Notes that the outcome of an operation did not show its effect. `list` is the last list that has begun.
+    pub(super) fn note_unseen(&mut self, batch: BatchId, operation: Operation, list: u32) {
+        self.batches.change(&batch, |sent| {
+            sent.unseen.after.insert(operation.kind(), list);
+            if let Operation::Create(name) = operation {
+                sent.unseen.names.push(name);
+            }
+        });
     }
 
     pub(super) fn count(&self) -> usize {
@@ -104,23 +103,24 @@ impl InFlight {
         batches.any(|sent| sent.heard <= since && Some(sent.heard) < self.answered_of)
     }
 
-    /// Records the result of an operation. Returns `None` for unknown batches and repeated outcomes.
+    /// Records the result of an operation. Returns the operation with its ReplicaSet, and `None` for unknown batches and repeated outcomes.
     pub(super) fn answer(
         &mut self,
         now: Timestamp,
         (batch, at): (BatchId, u32),
         effect: &OperationResult,
-    ) -> Option<(&SentBatch, Operation)> {
-        let sent = self.batches.get_mut(&batch)?;
-        let operation = sent.operations.get_mut(at as usize)?.take()?;
-        sent.heard = now;
-        sent.remaining -= 1;
+    ) -> Option<(SetId, Key, Operation)> {
+        let answer = |sent: &mut SentBatch| {
+            let operation = sent.operations.get_mut(at as usize)?.take()?;
+            sent.heard = now;
+            sent.remaining -= 1;
+            sent.result.count(at, &operation, effect);
+            Some((sent.action, (sent.set, sent.key.clone(), operation)))
+        };
+        let (action, answered) = self.batches.change(&batch, answer)??;
         self.operations -= 1;
-        self.statuses -= usize::from(sent.action == ActionKind::WriteStatus);
-        self.words -= sent.result.bytes();
-        sent.result.count(at, &operation, effect);
-        self.words += sent.result.bytes();
-        Some((sent, operation))
+        self.statuses -= usize::from(action == ActionKind::WriteStatus);
+        Some(answered)
     }
 
     /// Removes a batch if all its outcomes have come.
@@ -128,8 +128,19 @@ impl InFlight {
         self.get(batch).filter(|sent| sent.remaining == 0)?;
         let sent = self.batches.remove(&batch)?;
         self.answered_of = self.answered_of.max(Some(sent.sent));
-        self.words -= sent.result.bytes();
         Some(sent)
+    }
+}
+
+impl Held for InFlight {
+    fn bytes(&self) -> usize {
+        let Self {
+            batches,
+            operations: _,
+            statuses: _,
+            answered_of: _,
+        } = self;
+        batches.bytes()
     }
 }
 
@@ -140,5 +151,23 @@ impl SentBatch {
     pub(super) const fn progress(&self) -> (usize, usize) {
         let operations = self.operations.len();
         (operations, operations - self.remaining)
+    }
+}
+
+impl Held for SentBatch {
+    fn bytes(&self) -> usize {
+        let Self {
+            set: _,
+            key: _,
+            action: _,
+            operations,
+            remaining,
+            sent: _,
+            heard: _,
+            result,
+            unseen,
+        } = self;
+        let slots = operations.len() * size_of::<Option<Operation>>();
+        BATCH_BYTES + slots + remaining * OPERATION_BYTES + result.bytes() + unseen.bytes()
     }
 }

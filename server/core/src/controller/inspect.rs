@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use super::{Inspect, in_flight::SentBatch};
 use crate::{
     batch::{ActionKind, BatchId},
+    held::Held,
     index::{NodeId, Set, SetId},
     object::{Key, Status, Timestamp},
     queue::Unfinished,
@@ -38,7 +39,9 @@ pub struct Sizes {
     pub miscounted_for_long: usize,
     /// ReplicaSets that have had the desired number of pods for 10 minutes, of which some were not available.
     pub unavailable_for_long: usize,
-    /// The approximate memory of all objects, in bytes.
+    /// Objects whose content was forgotten for lack of memory: ReplicaSets, and groups of pods with the same labels.
+    pub beyond_memory: usize,
+    /// The approximate memory of everything that the session holds, in bytes.
     pub bytes: usize,
     /// Keys ever added to the queue (`workqueue_adds_total`).
     pub adds: u64,
@@ -56,6 +59,12 @@ impl<'a> Inspect<'a> {
         self.0.in_flight.is_any_overlooked(since)
     }
 
+    /// The number of pods and ReplicaSets.
+    #[must_use]
+    pub fn objects(self) -> usize {
+        self.0.index.pod_count + self.0.index.sets.len()
+    }
+
     /// The sizes of the view, the queue and the batches in flight.
     #[must_use]
     pub fn sizes(self) -> Sizes {
@@ -69,11 +78,8 @@ impl<'a> Inspect<'a> {
             quarantined: self.0.quarantined.len(),
             miscounted_for_long: self.0.miscounted.long(),
             unavailable_for_long: self.0.unavailable.long(),
-            bytes: self.0.index.bytes()
-                + self.0.in_flight.bytes()
-                + self.0.obstacles.bytes()
-                + self.0.miscounted.bytes()
-                + self.0.unavailable.bytes(),
+            beyond_memory: self.0.index.forgotten(),
+            bytes: Held::bytes(self.0),
             adds: self.0.queue.adds,
             retries: self.0.queue.retries,
         }
@@ -179,13 +185,13 @@ impl<'a> Inspect<'a> {
     fn state(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
         let (state, mut reasons) = self.standing(now, id, set);
         if !matches!(state, State::InSync | State::Quarantined) {
-            reasons.extend(self.0.obstacles.get(id).cloned());
+            reasons.extend(self.0.obstacles.get(&id).cloned());
         }
         (state, reasons)
     }
 
     fn standing(self, now: Timestamp, id: SetId, set: &Set) -> (State, Vec<Reason>) {
-        if let Err(quarantine) = &set.object.selector {
+        if let Some(quarantine) = set.quarantine() {
             let detail = quarantine.to_string();
             return say(State::Quarantined, Rule::Quarantined, detail);
         }

@@ -97,6 +97,12 @@ impl<'a> KnownSet<'a> {
         self.set.surplus()
     }
 
+    /// Whether it is quarantined.
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        self.set.quarantine().is_some()
+    }
+
     /// Whether it selects a pod.
     #[must_use]
     pub fn selects(&self, pod: &Pod) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Controller, in_flight::SentBatch, stream::ListWait};
+use super::{Controller, events::UNSEEN, in_flight::SentBatch, stream::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
@@ -51,20 +51,13 @@ impl Controller {
             operation: at,
             result,
         } = outcome;
-        let Some((sent, operation)) = self.in_flight.answer(self.clock, (batch, at), &result)
-        else {
+        let answered = self.in_flight.answer(self.clock, (batch, at), &result);
+        let Some((set, key, operation)) = answered else {
             return;
         };
-        let (set, key) = (sent.set, sent.key.clone());
-        if !self.handle_effect((set, &key), &operation, (result, after))
-            && let Some(sent) = self.in_flight.get_mut(batch)
-        {
-            sent.unseen
-                .after
-                .insert(operation.kind(), self.index.snapshot);
-            if let Operation::Create(name) = operation {
-                sent.unseen.names.push(name);
-            }
+        if !self.handle_effect((set, &key), &operation, (result, after)) {
+            let list = self.index.snapshot;
+            self.in_flight.note_unseen(batch, operation, list);
         }
         let Some(sent) = self.in_flight.take_answered(batch) else {
             return;
@@ -83,12 +76,16 @@ impl Controller {
         if sent.unseen.is_shown(&self.streams) {
             self.mark_listed(set, &key.namespace, &sent.unseen);
             self.free_names(&key.namespace, &sent.unseen);
-            self.answered.push_back((set, sent.result));
+            // While a list is open, the sync waits, too.
+            let is_next = self.is_view_whole();
+            let result = sent.result;
+            let result = if is_next { result } else { result.cut() };
+            self.answered.push_back((set, result));
         } else {
             let waiting = ListWait {
                 unseen: sent.unseen,
                 namespace: key.namespace,
-                result: sent.result,
+                result: sent.result.cut(),
             };
             self.wait_for_lists(set, waiting);
         }
@@ -101,17 +98,15 @@ impl Controller {
         if action == ActionKind::WriteStatus && result.counts.done > 0 {
             return;
         }
-        let failure = result.failure.as_ref().map(|(_, failure)| failure);
-        let words = failure.map(|(_, message)| message);
-        let refusal = result.guarded.as_ref().map(|(_, message)| message);
+        let (failure, message) = result.failure();
         let answered = Answered {
             key: sent.key.clone(),
             at: self.clock,
             batch,
             action,
             counts: result.counts,
-            failure: failure.map(|(class, _)| *class),
-            message: words.or(refusal).cloned().unwrap_or_default(),
+            failure,
+            message: message.to_owned(),
         };
         let report = ControllerReport::Answered(Box::new(answered));
         self.reports.push_back(report);
@@ -120,9 +115,9 @@ impl Controller {
     /// Records the obstacle of a batch, or forgets an earlier one. A status write says nothing about the earlier batches of its sync.
     fn note_obstacle(&mut self, sent: &SentBatch) {
         match sent.result.obstacle() {
-            Some(obstacle) => self.obstacles.insert(sent.set, obstacle),
+            Some(obstacle) => drop(self.obstacles.insert(sent.set, obstacle)),
             None if sent.action == ActionKind::WriteStatus => {}
-            None => self.obstacles.remove(sent.set),
+            None => drop(self.obstacles.remove(&sent.set)),
         }
     }
 
@@ -137,7 +132,7 @@ impl Controller {
         }
         // The syncs that wait already have requested their lists.
         self.waiting.insert(id, waiting);
-        self.request_lists(missing);
+        self.request_lists(missing, UNSEEN);
     }
 
     /// Records the effect of an operation. Returns whether its result is in the view; if not, a list must show the result.

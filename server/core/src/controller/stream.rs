@@ -9,12 +9,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
+    held::Held,
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp},
     sync::batch_result::BatchResult,
 };
 
 /// The maximum time until the stream shows a write: the time after which upstream's expectations expire (spec 4).
 const UNSEEN_MAX: Span = Span::seconds(5 * 60);
+
+/// The memory of unseen effects in bytes, without the names.
+const UNSEEN_BYTES: usize = 200;
+/// The memory in bytes of a name, of 63 bytes at most, that no pod has yet.
+const NAME_BYTES: usize = 200;
 
 /// The stream of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,6 +139,13 @@ impl Stream {
 
 // === impl Unseen ===
 
+impl Held for Unseen {
+    fn bytes(&self) -> usize {
+        let Self { after: _, names } = self;
+        UNSEEN_BYTES + names.len() * NAME_BYTES
+    }
+}
+
 impl Unseen {
     /// Returns the kinds that still need a list.
     pub(super) fn missing(&self, streams: &ByKind<Stream>) -> impl Iterator<Item = Kind> {
@@ -144,5 +157,18 @@ impl Unseen {
     /// Whether complete lists have shown these effects.
     pub(super) fn is_shown(&self, streams: &ByKind<Stream>) -> bool {
         self.missing(streams).next().is_none()
+    }
+}
+
+// === impl ListWait ===
+
+impl Held for ListWait {
+    fn bytes(&self) -> usize {
+        let Self {
+            unseen,
+            namespace: _,
+            result,
+        } = self;
+        unseen.bytes() + result.bytes()
     }
 }

@@ -61,7 +61,13 @@ impl Inspect<'_> {
         });
         let read = read.take(pods_max.saturating_add(1));
         around.pods = read.map(|pod| self.0.index.pod_object(pod)).collect();
-        around.replica_sets = related.iter().map(|set| set.object.clone()).collect();
+        let copies = related.iter().map(|set| ReplicaSet {
+            selector: set
+                .quarantine()
+                .map_or_else(|| set.object.selector.clone(), Err),
+            ..set.object.clone()
+        });
+        around.replica_sets = copies.collect();
         around
     }
 }
@@ -74,10 +80,10 @@ fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
     object.key.namespace == group.namespace
         && (pod.controller.as_deref().is_some_and(is_owner)
             || pod.name.starts_with(set.name_base())
-            || object
-                .selector
-                .as_ref()
-                .is_ok_and(|it| it.matches(&group.labels)))
+            || set
+                .selector()
+                .zip(group.labels.as_ref())
+                .is_some_and(|(selector, labels)| selector.matches(labels)))
 }
 
 // === impl Surroundings ===

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use crate::{
+    held::Held,
     index::SetId,
     object::{Span, Timestamp},
 };
@@ -55,8 +56,11 @@ impl Unconverged {
     pub(super) fn long(&self) -> usize {
         self.since.len() - self.recent.len()
     }
+}
 
-    pub(super) fn bytes(&self) -> usize {
-        self.since.len() * BYTES
+impl Held for Unconverged {
+    fn bytes(&self) -> usize {
+        let Self { since, recent: _ } = self;
+        since.len() * BYTES
     }
 }

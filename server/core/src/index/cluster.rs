@@ -48,7 +48,8 @@ fn sets_in_on<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a str, SetId)> {
     let groups = index.groups.of_namespace(namespace);
     let groups = groups.filter(move |group| group.active_by_node.contains_key(&Some(node)));
-    let ids = groups.flat_map(|group| index.selecting(namespace, &group.labels));
+    let labels = groups.filter_map(|group| group.labels.as_ref());
+    let ids = labels.flat_map(|labels| index.selecting(namespace, labels));
     let ids: BTreeSet<_> = ids.collect();
     let has_pod = move |id: SetId| {
         let mut pods = index.active_pods(id);

@@ -3,7 +3,6 @@
 
 use crate::{
     compact_uid::CompactUid,
-    labels::Labels,
     object::{OwnerReference, ReplicaSet},
     selector::{Selector, Test},
 };
@@ -13,7 +12,7 @@ const POD: usize = 340;
 /// A ReplicaSet, without its texts.
 const REPLICA_SET: usize = 1_400;
 /// Labels that some pods share, without the labels themselves.
-const GROUP: usize = 400;
+pub(super) const GROUP: usize = 400;
 /// A label, with its entries in the indices by label and by key.
 const LABEL: usize = 340;
 /// A shared text, without its bytes.
@@ -49,10 +48,6 @@ pub(super) fn pod(name: &str, uid: &CompactUid) -> usize {
     POD + name.len() + uid.bytes()
 }
 
-pub(super) fn group(labels: &Labels) -> usize {
-    GROUP + self::labels(labels)
-}
-
 pub(super) fn tombstone(uid: &CompactUid) -> usize {
     TOMBSTONE + uid.bytes()
 }
@@ -61,9 +56,14 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
     // The base of the pods' names contains the name, too.
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
     let owner = set.controller.as_ref().map_or(0, owner);
+    REPLICA_SET + names + owner + content(set)
+}
+
+/// The part of a ReplicaSet that has no bound of its own: its selector, the labels of its template, and its conditions.
+pub(super) fn content(set: &ReplicaSet) -> usize {
     let selector = match &set.selector {
         Ok(selector) => self::selector(selector),
-        Err(quarantine) => 2 * (quarantine.field.len() + quarantine.detail.len()),
+        Err(quarantine) => ENTRY + quarantine.field.len() + quarantine.detail.len(),
     };
     let conditions = set.status.conditions.iter().map(|condition| {
         let texts = [&condition.kind, &condition.status, &condition.reason];
@@ -71,11 +71,10 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
         ENTRY + texts + condition.message.len()
     });
     let conditions: usize = conditions.sum();
-    REPLICA_SET + names + owner + selector + labels(&set.template_labels) + conditions
+    selector + labels(set.template_labels.texts()) + conditions
 }
 
-fn labels(labels: &Labels) -> usize {
-    let labels = labels.iter();
+pub(super) fn labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
     labels
         .map(|(key, value)| LABEL + key.len() + value.len())
         .sum()

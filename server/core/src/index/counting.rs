@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use hashbrown::hash_map;
-
 use super::{
-    Index, OWNER_KIND,
+    Index, OWNER_KIND, map,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
@@ -55,11 +53,11 @@ pub(super) fn unlist_pod(
     let moved = if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
         swap_out(&mut set.owned, entry.position)
     } else if let Some(key) = owner_key(namespace, owner)
-        && let hash_map::Entry::Occupied(mut unknown) = index.owned_by_unknown.entry(key)
+        && let Some(unknown) = index.owned_by_unknown.get_mut(&key)
     {
-        let moved = swap_out(unknown.get_mut(), entry.position);
-        if unknown.get().is_empty() {
-            unknown.remove();
+        let moved = swap_out(unknown, entry.position);
+        if unknown.is_empty() {
+            map::remove(&mut index.owned_by_unknown, &key);
         }
         moved
     } else {
@@ -80,8 +78,14 @@ pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>
         if let Some(content) = index.namespaces.get_mut(&group.namespace) {
             content.orphans.remove(entry.group, &entry.name, id);
         }
-    } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
+    } else if let Some(owner) = set
+        && let Some(set) = index.sets.get_mut(&owner)
+    {
         set.count_out(id, &entry);
+        // The labels of all its pods are known again.
+        if entry.counted.unknown && set.counts.unknown == 0 {
+            count_anew(index, owner);
+        }
     }
     (entry, set)
 }
@@ -94,12 +98,13 @@ pub(super) fn count_pod(index: &mut Index, id: PodId, mut entry: Entry, set: Opt
     if entry.controller.is_none() {
         if let Some(content) = index.namespaces.get_mut(&group.namespace)
             && entry.state.is_active()
+            && let Some(labels) = &group.labels
         {
             let orphans = &mut content.orphans;
-            orphans.insert(entry.group, &group.labels, &entry.name, id);
+            orphans.insert(entry.group, labels, &entry.name, id);
         }
     } else if let Some(set) = set.and_then(|set| index.sets.get_mut(&set)) {
-        entry.counted = set.count_in(index.now, id, &entry, &group.labels);
+        entry.counted = set.count_in(index.now, id, &entry, group.labels.as_ref());
     }
     index.pods.put(id, entry);
 }
@@ -128,5 +133,28 @@ fn owner_key(namespace: &Arc<str>, owner: &OwnerReference) -> Option<Key> {
 /// Removes a pod from a list, and returns the pod that moved to its position.
 fn swap_out(owned: &mut Vec<PodId>, position: u32) -> Option<PodId> {
     owned.swap_remove(position as usize);
+    if owned.len() < owned.capacity() / map::SPARSE {
+        owned.shrink_to(2 * owned.len());
+    }
     owned.get(position as usize).copied()
+}
+
+/// Counts all pods of the ReplicaSet again: the cost of a new selector, template or minimum ready time.
+pub(super) fn count_anew(index: &mut Index, id: SetId) {
+    let Some(set) = index.sets.get_mut(&id) else {
+        return;
+    };
+    set.reset();
+    // Pods without labels are counted first, because no other pod counts beside them.
+    for is_known in [false, true] {
+        for at in 0..set.owned.len() {
+            let pod = set.owned[at];
+            if let Some(entry) = index.pods.get_mut(pod) {
+                let labels = index.groups.at(entry.group).labels.as_ref();
+                if labels.is_some() == is_known {
+                    entry.counted = set.count_in(index.now, pod, entry, labels);
+                }
+            }
+        }
+    }
 }

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     cost,
-    map::Map,
+    large::LargeObjects,
+    map::{self, Map},
     nodes::NodeId,
     slab::{Slab, Slot},
 };
-use crate::labels::Labels;
+use crate::{held::Held, labels::Labels};
 
 /// The number of a group, while it has a pod.
 pub(crate) type GroupId = Slot;
@@ -18,7 +19,8 @@ pub(crate) type GroupId = Slot;
 #[derive(Clone, Debug)]
 pub(crate) struct PodGroup {
     pub(crate) namespace: Arc<str>,
-    pub(crate) labels: Labels,
+    /// `None` if they are forgotten.
+    pub(crate) labels: Option<Labels>,
     pods: u32,
     pub(super) active_by_node: BTreeMap<Option<NodeId>, u32>,
 }
@@ -27,8 +29,11 @@ pub(crate) struct PodGroup {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: Slab<PodGroup>,
+    /// The groups whose labels are known.
     by_namespace: Map<Arc<str>, Map<Labels, GroupId>>,
-    pub(super) bytes: usize,
+    pub(super) large: LargeObjects<GroupId>,
+    /// The memory of the groups.
+    bytes: usize,
 }
 
 // === impl Groups ===
@@ -58,15 +63,17 @@ impl Groups {
     }
 
     fn found(&mut self, namespace: &Arc<str>, labels: Labels) -> GroupId {
-        self.bytes += cost::group(&labels);
+        let size = cost::labels(labels.texts());
+        self.bytes += cost::GROUP + size;
         let group = PodGroup {
             namespace: Arc::clone(namespace),
-            labels: labels.clone(),
+            labels: Some(labels.clone()),
             pods: 0,
             active_by_node: BTreeMap::new(),
         };
         let id = self.groups.reserve();
         self.groups.put(id, group);
+        self.large.weigh(id, size);
         let groups = self.by_namespace.entry(Arc::clone(namespace));
         groups.or_default().insert(labels, id);
         id
@@ -81,23 +88,40 @@ impl Groups {
         if group.pods > 0 {
             return;
         }
-        self.bytes -= cost::group(&group.labels);
-        self.bytes -= group.active_by_node.len() * cost::NODE_OF_GROUP;
-        if let Some(groups) = self.by_namespace.get_mut(&group.namespace) {
-            groups.remove(&group.labels);
-            if groups.is_empty() {
-                self.by_namespace.remove(&group.namespace);
-            }
-        }
+        self.bytes -= cost::GROUP + group.active_by_node.len() * cost::NODE_OF_GROUP;
+        self.take_labels(id);
+        self.large.remove(id);
         self.groups.take(id);
         self.groups.release(id);
+    }
+
+    /// Forgets the labels of a group, which have this size, and returns its namespace. No further pod joins the group.
+    pub(super) fn forget(&mut self, id: GroupId, size: usize) -> Option<Arc<str>> {
+        self.large.forget(id, size);
+        self.take_labels(id)
+    }
+
+    /// Takes the labels of a group out of the index, if they are known. Returns its namespace.
+    fn take_labels(&mut self, id: GroupId) -> Option<Arc<str>> {
+        let group = self.groups.get_mut(id)?;
+        let namespace = Arc::clone(&group.namespace);
+        if let Some(labels) = group.labels.take()
+            && let Some(groups) = self.by_namespace.get_mut(&namespace)
+        {
+            self.bytes -= cost::labels(labels.texts());
+            map::remove(groups, &labels);
+            if groups.is_empty() {
+                map::remove(&mut self.by_namespace, &namespace);
+            }
+        }
+        Some(namespace)
     }
 
     pub(crate) fn count_in(&self, namespace: &str) -> usize {
         self.by_namespace.get(namespace).map_or(0, Map::len)
     }
 
-    /// Returns the groups of a namespace, in no order.
+    /// Returns the groups of a namespace whose labels are known, in no order.
     pub(crate) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &PodGroup> {
         let groups = self.by_namespace.get(namespace);
         let groups = groups.into_iter().flat_map(Map::values);
@@ -123,5 +147,17 @@ impl Groups {
             group.active_by_node.remove(&node);
         }
         self.bytes += group.active_by_node.len() * cost::NODE_OF_GROUP;
+    }
+}
+
+impl Held for Groups {
+    fn bytes(&self) -> usize {
+        let Self {
+            groups,
+            by_namespace: _,
+            large,
+            bytes,
+        } = self;
+        groups.vacant_bytes() + large.bytes() + bytes
     }
 }

@@ -27,10 +27,10 @@ pub(crate) fn mark_made(
         return Some(EndedReplica { set, made, ending });
     };
     let selector = index.set(set).and_then(|set| set.selector());
-    let labels = &index.groups.at(entry.group).labels;
+    let labels = index.groups.at(entry.group).labels.as_ref();
     let is_adoptable = entry.controller.is_none()
         && entry.state.is_active()
-        && selector.is_some_and(|selector| selector.matches(labels));
+        && selector.is_some_and(|selector| labels.is_some_and(|it| selector.matches(it)));
     if !is_adoptable && let Some(ended) = index.ended_replica(id, set) {
         return Some(EndedReplica { made, ..ended });
     }

@@ -5,9 +5,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use hashbrown::hash_map::EntryRef;
 
 use super::{
-    cost, ids::Ids, map::Map, orphans::Orphans, pod::PodId, selectors::Selectors, set::SetId,
+    cost,
+    ids::Ids,
+    map::{self, Map},
+    orphans::Orphans,
+    pod::PodId,
+    selectors::Selectors,
+    set::SetId,
 };
-use crate::names::{NameUse, SUFFIX_LENGTH};
+use crate::{
+    held::Held,
+    names::{NameUse, SUFFIX_LENGTH},
+};
 
 /// The objects of one namespace by name.
 #[derive(Clone, Debug, Default)]
@@ -92,11 +101,11 @@ impl Namespaces {
     /// Changes the users of a name, and frees a name without users.
     fn change(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut NameUsers)) {
         if let Some(content) = self.0.get_mut(namespace)
-            && let EntryRef::Occupied(mut known) = content.names.entry_ref(name)
+            && let Some(known) = content.names.get_mut(name)
         {
-            change(known.get_mut());
-            if *known.get() == NameUsers::default() {
-                known.remove();
+            change(known);
+            if *known == NameUsers::default() {
+                map::remove(&mut content.names, name);
             }
         }
         self.drop_empty(namespace);
@@ -136,9 +145,11 @@ impl Namespaces {
             self.0.remove(namespace);
         }
     }
+}
 
-    /// The approximate memory of the namespaces in bytes, without their content.
-    pub(super) fn bytes(&self) -> usize {
+impl Held for Namespaces {
+    /// Pods and ReplicaSets count for themselves.
+    fn bytes(&self) -> usize {
         self.0.len() * cost::NAMESPACE
     }
 }

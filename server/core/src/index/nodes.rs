@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{
     cost,
-    map::Map,
+    map::{self, Map},
     slab::{Slab, Slot},
 };
+use crate::held::Held;
 
 /// The number of a node, while the node has a pod.
 pub(crate) type NodeId = Slot;
@@ -21,7 +22,7 @@ pub(crate) struct Nodes {
     by_name: Map<Arc<str>, NodeId>,
     /// The number of ready active pods of all nodes.
     ready: u32,
-    pub(super) bytes: usize,
+    bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -89,7 +90,7 @@ impl Nodes {
         node.pods -= 1;
         if node.pods == 0 {
             self.bytes -= cost::node(&node.name);
-            self.by_name.remove(&node.name);
+            map::remove(&mut self.by_name, &node.name);
             self.nodes.take(id);
             self.nodes.release(id);
         }
@@ -102,5 +103,17 @@ impl Nodes {
 
     pub(crate) fn name(&self, id: NodeId) -> Option<&Arc<str>> {
         self.nodes.get(id).map(|node| &node.name)
+    }
+}
+
+impl Held for Nodes {
+    fn bytes(&self) -> usize {
+        let Self {
+            nodes,
+            by_name: _,
+            ready: _,
+            bytes,
+        } = self;
+        nodes.vacant_bytes() + bytes
     }
 }

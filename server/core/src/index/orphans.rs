@@ -66,8 +66,14 @@ impl Orphans {
         if !known.pods.is_empty() {
             return;
         }
-        let labels = known.labels.clone();
-        self.groups.remove(&group);
+        self.remove_group(group);
+    }
+
+    /// Removes all pods of a group.
+    pub(super) fn remove_group(&mut self, group: GroupId) {
+        let Some(OrphanGroup { labels, .. }) = self.groups.remove(&group) else {
+            return;
+        };
         for (key, value) in labels.iter() {
             let label = (Arc::clone(key), Arc::clone(value));
             remove_from(&mut self.by_label, &label, group);

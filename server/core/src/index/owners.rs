@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{cost, map::Map};
-use crate::object::OwnerReference;
+use super::{
+    cost,
+    map::{self, Map},
+};
+use crate::{held::Held, object::OwnerReference};
 
 /// The references, with the number of pods that have each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     shared: Map<Arc<OwnerReference>, u32>,
-    pub(super) bytes: usize,
+    bytes: usize,
 }
 
 // === impl Owners ===
@@ -32,8 +35,15 @@ impl Owners {
             *count -= 1;
             if *count == 0 {
                 self.bytes -= cost::owner(owner);
-                self.shared.remove(owner);
+                map::remove(&mut self.shared, owner);
             }
         }
+    }
+}
+
+impl Held for Owners {
+    fn bytes(&self) -> usize {
+        let Self { shared: _, bytes } = self;
+        *bytes
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Contribution {
     pub(crate) pending: bool,
     pub(crate) terminating: bool,
     pub(crate) release: bool,
+    /// Its labels are forgotten.
+    pub(crate) unknown: bool,
 }
 
 // === impl Entry ===

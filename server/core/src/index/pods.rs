@@ -34,10 +34,13 @@ impl Index {
         let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
         if let Some((id, is_same, version)) = known {
             let is_newer = is_newer(pod.version, version);
+            let mut returns = false;
             if is_same && let Some(entry) = self.pods.get_mut(id) {
                 entry.snapshot = self.snapshot;
+                let group = entry.group;
+                returns = pod.version == version && self.can_have_labels_back(group, pod);
             }
-            if is_same && is_newer {
+            if is_same && (is_newer || returns) {
                 return self.change_pod(id, pod);
             }
             if is_same || !is_newer {
@@ -201,7 +204,8 @@ impl Index {
         let set = set.map(|set| &set.object);
         let group = newest.map(|like| like.group).filter(|group| {
             let known = self.groups.at(*group);
-            *known.namespace == *pod.namespace && pod.has_labels(&known.labels)
+            let labels = known.labels.as_ref();
+            *known.namespace == *pod.namespace && labels.is_some_and(|it| pod.has_labels(it))
         });
         let owner = newest.and_then(|like| like.controller.as_ref());
         let owner = owner.filter(|owner| pod.has_owner(Some(owner))).cloned();
@@ -266,7 +270,12 @@ impl Index {
             state: entry.state != pod.state,
             node: self.node_of(entry).map(|node| &**node) != pod.node,
             controller: !pod.has_owner(entry.controller.as_deref()),
-            labels: !pod.has_labels(&self.groups.at(entry.group).labels),
+            labels: !self
+                .groups
+                .at(entry.group)
+                .labels
+                .as_ref()
+                .is_some_and(|it| pod.has_labels(it)),
         }
     }
 
@@ -358,7 +367,7 @@ impl Index {
         PodFacts {
             namespace: Arc::clone(&group.namespace),
             name: Arc::clone(&entry.name),
-            labels: group.labels.clone(),
+            labels: group.labels.clone().unwrap_or_default(),
             controller: entry.controller.clone(),
             owner,
             deleting: entry.state.deleting,

@@ -7,7 +7,11 @@ use std::{collections::BTreeSet, hash::Hash, sync::Arc};
 
 use hashbrown::Equivalent;
 
-use super::{ids::Ids, map::Map, set::SetId};
+use super::{
+    ids::Ids,
+    map::{self, Map},
+    set::SetId,
+};
 use crate::{
     labels::{Label, Labels},
     selector::{Selector, Test},
@@ -90,7 +94,7 @@ where
     if let Some(ids) = index.get_mut(key) {
         ids.remove(id);
         if ids.is_empty() {
-            index.remove(key);
+            map::remove(index, key);
         }
     }
 }

@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     create_back_off::CreateBackOff,
+    large,
     pod::{Contribution, Entry, PodId},
 };
 use crate::{
     labels::Labels,
     names::{self, NameCursor, NameSeed},
     object::{ReplicaSet, Span, Timestamp},
-    selector::Selector,
+    selector::{Quarantine, Selector},
 };
 
 /// The number of a ReplicaSet in the index; never reused.
@@ -47,6 +48,8 @@ pub(crate) struct Counts {
     pub(crate) ready: i32,
     pub(crate) available: i32,
     pub(crate) terminating: i32,
+    /// Pods whose labels are forgotten. Beside one of these, no other pod is counted.
+    pub(crate) unknown: i32,
 }
 
 // === impl Set ===
@@ -68,8 +71,19 @@ impl Set {
         }
     }
 
+    /// Returns the selector, unless the ReplicaSet is quarantined.
     pub(crate) fn selector(&self) -> Option<&Selector> {
-        self.object.selector.as_ref().ok()
+        let selector = self.object.selector.as_ref().ok();
+        selector.filter(|_| self.counts.unknown == 0)
+    }
+
+    /// Returns why the ReplicaSet is quarantined, if it is.
+    pub(crate) fn quarantine(&self) -> Option<Quarantine> {
+        match (&self.object.selector, self.counts.unknown) {
+            (Err(quarantine), _) => Some(quarantine.clone()),
+            (Ok(_), 0) => None,
+            (Ok(_), pods) => Some(large::pods(pods)),
+        }
     }
 
     pub(crate) fn name_base(&self) -> &str {
@@ -141,8 +155,16 @@ impl Set {
         now: Timestamp,
         id: PodId,
         pod: &Entry,
-        labels: &Labels,
+        labels: Option<&Labels>,
     ) -> Contribution {
+        let Some(labels) = labels else {
+            let unknown = Contribution {
+                unknown: true,
+                ..Contribution::default()
+            };
+            self.add(&unknown, 1);
+            return unknown;
+        };
         let Some(selector) = self.selector() else {
             return Contribution::default();
         };
@@ -161,6 +183,7 @@ impl Set {
             pending: ready && !available && due.is_some(),
             terminating: matches && pod.state.is_terminating(),
             release: !matches && pod.state.is_active(),
+            unknown: false,
         };
         self.add(&counted, 1);
         if let Some(due) = due.filter(|_| counted.pending) {
@@ -191,6 +214,7 @@ impl Set {
         add(&mut self.counts.ready, counted.ready);
         add(&mut self.counts.available, counted.available);
         add(&mut self.counts.terminating, counted.terminating);
+        add(&mut self.counts.unknown, counted.unknown);
     }
 
     /// Returns the next pod that has become available by `now`, and counts it as available.

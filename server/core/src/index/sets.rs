@@ -2,6 +2,8 @@
 
 use super::{
     IfUnknown, Index, cost,
+    counting::count_anew,
+    map,
     pod::Contribution,
     pods::is_newer,
     selectors::remove_from,
@@ -32,7 +34,7 @@ impl Index {
             let is_newer = is_newer(version, known);
             if set.object.key.uid == key.uid {
                 set.snapshot = snapshot;
-                if is_newer {
+                if is_newer || (version == known && self.can_have_back(id, &object)) {
                     self.change_set(id, object);
                 }
                 return (None, (is_newer || version == known).then_some(id));
@@ -83,19 +85,20 @@ impl Index {
         let mut set = Set::new(id, self.names, object);
         set.snapshot = self.snapshot;
         let key = set.object.key.clone();
-        set.owned = self.owned_by_unknown.remove(&key).unwrap_or_default();
+        set.owned = map::remove(&mut self.owned_by_unknown, &key).unwrap_or_default();
         let content = self.namespaces.entry(&key.namespace);
         content.sets.insert(key.name, id);
         let same_base = content.bases.entry(set.shared_name_base());
         same_base.or_default().insert(id);
         self.bytes += cost::replica_set(&set.object);
+        self.large.weigh(id, cost::content(&set.object));
         self.sets.insert(id, Box::new(set));
         self.link_set(id);
-        self.count_anew(id);
+        count_anew(self, id);
         id
     }
 
-    fn change_set(&mut self, id: SetId, object: ReplicaSet) {
+    pub(super) fn change_set(&mut self, id: SetId, object: ReplicaSet) {
         let Some(set) = self.set(id) else { return };
         let old = &set.object;
         let same_links = old.selector == object.selector && old.controller == object.controller;
@@ -114,12 +117,13 @@ impl Index {
             set.object = ReplicaSet { key, ..object };
             share_texts(&mut set.object);
             self.bytes += cost::replica_set(&set.object);
+            self.large.weigh(id, cost::content(&set.object));
         }
         if !same_links {
             self.link_set(id);
         }
         if !same_counts {
-            self.count_anew(id);
+            count_anew(self, id);
         }
     }
 
@@ -138,6 +142,7 @@ impl Index {
             self.owned_by_unknown.insert(key.clone(), owned);
         }
         self.bytes -= cost::replica_set(&set.object);
+        self.large.remove(id);
         if let Some(content) = self.namespaces.get_mut(&key.namespace) {
             content.sets.remove(&key.name);
             remove_from(&mut content.bases, set.name_base(), id);
@@ -154,8 +159,8 @@ impl Index {
             let siblings = self.siblings.entry(owner.uid.clone());
             siblings.or_default().insert(id);
         }
-        if let (Some(selector), Some(content)) = (
-            set.selector(),
+        if let (Ok(selector), Some(content)) = (
+            &set.object.selector,
             self.namespaces.get_mut(&set.object.key.namespace),
         ) {
             content.selectors.insert(id, selector);
@@ -169,26 +174,11 @@ impl Index {
         if let Some(owner) = &set.object.controller {
             remove_from(&mut self.siblings, &owner.uid, id);
         }
-        if let (Some(selector), Some(content)) = (
-            set.selector(),
+        if let (Ok(selector), Some(content)) = (
+            &set.object.selector,
             self.namespaces.get_mut(&set.object.key.namespace),
         ) {
             content.selectors.remove(id, selector);
-        }
-    }
-
-    /// Counts all pods of the ReplicaSet again: the cost of a new selector, template or minimum ready time.
-    fn count_anew(&mut self, id: SetId) {
-        let Some(set) = self.sets.get_mut(&id) else {
-            return;
-        };
-        set.reset();
-        for at in 0..set.owned.len() {
-            let pod = set.owned[at];
-            if let Some(entry) = self.pods.get_mut(pod) {
-                let labels = &self.groups.at(entry.group).labels;
-                entry.counted = set.count_in(self.now, pod, entry, labels);
-            }
         }
     }
 }

@@ -82,6 +82,14 @@ impl<T> Slab<T> {
         let slots = (1..).zip(self.pages.iter().flatten());
         slots.filter_map(|(at, value)| Some((Slot::new(at)?, value.as_ref()?)))
     }
+
+    /// The memory of slots without a value, in bytes.
+    pub(crate) fn vacant_bytes(&self) -> usize {
+        let last = self.pages.last();
+        let spare = last.map_or(0, |page| page.capacity() - page.len());
+        (self.vacant.len() + spare) * size_of::<Option<T>>()
+            + self.vacant.capacity() * size_of::<Slot>()
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{cost, map::Map};
+use super::{
+    cost,
+    map::{self, Map},
+};
 use crate::{
     compact_uid::CompactUid,
+    held::Held,
     object::{ByKind, Kind, ResourceVersion},
 };
 
@@ -21,7 +25,7 @@ enum Gone {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     by_kind: ByKind<OfKind>,
-    pub(super) bytes: usize,
+    bytes: usize,
 }
 
 /// Deleted objects of a kind.
@@ -66,7 +70,7 @@ impl Tombstones {
 
     pub(crate) fn remove(&mut self, kind: Kind, uid: &CompactUid) {
         let of_kind = self.by_kind.of_mut(kind);
-        if let Some(gone) = of_kind.gone.remove(uid) {
+        if let Some(gone) = map::remove(&mut of_kind.gone, uid) {
             self.bytes -= cost::tombstone(uid);
             of_kind.in_order.remove(&(gone, uid.clone()));
         }
@@ -105,5 +109,12 @@ impl Tombstones {
             let uid = uid.clone();
             self.remove(kind, &uid);
         }
+    }
+}
+
+impl Held for Tombstones {
+    fn bytes(&self) -> usize {
+        let Self { by_kind: _, bytes } = self;
+        *bytes
     }
 }

@@ -3,20 +3,25 @@
 use crate::{
     batch::Operation,
     event::{FailureClass, NotStarted, OperationResult},
+    held::Held,
     object::Span,
     queue::Retry,
     reason::{Reason, Rule},
     report::OutcomeCounts,
 };
 
-/// A value with the number of its operation. Only the value of the lowest operation is kept.
-pub(crate) type Lowest<T> = Option<(u32, T)>;
+/// The size in bytes to which the messages of a result that waits for a list are cut.
+const WAITING_MESSAGE_MAX: usize = 512;
+/// The size in bytes to which the message of an obstacle is cut, which is kept until an attempt succeeds.
+const OBSTACLE_MAX: usize = 1_024;
+/// The memory of a message in bytes, without its text.
+const MESSAGE: usize = 64;
 
 /// The outcomes of a batch so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchResult {
-    /// The message of the lowest operation that failed with an error.
-    pub(crate) error: Lowest<String>,
+    /// The lowest operation that failed with an error.
+    error: Option<u32>,
     /// A name was taken, a precondition failed, or a guard was not met: the server decides again.
     pub(crate) afresh: bool,
     pub(crate) namespace_terminating: bool,
@@ -26,14 +31,16 @@ pub(crate) struct BatchResult {
     pub(crate) not_executed: bool,
     /// The cluster refused something, or did not respond.
     pub(crate) refused: bool,
-    /// A guard of the agent was not met.
-    pub(crate) guarded: Lowest<String>,
-    /// The cluster asked for a delay.
-    pub(crate) throttled: Lowest<String>,
+    /// The lowest operation that a guard of the agent refused.
+    guarded: Option<u32>,
+    /// The lowest operation for which the cluster asked for a delay.
+    throttled: Option<u32>,
     pub(crate) retry_after: Option<Span>,
     pub(crate) counts: OutcomeCounts,
-    /// The first failure, whether it is an error or leads to a new decision.
-    pub(crate) failure: Lowest<(FailureClass, String)>,
+    /// The lowest operation that failed, whether that is an error or leads to a new decision.
+    failure: Option<(u32, FailureClass)>,
+    /// The messages of the cluster or the agent about the operations above, once for each operation.
+    messages: Vec<(u32, String)>,
 }
 
 // === impl BatchResult ===
@@ -53,7 +60,8 @@ impl BatchResult {
                     // The guard knew something that the view did not. An event mostly brings it; if none comes, only a retry notices.
                     NotStarted::Guard(message) => {
                         (self.not_executed, self.afresh) = (true, true);
-                        keep_lowest(&mut self.guarded, at, || message.clone());
+                        keep_lowest(&mut self.guarded, at);
+                        self.keep_message(at, message);
                     }
                 }
             }
@@ -65,21 +73,18 @@ impl BatchResult {
                 self.counts.failed += 1;
                 self.retry_after = self.retry_after.max(*retry_after);
                 if *class == FailureClass::Throttled {
-                    keep_lowest(&mut self.throttled, at, || message.clone());
+                    keep_lowest(&mut self.throttled, at);
                 }
-                keep_lowest(&mut self.failure, at, || (*class, message.clone()));
-                self.count_failure(at, operation, *class, message);
+                if self.failure.is_none_or(|(lowest, _)| at < lowest) {
+                    self.failure = Some((at, *class));
+                }
+                self.count_failure(at, operation, *class);
+                self.keep_message(at, message);
             }
         }
     }
 
-    fn count_failure(
-        &mut self,
-        at: u32,
-        operation: &Operation,
-        class: FailureClass,
-        message: &str,
-    ) {
+    fn count_failure(&mut self, at: u32, operation: &Operation, class: FailureClass) {
         match class {
             FailureClass::NameTaken => self.afresh = true,
             FailureClass::Precondition if !matches!(operation, Operation::Adopt(_)) => {
@@ -89,7 +94,7 @@ impl BatchResult {
                 self.namespace_terminating = true;
             }
             FailureClass::Precondition | FailureClass::Conflict | FailureClass::OwnerChanged => {
-                keep_lowest(&mut self.error, at, || message.to_owned());
+                keep_lowest(&mut self.error, at);
             }
             FailureClass::NamespaceTerminating
             | FailureClass::NotFound
@@ -100,17 +105,30 @@ impl BatchResult {
             | FailureClass::Throttled
             | FailureClass::Unavailable => {
                 self.refused = true;
-                keep_lowest(&mut self.error, at, || message.to_owned());
+                keep_lowest(&mut self.error, at);
             }
         }
     }
 
-    /// Returns the size of the messages of the cluster and of the agent.
-    pub(crate) fn bytes(&self) -> usize {
-        let words = [&self.error, &self.guarded, &self.throttled];
-        let words = words.into_iter().flatten().map(|(_, text)| text.len());
-        let failure = self.failure.as_ref().map(|(_, (_, text))| text.len());
-        words.chain(failure).sum()
+    /// Keeps the message about an operation, if it is the lowest of some kind, and drops messages that no kind needs any more.
+    fn keep_message(&mut self, at: u32, message: &str) {
+        let failure = self.failure.map(|(at, _)| at);
+        let kept = [self.error, self.guarded, self.throttled, failure];
+        if kept.contains(&Some(at)) {
+            self.messages.push((at, message.to_owned()));
+            self.messages.retain(|(at, _)| kept.contains(&Some(*at)));
+        }
+    }
+
+    fn message_of(&self, at: u32) -> &str {
+        let message = self.messages.iter().find(|(of, _)| *of == at);
+        message.map_or("", |(_, message)| message)
+    }
+
+    /// Cuts the messages, for a result that may have to wait for long.
+    pub(crate) fn cut(mut self) -> Self {
+        self.messages.iter_mut().for_each(|(_, it)| cut(it));
+        self
     }
 
     pub(crate) const fn retry(&self) -> Option<Retry> {
@@ -132,22 +150,45 @@ impl BatchResult {
 
     /// Returns the obstacle to operations that may succeed later without a change: the agent, or an overloaded cluster.
     pub(crate) fn obstacle(&self) -> Option<Reason> {
-        let guarded = self.guarded.as_ref().map(|it| (Rule::RefusedByAgent, it));
-        let throttled = self.throttled.as_ref().map(|it| (Rule::Throttled, it));
-        let (rule, (_, words)) = guarded.or(throttled)?;
-        Some(Reason::new(rule, words.clone()))
+        let guarded = self.guarded.map(|at| (Rule::RefusedByAgent, at));
+        let throttled = self.throttled.map(|at| (Rule::Throttled, at));
+        let (rule, at) = guarded.or(throttled)?;
+        let message = self.message_of(at);
+        let end = message.floor_char_boundary(OBSTACLE_MAX);
+        Some(Reason::new(rule, message[..end].to_owned()))
     }
 
+    /// Returns the class of the lowest failure, and the message about it. If nothing failed, returns the message about the lowest operation
+    /// that a guard refused.
+    pub(crate) fn failure(&self) -> (Option<FailureClass>, &str) {
+        let at = self.failure.map(|(at, _)| at).or(self.guarded);
+        let class = self.failure.map(|(_, class)| class);
+        (class, at.map_or("", |at| self.message_of(at)))
+    }
+
+    /// Returns the message about the lowest error.
     pub(crate) fn message(self) -> Option<String> {
-        self.error.map(|(_, message)| message)
+        let of = self.error?;
+        let message = self.messages.into_iter().find(|(at, _)| *at == of);
+        Some(message.map(|(_, message)| message).unwrap_or_default())
     }
 }
 
-/// Keeps the value of an operation, unless there is a value of a lower operation.
-fn keep_lowest<T>(kept: &mut Lowest<T>, at: u32, of_this: impl FnOnce() -> T) {
-    if kept.as_ref().is_none_or(|(lowest, _)| at < *lowest) {
-        *kept = Some((at, of_this()));
+impl Held for BatchResult {
+    fn bytes(&self) -> usize {
+        let messages = self.messages.iter().map(|(_, message)| message);
+        size_of::<Self>() + messages.map(|it| MESSAGE + it.len()).sum::<usize>()
     }
+}
+
+/// Cuts a message that may have to wait for long.
+pub(super) fn cut(message: &mut String) {
+    message.truncate(message.floor_char_boundary(WAITING_MESSAGE_MAX));
+    message.shrink_to_fit();
+}
+
+fn keep_lowest(kept: &mut Option<u32>, at: u32) {
+    *kept = Some(kept.map_or(at, |lowest| lowest.min(at)));
 }
 
 /// Returns whether a failure counts as success: the pod to delete, adopt or release is gone, or another pod has the name of the pod to

@@ -7,6 +7,7 @@ mod deleting;
 mod events;
 mod failures;
 mod lasting;
+mod memory;
 mod nodes;
 mod objects;
 mod older;

@@ -250,6 +250,7 @@ impl Rig {
             | ControllerReport::Answered(_)
             | ControllerReport::ScaleDown(_)
             | ControllerReport::Quarantined { .. }
+            | ControllerReport::BeyondMemory { .. }
             | ControllerReport::PodsDoNotLast { .. }
             | ControllerReport::OrphanMatchesMany { .. }
             | ControllerReport::DeletionAgeRatio(_) => None,

@@ -45,7 +45,7 @@ impl Sink for Notes {
         self.0.push("rejected");
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Sink for Log {
         self.0.push(format!("{rejected:?}"));
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -186,20 +186,7 @@ fn agent_that_reports_no_outcome_is_given_up() {
 fn each_outcome_gives_the_others_their_time() {
     let mut session = with_a_batch_in_flight();
     assert_eq!(beats(&mut session, 1..200), None);
-    let failed = v1::Failed {
-        class: v1::FailureClass::Timeout.into(),
-        ..v1::Failed::default()
-    };
-    let outcome = v1::Outcome {
-        batch_id: 1,
-        outcome: Some(v1::outcome::Outcome::Failed(failed)),
-        ..v1::Outcome::default()
-    };
-    let outcomes = vec![outcome];
-    session.handle_frame(
-        after(200),
-        request(Asked::Outcomes(v1::Outcomes { outcomes })),
-    );
+    session.handle_frame(after(200), refused(1, ""));
     // The server retries at once, and the retry has its own time from then on.
     assert_eq!(beats(&mut session, 200..500), None);
     assert_eq!(beats(&mut session, 500..502), Some("OUTCOMES_MISSING"));
@@ -261,6 +248,29 @@ fn batch_that_is_overlooked_while_others_are_answered_ends_the_session() {
             }
         }
         assert_eq!(reason(&session), expected, "{answered:?}");
+    }
+}
+
+#[test]
+fn resync_without_a_list_ends_the_session() {
+    for (begins, expected) in [(false, Some("LIST_MISSING")), (true, None)] {
+        let mut session = with_a_batch_in_flight();
+        let outcome = v1::Outcome {
+            batch_id: 1,
+            outcome: Some(v1::outcome::Outcome::Done(v1::Done::default())),
+            ..v1::Outcome::default()
+        };
+        let outcomes = vec![outcome];
+        session.handle_frame(START, request(Asked::Outcomes(v1::Outcomes { outcomes })));
+        assert_eq!(frames(&mut session, START), ["resync"]);
+        assert_eq!(beats(&mut session, 1..300), None);
+        assert!(session.poll_timeout() <= after(300).monotonic);
+        if begins {
+            session.handle_frame(after(299), begin(v1::Kind::Pod));
+        }
+        assert_eq!(beats(&mut session, 300..301), expected);
+        // However long the list takes.
+        assert_eq!(beats(&mut session, 301..900), expected);
     }
 }
 

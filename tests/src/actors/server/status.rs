@@ -14,7 +14,8 @@ pub fn disconnect(refusal: Option<&Refusal>) -> Disconnect {
         | Refusal::SequenceGap { .. }
         | Refusal::VersionsWentBack { .. }
         | Refusal::Silent(_)
-        | Refusal::OutcomesMissing(_) => Disconnect::Lost(refusal.to_string()),
+        | Refusal::OutcomesMissing(_)
+        | Refusal::ListMissing(..) => Disconnect::Lost(refusal.to_string()),
         Refusal::Draining { reconnect_after } => Disconnect::Refused {
             status: refusal.to_string(),
             retry_after: Some(*reconnect_after),
