@@ -144,7 +144,7 @@ mod tests {
             ],
             deleted_by_others: 3,
             replica_sets: 41,
-            since: None,
+            ..ListDifferencesResponse::default()
         }
     }
 

@@ -14,10 +14,10 @@ mod unconverged;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use self::{
-    cluster_change::{Impact, ReplicaSetsCopy},
+    cluster_change::{Impact, ImpactWalk, Need, NeedWalk, QuotaLimits},
     inspect::Sizes,
     known::{KnownSet, Replica},
-    surroundings::Surroundings,
+    surroundings::{Surroundings, SurroundingsCopy},
 };
 use self::{
     in_flight::InFlight,

@@ -4,7 +4,6 @@
 //! **Invariant:** an object never goes back to an older version, and a deleted object never comes back. The index remembers a deleted
 //! object until the stream has passed its end. After that, an unknown object of a passed version is a deleted one.
 
-pub(crate) mod cluster;
 mod cost;
 mod counting;
 mod create_back_off;
@@ -24,9 +23,11 @@ mod sets;
 mod slab;
 mod tombstones;
 mod unlisted;
+mod walk;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -37,6 +38,7 @@ pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
     unlisted::EndedList,
+    walk::PodWalk,
 };
 use self::{
     group::Groups, ids::Ids, map::Map, namespaces::Namespaces, nodes::Nodes, owners::Owners,
@@ -203,14 +205,14 @@ impl Index {
         &'a self,
         after: Option<(&'a str, &'a str)>,
     ) -> impl Iterator<Item = SetId> + 'a {
-        let all = self.namespaces.iter().flat_map(|(namespace, content)| {
-            let sets = content.sets.iter();
-            sets.map(move |(name, id)| (namespace, &**name, *id))
-        });
-        all.skip_while(move |(namespace, name, _)| {
-            after.is_some_and(|after| (*namespace, *name) <= after)
+        let (first, last_name) = after.unwrap_or_default();
+        let namespaces = self.namespaces.from(first);
+        namespaces.flat_map(move |(namespace, content)| {
+            // A namespace begins after the empty name in it.
+            let after = if namespace == first { last_name } else { "" };
+            let after = (Bound::Excluded(after), Bound::Unbounded);
+            content.sets.range::<str, _>(after).map(|(_, id)| *id)
         })
-        .map(|(_, _, id)| id)
     }
 
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
@@ -251,7 +253,7 @@ impl Index {
         ids.filter_map(|id| self.set(id))
     }
 
-    fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
+    pub(crate) fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
         let owner = self.set(id)?.object.controller.as_ref()?;
         self.siblings.get(&owner.uid)
     }
@@ -287,6 +289,12 @@ impl Index {
         let groups = self.set(id).map_or(0, groups);
         let siblings = self.sibling_ids(id).map_or(0, Ids::len);
         siblings.saturating_mul(groups)
+    }
+
+    /// Whether the ReplicaSet or a sibling selects the pods of a group.
+    pub(crate) fn selects_with_siblings(&self, id: SetId, group: &PodGroup) -> bool {
+        let own = Ids::One(id);
+        self.is_related(self.sibling_ids(id).unwrap_or(&own), group)
     }
 
     fn is_related(&self, siblings: &Ids<SetId>, group: &PodGroup) -> bool {
@@ -325,9 +333,12 @@ impl Index {
 
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
+        self.pod_ids_in(namespace).filter_map(|id| self.pod(id))
+    }
+
+    fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
-        let pods = names.into_iter().flatten().filter_map(|it| it.pod);
-        pods.filter_map(|id| self.pod(id))
+        names.into_iter().flatten().filter_map(|it| it.pod)
     }
 
     /// Returns a pod as it was last shown.

@@ -57,9 +57,10 @@ pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{
-    Controller, Impact, Inspect, KnownSet, Replica, ReplicaSetsCopy, Sizes, Surroundings,
+    Controller, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits, Replica, Sizes,
+    Surroundings, SurroundingsCopy,
 };
-pub use decide::{Interrupted, decide, decide_while};
+pub use decide::{Interrupted, controller_of, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;

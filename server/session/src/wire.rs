@@ -33,7 +33,9 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{ClusterRef, agreements, decision, difference, impact, record, state, summary},
+        report::{
+            ClusterRef, agreements, decision, difference, impact, quota, record, state, summary,
+        },
     };
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use server_core::{
     Batch, Config, Controller, Event, Kind, NotStarted, OperationResult, Outcome, Pod, ReplicaSet,
-    ResourceVersion, Span, Timestamp,
+    ResourceVersion, Span, SurroundingsCopy, Timestamp,
 };
 use server_shadow::{Departure, Difference, Shadow, Subject};
 
@@ -77,8 +77,9 @@ impl Beside {
 
     /// The first victim for this number of desired pods.
     pub(crate) fn first_victim(&self, name: &str, replicas: i32) -> Arc<str> {
-        let inspect = self.controller.inspect();
-        let known = inspect.surroundings(self.now, "default", name, usize::MAX);
+        let mut copy = SurroundingsCopy::new("default", name, usize::MAX);
+        let steps = std::iter::repeat_with(|| copy.step(self.now, &self.controller));
+        let known = steps.flatten().next().expect("it ends");
         let decision = known.decide(Some(replicas), &|| true);
         let decision = decision.expect("nothing interrupts it");
         let decision = decision.expect("the story knows this ReplicaSet");
