@@ -12,18 +12,14 @@ use crate::{
     args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
-    input, near, not_found,
+    near, not_found,
     snapshot::{Scopes, Snapshot},
     streams::Io,
     table::one_line,
 };
 
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let mut snapshot = Snapshot::build(input::read(&args.files, io.stdin)?)?;
-    for (kind, count) in &snapshot.ignored {
-        let kind = one_line(kind);
-        writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
-    }
+    let mut snapshot = Snapshot::read(&args.files, io)?;
     let chosen = chosen(&snapshot, args)?;
     if let Some(replicas) = args.replicas {
         scale(&mut snapshot, &chosen, replicas)?;

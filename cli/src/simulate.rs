@@ -15,10 +15,7 @@ mod cluster;
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(change) = change(args) {
-        return server::block_on(async {
-            let server = Server::connect(&args.inspection.server).await?;
-            cluster::run(&server, args, &change, io).await
-        });
+        return cluster::run(args, &change, io);
     }
     let names = args.namespace.resolve(&args.names)?;
     let decisions = server::block_on(async {

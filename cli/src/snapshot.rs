@@ -5,6 +5,7 @@ mod scope;
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fmt::Display,
+    path::PathBuf,
 };
 
 use agent_kube::objects;
@@ -17,7 +18,9 @@ pub(crate) use self::scope::Scopes;
 use crate::{
     args::Named,
     exit::{Exit, Failure},
-    input::KUBECTL,
+    input::{self, KUBECTL},
+    streams::Io,
+    table::one_line,
 };
 
 /// The ReplicaSets and pods of the input, and the ignored kinds.
@@ -35,6 +38,16 @@ type Key = (&'static str, Named);
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// Reads the view from files; `-` is standard input. Names the ignored kinds on stderr.
+    pub(crate) fn read(files: &[PathBuf], io: &mut Io<'_>) -> Result<Self, Failure> {
+        let snapshot = Self::build(input::read(files, io.stdin)?)?;
+        for (kind, count) in &snapshot.ignored {
+            let kind = one_line(kind);
+            writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
+        }
+        Ok(snapshot)
+    }
+
     /// Builds the view. Identical duplicates count once.
     pub(crate) fn build(documents: Vec<Document>) -> Result<Self, Failure> {
         let mut snapshot = Self::default();

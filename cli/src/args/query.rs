@@ -35,6 +35,9 @@ pub(crate) struct SimulateArgs {
     /// Instead of names: limit the namespace to this number of pods, and show which creates a quota refuses
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = number::at_least::<i32, 0>)]
     pub(crate) quota: Option<i32>,
+    /// With --drain or --quota: files of objects instead of a server; `-` is standard input. Repeatable
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["names", "cluster"])]
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]
