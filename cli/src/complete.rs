@@ -150,7 +150,7 @@ fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
     let names = ask(async |server, flags| {
         let named = NamespaceArgs::of(flags.namespace.clone()).resolve_one(&written)?;
         let all_go = simulate::ask(server, &flags.cluster, named.clone(), Some(0)).await?;
-        let victims = all_go.unwrap_or_default().deletes.into_iter();
+        let victims = all_go.decision.unwrap_or_default().deletes.into_iter();
         let pods = victims.filter_map(|victim| Some(victim.pod?.name));
         let mut names: BTreeSet<_> = pods.collect();
         let request = named.request(&flags.cluster);

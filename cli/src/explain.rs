@@ -12,6 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     not_found, proto_json, record, refusal,
     server::{self, Server},
+    stale,
     streams::Io,
     table::one_line,
 };
@@ -40,6 +41,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
             let request = named.request(cluster);
             let answer = server.inspection().get_replica_set(request).await;
             let answer = not_found::answer(&server, cluster, named, answer).await?;
+            stale::notice(&answer.stale_view, io)?;
             let output = &args.print.output;
             if output.is_for_people() {
                 write(args, &answer, io.stdout)?;

@@ -8,6 +8,7 @@ use crate::{
     exit::{Exit, Failure},
     not_found,
     server::{self, Server},
+    stale,
     streams::Io,
 };
 
@@ -23,9 +24,11 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         let mut decisions = Vec::new();
         for named in names {
             let cluster = &args.inspection.cluster;
-            decisions.extend(ask(&server, cluster, named, args.replicas).await?);
+            let answer = ask(&server, cluster, named, args.replicas).await?;
+            stale::notice(&answer.stale_view, io)?;
+            decisions.extend(answer.decision);
         }
-        Ok(decisions)
+        Ok::<_, Failure>(decisions)
     })?;
     decision::write(&args.print, io, decisions)?;
     Ok(Exit::Done)
@@ -49,7 +52,7 @@ pub(crate) async fn ask(
     cluster: &str,
     named: Named,
     replicas: Option<i32>,
-) -> Result<Option<v1::Decision>, Failure> {
+) -> Result<v1::SimulateResponse, Failure> {
     let request = v1::SimulateRequest {
         cluster: cluster.to_owned(),
         namespace: named.namespace.clone(),
@@ -57,6 +60,5 @@ pub(crate) async fn ask(
         replicas,
     };
     let answer = server.decisions().simulate(request).await;
-    let answer = not_found::answer(server, cluster, &named, answer).await?;
-    Ok(answer.decision)
+    not_found::answer(server, cluster, &named, answer).await
 }

@@ -108,7 +108,9 @@ impl<'a> Top<'a> {
         self.since = now;
         let cluster = &self.args.inspection.cluster;
         let sessions = self.server.sessions(cluster).await?.sessions;
-        let sets = pages::of_scope(&self.server, cluster, &self.scope).await?;
+        let sets = pages::of_scope(&self.server, cluster, &self.scope)
+            .await?
+            .replica_sets;
         let order = self.args.sort_by;
         Ok(View::new(Timestamp::now(), sessions, sets, &rates, order))
     }

@@ -14,6 +14,7 @@ use crate::{
     exit::{Exit, Failure},
     pages,
     server::Server,
+    stale,
     streams::Io,
     table::TableStream,
 };
@@ -41,9 +42,15 @@ pub(super) async fn run(
         stream.write(io.stdout, &headers)?;
     }
     let json = Json::default();
-    let (mut known, mut sets) = (Known::new(), first.replica_sets);
+    let (mut known, mut list) = (Known::new(), first);
+    let mut noticed = Vec::<v1::StaleView>::new();
     loop {
-        for set in changed(&mut known, sets) {
+        // A view is named when it becomes stale.
+        let is_known = |view: &v1::StaleView| noticed.iter().any(|it| stale::is_same(it, view));
+        let new = list.stale_views.iter().filter(|view| !is_known(view));
+        stale::notice(new, io)?;
+        noticed = list.stale_views;
+        for set in changed(&mut known, list.replica_sets) {
             if args.print.output.is_for_people() {
                 stream.write(io.stdout, &cells(&set))?;
             } else {
@@ -54,7 +61,7 @@ pub(super) async fn run(
         }
         io.stdout.flush()?;
         sleep(PERIOD).await;
-        sets = list(server, args, scope).await?.replica_sets;
+        list = self::list(server, args, scope).await?;
     }
 }
 
@@ -64,14 +71,12 @@ pub(super) async fn list(
     args: &GetArgs,
     scope: &Scope,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut replica_sets = pages::of_scope(server, &args.inspection.cluster, scope).await?;
+    let mut list = pages::of_scope(server, &args.inspection.cluster, scope).await?;
     if let Some(filter) = &args.selector {
-        replica_sets.retain(|set| filter.matches(&set.template_labels));
+        list.replica_sets
+            .retain(|set| filter.matches(&set.template_labels));
     }
-    Ok(v1::ListReplicaSetsResponse {
-        replica_sets,
-        ..v1::ListReplicaSetsResponse::default()
-    })
+    Ok(list)
 }
 
 /// The ReplicaSets that differ from the last printed state. A ReplicaSet that disappears and comes back is printed again.

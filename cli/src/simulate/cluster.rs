@@ -16,6 +16,7 @@ use crate::{
     proto_json,
     server::{self, Server},
     snapshot::Snapshot,
+    stale,
     streams::Io,
     table::{Table, one_line},
 };
@@ -32,11 +33,12 @@ pub(super) fn run(args: &SimulateArgs, change: &Change, io: &mut Io<'_>) -> Resu
     } else {
         on_snapshot(Snapshot::read(&args.files, io)?, change)
     };
+    let exit = stale::notice(&answer.stale_views, io)?;
     if !args.print.output.is_for_people() {
         let json = proto_json::value("SimulateClusterResponse", &answer)?;
         let names: Vec<_> = answer.replica_sets.iter().map(name).collect();
         args.print.output.write(io.stdout, &json, &names)?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let is_wide = args.print.output.is_wide();
     if !args.print.no_headers {
@@ -52,7 +54,7 @@ pub(super) fn run(args: &SimulateArgs, change: &Change, io: &mut Io<'_>) -> Resu
         let table = table.no_headers(args.print.no_headers).on(io, is_wide);
         table.write(io.stdout, "")?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The effect of a change on objects of files.
@@ -100,6 +102,7 @@ async fn ask(args: &SimulateArgs, change: &Change) -> Result<v1::SimulateCluster
             has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
         all.replica_sets.extend(page.replica_sets);
         all.quota = all.quota.or(page.quota);
+        stale::add(&mut all.stale_views, page.stale_views);
         if !has_next {
             return Ok(all);
         }
