@@ -54,6 +54,7 @@ const MEASURES: &[(&str, usize, &str)] = &[
         5,
         "the clock of the test is stopped",
     ),
+    ("tests/hostile/calls.rs", 1, "how long a call is repeated"),
     (
         "tests/hostile/guard.rs",
         1,
