@@ -2,7 +2,7 @@
 
 import { SEVERITIES, causeOf, groupOf, nextAttempt, severityOf } from './cause.js';
 import { h, setAttribute, setText } from './dom.js';
-import { count, learnTime, now } from './format.js';
+import { age, count, learnTime, now } from './format.js';
 import { makeHeat } from './heat.js';
 import { makeList } from './list.js';
 import { hashOf } from './route.js';
@@ -100,7 +100,8 @@ export function showBoard(main, query) {
   function tell(total, counts) {
     const parts = [...counts].filter(([, number]) => number > 0).map(([severity, number]) => `${number.toLocaleString('en')} ${SEVERITIES[severity].word.toLowerCase()}`);
     const absent = before ? ` ${count(before.sessions, 'agent')} connected before the server restarted; until ${before.sessions === 1 ? 'it is' : 'they are'} back, the board shows what was known.` : '';
-    setText(summary, rows.size === 0 ? '' : `${count(total, 'ReplicaSet')}${total < rows.size ? ` of ${rows.size.toLocaleString('en')}` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${absent}`);
+    const stale = (standing?.stale ?? []).map(late).join('');
+    setText(summary, rows.size === 0 ? stale : `${count(total, 'ReplicaSet')}${total < rows.size ? ` of ${rows.size.toLocaleString('en')}` : ''}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${absent}${stale}`);
     const blocked = counts.get('BLOCKED');
     document.title = `${blocked > 0 ? `(${blocked.toLocaleString('en')}) ` : ''}Board · Decree`;
   }
@@ -118,6 +119,7 @@ export function showBoard(main, query) {
     else if (rows.size > 0) say('Nothing found', 'No ReplicaSet matches the search and the filters. ', h('button', { type: 'button', onclick: () => scope.reset() }, 'Show all'));
     else if (standing.sessions === 0) say('No agent is connected', 'ReplicaSets appear as soon as an agent connects: ', h('code', {}, 'decree-agent --server …'));
     else if (standing.synced < standing.sessions) say('An agent is listing its cluster', 'Its ReplicaSets appear as the list arrives.');
+    else if (standing.stale.some((view) => view.missing)) say('A session does not answer', 'Its ReplicaSets appear when it does.');
     else say('No ReplicaSets', 'The connected clusters have none.');
   }
 
@@ -181,6 +183,12 @@ export function showBoard(main, query) {
       whatIf.close();
     },
   };
+}
+
+/** A sentence about a session whose view is stale. */
+function late({ cluster, shard, age: seconds, missing }) {
+  const heard = `the server last heard from its agent ${age(seconds * 1000)} ago`;
+  return ` ${cluster}${shard ? `, shard ${shard},` : ''} ${missing ? 'does not answer' : 'may have changed'}: ${heard}.`;
 }
 
 function addressOf(row) {

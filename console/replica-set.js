@@ -41,7 +41,7 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
   const timeline = makeTimeline(travel);
   const body = h('div', { class: 'panels' }, why.element, scale.element, timeline.element, nodes.element);
   const empty = h('div', { class: 'empty', id: 'empty' }, h('h2', {}, 'Loading…'));
-  const kept = h('p', { class: 'dim', id: 'kept', hidden: true }, 'The agent has not reconnected yet. The page shows what was known before.');
+  const kept = h('p', { class: 'dim', id: 'kept', hidden: true });
   body.hidden = true;
   main.replaceChildren(h('article', { class: 'replica-set' }, head, kept, body, empty));
   document.title = `${namespace}/${name} · Decree`;
@@ -79,7 +79,9 @@ export function showReplicaSet(main, query, [cluster, namespace, name]) {
 
   function stand(found) {
     const isKept = found === null && standing !== null && now() < keptUntil;
-    kept.hidden = !isKept;
+    const late = found?.staleView;
+    kept.hidden = !isKept && !late;
+    setText(kept, late ? `This may have changed: the server last heard from the agent ${age(parseFloat(late.age) * 1000)} ago.` : 'The agent has not reconnected yet. The page shows what was known before.');
     if (isKept) return;
     keptUntil = 0;
     body.hidden = found === null;

@@ -19,7 +19,7 @@ export function showSessions(main) {
     if (!known) return;
     const { limits, sessions, version } = known;
     setText(intro, `Server ${version}.${hasToken() ? ' Showing only the clusters that you have access to.' : ''}`);
-    const held = sessions.reduce((sum, one) => sum + one.beside.bytes, 0);
+    const held = sessions.reduce((sum, one) => sum + Number(one.session.memoryBytes), 0);
     const gauges = [['Sessions', sessions.length, limits.sessions, String], ['Memory of sessions', held, limits.memory, bytes]];
     reconcile(overall, gauges, ([name]) => name, makeGauge, drawGauge);
     empty.hidden = sessions.length > 0;
@@ -36,15 +36,15 @@ export function showSessions(main) {
   }
 
   function drawSession(element, { session, beside }) {
-    const { limits } = known;
     setText(element.heading, session.clusterName || session.clusterUid);
     setText(element.under, `uid ${session.clusterUid}${session.shard ? `, shard ${session.shard}` : ', whole cluster'}`);
-    const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at the last heartbeat` : 'unknown';
+    const heard = session.age ? `, ${age(parseFloat(session.age) * 1000)} ago` : '';
+    const view = session.viewAge ? `${parseFloat(session.viewAge).toFixed(1)} s at the last heartbeat${heard}` : `unknown${heard}`;
     const texts = [session.agentInstance, beside.identity ?? 'unknown', session.epoch, word(session.mode, 'MODE_').toLowerCase().replace('_', '-'),
       session.started ? age(now() - Date.parse(session.started)) : '', session.synced ? 'complete' : 'incomplete', view, session.replicaSets, session.batchesInFlight, String(beside.quarantined)];
     for (const [at, text] of texts.entries()) setText(element.values[at], String(text));
     const objects = Number(session.pods) + Number(session.replicaSets);
-    const gauges = [['Pods and ReplicaSets', objects, limits.sessionObjects, (number) => number.toLocaleString('en')], ['Memory', beside.bytes, limits.sessionMemory, bytes]];
+    const gauges = [['Pods and ReplicaSets', objects, Number(session.objectsMax), (number) => number.toLocaleString('en')], ['Memory', Number(session.memoryBytes), Number(session.memoryBytesMax), bytes]];
     reconcile(element.gauges, gauges, ([name]) => name, makeGauge, drawGauge);
   }
 

@@ -70,20 +70,29 @@ impl SessionPacer {
         }
     }
 
-    /// Runs a step. A large step, and any step of a busy peer, waits for a permit. During a large step, the other tasks of its thread move
-    /// to another thread.
-    pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
+    /// Waits until the next step can run: a large step, and any step of a busy peer, needs a permit.
+    pub async fn turn(&mut self, is_large: bool) {
         if self.permit.is_none() && (is_large || self.queue.usage().is_busy(self.until)) {
             let permit = self.queue.enter().await;
             self.until = Instant::now();
             self.permit = Some((permit, self.until + SLICE));
         }
+    }
+
+    /// Runs a step after its [`turn`](Self::turn). During a large step, the other tasks of its thread move to another thread.
+    pub async fn step<T>(&mut self, is_large: bool, step: impl FnOnce() -> T) -> T {
+        self.turn(is_large).await;
         let result = if is_large { in_place(step) } else { step() };
         let now = self.count();
         if self.permit.take_if(|(_, end)| *end <= now).is_some() {
             yield_now().await;
         }
         result
+    }
+
+    /// Leaves the time since the last step out of the usage, because it was spent on the questions of others.
+    pub fn skip(&mut self) {
+        self.until = Instant::now();
     }
 
     /// Counts the time since the last count as a step, and returns its end.

@@ -153,7 +153,7 @@ fn pods(current: &OsStr) -> Vec<CompletionCandidate> {
         let namespace = NamespaceArgs::of(written.namespace.clone());
         let named = namespace.resolve_one(name)?;
         let all_go = simulate::ask(server, &written.cluster, named.clone(), Some(0)).await?;
-        let victims = all_go.unwrap_or_default().deletes.into_iter();
+        let victims = all_go.decision.unwrap_or_default().deletes.into_iter();
         let pods = victims.filter_map(|victim| Some(victim.pod?.name));
         let mut names: BTreeSet<_> = pods.collect();
         let request = named.request(&written.cluster);

@@ -12,7 +12,7 @@ use crate::{
     args::{DecideArgs, Named},
     decision,
     exit::{Exit, Failure},
-    input::{self, KUBECTL},
+    input::KUBECTL,
     near, not_found,
     snapshot::{Scopes, Snapshot},
     streams::Io,
@@ -20,23 +20,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: &DecideArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let mut snapshot = Snapshot::default();
-    input::read(&args.input, io, &mut |object| snapshot.add(&object))?;
-    for (kind, count) in &snapshot.ignored {
-        let kind = one_line(kind);
-        writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
-    }
-    match snapshot.outdated() {
-        0 => {}
-        1 => writeln!(
-            io.stderr,
-            "notice: 1 object has two states; the newer counts"
-        )?,
-        many => writeln!(
-            io.stderr,
-            "notice: {many} objects have two states; the newer counts"
-        )?,
-    }
+    let mut snapshot = Snapshot::read(&args.input, io)?;
     let chosen = chosen(&snapshot, args)?;
     let mut sets = snapshot.replica_sets.iter();
     if snapshot.pods.is_empty() && sets.any(|set| set.status.replicas > 0) {

@@ -15,6 +15,7 @@ use crate::{
     page::COLUMNS,
     proto_json,
     server::{self, Server},
+    stale,
     streams::Io,
     table::Table,
 };
@@ -51,13 +52,14 @@ pub(crate) fn run(args: &DiffArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if args.unexplained {
         answer.differences.retain(words::is_unexplained);
     }
+    let exit = stale::notice(&answer.stale_views, io)?;
     print(args, &answer, io)?;
     let fails = match args.fail_on {
         FailOn::Any => !answer.differences.is_empty(),
         FailOn::Unexplained => answer.differences.iter().any(words::is_unexplained),
         FailOn::Never => false,
     };
-    Ok(if fails { Exit::No } else { Exit::Done })
+    Ok(if fails { Exit::No } else { exit })
 }
 
 fn print(
@@ -146,7 +148,7 @@ mod tests {
             ],
             deleted_by_others: 3,
             replica_sets: 41,
-            since: None,
+            ..ListDifferencesResponse::default()
         }
     }
 

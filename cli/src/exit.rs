@@ -11,7 +11,7 @@ pub enum Exit {
     No = 1,
     /// 2: the command or its input is wrong.
     Usage = 2,
-    /// 3: the server cannot be reached, or stopped responding.
+    /// 3: the server cannot be reached, or the server or a session does not respond.
     Unreachable = 3,
     /// 4: the server refused.
     Refused = 4,
@@ -31,7 +31,7 @@ Exit codes:
   0  success
   1  negative result: not found, goal not reached, output not written
   2  invalid command line or input
-  3  the server cannot be reached, or stopped responding
+  3  the server cannot be reached, or the server or a session does not respond
   4  the server refused";
 
 // === impl Exit ===

@@ -14,6 +14,7 @@ use crate::{
     page::Page,
     proto_json, record, refusal,
     server::{self, Server},
+    stale,
     streams::Io,
     table::one_line,
 };
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
                 missing.push(named.clone());
                 continue;
             };
+            stale::notice(&answer.stale_view, io)?;
             let output = args.print.output;
             if printed > 0 && output.is_for_people() {
                 writeln!(io.stdout)?;

@@ -10,6 +10,7 @@ use crate::{
     page::Page,
     proto_json,
     server::{self, Server},
+    stale,
     streams::Io,
     table::{Table, one_line},
 };
@@ -43,9 +44,11 @@ async fn get_replica_sets(args: &GetArgs, scope: &Scope, io: &mut Io<'_>) -> Res
         }
         return follow::run(&server, args, scope, list, io).await;
     }
+    let exit = stale::notice(&list.stale_views, io)?;
     print(args, scope, &list, io)?;
-    if missing.is_empty() {
-        Ok(Exit::Done)
+    // A ReplicaSet of a session that did not answer is not known to be missing.
+    if missing.is_empty() || exit != Exit::Done {
+        Ok(exit)
     } else {
         Err(not_found::on_server(&server, &args.inspection.cluster, &missing).await)
     }
@@ -78,7 +81,7 @@ fn print(
             writeln!(io.stdout, "{}", one_line(&line))?;
         }
         table.write(io.stdout, "")?;
-    } else if scope.only.is_empty() {
+    } else if scope.only.is_empty() && list.stale_views.iter().all(|view| !view.missing) {
         writeln!(io.stderr, "{}", nothing_in(&scope.namespace))?;
     }
     Ok(())
@@ -109,5 +112,5 @@ async fn get_sessions(args: &GetArgs, io: &mut Io<'_>) -> Result<Exit, Failure> 
         return Err(server.nothing_connected(wanted));
     }
     sessions::print(args, &list, io)?;
-    Ok(Exit::Done)
+    stale::notice(&list.stale_views, io)
 }

@@ -60,6 +60,7 @@ mod sandbox;
 mod server;
 mod simulate;
 mod snapshot;
+mod stale;
 mod streams;
 mod sysdump;
 mod table;

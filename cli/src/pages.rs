@@ -7,6 +7,7 @@ use crate::{
     args::Scope,
     exit::{Exit, Failure},
     server::Server,
+    stale,
 };
 
 /// The number of ReplicaSets in a request.
@@ -47,12 +48,11 @@ pub(crate) async fn of_scope(
     server: &Server,
     cluster: &str,
     scope: &Scope,
-) -> Result<Vec<v1::ReplicaSetSummary>, Failure> {
-    let all = replica_sets(server, cluster, &scope.namespace).await?;
-    let sets = all.replica_sets.into_iter();
-    Ok(sets
-        .filter(|set| scope.has(set.replica_set.as_ref()))
-        .collect())
+) -> Result<v1::ListReplicaSetsResponse, Failure> {
+    let mut all = replica_sets(server, cluster, &scope.namespace).await?;
+    all.replica_sets
+        .retain(|set| scope.has(set.replica_set.as_ref()));
+    Ok(all)
 }
 
 /// Requests the pages until `is_enough` holds.
@@ -80,6 +80,7 @@ pub(crate) async fn replica_sets_until(
         let has_next = has_next.map_err(|failure| failure.hint(HINT))?;
         all.replica_sets.extend(page.replica_sets);
         all.next_page_token = page.next_page_token;
+        stale::add(&mut all.stale_views, page.stale_views);
         if is_last || !has_next {
             return Ok(all);
         }

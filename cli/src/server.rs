@@ -149,10 +149,11 @@ impl Server {
     ) -> Result<v1::ListSessionsResponse, Failure> {
         let request = v1::ListSessionsRequest {};
         let mut list = self.answer(self.inspection().list_sessions(request).await)?;
-        list.sessions.retain(|session| {
-            let names = [session.cluster_uid.as_str(), &session.cluster_name];
-            cluster.is_empty() || names.contains(&cluster)
-        });
+        let is_named = |names: [&str; 2]| cluster.is_empty() || names.contains(&cluster);
+        list.sessions
+            .retain(|session| is_named([&session.cluster_uid, &session.cluster_name]));
+        list.stale_views
+            .retain(|view| is_named([&view.cluster_uid, &view.cluster]));
         Ok(list)
     }
 

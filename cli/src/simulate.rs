@@ -9,6 +9,7 @@ use crate::{
     exit::{Exit, Failure},
     not_found,
     server::{self, Server},
+    stale,
     streams::Io,
 };
 
@@ -16,10 +17,7 @@ mod cluster;
 
 pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
     if let Some(change) = change(args) {
-        return server::block_on(async {
-            let server = Server::connect(&args.inspection.server).await?;
-            cluster::run(&server, args, &change, io).await
-        });
+        return cluster::run(args, &change, io);
     }
     let names = args.namespace.resolve(&args.names)?;
     if names.is_empty() {
@@ -33,7 +31,10 @@ pub(crate) fn run(args: &SimulateArgs, io: &mut Io<'_>) -> Result<Exit, Failure>
         for named in names {
             let answer = request(&server, cluster, &named, args.replicas).await;
             match not_found::found(&server, answer)? {
-                Some(answer) => decisions.extend(answer.decision),
+                Some(answer) => {
+                    stale::notice(&answer.stale_view, io)?;
+                    decisions.extend(answer.decision);
+                }
                 None => missing.push(named),
             }
         }
@@ -67,10 +68,9 @@ pub(crate) async fn ask(
     cluster: &str,
     named: Named,
     replicas: Option<i32>,
-) -> Result<Option<v1::Decision>, Failure> {
+) -> Result<v1::SimulateResponse, Failure> {
     let answer = request(server, cluster, &named, replicas).await;
-    let answer = not_found::answer(server, cluster, &named, answer).await?;
-    Ok(answer.decision)
+    not_found::answer(server, cluster, &named, answer).await
 }
 
 async fn request(

@@ -14,9 +14,11 @@ use server_core::{Pod, ReplicaSet, ResourceVersion};
 
 pub(crate) use self::scope::Scopes;
 use crate::{
-    args::Named,
+    args::{FileArgs, Named},
     exit::{Exit, Failure},
-    input::KUBECTL,
+    input::{self, KUBECTL},
+    streams::Io,
+    table::one_line,
 };
 
 /// The ReplicaSets and pods of the input, and the ignored kinds.
@@ -44,6 +46,28 @@ type Key = (&'static str, Named);
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// Reads the view from the input. Names the ignored kinds, and the number of outdated states, on stderr.
+    pub(crate) fn read(input: &FileArgs, io: &mut Io<'_>) -> Result<Self, Failure> {
+        let mut snapshot = Self::default();
+        input::read(input, io, &mut |object| snapshot.add(&object))?;
+        for (kind, count) in &snapshot.ignored {
+            let kind = one_line(kind);
+            writeln!(io.stderr, "notice: {count} of kind {kind} ignored")?;
+        }
+        match snapshot.seen.outdated {
+            0 => {}
+            1 => writeln!(
+                io.stderr,
+                "notice: 1 object has two states; the newer counts"
+            )?,
+            many => writeln!(
+                io.stderr,
+                "notice: {many} objects have two states; the newer counts"
+            )?,
+        }
+        Ok(snapshot)
+    }
+
     /// Adds an object to the view. Of several states of one object, the newest counts.
     pub(crate) fn add(&mut self, document: &Document) -> Result<(), Failure> {
         let Document { place, object } = document;
@@ -68,11 +92,6 @@ impl Snapshot {
             other => *self.ignored.entry(other.to_owned()).or_insert(0) += 1,
         }
         Ok(())
-    }
-
-    /// The number of states that another state of the same object replaces.
-    pub(crate) const fn outdated(&self) -> usize {
-        self.seen.outdated
     }
 }
 

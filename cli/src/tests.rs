@@ -17,6 +17,7 @@ mod golden;
 mod inspection;
 mod kubectl;
 mod replay;
+mod stale;
 mod streams;
 mod system;
 mod up;

@@ -10,14 +10,8 @@ use server_core::Timestamp;
 use tonic::Status;
 
 use crate::{
-    access::Caller,
-    args::Config,
-    clock,
-    inspection::{Inspection, ask_if_there},
-    peer::ConnectionPeer,
-    service::Decisions,
-    shared::Shared,
-    visible::visible,
+    access::Caller, args::Config, clock, inspection::Inspection, peer::ConnectionPeer,
+    service::Decisions, shared::Shared, visible::visible,
 };
 
 /// Adds the console to the routes of the admin port, unless the console is turned off.
@@ -28,8 +22,6 @@ pub(crate) fn add(router: Router, shared: &Arc<Shared>) -> Router {
         insecure: tls.insecure,
         sessions_max: limits.sessions_max,
         memory_max: limits.memory_max,
-        session_memory_max: limits.session_memory_max,
-        objects_max: limits.objects_max,
     };
     let backend = Arc::new(Inspection(Arc::clone(shared)));
     server_console::add(router, backend, config)
@@ -88,24 +80,24 @@ impl Backend for Inspection {
         Ok(answer.await?)
     }
 
-    async fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
-        let mut sessions = Vec::new();
-        for one in visible(&self.0, &caller(viewer), "") {
-            let asked = ask_if_there(&one, |session, _| {
-                (session.summarize(), session.stats().sizes)
-            });
-            let Some((summary, sizes)) = asked.await else {
-                continue;
-            };
-            sessions.push(SessionUsage {
-                identity: self.0.access.identity_of(&summary.session_id),
-                bytes: sizes.bytes,
+    fn usage(&self, viewer: &ConsoleCaller) -> Vec<SessionUsage> {
+        let config = self.0.session_config();
+        let sessions = visible(&self.0, &caller(viewer), "");
+        let usage = sessions.iter().map(|one| {
+            let shown = &one.handle.shown;
+            let sizes = shown.overview().stats.sizes;
+            let mut summary = shown.summarize(&one.identity, &config);
+            // A page shows the age of a stale view only, so that its data changes only then.
+            let is_stale = shown.is_stale(config.heartbeat_interval);
+            summary.age.take_if(|_| !is_stale);
+            SessionUsage {
+                summary,
+                identity: self.0.access.identity_of(&one.identity.session_id),
                 quarantined: sizes.quarantined,
                 queued: sizes.queued,
-                summary,
-            });
-        }
-        sessions
+            }
+        });
+        usage.collect()
     }
 
     async fn attempt(
@@ -116,7 +108,7 @@ impl Backend for Inspection {
     ) -> Result<String, Status> {
         let decisions = Decisions(Arc::clone(&self.0));
         let (caller, until) = (caller(viewer), decisions.until(&viewer.0));
-        let answer = decisions.about(&caller, subject, until, move |around, go_on| {
+        let answer = decisions.about(&caller, subject, until, move |around, _, go_on| {
             Ok(attempt(&around, go_on)?)
         });
         Ok(answer.await?)

@@ -1,6 +1,6 @@
-//! `InspectionService`: the state of the sessions. Each answer comes from a session's own task.
+//! `InspectionService`: the state of the sessions.
 
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc};
 
 use decree::v1::{self, inspection_service_server::InspectionService};
 use server_console::DecisionStream;
@@ -10,16 +10,16 @@ use tonic::{Request, Response, Status};
 
 use crate::{
     access::Caller,
+    cluster_change,
     error::Refusal,
     page::{self, Page},
-    service::Decisions,
-    session::SessionHandle,
+    questions::{Sessions, ask_all, ask_first, stale_view, stale_views},
     shared::Shared,
     visible::{find, visible, visible_of},
 };
 
-/// How long one session may take to answer when all sessions are asked.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The number of ReplicaSets in one step of a list.
+const LISTED_IN_A_STEP: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Inspection(pub(crate) Arc<Shared>);
@@ -41,25 +41,24 @@ impl InspectionService for Inspection {
         } = request;
         let limit = page::size(page_size)?;
         let start = Page::parse(&page_token)?;
-        let sessions = visible_of(&self.0, &Caller::of(&extensions), &cluster)?;
-        let mut found = Vec::new();
-        for shards in
-            sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
-        {
-            let Some(after) = start.after_in(&shards[0].identity) else {
-                continue;
-            };
-            for one in shards {
-                let (after, namespace) = (after.clone(), namespace.clone());
-                // One more than requested tells whether there is another page.
-                let summaries = ask_if_there(one, move |session, now| {
-                    session.list(now, (&after.0, &after.1), &namespace, limit + 1)
-                });
-                let summaries = summaries.await.unwrap_or_default().into_iter();
-                found.extend(summaries.map(|summary| (Page::of(&one.identity, &summary), summary)));
-            }
-            if found.len() > limit {
-                break;
+        let caller = Caller::of(&extensions);
+        let sessions = visible_of(&self.0, &caller, &cluster)?;
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        let is_done = |one: &Registered<_>| start.after_in(&one.identity).is_none();
+        let mut rest = &sessions[sessions.partition_point(is_done)..];
+        while found.len() <= limit && !rest.is_empty() {
+            let group;
+            (group, rest) = first_clusters(rest, limit, &namespace);
+            // One more than requested tells whether there is another page.
+            let step = listing(&start, &namespace, limit + 1);
+            let answers = ask_all(group, &caller, step).await;
+            missing.extend(answers.missing);
+            for (one, summaries) in answers.given {
+                let pages = summaries.into_iter();
+                found.extend(pages.map(|summary| {
+                    let object = summary.replica_set.as_ref();
+                    (Page::of(&one.identity, object), summary)
+                }));
             }
         }
         let max = self.0.config.limits.frame_bytes_max;
@@ -67,6 +66,7 @@ impl InspectionService for Inspection {
         Ok(Response::new(v1::ListReplicaSetsResponse {
             replica_sets,
             next_page_token,
+            stale_views: stale_views(&self.0, &sessions, &missing),
         }))
     }
 
@@ -76,18 +76,17 @@ impl InspectionService for Inspection {
         request: Request<v1::GetReplicaSetRequest>,
     ) -> Result<Response<v1::GetReplicaSetResponse>, Status> {
         let (_, extensions, subject) = request.into_parts();
-        for one in find(&self.0, &Caller::of(&extensions), &subject)? {
-            let v1::GetReplicaSetRequest {
-                namespace, name, ..
-            } = subject.clone();
-            let described = one
-                .handle
-                .ask(move |session, now| session.describe(now, &namespace, &name));
-            if let Some(found) = described.await? {
-                return Ok(Response::new(found));
-            }
-        }
-        Err(Refusal::unknown(subject).into())
+        let caller = Caller::of(&extensions);
+        let sessions = find(&self.0, &caller, &subject)?;
+        let (namespace, name) = (subject.namespace.clone(), subject.name.clone());
+        let described = ask_first(sessions, &caller, move |session, now| {
+            Some(session.describe(now, &namespace, &name))
+        });
+        let Some((session, mut found)) = described.await? else {
+            return Err(Refusal::unknown(subject).into());
+        };
+        found.stale_view = stale_view(&self.0, &session, false);
+        Ok(Response::new(found))
     }
 
     async fn watch_decisions(
@@ -107,13 +106,15 @@ impl InspectionService for Inspection {
         &self,
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
-        let mut sessions = Vec::new();
-        for one in visible(&self.0, &Caller::of(request.extensions()), "") {
-            sessions.extend(ask_if_there(&one, |session, _| session.summarize()).await);
-        }
+        let sessions = visible(&self.0, &Caller::of(request.extensions()), "");
+        let config = self.0.session_config();
+        let summaries = sessions
+            .iter()
+            .map(|one| one.handle.shown.summarize(&one.identity, &config));
         Ok(Response::new(v1::ListSessionsResponse {
             server_version: build_info::text().to_owned(),
-            sessions,
+            sessions: summaries.collect(),
+            stale_views: stale_views(&self.0, &sessions, &[]),
         }))
     }
 
@@ -128,20 +129,19 @@ impl InspectionService for Inspection {
             namespace,
             name,
         } = request;
-        let sessions = visible_of(&self.0, &Caller::of(&extensions), &cluster)?;
+        let caller = Caller::of(&extensions);
+        let sessions = visible_of(&self.0, &caller, &cluster)?;
         if sessions.is_empty() && !cluster.is_empty() {
             return Err(Refusal::ClusterUnknown(cluster).into());
         }
+        let answers = ask_all(&sessions, &caller, move |session, _| {
+            Some(session.differences(&namespace, &name))
+        });
+        let answers = answers.await;
         let mut answer = v1::ListDifferencesResponse::default();
-        for one in sessions {
-            let (namespace, name) = (namespace.clone(), name.clone());
-            let found = ask_if_there(&one, move |session, _| {
-                session.differences(&namespace, &name)
-            });
-            if let Some(found) = found.await.flatten() {
-                add(&mut answer, found);
-            }
-        }
+        let found = answers.given.into_iter().filter_map(|(_, found)| found);
+        found.for_each(|found| add(&mut answer, found));
+        answer.stale_views = stale_views(&self.0, &sessions, &answers.missing);
         answer.differences.sort_by_key(|difference| {
             let time = difference.time.unwrap_or_default();
             Reverse((time.seconds, time.nanos))
@@ -155,20 +155,56 @@ impl InspectionService for Inspection {
     ) -> Result<Response<v1::SimulateClusterResponse>, Status> {
         self.0.check_draining()?;
         let (_, extensions, request) = request.into_parts();
-        let decisions = Decisions(Arc::clone(&self.0));
-        let until = decisions.until(&extensions);
         let caller = Caller::of(&extensions);
-        let found = decisions.simulate_change(&caller, request, until);
-        Ok(Response::new(found.await?))
+        let found = cluster_change::simulate(&self.0, &caller, request).await?;
+        Ok(Response::new(found))
     }
 }
 
-/// Asks one of many sessions. `None` from a session that ends or does not answer, so that the other answers are not delayed.
-pub(crate) async fn ask_if_there<T: Send + 'static>(
-    session: &Registered<SessionHandle>,
-    query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
-) -> Option<T> {
-    session.handle.ask_within(PATIENCE, query).await.ok()
+/// Splits off the sessions of the first clusters that together have more than `limit` ReplicaSets; of all clusters for one namespace, of
+/// which each may have few.
+fn first_clusters<'a>(
+    sessions: &'a Sessions,
+    limit: usize,
+    namespace: &str,
+) -> (&'a Sessions, &'a Sessions) {
+    let (mut known, mut taken) = (0, 0);
+    for shards in
+        sessions.chunk_by(|left, right| left.identity.cluster_uid == right.identity.cluster_uid)
+    {
+        if known > limit && namespace.is_empty() {
+            break;
+        }
+        let sizes = shards
+            .iter()
+            .map(|one| one.handle.shown.overview().stats.sizes);
+        known += sizes.map(|sizes| sizes.replica_sets).sum::<usize>();
+        taken += shards.len();
+    }
+    sessions.split_at(taken)
+}
+
+/// Lists up to `limit` ReplicaSets of a session after the beginning of a page.
+fn listing(
+    start: &Page,
+    namespace: &str,
+    limit: usize,
+) -> impl FnMut(&Session, Timestamp) -> Option<Vec<v1::ReplicaSetSummary>> + Clone + Send + 'static
+{
+    let (start, namespace) = (start.clone(), namespace.to_owned());
+    let (mut after, mut found) = (None, Vec::new());
+    move |session, now| {
+        let begin = || start.after_in(session.identity()).unwrap_or_default();
+        let last: &mut (String, String) = after.get_or_insert_with(begin);
+        let part = LISTED_IN_A_STEP.min(limit - found.len());
+        let summaries = session.list(now, (&last.0, &last.1), &namespace, part);
+        let is_last = summaries.len() < part;
+        if let Some(set) = summaries.last().and_then(|it| it.replica_set.clone()) {
+            *last = (set.namespace, set.name);
+        }
+        found.extend(summaries);
+        (is_last || found.len() == limit).then(|| std::mem::take(&mut found))
+    }
 }
 
 fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesResponse) {
@@ -180,6 +216,7 @@ fn add(answer: &mut v1::ListDifferencesResponse, found: v1::ListDifferencesRespo
         deleted_by_others,
         replica_sets,
         since,
+        stale_views: _,
     } = found;
     answer.differences.append(&mut differences);
     answer.shadows += shadows;

@@ -33,6 +33,7 @@ mod layers;
 mod metrics;
 mod page;
 mod peer;
+mod questions;
 mod recorder;
 mod registry;
 mod serve;

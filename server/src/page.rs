@@ -72,23 +72,14 @@ impl Page {
         })
     }
 
-    pub(crate) fn of(identity: &SessionIdentity, summary: &v1::ReplicaSetSummary) -> Self {
-        let object = summary.replica_set.as_ref();
+    pub(crate) fn of(identity: &SessionIdentity, object: Option<&v1::ObjectRef>) -> Self {
         let (namespace, name) = object.map_or(("", ""), |it| (&it.namespace, &it.name));
-        Self::at(identity, namespace, name)
-    }
-
-    pub(crate) fn at(identity: &SessionIdentity, namespace: &str, name: &str) -> Self {
         Self {
             cluster: identity.cluster().to_owned(),
             cluster_uid: identity.cluster_uid.clone(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
-    }
-
-    pub(crate) fn place(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
     }
 
     /// The namespace and name after which the page continues in a cluster; `None` if the cluster is done.

@@ -1,6 +1,6 @@
 //! `DecisionService`: sessions, and two unary calls that use the same core.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use admission::{
     Permit,
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use decree::v1;
 use http::Extensions;
 use prost::Message;
-use server_core::Surroundings;
+use server_core::{Surroundings, SurroundingsCopy};
 use server_session::wire::{Fault, encode};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -24,13 +24,11 @@ use crate::{
     decide::decide,
     error::{Limit, Refusal},
     peer::ConnectionPeer,
-    session::{self, Arrival, SessionHandle},
+    questions::{ask_first, stale_view},
+    session::{self, Arrival},
     shared::Shared,
     visible::find,
 };
-
-/// How long a session may take to copy its objects for a call. The call holds a permit meanwhile, for which others wait.
-pub(crate) const COPY_WITHIN: Duration = Duration::from_secs(3);
 
 #[expect(
     clippy::default_constructed_unit_structs,
@@ -166,56 +164,55 @@ impl Decisions {
             namespace,
             name,
         };
-        self.about(&caller, &subject, until, move |around, go_on| {
-            let decided = around.decide(replicas, go_on)?;
-            Ok(decided.map(|decision| {
-                let decision = Some(encode::decision(decision));
-                answer(v1::SimulateResponse { decision })
-            }))
-        })
+        self.about(
+            &caller,
+            &subject,
+            until,
+            move |around, stale_view, go_on| {
+                let decided = around.decide(replicas, go_on)?;
+                Ok(decided.map(|decision| {
+                    answer(v1::SimulateResponse {
+                        decision: Some(encode::decision(decision)),
+                        stale_view,
+                    })
+                }))
+            },
+        )
         .await
     }
 
-    /// Computes from the input of a decision on a ReplicaSet, outside the threads that serve sessions. `compute` returns `None` if the
-    /// session does not know the ReplicaSet; the next session of the cluster may know it.
+    /// Computes from the input of a decision on a ReplicaSet, outside the threads that serve sessions. `compute` also gets the view that
+    /// the input comes from, if it is stale.
     pub(crate) async fn about<T: Send + 'static>(
         &self,
         caller: &Caller,
         subject: &v1::GetReplicaSetRequest,
         until: Instant,
-        compute: impl FnOnce(Surroundings, &dyn Fn() -> bool) -> Result<Option<T>, Refusal>
-        + Clone
+        compute: impl FnOnce(
+            Surroundings,
+            Option<v1::StaleView>,
+            &dyn Fn() -> bool,
+        ) -> Result<Option<T>, Refusal>
         + Send
         + 'static,
     ) -> Result<T, Refusal> {
-        for found in find(&self.0, caller, subject)? {
-            let permit = self.permit(caller).await;
-            let around = self.surroundings(&found.handle, subject).await?;
-            let compute = compute.clone();
-            let computed = self.in_background(permit, until, move |go_on| compute(around, go_on));
-            if let Some(computed) = computed.await? {
-                return Ok(computed);
-            }
-        }
-        Err(Refusal::unknown(subject.clone()))
-    }
-
-    /// Copies the input of a decision out of a session.
-    pub(crate) async fn surroundings(
-        &self,
-        session: &SessionHandle,
-        subject: &v1::GetReplicaSetRequest,
-    ) -> Result<Surroundings, Refusal> {
+        let sessions = find(&self.0, caller, subject)?;
+        let permit = self.permit(caller).await;
         let max = self.0.config.limits.decide_objects_max;
-        let (namespace, name) = (subject.namespace.clone(), subject.name.clone());
-        let around = session.ask_within(COPY_WITHIN, move |session, now| {
-            let inspect = session.controller().inspect();
-            let around = inspect.surroundings(now, &namespace, &name, max);
-            // A copy that is too large is freed here, outside the threads that serve sessions.
-            (around.objects() <= max).then_some(around)
+        let mut copy = SurroundingsCopy::new(&subject.namespace, &subject.name, max);
+        let copied = ask_first(sessions, caller, move |session, now| {
+            let around = copy.step(now, session.controller())?;
+            Some((!around.replica_sets().is_empty()).then_some(around))
         });
-        around
-            .await?
-            .ok_or_else(|| Limit::DecideObjects.refusal(max))
+        let unknown = || Refusal::unknown(subject.clone());
+        let (session, around) = copied.await?.ok_or_else(unknown)?;
+        let stale_view = stale_view(&self.0, &session, false);
+        let computed = self.in_background(permit, until, move |go_on| {
+            if around.objects() > max {
+                return Err(Limit::DecideObjects.refusal(max));
+            }
+            compute(around, stale_view, go_on)
+        });
+        computed.await?.ok_or_else(unknown)
     }
 }

@@ -1,4 +1,4 @@
-//! One session: a task that feeds the state machine, sends its frames, and answers queries between them.
+//! One session: a task that feeds the state machine, sends its frames, and answers questions between them and while it waits.
 
 use std::sync::Arc;
 
@@ -8,17 +8,15 @@ use decree::v1::{self, reconcile_request, reconcile_response};
 use prost::Message;
 use server_core::Sizes;
 use server_session::{IncomingFrame, Registered, Session};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 use tonic::Streaming;
 use tracing::Instrument;
 
 use self::{
     end::SessionEnd,
-    handle::Query,
+    handle::Questions,
     outbox::{FinalStatus, Outbox},
+    shown::Shown,
     telemetry::Telemetry,
     traces::Traces,
 };
@@ -38,6 +36,7 @@ mod end;
 mod gauges;
 mod handle;
 mod outbox;
+mod shown;
 mod telemetry;
 mod traces;
 
@@ -49,8 +48,6 @@ const LARGE_FRAME: usize = 256 << 10;
 const LARGE_QUEUE: usize = 256;
 /// With this many pods in a ReplicaSet, the choice of victims is a large step.
 const LARGE_REPLICA_SET: usize = 4_000;
-/// With this many pods, a query may be a large step.
-const LARGE_VIEW: usize = 10_000;
 /// More than the size of a valid uid, name or shard of a cluster: 128 characters.
 const CLUSTER_BYTES_MAX: usize = 512;
 
@@ -66,7 +63,8 @@ struct SessionTask {
     traces: Traces,
     clock: Clock,
     end_signal: EndSignal,
-    queries: mpsc::Receiver<Query>,
+    questions: Questions,
+    shown: Arc<Shown>,
     /// The arrival of the oldest frame without a later batch.
     arrived: Option<Instant>,
     /// The caller's deadline.
@@ -89,7 +87,6 @@ pub(crate) struct Arrival {
 
 enum SessionInput {
     Drain,
-    Query(Query),
     /// A frame, or the end of the stream.
     Frame(Option<Bytes>),
     /// There is memory for more.
@@ -181,8 +178,8 @@ async fn open_session(
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
     let span = span_of(identity, &caller);
-    let (handle, queries) = SessionHandle::new();
-    let end_signal = handle.end_signal.clone();
+    let (handle, questions) = SessionHandle::new();
+    let (shown, end_signal) = (Arc::clone(&handle.shown), handle.end_signal.clone());
     let owner = caller.owner();
     let registered = Registered {
         identity: Arc::clone(identity),
@@ -211,7 +208,8 @@ async fn open_session(
         traces,
         clock,
         end_signal,
-        queries,
+        questions,
+        shown,
         arrived: None,
         deadline,
         draining: false,
@@ -287,6 +285,7 @@ impl SessionTask {
 
     async fn step(&mut self) -> Result<(), SessionEnd> {
         self.send_frames().await?;
+        self.answer();
         let input = self.next().await?;
         // Here, so that deadlines are also checked under steady input.
         self.check_deadlines()?;
@@ -294,17 +293,6 @@ impl SessionTask {
             SessionInput::Drain => {
                 self.draining = true;
                 self.session.handle_drain(self.clock.now());
-            }
-            SessionInput::Query(query) => {
-                let is_large = self.session.stats().sizes.pods >= LARGE_VIEW;
-                let (session, now) = (&self.session, self.clock.now().wall);
-                self.pacer.step(is_large, || query(session, now)).await;
-                // Frames have priority over queries.
-                if !self.memory.is_short()
-                    && let Some(frame) = self.next_arrived().await?
-                {
-                    return self.take(frame).await;
-                }
             }
             SessionInput::Frame(frame) => return self.take(frame).await,
             SessionInput::Room => {}
@@ -316,7 +304,8 @@ impl SessionTask {
     async fn send_frames(&mut self) -> Result<(), SessionEnd> {
         loop {
             let is_large = self.decides_much();
-            let (session, clock) = (&mut self.session, &self.clock);
+            self.turn(is_large).await;
+            let (session, clock, shown) = (&mut self.session, &self.clock, &self.shown);
             let (traces, telemetry) = (&self.traces, &mut self.telemetry);
             let decide = || {
                 let begun = Instant::now();
@@ -325,6 +314,8 @@ impl SessionTask {
                 let spans = frame.as_mut().map(|it| traces.decide(it, took));
                 let spans = spans.unwrap_or_default();
                 telemetry.observe(session, took, &spans);
+                // Before the agent has the frame, so that what follows from the frame finds the state behind it.
+                shown.publish(session.overview());
                 (frame, spans)
             };
             let (frame, spans) = self.pacer.step(is_large, decide).await;
@@ -333,6 +324,7 @@ impl SessionTask {
             let bytes: Bytes = frame.encode_to_vec().into();
             self.hold(bytes.len())?;
             let send = self.outbox.send(&self.end_signal, bytes);
+            let send = self.questions.during(&self.session, self.clock, send);
             self.pacer.wait(send).await?;
             if let Some(arrived) = self.arrived.take_if(|_| decides) {
                 self.telemetry.decided_within(arrived.elapsed(), &spans);
@@ -363,12 +355,12 @@ impl SessionTask {
         let others = [self.deadline, self.outbox.give_up_at()];
         let wake = others.into_iter().flatten().fold(wake, Instant::min);
         let is_short = self.memory.is_short();
+        self.shown.set_reading(!is_short);
         let input = async {
             tokio::select! {
                 biased;
                 refusal = self.end_signal.wait() => Err(SessionEnd::Refused(refusal)),
                 () = self.shared.draining.cancelled(), if !self.draining => Ok(SessionInput::Drain),
-                Some(query) = self.queries.recv() => Ok(SessionInput::Query(query)),
                 () = self.memory.room(), if is_short => Ok(SessionInput::Room),
                 frame = self.inbound.message(), if !is_short => frame
                     .map(SessionInput::Frame)
@@ -376,7 +368,26 @@ impl SessionTask {
                 () = sleep_until(wake) => Ok(SessionInput::Timer),
             }
         };
-        self.pacer.wait(input).await
+        let input = self.questions.during(&self.session, self.clock, input);
+        let input = self.pacer.wait(input).await;
+        self.shown.set_reading(false);
+        input
+    }
+
+    /// Works on a question for a short time, if there is one.
+    fn answer(&mut self) {
+        if self.questions.work(&self.session, self.clock) {
+            self.pacer.skip();
+        }
+    }
+
+    /// Waits until the next step can run, and works on questions meanwhile.
+    async fn turn(&mut self, is_large: bool) {
+        if is_large {
+            self.answer();
+        }
+        let turn = self.pacer.turn(is_large);
+        self.questions.during(&self.session, self.clock, turn).await;
     }
 
     /// Takes a frame and the frames that have arrived after it. `None` is the end of the stream.
@@ -403,6 +414,8 @@ impl SessionTask {
 
     async fn take_one(&mut self, frame: Bytes) -> Result<(), SessionEnd> {
         let is_large = frame.len() >= LARGE_FRAME;
+        self.turn(is_large).await;
+        self.shown.hear();
         let (session, clock) = (&mut self.session, &self.clock);
         let (traces, arrived) = (&self.traces, self.arrived);
         let take = || {

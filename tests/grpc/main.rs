@@ -29,6 +29,7 @@ mod rotation;
 mod running;
 mod session;
 mod simulate_cluster;
+mod stale;
 mod tls;
 mod tokens;
 mod unix;

@@ -125,27 +125,6 @@ async fn drain_is_told_of_all_shards_page_by_page() {
 }
 
 #[tokio::test]
-async fn pages_end_where_the_limit_of_objects_does() {
-    let server = Running::start_within(|limits| limits.decide_objects_max = 4).await;
-    let _agents = shards(&server).await;
-    // A copy has room for web and its three pods, or for one of the others, but not for two of a shard.
-    let paged = pages(&server, drain("node-a"), 0).await;
-    assert_eq!(paged.concat(), DRAINED);
-    assert!(paged.len() > 1, "{paged:?}");
-    let server = Running::start_within(|limits| limits.decide_objects_max = 3).await;
-    let _agents = shards(&server).await;
-    let mut request = of(drain("node-a"));
-    let refusal = loop {
-        match ask(&server, request.clone()).await {
-            Ok(page) => request.page_token = page.next_page_token,
-            Err(refusal) => break refusal,
-        }
-        assert_ne!(request.page_token, "", "web is too large");
-    };
-    assert_refusal(&refusal, Code::ResourceExhausted, "LIMIT_REACHED");
-}
-
-#[tokio::test]
 async fn quota_counts_all_shards_of_its_namespace() {
     let server = Running::start().await;
     let _agents = shards(&server).await;

@@ -3,7 +3,7 @@
 use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use decree::v1;
+use decree::v1::{self, simulate_cluster_request::Change};
 use http::{Request, Response};
 use http_body::Body as _;
 use prost::Message as _;
@@ -39,6 +39,9 @@ pub(crate) struct Calls {
     calls: u64,
     #[serde(default = "one")]
     connections: u64,
+    /// How long each call is repeated, in seconds, one at a time. Without it, each call is made once.
+    #[serde(default)]
+    seconds: u64,
     /// Headers to set, or to remove if they are empty.
     #[serde(default)]
     headers: Vec<(String, String)>,
@@ -95,11 +98,23 @@ impl Calls {
             for number in at * self.calls..(at + 1) * self.calls {
                 let (this, channel, body) = (self.clone(), channel.clone(), body.clone());
                 let authorization = target.authorization(number);
-                calls.spawn(async move { this.call(channel, authorization, body).await });
+                calls.spawn(async move { this.repeat(channel, authorization, body).await });
             }
         }
         seen.add_all(calls).await;
         seen
+    }
+
+    async fn repeat(&self, channel: Channel, authorization: Option<String>, body: Bytes) -> Seen {
+        let until = time::Instant::now() + Duration::from_secs(self.seconds);
+        let mut seen = Seen::default();
+        loop {
+            let call = self.call(channel.clone(), authorization.clone(), body.clone());
+            seen.add(call.await);
+            if time::Instant::now() >= until {
+                return seen;
+            }
+        }
     }
 
     async fn call(&self, mut channel: Channel, authorization: Option<String>, body: Bytes) -> Seen {
@@ -179,7 +194,7 @@ impl Calls {
         one.repeat(times).into()
     }
 
-    /// The message of these words: `decide sets N pods N [template of all]`, `simulate|get|list|watch|differences key=value…`,
+    /// The message of these words: `decide sets N pods N [template of all]`, `simulate|get|list|drain|quota key=value…`,
     /// `hex 0a03…`, `text TEXT*N`, `nothing`.
     fn message(&self) -> Vec<u8> {
         let words: Vec<_> = self.message.split_whitespace().collect();
@@ -216,6 +231,15 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
             replicas: template.value("replicas", 0),
         }
         .encode_to_vec(),
+        "drain" => {
+            let node = text("node");
+            let change = Change::NodeDrain(v1::NodeDrain { node });
+            changing(cluster, change)
+        }
+        "quota" => {
+            let pods = template.value("pods", 0).unwrap_or(0);
+            changing(cluster, Change::PodQuota(v1::PodQuota { namespace, pods }))
+        }
         "get" => v1::GetReplicaSetRequest {
             cluster,
             namespace,
@@ -231,6 +255,15 @@ fn query(verb: &str, template: &Template) -> Vec<u8> {
         .encode_to_vec(),
         verb => panic!("{verb} is no message"),
     }
+}
+
+fn changing(cluster: String, change: Change) -> Vec<u8> {
+    v1::SimulateClusterRequest {
+        cluster,
+        change: Some(change),
+        ..v1::SimulateClusterRequest::default()
+    }
+    .encode_to_vec()
 }
 
 /// Expands `x*300`.

@@ -26,6 +26,9 @@ pub(crate) struct Cell {
     pub(crate) flags: Vec<String>,
     /// The required proof of identity; absent for a server in plain text without proofs.
     pub(crate) proof: Option<Proof>,
+    /// Objects of the neighbor beside its ReplicaSet: the steps `pods` and `sets` of a [script](crate::script).
+    #[serde(default)]
+    pub(crate) neighbour: Vec<String>,
     /// The attacks, in order; held connections stay open meanwhile.
     pub(crate) attacks: Vec<Attack>,
     /// The concurrent and later acts of another peer, by their name in `others.toml`, which must succeed.

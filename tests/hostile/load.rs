@@ -115,7 +115,13 @@ fn beside(cell: Option<&Cell>, count: u32, served: Served) -> Noticed {
     let other = (served == Served::Elsewhere).then(|| Process::start(&[]));
     let serving = other.as_ref().unwrap_or(&process);
     let neighbours = (0..count).map(|number| {
-        let started = Neighbour::start(serving.address(Port::Grpc), number, serving.id(), OFTEN);
+        let started = Neighbour::start(
+            serving.address(Port::Grpc),
+            number,
+            serving.id(),
+            OFTEN,
+            &[],
+        );
         started.expect("it is served")
     });
     let neighbours: Vec<_> = neighbours.collect();

@@ -1,10 +1,11 @@
 //! A harmless session, which notices the effects of attacks.
 //!
-//! The session has one ReplicaSet. At an interval of [`OFTEN`] with measurements, or [`SELDOM`] without, it reports a lost pod,
-//! and waits for the batch that replaces the pod. If a wait is longer than the interval, the missed turns count with their own
-//! waits.
+//! The session has one ReplicaSet, and others that need nothing. At an interval of [`OFTEN`] with measurements, or [`SELDOM`] without, it
+//! reports a lost pod, and waits for the batch that replaces the pod. If a wait is longer than the interval, the missed turns count with
+//! their own waits.
 
 use std::{
+    collections::BTreeMap,
     net::Ipv4Addr,
     sync::{
         Arc,
@@ -21,10 +22,11 @@ use decree::v1::{
     reconcile_response::Frame as Answer,
 };
 use prost::Message as _;
-use tests::objects;
+use tests::{objects, template::Template};
 use tokio::{runtime::Builder, time};
 
 use crate::{
+    frames,
     process::processor_s,
     stream::{Stream, ending},
     target::Target,
@@ -35,6 +37,8 @@ pub(crate) const OFTEN: Duration = Duration::from_millis(5);
 /// The interval of lost pods without measurements, because neighbors of other cells share the machine.
 pub(crate) const SELDOM: Duration = Duration::from_millis(50);
 const PODS: i32 = 10;
+/// The number of other objects in a frame.
+const PER_FRAME: u64 = 500;
 const NAME: &str = "neighbour";
 /// The timeout of one answer, which only a hanging server reaches.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -61,6 +65,8 @@ struct Session {
     sequence: u64,
     version: u64,
     pods: Vec<String>,
+    /// All ReplicaSets, by name.
+    sets: BTreeMap<String, v1::ReplicaSet>,
     waits: Waits,
     /// The process of the server.
     server: u32,
@@ -71,15 +77,16 @@ struct Session {
 // === impl Neighbour ===
 
 impl Neighbour {
-    /// Starts the session of the cluster of this number on a server process, with lost pods at this interval; returns once the
-    /// session is served.
+    /// Starts the session of the cluster of this number on a server process, with lost pods at this interval, and `others`: objects as
+    /// in a [script](crate::script). Returns once the session is served.
     pub(crate) fn start(
         target: impl Into<Target>,
         number: u32,
         server: u32,
         every: Duration,
+        others: &[String],
     ) -> Result<Self, String> {
-        let target = target.into();
+        let (target, others) = (target.into(), others.to_vec());
         let until = Arc::new(AtomicU64::new(u64::MAX));
         let shared = Arc::clone(&until);
         let (started, start) = mpsc::sync_channel(1);
@@ -87,6 +94,7 @@ impl Neighbour {
             let runtime = Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
                 let mut session = Session::open(&target, number, server, every).await?;
+                session.list(&others).await;
                 session.lose_a_pod(Instant::now()).await?;
                 session.waits = Waits::default();
                 // The starter may have given up.
@@ -146,6 +154,7 @@ impl Session {
             sequence: 0,
             version: 1_000,
             pods: (0..PODS).map(|at| format!("{NAME}-{at}")).collect(),
+            sets: BTreeMap::new(),
             waits: Waits::default(),
             server,
             every,
@@ -163,11 +172,10 @@ impl Session {
                 ..v1::Hello::default()
             }))
             .await;
-        session.list().await;
         Ok(session)
     }
 
-    async fn list(&mut self) {
+    async fn list(&mut self, others: &[String]) {
         let mut set = objects::replica_set(NAME).replicas(PODS).build();
         if let Some(status) = &mut set.status {
             status.replicas = PODS;
@@ -175,26 +183,33 @@ impl Session {
             status.ready_replicas = PODS;
             status.available_replicas = PODS;
         }
-        let pods = self
-            .pods
-            .iter()
-            .map(|name| objects::pod(name, NAME).build());
-        let objects = v1::SnapshotObjects {
+        let pods = self.pods.iter();
+        let pods = pods.map(|name| objects::pod(name, NAME).build());
+        let own = v1::SnapshotObjects {
             pods: pods.collect(),
             replica_sets: vec![set],
         };
-        let counts = [(v1::Kind::ReplicaSet, 1), (v1::Kind::Pod, i64::from(PODS))];
-        for (kind, _) in counts {
+        let others = others.iter().flat_map(|step| objects_of(step));
+        let all: Vec<_> = others.chain([own]).collect();
+        for kind in [v1::Kind::ReplicaSet, v1::Kind::Pod] {
             let kind = kind.into();
             self.send(Frame::SnapshotBegin(v1::SnapshotBegin { kind }))
                 .await;
         }
-        self.send(Frame::SnapshotObjects(objects)).await;
-        for (kind, count) in counts {
+        let (mut pods, mut sets) = (0, 0);
+        for objects in all {
+            pods += objects.pods.len();
+            sets += objects.replica_sets.len();
+            let listed = objects.replica_sets.iter();
+            let listed = listed.map(|set| (set.name.clone(), set.clone()));
+            self.sets.extend(listed);
+            self.send(Frame::SnapshotObjects(objects)).await;
+        }
+        for (kind, count) in [(v1::Kind::ReplicaSet, sets), (v1::Kind::Pod, pods)] {
             self.send(Frame::SnapshotEnd(v1::SnapshotEnd {
                 kind: kind.into(),
                 resource_version: "100".to_owned(),
-                count,
+                count: i64::try_from(count).expect("few"),
             }))
             .await;
         }
@@ -274,10 +289,12 @@ impl Session {
             }
             Some(Action::WriteStatus(write)) => {
                 self.version += 1;
-                let mut set = objects::replica_set(NAME).replicas(PODS).build();
+                let name = batch.replica_set.map(|set| set.name);
+                let set = self.sets.get_mut(&name.unwrap_or_default());
+                let set = set.expect("it was listed");
                 set.resource_version = self.version.to_string();
                 set.status = write.status;
-                (false, vec![Object::ReplicaSet(set)])
+                (false, vec![Object::ReplicaSet(set.clone())])
             }
             other => unreachable!("nothing else is wanted of {NAME}: {other:?}"),
         };
@@ -295,4 +312,20 @@ impl Session {
         self.send(Frame::Outcomes(v1::Outcomes { outcomes })).await;
         created
     }
+}
+
+/// The objects of a step: `pods N …` or `sets N …`.
+fn objects_of(step: &str) -> impl Iterator<Item = v1::SnapshotObjects> {
+    let mut words = step.split_whitespace();
+    let mut word = || words.next().expect("a verb and a number");
+    let (verb, count) = (word().to_owned(), word().parse::<u64>());
+    let (template, count) = (Template::read(words), count.expect("a number"));
+    let first = (0..count).step_by(usize::try_from(PER_FRAME).expect("few"));
+    first.map(move |first| {
+        let numbers = first..count.min(first + PER_FRAME);
+        match frames::frame(&verb, "", &template, numbers, 0) {
+            Frame::SnapshotObjects(objects) => objects,
+            other => panic!("{other:?} is no part of a list"),
+        }
+    })
 }

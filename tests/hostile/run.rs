@@ -70,7 +70,8 @@ pub(crate) fn run(cell: &Cell, watch: Watch) -> Found {
     let process = Process::guarded(&cell.flags(measured), cell.proof);
     let mut faults = Vec::new();
     let (every, least) = pace(cell, measured);
-    let neighbour = Neighbour::start(process.target("neighbour"), 0, process.id(), every);
+    let (target, others) = (process.target("neighbour"), &cell.neighbour);
+    let neighbour = Neighbour::start(target, 0, process.id(), every, others);
     let others = Others::start(
         process.target("visitor"),
         &process.who("visitor"),
@@ -145,7 +146,7 @@ pub(crate) fn beyond(bounds: &[(&str, f64, f64)]) -> Vec<String> {
 /// The neighbor's p99 in ms without an attack.
 pub(crate) fn alone() -> f64 {
     let process = Process::start(&[]);
-    let neighbour = Neighbour::start(process.address(Port::Grpc), 0, process.id(), OFTEN);
+    let neighbour = Neighbour::start(process.address(Port::Grpc), 0, process.id(), OFTEN, &[]);
     let neighbour = neighbour.expect("it is served");
     let waits = neighbour.finish(MEASURED).expect("it is served");
     quantile(&waits.ms, 0.99)

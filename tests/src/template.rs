@@ -4,7 +4,7 @@ use std::{collections::HashMap, str::FromStr};
 
 use decree::v1;
 
-/// The parameters of a step: `key=value`, where `x*300` means 300 x, and `{i}` the number of the object.
+/// The parameters of a step: `key=value`, where `x*300` means 300 x, `{i}` the number of the object, and `{i/100}` its hundreds.
 #[derive(Clone, Debug, Default)]
 pub struct Template(Vec<(String, String)>);
 
@@ -28,7 +28,8 @@ impl Template {
     #[must_use]
     pub fn text(&self, key: &str, number: u64) -> Option<String> {
         let value = &self.0.iter().find(|(have, _)| have == key)?.1;
-        Some(value.replace("{i}", &number.to_string()))
+        let value = value.replace("{i}", &number.to_string());
+        Some(value.replace("{i/100}", &(number / 100).to_string()))
     }
 
     /// Returns a parameter as a number or another parsed value.

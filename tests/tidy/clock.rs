@@ -50,6 +50,12 @@ const MEASURES: &[(&str, usize, &str)] = &[
         "goals that are compared where they are asked for, and bounds that grow with the time",
     ),
     (
+        "server/src/questions/tests.rs",
+        5,
+        "the clock of the test is stopped",
+    ),
+    ("tests/hostile/calls.rs", 1, "how long a call is repeated"),
+    (
         "tests/hostile/guard.rs",
         1,
         "the cell is that a stream ends when its certificate has expired, and waits for that",

@@ -22,6 +22,7 @@ simulate shop/web --replicas 3 # which pods would go
 simulate web api --replicas 0 -o json
 simulate --drain node-b # which ReplicaSets lose pods
 simulate -n shop --quota 20 # which creates are refused
+simulate -f all.json --drain node-b # without a server
 [watch]
 watch # all decisions
 watch shop/web --count 1 # wait for the next decision

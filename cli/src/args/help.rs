@@ -32,7 +32,7 @@ Exit codes:
   0  no differences, or none that --fail-on names
   1  there are some, or the output cannot be written
   2  invalid command line, or no agent in shadow mode is connected
-  3  the server cannot be reached, or stopped responding
+  3  the server cannot be reached, or the server or a session does not respond
   4  the server refused";
 
 pub(super) const REPLAY_HELP: &str = "\

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as Group, ValueEnum};
 
 use super::{
+    files::FileArgs,
     labels::LabelFilter,
     name::{KINDS, NameArg, Named, NamespaceArgs},
     number,
@@ -19,7 +20,7 @@ use crate::{
 #[derive(Debug, Group)]
 pub(crate) struct SimulateArgs {
     /// The ReplicaSets: NAME, rs/NAME or NAMESPACE/NAME
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "files")]
     pub(crate) names: Vec<NameArg>,
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
@@ -32,6 +33,9 @@ pub(crate) struct SimulateArgs {
     /// Instead of names: limit the namespace to this number of pods, and show which creates a quota refuses
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["names", "replicas", "all_namespaces"], value_parser = number::at_least::<i32, 0>)]
     pub(crate) quota: Option<i32>,
+    /// With --drain or --quota: objects instead of a server
+    #[command(flatten)]
+    pub(crate) input: FileArgs,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     #[command(flatten)]

@@ -87,7 +87,7 @@ async fn name_victims(script: &mut Script<'_, '_>) -> Result<(), Failure> {
     let client = &script.sandbox.running.server.client;
     let decision = simulate::ask(client, CLUSTER, named(OLD), Some(REPLICAS)).await?;
     let mut victims = BTreeSet::new();
-    for victim in decision.unwrap_or_default().deletes {
+    for victim in decision.decision.unwrap_or_default().deletes {
         let name = victim.pod.unwrap_or_default().name;
         let reason = victim.reason.as_ref().map(record::reason);
         let reason = reason.unwrap_or_default();

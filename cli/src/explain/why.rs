@@ -23,7 +23,7 @@ use crate::{
     page::Page,
     record,
     server::Server,
-    simulate,
+    simulate, stale,
     streams::Io,
     table::one_line,
 };
@@ -73,11 +73,12 @@ pub(super) async fn run(
     let request = named.request(cluster);
     let state = server.inspection().get_replica_set(request).await;
     let state = not_found::answer(server, cluster, named, state).await?;
+    stale::notice(&state.stale_view, io)?;
     let summary = state.summary.clone().unwrap_or_default();
     let replicas = args.replicas.unwrap_or(summary.replicas);
     let simulate = async |replicas| {
         let decision = simulate::ask(server, cluster, named.clone(), Some(replicas)).await?;
-        Ok::<_, Failure>(decision.unwrap_or_default())
+        Ok::<_, Failure>(decision.decision.unwrap_or_default())
     };
     let active = usize::try_from(summary.active).unwrap_or(0);
     let order = order(&simulate(0).await?, &simulate(1).await?, active);

@@ -16,6 +16,7 @@ use crate::{
     page::Page,
     pages,
     server::Server,
+    stale,
     streams::Io,
     table::{TableStream, one_line},
 };
@@ -42,10 +43,16 @@ pub(super) async fn run(
         stream.write_headers(io.stdout)?;
     }
     let json = Json::default();
-    let (mut known, mut sets) = (Known::new(), first.replica_sets);
+    let (mut known, mut list) = (Known::new(), first);
+    let mut noticed = Vec::<v1::StaleView>::new();
     loop {
-        let (changed, gone) = changed(&mut known, sets);
-        for set in gone {
+        // A view is named when it becomes stale.
+        let is_known = |view: &v1::StaleView| noticed.iter().any(|it| stale::is_same(it, view));
+        let new = list.stale_views.iter().filter(|view| !is_known(view));
+        let is_whole = stale::notice(new, io)? == Exit::Done;
+        noticed = list.stale_views;
+        let (changed, gone) = changed(&mut known, list.replica_sets);
+        for set in gone.iter().filter(|_| is_whole) {
             let path = decision::path(set.replica_set.as_ref());
             writeln!(io.stderr, "notice: {} is gone", one_line(&path))?;
         }
@@ -60,7 +67,7 @@ pub(super) async fn run(
         }
         io.stdout.flush()?;
         sleep(PERIOD).await;
-        sets = list(server, args, scope).await?.replica_sets;
+        list = self::list(server, args, scope).await?;
     }
 }
 
@@ -70,14 +77,12 @@ pub(super) async fn list(
     args: &GetArgs,
     scope: &Scope,
 ) -> Result<v1::ListReplicaSetsResponse, Failure> {
-    let mut replica_sets = pages::of_scope(server, &args.inspection.cluster, scope).await?;
+    let mut list = pages::of_scope(server, &args.inspection.cluster, scope).await?;
     if let Some(filter) = &args.selector {
-        replica_sets.retain(|set| filter.matches(&set.template_labels));
+        list.replica_sets
+            .retain(|set| filter.matches(&set.template_labels));
     }
-    Ok(v1::ListReplicaSetsResponse {
-        replica_sets,
-        ..v1::ListReplicaSetsResponse::default()
-    })
+    Ok(list)
 }
 
 /// The ReplicaSets that differ from the last printed state, and those that have disappeared. One that comes back is printed again.

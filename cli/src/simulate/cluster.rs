@@ -1,16 +1,23 @@
 //! `decree simulate --drain` and `--quota`: the effect of a change of the cluster on its ReplicaSets.
 
+use std::iter;
+
 use decree::v1::{self, simulate_cluster_request::Change};
-use server_core::wording::count;
+use decree_server::wire::encode::{self, ClusterRef};
+use jiff::Timestamp;
+use server_core::{Config, ImpactWalk, NeedWalk, controller_of, wording::count};
 
 use crate::{
+    age,
     args::SimulateArgs,
     decision,
     exit::{Exit, Failure},
     page::Page,
     pages::{PAGE_SIZE, Pages},
     proto_json,
-    server::Server,
+    server::{self, Server},
+    snapshot::Snapshot,
+    stale,
     streams::Io,
     table::{Table, one_line},
 };
@@ -20,19 +27,23 @@ const NAMES_MAX: usize = 3;
 /// The columns of both tables.
 const SHARED: [&str; 3] = ["REPLICASET", "DESIRED", "CURRENT"];
 
-/// Prints the effect of a change.
-pub(super) async fn run(
-    server: &Server,
-    args: &SimulateArgs,
-    change: &Change,
-    io: &mut Io<'_>,
-) -> Result<Exit, Failure> {
-    let answer = ask(server, &args.inspection.cluster, change).await?;
+/// Prints the effect of a change, on the cluster of a server or of files.
+pub(super) fn run(args: &SimulateArgs, change: &Change, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let answer = if args.input.files.is_empty() {
+        server::block_on(ask(args, change))?
+    } else {
+        if !args.inspection.cluster.is_empty() {
+            let cause = "--cluster names a cluster of a server, and -f reads files";
+            return Err(Failure::new(Exit::Usage, cause).hint("leave out one of them"));
+        }
+        on_snapshot(Snapshot::read(&args.input, io)?, change)
+    };
+    let exit = stale::notice(&answer.stale_views, io)?;
     if !args.print.output.is_for_people() {
         let json = proto_json::value("SimulateClusterResponse", &answer)?;
         let names: Vec<_> = answer.replica_sets.iter().map(name).collect();
         args.print.output.write(io.stdout, &json, &names)?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let is_wide = args.print.output.is_wide();
     if !args.print.no_headers {
@@ -49,20 +60,44 @@ pub(super) async fn run(
         let table = table.on(Page::new(io, is_wide));
         table.write(io.stdout, "")?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
-/// Requests all pages, joined as one answer.
-async fn ask(
-    server: &Server,
-    cluster: &str,
-    change: &Change,
-) -> Result<v1::SimulateClusterResponse, Failure> {
+/// The effect of a change on objects of files.
+fn on_snapshot(snapshot: Snapshot, change: &Change) -> v1::SimulateClusterResponse {
+    let Snapshot {
+        replica_sets, pods, ..
+    } = snapshot;
+    let now = age::core_time(Timestamp::now());
+    let controller = controller_of(now, Config::default(), replica_sets, pods);
+    let (mut walk, quota) = match change {
+        Change::NodeDrain(v1::NodeDrain { node }) => (ImpactWalk::drain(node, ("", "")), None),
+        Change::PodQuota(v1::PodQuota { namespace, pods }) => {
+            let mut walk = NeedWalk::new(namespace);
+            let need = iter::repeat_with(|| walk.step(&controller)).find_map(|it| it);
+            let need = need.unwrap_or_default();
+            let walk = ImpactWalk::quota(namespace, need.under(*pods), ("", ""));
+            (walk, Some(encode::quota(need, *pods)))
+        }
+    };
+    let impacts = iter::from_fn(|| walk.step(&controller)).flatten();
+    v1::SimulateClusterResponse {
+        replica_sets: impacts
+            .map(|impact| encode::impact(ClusterRef::default(), impact))
+            .collect(),
+        quota,
+        ..v1::SimulateClusterResponse::default()
+    }
+}
+
+/// Requests all pages from a server, joined as one answer.
+async fn ask(args: &SimulateArgs, change: &Change) -> Result<v1::SimulateClusterResponse, Failure> {
+    let server = Server::connect(&args.inspection.server).await?;
     let mut client = server.inspection();
     let (mut pages, mut all) = (Pages::default(), v1::SimulateClusterResponse::default());
     loop {
         let request = v1::SimulateClusterRequest {
-            cluster: cluster.to_owned(),
+            cluster: args.inspection.cluster.clone(),
             change: Some(change.clone()),
             page_size: PAGE_SIZE,
             page_token: pages.token.clone(),
@@ -73,6 +108,7 @@ async fn ask(
             has_next.map_err(|failure| failure.hint("check that it is a server of Decree"))?;
         all.replica_sets.extend(page.replica_sets);
         all.quota = all.quota.or(page.quota);
+        stale::add(&mut all.stale_views, page.stale_views);
         if !has_next {
             return Ok(all);
         }

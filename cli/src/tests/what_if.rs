@@ -6,7 +6,7 @@ use agent_fake::{Kind, Object};
 use serde_json::{Value, json};
 use server_core::wording::count;
 
-use super::{decree, system::System};
+use super::{decree, decree_reading, system::System};
 use crate::Exit;
 
 #[test]
@@ -105,8 +105,41 @@ fn quota_says_which_creates_it_refuses() {
 }
 
 #[test]
+fn changes_of_files_need_no_server() {
+    let system = System::start(&["demo"]);
+    let objects = system.clusters[0].with(|it| {
+        let mut all = Vec::new();
+        for kind in [Kind::ReplicaSet, Kind::Pod] {
+            all.extend(it.objects(kind).map(|object| (**object).clone()));
+        }
+        json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string()
+    });
+    for words in [
+        &["simulate", "--drain", "node-b"][..],
+        &["simulate", "--drain", "node-x"],
+        &["simulate", "--quota", "20"],
+    ] {
+        let asked = system.decree(words);
+        let read = decree_reading(&objects, &[words, &["-f", "-"]].concat());
+        assert_eq!((read.exit, &*read.err), (Exit::Done, ""), "{words:?}");
+        assert_eq!(read.out, asked.out, "{words:?}");
+    }
+}
+
+#[test]
 fn changes_take_no_names() {
     for words in [
+        vec!["simulate", "-f", "-"],
+        vec!["simulate", "web", "-f", "-"],
+        vec![
+            "simulate",
+            "--drain",
+            "node-b",
+            "-f",
+            "-",
+            "--cluster",
+            "other",
+        ],
         vec!["simulate"],
         vec!["simulate", "web", "--drain", "node-b"],
         vec!["simulate", "--drain", "node-b", "--quota", "3"],

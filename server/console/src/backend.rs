@@ -28,8 +28,6 @@ pub struct SessionUsage {
     pub summary: v1::SessionSummary,
     /// The identity that opened the session, as a policy writes it.
     pub identity: Option<String>,
-    /// The approximate memory of the session, in bytes.
-    pub bytes: usize,
     /// The number of quarantined ReplicaSets.
     pub quarantined: usize,
     /// The number of queued ReplicaSets.
@@ -80,7 +78,7 @@ pub trait Backend: InspectionService<WatchDecisionsStream = DecisionStream> + fm
     ) -> Result<v1::SimulateResponse, Status>;
 
     /// The sessions that the caller may see, with their usage.
-    async fn usage(&self, caller: &Caller) -> Vec<SessionUsage>;
+    fn usage(&self, caller: &Caller) -> Vec<SessionUsage>;
 
     /// Runs `attempt` outside the threads that serve sessions, within the server's deadline, for the session that knows the ReplicaSet.
     ///

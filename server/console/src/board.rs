@@ -7,7 +7,7 @@ use std::{
 
 use decree::v1;
 use prost::Message;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     answer::Refused,
@@ -38,7 +38,8 @@ impl Board {
     ) -> Result<(), Refused> {
         let mut seen = HashSet::with_capacity(self.sent.len());
         let mut page_token = String::new();
-        loop {
+        let mut is_complete = true;
+        let stale = loop {
             let request = v1::ListReplicaSetsRequest {
                 page_size: PAGE,
                 page_token,
@@ -59,14 +60,18 @@ impl Board {
                 let rows = format!("[{}]", rows.join(","));
                 reader.send(event("rows", &rows)).await;
             }
+            is_complete &= page.stale_views.iter().all(|view| !view.missing);
             page_token = page.next_page_token;
             if page_token.is_empty() {
-                break;
+                break page.stale_views;
             }
-        }
+        };
+        // The rows of a session that did not answer stay.
         let gone = self.sent.keys().filter(|key| !seen.contains(*key));
-        let gone: Vec<_> = gone.cloned().collect();
-        self.sent.retain(|key, _| seen.contains(key));
+        let gone: Vec<_> = gone.filter(|_| is_complete).cloned().collect();
+        if is_complete {
+            self.sent.retain(|key, _| seen.contains(key));
+        }
         let request = caller.ask(v1::ListSessionsRequest::default());
         let sessions = state.server.list_sessions(request).await?.into_inner();
         let sessions = sessions.sessions;
@@ -77,6 +82,7 @@ impl Board {
             "gone": gone,
             "sessions": sessions.len(),
             "synced": synced.count(),
+            "stale": stale.iter().map(stale_view).collect::<Vec<_>>(),
         });
         reader.send(event("board", &data.to_string())).await;
         Ok(())
@@ -89,6 +95,12 @@ impl Board {
         let hash = hasher.finish();
         self.sent.insert(key.to_owned(), hash) != Some(hash)
     }
+}
+
+/// A stale view, with its age in whole seconds.
+fn stale_view(view: &v1::StaleView) -> Value {
+    let age = view.age.unwrap_or_default();
+    json!({"cluster": view.cluster, "shard": view.shard, "age": age.seconds, "missing": view.missing})
 }
 
 fn key(summary: &v1::ReplicaSetSummary) -> String {

@@ -19,10 +19,6 @@ pub struct ConsoleConfig {
     pub sessions_max: usize,
     /// The maximum memory of all sessions together, in bytes.
     pub memory_max: usize,
-    /// The maximum memory of one session, in bytes.
-    pub session_memory_max: usize,
-    /// The maximum number of objects in one session.
-    pub objects_max: usize,
 }
 
 /// The console of one server.

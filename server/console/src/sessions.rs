@@ -7,20 +7,18 @@ use crate::{
     console_state::ConsoleState,
 };
 
-pub(crate) async fn sessions(state: &ConsoleState, caller: &Caller) -> String {
+pub(crate) fn sessions(state: &ConsoleState, caller: &Caller) -> String {
     let limits = &state.config;
     let mut sessions = Vec::new();
-    for one in state.server.usage(caller).await {
+    for one in state.server.usage(caller) {
         let SessionUsage {
             summary,
             identity,
-            bytes,
             quarantined,
             queued,
         } = one;
         let beside = json!({
             "identity": identity,
-            "bytes": bytes,
             "quarantined": quarantined,
             "queued": queued,
         });
@@ -30,8 +28,6 @@ pub(crate) async fn sessions(state: &ConsoleState, caller: &Caller) -> String {
     let limits = json!({
         "sessions": limits.sessions_max,
         "memory": limits.memory_max,
-        "sessionMemory": limits.session_memory_max,
-        "sessionObjects": limits.objects_max,
     });
     let version = build_info::text();
     let sessions = sessions.join(",");

@@ -56,7 +56,7 @@ impl PageView {
             Self::Board(board) => board.poll(state, caller, reader).await?,
             Self::ReplicaSet(subject) => replica_set::poll(subject, state, caller, reader).await?,
             Self::Sessions => {
-                let sessions = sessions(state, caller).await;
+                let sessions = sessions(state, caller);
                 reader.show("sessions", sessions).await;
             }
             Self::Differences => {

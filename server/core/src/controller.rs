@@ -14,11 +14,11 @@ mod unconverged;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{
-    cluster_change::{Impact, ReplicaSetsCopy},
+    cluster_change::{Impact, ImpactWalk, Need, NeedWalk, QuotaLimits},
     inspect::Sizes,
     known::{Deletable, KnownSet},
     memory::keep_within,
-    surroundings::Surroundings,
+    surroundings::{Surroundings, SurroundingsCopy},
 };
 use self::{
     in_flight::InFlight,

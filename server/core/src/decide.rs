@@ -66,8 +66,23 @@ pub fn decide_while(
     run(now, &mut controller, id, go_on)
 }
 
+/// Creates a controller from complete lists of these objects, to look at them. The order of the input does not matter.
+///
+/// # Panics
+/// Never: nothing interrupts it.
+#[must_use]
+pub fn controller_of(
+    now: Timestamp,
+    config: Config,
+    replica_sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+) -> Controller {
+    let listed = listed(now, config, replica_sets, pods, &|| true);
+    listed.expect("nothing interrupts it")
+}
+
 /// Creates a controller from complete lists of these objects, in an order that does not depend on the input.
-pub(crate) fn listed(
+fn listed(
     now: Timestamp,
     config: Config,
     mut sets: Vec<ReplicaSet>,
@@ -118,7 +133,7 @@ fn list(
     Ok(())
 }
 
-pub(crate) fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
+fn check(go_on: &dyn Fn() -> bool) -> Result<(), Interrupted> {
     if go_on() { Ok(()) } else { Err(Interrupted) }
 }
 
@@ -154,7 +169,7 @@ fn run(
 }
 
 /// Reports every operation of a batch as done.
-pub(crate) fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
+fn succeed(now: Timestamp, controller: &mut Controller, batch: &Batch) {
     for operation in 0..u32::try_from(batch.action.operations()).unwrap_or(u32::MAX) {
         let result = OperationResult::Done {
             version: None,

@@ -4,7 +4,6 @@
 //! **Invariant:** an object never goes back to an older version, and a deleted object never comes back. The index remembers a deleted
 //! object until the stream has passed its end. After that, an unknown object of a passed version is a deleted one.
 
-pub(crate) mod cluster;
 mod cost;
 mod counting;
 mod create_back_off;
@@ -26,9 +25,11 @@ mod sets;
 mod slab;
 mod tombstones;
 mod unlisted;
+mod walk;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -39,6 +40,7 @@ pub(crate) use self::{
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
     unlisted::EndedList,
+    walk::PodWalk,
 };
 use self::{
     group::{GroupId, Groups},
@@ -222,14 +224,14 @@ impl Index {
         &'a self,
         after: Option<(&'a str, &'a str)>,
     ) -> impl Iterator<Item = SetId> + 'a {
-        let all = self.namespaces.iter().flat_map(|(namespace, content)| {
-            let sets = content.sets.iter();
-            sets.map(move |(name, id)| (namespace, &**name, *id))
-        });
-        all.skip_while(move |(namespace, name, _)| {
-            after.is_some_and(|after| (*namespace, *name) <= after)
+        let (first, last_name) = after.unwrap_or_default();
+        let namespaces = self.namespaces.from(first);
+        namespaces.flat_map(move |(namespace, content)| {
+            // A namespace begins after the empty name in it.
+            let after = if namespace == first { last_name } else { "" };
+            let after = (Bound::Excluded(after), Bound::Unbounded);
+            content.sets.range::<str, _>(after).map(|(_, id)| *id)
         })
-        .map(|(_, _, id)| id)
     }
 
     /// Returns the ReplicaSet that a controller reference resolves to (spec 3.3).
@@ -270,7 +272,7 @@ impl Index {
         ids.filter_map(|id| self.set(id))
     }
 
-    fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
+    pub(crate) fn sibling_ids(&self, id: SetId) -> Option<&Ids<SetId>> {
         let owner = self.set(id)?.object.controller.as_ref()?;
         self.siblings.get(&owner.uid)
     }
@@ -306,6 +308,12 @@ impl Index {
         let groups = self.set(id).map_or(0, groups);
         let siblings = self.sibling_ids(id).map_or(0, Ids::len);
         siblings.saturating_mul(groups)
+    }
+
+    /// Whether the ReplicaSet or a sibling selects the pods of a group.
+    pub(crate) fn selects_with_siblings(&self, id: SetId, group: &PodGroup) -> bool {
+        let own = Ids::One(id);
+        self.is_related(self.sibling_ids(id).unwrap_or(&own), group)
     }
 
     fn is_related(&self, siblings: &Ids<SetId>, group: &PodGroup) -> bool {
@@ -346,21 +354,18 @@ impl Index {
 
     /// Returns the pods of a namespace, in no order. Callers must not depend on the order.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Entry> {
-        let names = self.namespaces.get(namespace).map(|it| it.names.values());
-        let pods = names.into_iter().flatten().filter_map(|it| it.pod);
-        pods.filter_map(|id| self.pod(id))
+        self.pod_ids_in(namespace).filter_map(|id| self.pod(id))
     }
 
-    /// The number of pods of a namespace that a ResourceQuota counts: those that have not ended, and whose grace period is not over.
-    pub(crate) fn charged_in(&self, namespace: &str, now: Timestamp) -> usize {
+    fn pod_ids_in(&self, namespace: &str) -> impl Iterator<Item = PodId> {
         let names = self.namespaces.get(namespace).map(|it| it.names.values());
-        let pods = names.into_iter().flatten().filter_map(|it| it.pod);
-        let is_over = |id| self.deletions.get(&id).is_some_and(|end| *end < now);
-        let is_charged = |id: &PodId| {
-            let pod = self.pod(*id);
-            pod.is_some_and(|pod| !pod.state.phase.has_ended() && !is_over(*id))
-        };
-        pods.filter(is_charged).count()
+        names.into_iter().flatten().filter_map(|it| it.pod)
+    }
+
+    /// Whether a ResourceQuota counts a pod: it has not ended, and its grace period is not over.
+    pub(crate) fn is_charged(&self, id: PodId, pod: &Entry, now: Timestamp) -> bool {
+        let is_over = self.deletions.get(&id).is_some_and(|end| *end < now);
+        !pod.state.phase.has_ended() && !is_over
     }
 
     /// Returns a pod as it was last shown, without its deletion timestamp, which no decision reads.

@@ -58,10 +58,10 @@ pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
 pub use config::Config;
 pub use controller::{
-    Controller, Deletable, Impact, Inspect, KnownSet, ReplicaSetsCopy, Sizes, Surroundings,
-    keep_within,
+    Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
+    Sizes, Surroundings, SurroundingsCopy, keep_within,
 };
-pub use decide::{Interrupted, decide, decide_while};
+pub use decide::{Interrupted, controller_of, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
 pub use held::{Held, HeldMap, HeldQueue};
 pub use labels::{Label, Labels};

@@ -1,10 +1,13 @@
 //! The questions of inspection to a session. They change nothing.
 
 use decree::v1;
-use server_core::{Timestamp, View};
+use server_core::{Kind, Timestamp, View};
 
 use crate::{
     cause::{Known, cause},
+    config::Config,
+    hello::SessionIdentity,
+    report::Overview,
     session::Session,
     wire::{self, encode},
 };
@@ -68,6 +71,7 @@ impl Session {
             timeline: state.timeline.of(&view.key.uid),
             last_scale_down: state.scale_downs.get(&view.key.uid),
             summary: Some(self.summary(now, view)),
+            stale_view: None,
         })
     }
 
@@ -84,13 +88,32 @@ impl Session {
         })
     }
 
-    /// Describes the agent, and the size of the session.
+    /// Returns the state of the session in short.
     #[must_use]
-    pub fn summarize(&self) -> v1::SessionSummary {
-        let (identity, controller) = (self.identity(), self.controller());
-        let stats = self.stats();
+    pub fn overview(&self) -> Overview {
+        let controller = self.controller();
+        Overview {
+            stats: self.stats(),
+            synced: controller.is_synced(),
+            pods_version: controller.version(Kind::Pod),
+            replica_sets_version: controller.version(Kind::ReplicaSet),
+        }
+    }
+}
+
+// === impl Overview ===
+
+impl Overview {
+    /// Describes the session of an agent.
+    #[must_use]
+    pub fn summarize(&self, identity: &SessionIdentity, config: &Config) -> v1::SessionSummary {
+        let Self {
+            stats,
+            synced,
+            pods_version,
+            replica_sets_version,
+        } = *self;
         let int = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let version = |kind| wire::version(controller.version(kind));
         v1::SessionSummary {
             session_id: identity.session_id.clone(),
             cluster_uid: identity.cluster_uid.clone(),
@@ -100,16 +123,17 @@ impl Session {
             epoch: identity.epoch,
             mode: identity.mode.into(),
             started: Some(encode::time(identity.started)),
-            synced: controller.is_synced(),
+            synced,
             replica_sets: int(stats.sizes.replica_sets),
             pods: int(stats.sizes.pods),
             batches_in_flight: int(stats.sizes.batches_in_flight),
-            pods_version: version(server_core::Kind::Pod),
-            replica_sets_version: version(server_core::Kind::ReplicaSet),
+            pods_version: wire::version(pods_version),
+            replica_sets_version: wire::version(replica_sets_version),
             view_age: stats.view_age.map(encode::duration),
             memory_bytes: int(stats.sizes.bytes),
-            memory_bytes_max: int(self.config.bytes_max),
-            objects_max: int(self.config.objects_max),
+            memory_bytes_max: int(config.bytes_max),
+            objects_max: int(config.objects_max),
+            age: None,
         }
     }
 }

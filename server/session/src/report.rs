@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use decree::v1;
 use prost::Message as _;
-use server_core::{Held, HeldQueue, Kind, Sizes, Span};
+use server_core::{Held, HeldQueue, Kind, ResourceVersion, Sizes, Span};
 
 /// The maximum number of waiting reports. A shell drains them after every step; if it does not, the oldest are lost.
 const WAITING_MAX: usize = 65_536;
@@ -90,6 +90,19 @@ pub struct Stats {
     pub not_compared: u64,
     /// The age of the agent's view, from its latest heartbeat with an age.
     pub view_age: Option<Span>,
+}
+
+/// The state of a session in short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// The sizes and counters.
+    pub stats: Stats,
+    /// Whether both lists are complete.
+    pub synced: bool,
+    /// The newest version of the pods.
+    pub pods_version: Option<ResourceVersion>,
+    /// The newest version of the ReplicaSets.
+    pub replica_sets_version: Option<ResourceVersion>,
 }
 
 /// The waiting reports. Outcomes, which are many, wait as counts.

@@ -33,7 +33,7 @@ pub mod encode {
         batch::{status, victim},
         field::{duration, time},
         reason::{reason, reasons},
-        report::{ClusterRef, decision, impact, record, state, summary},
+        report::{ClusterRef, decision, impact, quota, record, state, summary},
     };
 }
 

@@ -1,69 +1,136 @@
-//! Access to a live session from the rest of the server: queries to its task, and a signal to end.
+//! Access to a live session from the rest of the server: what it shows, questions to its task, and a signal to end.
 
-use std::time::Duration;
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use admission::ShareId;
+use admission::{FairQueue, ShareId};
 use server_core::Timestamp;
 use server_session::Session;
 use tokio::{
+    select,
     sync::{mpsc, oneshot},
-    time::timeout,
+    task::yield_now,
+    time::{Instant, timeout},
 };
 
-use crate::{capacity::EndSignal, error::Refusal};
+use super::shown::Shown;
+use crate::{access::Caller, capacity::EndSignal, clock::Clock, error::Refusal};
 
-/// The maximum number of queries that wait for a busy session. Further callers wait for a slot.
-const QUERIES: usize = 16;
+/// How long a session works on a question before its own next step.
+const SLICE: Duration = Duration::from_millis(1);
+/// How long a caller waits for the answer of one session, the questions of others included.
+const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A query to a session, with the time of the wall clock. The session's own task runs it, so nobody else touches the controller and
-/// there is no lock.
-pub(crate) type Query = Box<dyn FnOnce(&Session, Timestamp) + Send>;
+/// A small step of a question, at a time of the wall clock. Returns whether the question is done. The session's own task makes the steps,
+/// so nobody else touches the controller and there is no lock.
+type Question = Box<dyn FnMut(&Session, Timestamp) -> bool + Send>;
 
 /// A handle to one live session. Clones reach the same session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle {
-    queries: mpsc::Sender<Query>,
+    questions: mpsc::Sender<Question>,
+    /// The owners of questions take turns, with one question at a time.
+    turn: FairQueue,
+    pub(crate) shown: Arc<Shown>,
     /// Ends the session.
     pub(crate) end_signal: EndSignal,
     /// The share of a registered session in the maximum number of sessions.
     pub(crate) share: Option<ShareId>,
 }
 
+/// The questions to a session.
+pub(crate) struct Questions {
+    arriving: mpsc::Receiver<Question>,
+    current: Option<Question>,
+}
+
 // === impl SessionHandle ===
 
 impl SessionHandle {
-    /// A handle, and the receiver of its queries.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Query>) {
-        let (queries, arriving) = mpsc::channel(QUERIES);
-        let end_signal = EndSignal::default();
+    /// A handle, and the receiver of its questions.
+    pub(crate) fn new() -> (Self, Questions) {
+        let (questions, arriving) = mpsc::channel(1);
         let handle = Self {
-            queries,
-            end_signal,
+            questions,
+            turn: FairQueue::of(1),
+            shown: Arc::default(),
+            end_signal: EndSignal::default(),
             share: None,
         };
-        (handle, arriving)
+        let current = None;
+        (handle, Questions { arriving, current })
     }
 
-    /// Runs a query in the session's task.
+    /// Asks a question: the session repeats `step`, each time a little work, until it returns the answer.
+    ///
+    /// # Errors
+    /// If the session ends, or does not answer in time.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
+        caller: &Caller,
+        mut step: impl FnMut(&Session, Timestamp) -> Option<T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        // The send fails if nobody waits for the answer.
-        let query: Query = Box::new(move |session, now| drop(reply.send(query(session, now))));
-        let ended = |_| Refusal::SessionEnded;
-        self.queries.send(query).await.map_err(ended)?;
-        answer.await.map_err(|_| Refusal::SessionEnded)
+        let asked = async {
+            let _turn = self.turn.peer(caller.owner()).enter().await;
+            let (reply, answer) = oneshot::channel();
+            let mut reply = Some(reply);
+            let question: Question = Box::new(move |session, now| {
+                // The caller may have given up.
+                if reply.as_ref().is_none_or(oneshot::Sender::is_closed) {
+                    return true;
+                }
+                let answer = step(session, now);
+                let is_done = answer.is_some();
+                if let Some((answer, reply)) = answer.and_then(|it| Some((it, reply.take()?))) {
+                    drop(reply.send(answer));
+                }
+                is_done
+            });
+            let sent = self.questions.send(question).await;
+            sent.map_err(|_| Refusal::SessionEnded)?;
+            answer.await.map_err(|_| Refusal::SessionEnded)
+        };
+        let answer = timeout(PATIENCE, asked).await;
+        answer.unwrap_or(Err(Refusal::DeadlineExceeded))
+    }
+}
+
+// === impl Questions ===
+
+impl Questions {
+    /// Works on a question for a short time, if there is one. Returns whether there was.
+    pub(crate) fn work(&mut self, session: &Session, clock: Clock) -> bool {
+        let next = self.current.take();
+        let Some(mut question) = next.or_else(|| self.arriving.try_recv().ok()) else {
+            return false;
+        };
+        let (now, until) = (clock.now().wall, Instant::now() + SLICE);
+        while !question(session, now) {
+            if Instant::now() >= until {
+                self.current = Some(question);
+                break;
+            }
+        }
+        true
     }
 
-    /// Runs a query, but does not wait longer for a session that waits for its agent.
-    pub(crate) async fn ask_within<T: Send + 'static>(
-        &self,
-        patience: Duration,
-        query: impl FnOnce(&Session, Timestamp) -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let answer = timeout(patience, self.ask(query)).await;
-        answer.unwrap_or(Err(Refusal::DeadlineExceeded))
+    /// Waits for a future, and works on questions meanwhile.
+    pub(crate) async fn during<F: Future>(
+        &mut self,
+        session: &Session,
+        clock: Clock,
+        future: F,
+    ) -> F::Output {
+        let mut future = pin!(future);
+        loop {
+            select! {
+                biased;
+                output = &mut future => return output,
+                () = yield_now(), if self.current.is_some() => {}
+                Some(next) = self.arriving.recv(), if self.current.is_none() => {
+                    self.current = Some(next);
+                }
+            }
+            self.work(session, clock);
+        }
     }
 }

@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 use tonic::{Code, Status};
 
 use super::*;
-use crate::{access::Access, args::Config, metrics::Metrics, service::Decisions};
+use crate::{access::Access, args::Config, metrics::Metrics};
 
 pub(crate) fn identity(cluster_uid: &str, epoch: i64) -> server_session::SessionIdentity {
     server_session::SessionIdentity {
@@ -63,14 +63,4 @@ async fn session_that_its_agent_closed_ends_without_a_word() {
             .is_none()
     );
     assert_eq!(shared.metrics.panics.get(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn session_that_waits_for_its_agent_keeps_no_permit_of_a_simulation() {
-    let (handle, _queries) = SessionHandle::new();
-    let decisions = Decisions(shared());
-    let subject = v1::GetReplicaSetRequest::default();
-    let copied = decisions.surroundings(&handle, &subject).await;
-    let refusal = copied.expect_err("nobody answers");
-    assert_eq!(refusal.reason(), "DEADLINE_EXCEEDED");
 }

@@ -667,7 +667,9 @@ func (x *SimulateRequest) GetReplicas() int32 {
 type SimulateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision.
-	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	Decision *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	// The view that the decision is made from, if it is stale.
+	StaleView     *StaleView `protobuf:"bytes,2,opt,name=stale_view,json=staleView,proto3" json:"stale_view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -705,6 +707,13 @@ func (*SimulateResponse) Descriptor() ([]byte, []int) {
 func (x *SimulateResponse) GetDecision() *Decision {
 	if x != nil {
 		return x.Decision
+	}
+	return nil
+}
+
+func (x *SimulateResponse) GetStaleView() *StaleView {
+	if x != nil {
+		return x.StaleView
 	}
 	return nil
 }
@@ -871,9 +880,11 @@ const file_decree_v1_decision_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1f\n" +
 	"\breplicas\x18\x04 \x01(\x05H\x00R\breplicas\x88\x01\x01B\v\n" +
-	"\t_replicas\"C\n" +
+	"\t_replicas\"x\n" +
 	"\x10SimulateResponse\x12/\n" +
-	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\"\xc1\x03\n" +
+	"\bdecision\x18\x01 \x01(\v2\x13.decree.v1.DecisionR\bdecision\x123\n" +
+	"\n" +
+	"stale_view\x18\x02 \x01(\v2\x14.decree.v1.StaleViewR\tstaleView\"\xc1\x03\n" +
 	"\bDecision\x125\n" +
 	"\vreplica_set\x18\x01 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
 	"replicaSet\x12\x18\n" +
@@ -933,11 +944,12 @@ var file_decree_v1_decision_service_proto_goTypes = []any{
 	(*ReplicaSet)(nil),            // 22: decree.v1.ReplicaSet
 	(*Pod)(nil),                   // 23: decree.v1.Pod
 	(*Options)(nil),               // 24: decree.v1.Options
-	(*ObjectRef)(nil),             // 25: decree.v1.ObjectRef
-	(*Victim)(nil),                // 26: decree.v1.Victim
-	(*ReplicaSetStatus)(nil),      // 27: decree.v1.ReplicaSetStatus
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*Reason)(nil),                // 29: decree.v1.Reason
+	(*StaleView)(nil),             // 25: decree.v1.StaleView
+	(*ObjectRef)(nil),             // 26: decree.v1.ObjectRef
+	(*Victim)(nil),                // 27: decree.v1.Victim
+	(*ReplicaSetStatus)(nil),      // 28: decree.v1.ReplicaSetStatus
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*Reason)(nil),                // 30: decree.v1.Reason
 }
 var file_decree_v1_decision_service_proto_depIdxs = []int32{
 	9,  // 0: decree.v1.ReconcileRequest.hello:type_name -> decree.v1.Hello
@@ -961,26 +973,27 @@ var file_decree_v1_decision_service_proto_depIdxs = []int32{
 	24, // 18: decree.v1.DecideRequest.options:type_name -> decree.v1.Options
 	8,  // 19: decree.v1.DecideResponse.decision:type_name -> decree.v1.Decision
 	8,  // 20: decree.v1.SimulateResponse.decision:type_name -> decree.v1.Decision
-	25, // 21: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
-	26, // 22: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
-	25, // 23: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
-	25, // 24: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
-	27, // 25: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
-	28, // 26: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
-	29, // 27: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
-	0,  // 28: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
-	2,  // 29: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
-	4,  // 30: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
-	6,  // 31: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
-	1,  // 32: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
-	3,  // 33: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
-	5,  // 34: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
-	7,  // 35: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
-	32, // [32:36] is the sub-list for method output_type
-	28, // [28:32] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	25, // 21: decree.v1.SimulateResponse.stale_view:type_name -> decree.v1.StaleView
+	26, // 22: decree.v1.Decision.replica_set:type_name -> decree.v1.ObjectRef
+	27, // 23: decree.v1.Decision.deletes:type_name -> decree.v1.Victim
+	26, // 24: decree.v1.Decision.adopts:type_name -> decree.v1.ObjectRef
+	26, // 25: decree.v1.Decision.releases:type_name -> decree.v1.ObjectRef
+	28, // 26: decree.v1.Decision.status:type_name -> decree.v1.ReplicaSetStatus
+	29, // 27: decree.v1.Decision.requeue_after:type_name -> google.protobuf.Duration
+	30, // 28: decree.v1.Decision.reasons:type_name -> decree.v1.Reason
+	0,  // 29: decree.v1.DecisionService.Reconcile:input_type -> decree.v1.ReconcileRequest
+	2,  // 30: decree.v1.DecisionService.RenewSession:input_type -> decree.v1.RenewSessionRequest
+	4,  // 31: decree.v1.DecisionService.Decide:input_type -> decree.v1.DecideRequest
+	6,  // 32: decree.v1.DecisionService.Simulate:input_type -> decree.v1.SimulateRequest
+	1,  // 33: decree.v1.DecisionService.Reconcile:output_type -> decree.v1.ReconcileResponse
+	3,  // 34: decree.v1.DecisionService.RenewSession:output_type -> decree.v1.RenewSessionResponse
+	5,  // 35: decree.v1.DecisionService.Decide:output_type -> decree.v1.DecideResponse
+	7,  // 36: decree.v1.DecisionService.Simulate:output_type -> decree.v1.SimulateResponse
+	33, // [33:37] is the sub-list for method output_type
+	29, // [29:33] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_decision_service_proto_init() }

@@ -358,6 +358,8 @@ type ListReplicaSetsResponse struct {
 	ReplicaSets []*ReplicaSetSummary `protobuf:"bytes,1,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// Where to go on; empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The stale views among the requested clusters.
+	StaleViews    []*StaleView `protobuf:"bytes,3,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +406,13 @@ func (x *ListReplicaSetsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListReplicaSetsResponse) GetStaleViews() []*StaleView {
+	if x != nil {
+		return x.StaleViews
+	}
+	return nil
 }
 
 // Shows one ReplicaSet in short.
@@ -743,6 +752,8 @@ type GetReplicaSetResponse struct {
 	Timeline []*TimelineEntry `protobuf:"bytes,6,rep,name=timeline,proto3" json:"timeline,omitempty"`
 	// Its last deletion of surplus pods in this session; absent if there was none.
 	LastScaleDown *ScaleDown `protobuf:"bytes,7,opt,name=last_scale_down,json=lastScaleDown,proto3" json:"last_scale_down,omitempty"`
+	// The view that the answer comes from, if it is stale.
+	StaleView     *StaleView `protobuf:"bytes,8,opt,name=stale_view,json=staleView,proto3" json:"stale_view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -822,6 +833,13 @@ func (x *GetReplicaSetResponse) GetTimeline() []*TimelineEntry {
 func (x *GetReplicaSetResponse) GetLastScaleDown() *ScaleDown {
 	if x != nil {
 		return x.LastScaleDown
+	}
+	return nil
+}
+
+func (x *GetReplicaSetResponse) GetStaleView() *StaleView {
+	if x != nil {
+		return x.StaleView
 	}
 	return nil
 }
@@ -1743,13 +1761,15 @@ func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
 	return file_decree_v1_inspection_service_proto_rawDescGZIP(), []int{17}
 }
 
-// Answers with the sessions, sorted by cluster and shard.
+// Answers with the sessions, sorted by cluster and shard. The answer does not wait for a session.
 type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// All of them.
+	// All sessions, each as it was after its last decision.
 	Sessions []*SessionSummary `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	// The server's version, for people.
 	ServerVersion string `protobuf:"bytes,2,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
+	// The stale views among them.
+	StaleViews    []*StaleView `protobuf:"bytes,3,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1798,6 +1818,13 @@ func (x *ListSessionsResponse) GetServerVersion() string {
 	return ""
 }
 
+func (x *ListSessionsResponse) GetStaleViews() []*StaleView {
+	if x != nil {
+		return x.StaleViews
+	}
+	return nil
+}
+
 // Shows one session.
 type SessionSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1836,7 +1863,9 @@ type SessionSummary struct {
 	// How many bytes it may hold. Beyond that, its largest ReplicaSets are quarantined; if small objects alone exceed it, the session ends.
 	MemoryBytesMax int64 `protobuf:"varint,17,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
 	// How many ReplicaSets and pods it may hold together; one more ends the session.
-	ObjectsMax    int64 `protobuf:"varint,18,opt,name=objects_max,json=objectsMax,proto3" json:"objects_max,omitempty"`
+	ObjectsMax int64 `protobuf:"varint,18,opt,name=objects_max,json=objectsMax,proto3" json:"objects_max,omitempty"`
+	// How long ago the server took the last frame of the agent.
+	Age           *durationpb.Duration `protobuf:"bytes,19,opt,name=age,proto3" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1997,6 +2026,13 @@ func (x *SessionSummary) GetObjectsMax() int64 {
 	return 0
 }
 
+func (x *SessionSummary) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
 // Asks for differences.
 type ListDifferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2078,7 +2114,9 @@ type ListDifferencesResponse struct {
 	// The number of ReplicaSets that those sessions watch.
 	ReplicaSets int64 `protobuf:"varint,6,opt,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// The start of the oldest of those sessions; absent without one.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// The stale views among the requested clusters.
+	StaleViews    []*StaleView `protobuf:"bytes,8,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2158,6 +2196,13 @@ func (x *ListDifferencesResponse) GetReplicaSets() int64 {
 func (x *ListDifferencesResponse) GetSince() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Since
+	}
+	return nil
+}
+
+func (x *ListDifferencesResponse) GetStaleViews() []*StaleView {
+	if x != nil {
+		return x.StaleViews
 	}
 	return nil
 }
@@ -2595,15 +2640,17 @@ func (x *PodQuota) GetPods() int32 {
 	return 0
 }
 
-// Answers with the affected ReplicaSets.
+// Answers with the affected ReplicaSets. Sessions continue their work during the call, so each row is right for a moment of it.
 type SimulateClusterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One page. It can have fewer than asked for, or none, although others follow.
+	// One page.
 	ReplicaSets []*ReplicaSetEffect `protobuf:"bytes,1,rep,name=replica_sets,json=replicaSets,proto3" json:"replica_sets,omitempty"`
 	// Where to continue; empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// For a quota: the sums of the namespace.
-	Quota         *QuotaEffect `protobuf:"bytes,3,opt,name=quota,proto3" json:"quota,omitempty"`
+	Quota *QuotaEffect `protobuf:"bytes,3,opt,name=quota,proto3" json:"quota,omitempty"`
+	// The stale views of the cluster.
+	StaleViews    []*StaleView `protobuf:"bytes,4,rep,name=stale_views,json=staleViews,proto3" json:"stale_views,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2655,6 +2702,13 @@ func (x *SimulateClusterResponse) GetNextPageToken() string {
 func (x *SimulateClusterResponse) GetQuota() *QuotaEffect {
 	if x != nil {
 		return x.Quota
+	}
+	return nil
+}
+
+func (x *SimulateClusterResponse) GetStaleViews() []*StaleView {
+	if x != nil {
+		return x.StaleViews
 	}
 	return nil
 }
@@ -2738,7 +2792,7 @@ type ReplicaSetEffect struct {
 	Active int32 `protobuf:"varint,5,opt,name=active,proto3" json:"active,omitempty"`
 	// How many of its active pods the change deletes.
 	Deleted int32 `protobuf:"varint,6,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// The names of these pods, sorted; at most 20.
+	// The names of these pods, sorted; 20 of them if there are more.
 	DeletedPods []string `protobuf:"bytes,7,rep,name=deleted_pods,json=deletedPods,proto3" json:"deleted_pods,omitempty"`
 	// How many pods the server would create for it.
 	Creates int32 `protobuf:"varint,8,opt,name=creates,proto3" json:"creates,omitempty"`
@@ -2860,10 +2914,12 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\x82\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xb9\x01\n" +
 	"\x17ListReplicaSetsResponse\x12?\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1c.decree.v1.ReplicaSetSummaryR\vreplicaSets\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x82\x06\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x125\n" +
+	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
+	"staleViews\"\x82\x06\n" +
 	"\x11ReplicaSetSummary\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x125\n" +
 	"\vreplica_set\x18\x02 \x01(\v2\x14.decree.v1.ObjectRefR\n" +
@@ -2895,7 +2951,7 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x14GetReplicaSetRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xee\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xa3\x03\n" +
 	"\x15GetReplicaSetResponse\x126\n" +
 	"\asummary\x18\x01 \x01(\v2\x1c.decree.v1.ReplicaSetSummaryR\asummary\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\tR\binFlight\x127\n" +
@@ -2903,7 +2959,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\bfailures\x18\x04 \x01(\x05R\bfailures\x127\n" +
 	"\tdecisions\x18\x05 \x03(\v2\x19.decree.v1.DecisionRecordR\tdecisions\x124\n" +
 	"\btimeline\x18\x06 \x03(\v2\x18.decree.v1.TimelineEntryR\btimeline\x12<\n" +
-	"\x0flast_scale_down\x18\a \x01(\v2\x14.decree.v1.ScaleDownR\rlastScaleDown\"\xbc\x01\n" +
+	"\x0flast_scale_down\x18\a \x01(\v2\x14.decree.v1.ScaleDownR\rlastScaleDown\x123\n" +
+	"\n" +
+	"stale_view\x18\b \x01(\v2\x14.decree.v1.StaleViewR\tstaleView\"\xbc\x01\n" +
 	"\tScaleDown\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
 	"\bbatch_id\x18\x02 \x01(\x04R\abatchId\x12\x12\n" +
@@ -2973,10 +3031,12 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x0eDecisionTarget\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x06reason\x18\x02 \x01(\v2\x11.decree.v1.ReasonR\x06reason\"\x15\n" +
-	"\x13ListSessionsRequest\"t\n" +
+	"\x13ListSessionsRequest\"\xab\x01\n" +
 	"\x14ListSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.decree.v1.SessionSummaryR\bsessions\x12%\n" +
-	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\"\x95\x05\n" +
+	"\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\x125\n" +
+	"\vstale_views\x18\x03 \x03(\v2\x14.decree.v1.StaleViewR\n" +
+	"staleViews\"\xc2\x05\n" +
 	"\x0eSessionSummary\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -2999,11 +3059,12 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x10 \x01(\x03R\vmemoryBytes\x12(\n" +
 	"\x10memory_bytes_max\x18\x11 \x01(\x03R\x0ememoryBytesMax\x12\x1f\n" +
 	"\vobjects_max\x18\x12 \x01(\x03R\n" +
-	"objectsMax\"d\n" +
+	"objectsMax\x12+\n" +
+	"\x03age\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x03age\"d\n" +
 	"\x16ListDifferencesRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xbf\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xf6\x02\n" +
 	"\x17ListDifferencesResponse\x127\n" +
 	"\vdifferences\x18\x01 \x03(\v2\x15.decree.v1.DifferenceR\vdifferences\x12\x18\n" +
 	"\ashadows\x18\x02 \x01(\x05R\ashadows\x12\x1a\n" +
@@ -3013,7 +3074,9 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"agreements\x12*\n" +
 	"\x11deleted_by_others\x18\x05 \x01(\x04R\x0fdeletedByOthers\x12!\n" +
 	"\freplica_sets\x18\x06 \x01(\x03R\vreplicaSets\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xb8\x01\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
+	"\vstale_views\x18\b \x03(\v2\x14.decree.v1.StaleViewR\n" +
+	"staleViews\"\xb8\x01\n" +
 	"\tAgreement\x12,\n" +
 	"\asubject\x18\x01 \x01(\x0e2\x12.decree.v1.SubjectR\asubject\x12\x1a\n" +
 	"\bcompared\x18\x02 \x01(\x04R\bcompared\x12\x1c\n" +
@@ -3049,11 +3112,13 @@ const file_decree_v1_inspection_service_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"<\n" +
 	"\bPodQuota\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04pods\x18\x02 \x01(\x05R\x04pods\"\xaf\x01\n" +
+	"\x04pods\x18\x02 \x01(\x05R\x04pods\"\xe6\x01\n" +
 	"\x17SimulateClusterResponse\x12>\n" +
 	"\freplica_sets\x18\x01 \x03(\v2\x1b.decree.v1.ReplicaSetEffectR\vreplicaSets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12,\n" +
-	"\x05quota\x18\x03 \x01(\v2\x16.decree.v1.QuotaEffectR\x05quota\"U\n" +
+	"\x05quota\x18\x03 \x01(\v2\x16.decree.v1.QuotaEffectR\x05quota\x125\n" +
+	"\vstale_views\x18\x04 \x03(\v2\x14.decree.v1.StaleViewR\n" +
+	"staleViews\"U\n" +
 	"\vQuotaEffect\x12\x12\n" +
 	"\x04pods\x18\x01 \x01(\x03R\x04pods\x12\x18\n" +
 	"\acreates\x18\x02 \x01(\x03R\acreates\x12\x18\n" +
@@ -3160,83 +3225,90 @@ var file_decree_v1_inspection_service_proto_goTypes = []any{
 	(*QuotaEffect)(nil),             // 32: decree.v1.QuotaEffect
 	(*ReplicaSetEffect)(nil),        // 33: decree.v1.ReplicaSetEffect
 	nil,                             // 34: decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	(*ObjectRef)(nil),               // 35: decree.v1.ObjectRef
-	(*Reason)(nil),                  // 36: decree.v1.Reason
-	(*timestamppb.Timestamp)(nil),   // 37: google.protobuf.Timestamp
-	(Rule)(0),                       // 38: decree.v1.Rule
-	(FailureClass)(0),               // 39: decree.v1.FailureClass
-	(*ReplicaSetStatus)(nil),        // 40: decree.v1.ReplicaSetStatus
-	(Mode)(0),                       // 41: decree.v1.Mode
-	(*durationpb.Duration)(nil),     // 42: google.protobuf.Duration
+	(*StaleView)(nil),               // 35: decree.v1.StaleView
+	(*ObjectRef)(nil),               // 36: decree.v1.ObjectRef
+	(*Reason)(nil),                  // 37: decree.v1.Reason
+	(*timestamppb.Timestamp)(nil),   // 38: google.protobuf.Timestamp
+	(Rule)(0),                       // 39: decree.v1.Rule
+	(FailureClass)(0),               // 40: decree.v1.FailureClass
+	(*ReplicaSetStatus)(nil),        // 41: decree.v1.ReplicaSetStatus
+	(Mode)(0),                       // 42: decree.v1.Mode
+	(*durationpb.Duration)(nil),     // 43: google.protobuf.Duration
 }
 var file_decree_v1_inspection_service_proto_depIdxs = []int32{
 	6,  // 0: decree.v1.ListReplicaSetsResponse.replica_sets:type_name -> decree.v1.ReplicaSetSummary
-	35, // 1: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
-	0,  // 2: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
-	36, // 3: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
-	37, // 4: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
-	37, // 5: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
-	34, // 6: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
-	7,  // 7: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
-	1,  // 8: decree.v1.Cause.severity:type_name -> decree.v1.Severity
-	6,  // 9: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
-	37, // 10: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
-	19, // 11: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
-	13, // 12: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
-	10, // 13: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
-	37, // 14: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
-	11, // 15: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
-	36, // 16: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
-	12, // 17: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
-	38, // 18: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
-	37, // 19: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
-	14, // 20: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
-	15, // 21: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
-	16, // 22: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
-	36, // 23: decree.v1.Decided.reason:type_name -> decree.v1.Reason
-	39, // 24: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
-	37, // 25: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
-	19, // 26: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
-	37, // 27: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
-	35, // 28: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
-	20, // 29: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
-	36, // 30: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
-	40, // 31: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
-	36, // 32: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
-	23, // 33: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
-	41, // 34: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
-	37, // 35: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
-	42, // 36: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
-	27, // 37: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
-	26, // 38: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
-	37, // 39: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
-	2,  // 40: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
-	37, // 41: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
-	35, // 42: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
-	2,  // 43: decree.v1.Difference.subject:type_name -> decree.v1.Subject
-	3,  // 44: decree.v1.Difference.departure:type_name -> decree.v1.Departure
-	29, // 45: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
-	30, // 46: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
-	33, // 47: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
-	32, // 48: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
-	35, // 49: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
-	4,  // 50: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
-	8,  // 51: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
-	17, // 52: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
-	21, // 53: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
-	24, // 54: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
-	28, // 55: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
-	5,  // 56: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
-	9,  // 57: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
-	18, // 58: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
-	22, // 59: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
-	25, // 60: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
-	31, // 61: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
-	56, // [56:62] is the sub-list for method output_type
-	50, // [50:56] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	35, // 1: decree.v1.ListReplicaSetsResponse.stale_views:type_name -> decree.v1.StaleView
+	36, // 2: decree.v1.ReplicaSetSummary.replica_set:type_name -> decree.v1.ObjectRef
+	0,  // 3: decree.v1.ReplicaSetSummary.state:type_name -> decree.v1.ReplicaSetState
+	37, // 4: decree.v1.ReplicaSetSummary.reasons:type_name -> decree.v1.Reason
+	38, // 5: decree.v1.ReplicaSetSummary.unconverged_since:type_name -> google.protobuf.Timestamp
+	38, // 6: decree.v1.ReplicaSetSummary.next_sync:type_name -> google.protobuf.Timestamp
+	34, // 7: decree.v1.ReplicaSetSummary.template_labels:type_name -> decree.v1.ReplicaSetSummary.TemplateLabelsEntry
+	7,  // 8: decree.v1.ReplicaSetSummary.cause:type_name -> decree.v1.Cause
+	1,  // 9: decree.v1.Cause.severity:type_name -> decree.v1.Severity
+	6,  // 10: decree.v1.GetReplicaSetResponse.summary:type_name -> decree.v1.ReplicaSetSummary
+	38, // 11: decree.v1.GetReplicaSetResponse.next_sync:type_name -> google.protobuf.Timestamp
+	19, // 12: decree.v1.GetReplicaSetResponse.decisions:type_name -> decree.v1.DecisionRecord
+	13, // 13: decree.v1.GetReplicaSetResponse.timeline:type_name -> decree.v1.TimelineEntry
+	10, // 14: decree.v1.GetReplicaSetResponse.last_scale_down:type_name -> decree.v1.ScaleDown
+	35, // 15: decree.v1.GetReplicaSetResponse.stale_view:type_name -> decree.v1.StaleView
+	38, // 16: decree.v1.ScaleDown.time:type_name -> google.protobuf.Timestamp
+	11, // 17: decree.v1.ScaleDown.pods:type_name -> decree.v1.RankedPod
+	37, // 18: decree.v1.RankedPod.reason:type_name -> decree.v1.Reason
+	12, // 19: decree.v1.RankedPod.values:type_name -> decree.v1.RankValue
+	39, // 20: decree.v1.RankValue.rule:type_name -> decree.v1.Rule
+	38, // 21: decree.v1.TimelineEntry.time:type_name -> google.protobuf.Timestamp
+	14, // 22: decree.v1.TimelineEntry.scaled:type_name -> decree.v1.Scaled
+	15, // 23: decree.v1.TimelineEntry.decided:type_name -> decree.v1.Decided
+	16, // 24: decree.v1.TimelineEntry.answered:type_name -> decree.v1.Answered
+	37, // 25: decree.v1.Decided.reason:type_name -> decree.v1.Reason
+	40, // 26: decree.v1.Answered.class:type_name -> decree.v1.FailureClass
+	38, // 27: decree.v1.Answered.last:type_name -> google.protobuf.Timestamp
+	19, // 28: decree.v1.WatchDecisionsResponse.decision:type_name -> decree.v1.DecisionRecord
+	38, // 29: decree.v1.DecisionRecord.time:type_name -> google.protobuf.Timestamp
+	36, // 30: decree.v1.DecisionRecord.replica_set:type_name -> decree.v1.ObjectRef
+	20, // 31: decree.v1.DecisionRecord.targets:type_name -> decree.v1.DecisionTarget
+	37, // 32: decree.v1.DecisionRecord.reasons:type_name -> decree.v1.Reason
+	41, // 33: decree.v1.DecisionRecord.status:type_name -> decree.v1.ReplicaSetStatus
+	37, // 34: decree.v1.DecisionTarget.reason:type_name -> decree.v1.Reason
+	23, // 35: decree.v1.ListSessionsResponse.sessions:type_name -> decree.v1.SessionSummary
+	35, // 36: decree.v1.ListSessionsResponse.stale_views:type_name -> decree.v1.StaleView
+	42, // 37: decree.v1.SessionSummary.mode:type_name -> decree.v1.Mode
+	38, // 38: decree.v1.SessionSummary.started:type_name -> google.protobuf.Timestamp
+	43, // 39: decree.v1.SessionSummary.view_age:type_name -> google.protobuf.Duration
+	43, // 40: decree.v1.SessionSummary.age:type_name -> google.protobuf.Duration
+	27, // 41: decree.v1.ListDifferencesResponse.differences:type_name -> decree.v1.Difference
+	26, // 42: decree.v1.ListDifferencesResponse.agreements:type_name -> decree.v1.Agreement
+	38, // 43: decree.v1.ListDifferencesResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 44: decree.v1.ListDifferencesResponse.stale_views:type_name -> decree.v1.StaleView
+	2,  // 45: decree.v1.Agreement.subject:type_name -> decree.v1.Subject
+	38, // 46: decree.v1.Difference.time:type_name -> google.protobuf.Timestamp
+	36, // 47: decree.v1.Difference.replica_set:type_name -> decree.v1.ObjectRef
+	2,  // 48: decree.v1.Difference.subject:type_name -> decree.v1.Subject
+	3,  // 49: decree.v1.Difference.departure:type_name -> decree.v1.Departure
+	29, // 50: decree.v1.SimulateClusterRequest.node_drain:type_name -> decree.v1.NodeDrain
+	30, // 51: decree.v1.SimulateClusterRequest.pod_quota:type_name -> decree.v1.PodQuota
+	33, // 52: decree.v1.SimulateClusterResponse.replica_sets:type_name -> decree.v1.ReplicaSetEffect
+	32, // 53: decree.v1.SimulateClusterResponse.quota:type_name -> decree.v1.QuotaEffect
+	35, // 54: decree.v1.SimulateClusterResponse.stale_views:type_name -> decree.v1.StaleView
+	36, // 55: decree.v1.ReplicaSetEffect.replica_set:type_name -> decree.v1.ObjectRef
+	4,  // 56: decree.v1.InspectionService.ListReplicaSets:input_type -> decree.v1.ListReplicaSetsRequest
+	8,  // 57: decree.v1.InspectionService.GetReplicaSet:input_type -> decree.v1.GetReplicaSetRequest
+	17, // 58: decree.v1.InspectionService.WatchDecisions:input_type -> decree.v1.WatchDecisionsRequest
+	21, // 59: decree.v1.InspectionService.ListSessions:input_type -> decree.v1.ListSessionsRequest
+	24, // 60: decree.v1.InspectionService.ListDifferences:input_type -> decree.v1.ListDifferencesRequest
+	28, // 61: decree.v1.InspectionService.SimulateCluster:input_type -> decree.v1.SimulateClusterRequest
+	5,  // 62: decree.v1.InspectionService.ListReplicaSets:output_type -> decree.v1.ListReplicaSetsResponse
+	9,  // 63: decree.v1.InspectionService.GetReplicaSet:output_type -> decree.v1.GetReplicaSetResponse
+	18, // 64: decree.v1.InspectionService.WatchDecisions:output_type -> decree.v1.WatchDecisionsResponse
+	22, // 65: decree.v1.InspectionService.ListSessions:output_type -> decree.v1.ListSessionsResponse
+	25, // 66: decree.v1.InspectionService.ListDifferences:output_type -> decree.v1.ListDifferencesResponse
+	31, // 67: decree.v1.InspectionService.SimulateCluster:output_type -> decree.v1.SimulateClusterResponse
+	62, // [62:68] is the sub-list for method output_type
+	56, // [56:62] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_inspection_service_proto_init() }

@@ -46,7 +46,7 @@ type InspectionServiceClient interface {
 	// Lists what the other controller did otherwise than decided, in sessions of mode SHADOW: the last 500 of each session, newest first.
 	ListDifferences(ctx context.Context, in *ListDifferencesRequest, opts ...grpc.CallOption) (*ListDifferencesResponse, error)
 	// Lists the ReplicaSets that a change of the cluster would affect, sorted by namespace and name: those that would lose pods, or lack pods.
-	// The server decides on a copy of what it knows; nothing changes.
+	// Nothing changes.
 	SimulateCluster(ctx context.Context, in *SimulateClusterRequest, opts ...grpc.CallOption) (*SimulateClusterResponse, error)
 }
 
@@ -144,7 +144,7 @@ type InspectionServiceServer interface {
 	// Lists what the other controller did otherwise than decided, in sessions of mode SHADOW: the last 500 of each session, newest first.
 	ListDifferences(context.Context, *ListDifferencesRequest) (*ListDifferencesResponse, error)
 	// Lists the ReplicaSets that a change of the cluster would affect, sorted by namespace and name: those that would lose pods, or lack pods.
-	// The server decides on a copy of what it knows; nothing changes.
+	// Nothing changes.
 	SimulateCluster(context.Context, *SimulateClusterRequest) (*SimulateClusterResponse, error)
 	mustEmbedUnimplementedInspectionServiceServer()
 }

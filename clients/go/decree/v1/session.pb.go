@@ -758,6 +758,89 @@ func (x *FieldViolation) GetReason() string {
 	return ""
 }
 
+// A view that may lack changes: its session has taken no frame for a second, for example because the agent does not read. Or the agent has been silent
+// for two heartbeat intervals. Answers have what the server knows.
+type StaleView struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The cluster's name, or its uid if it has none.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// The cluster's uid: two clusters may have one name.
+	ClusterUid string `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// The shard.
+	Shard string `protobuf:"bytes,3,opt,name=shard,proto3" json:"shard,omitempty"`
+	// How long ago the server took the last frame of the agent.
+	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
+	// True if the session did not answer within 3 seconds. The answer lacks what the session knows.
+	Missing       bool `protobuf:"varint,5,opt,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StaleView) Reset() {
+	*x = StaleView{}
+	mi := &file_decree_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StaleView) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StaleView) ProtoMessage() {}
+
+func (x *StaleView) ProtoReflect() protoreflect.Message {
+	mi := &file_decree_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StaleView.ProtoReflect.Descriptor instead.
+func (*StaleView) Descriptor() ([]byte, []int) {
+	return file_decree_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *StaleView) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *StaleView) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
+func (x *StaleView) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *StaleView) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *StaleView) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
 var File_decree_v1_session_proto protoreflect.FileDescriptor
 
 const file_decree_v1_session_proto_rawDesc = "" +
@@ -819,7 +902,14 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\x0eFieldViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason*Q\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xa3\x01\n" +
+	"\tStaleView\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
+	"\vcluster_uid\x18\x02 \x01(\tR\n" +
+	"clusterUid\x12\x14\n" +
+	"\x05shard\x18\x03 \x01(\tR\x05shard\x12+\n" +
+	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
+	"\amissing\x18\x05 \x01(\bR\amissing*Q\n" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMODE_ENFORCE\x10\x01\x12\x0f\n" +
@@ -841,7 +931,7 @@ func file_decree_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_decree_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_decree_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_decree_v1_session_proto_goTypes = []any{
 	(Mode)(0),                     // 0: decree.v1.Mode
 	(*Hello)(nil),                 // 1: decree.v1.Hello
@@ -853,29 +943,31 @@ var file_decree_v1_session_proto_goTypes = []any{
 	(*Drain)(nil),                 // 7: decree.v1.Drain
 	(*Rejection)(nil),             // 8: decree.v1.Rejection
 	(*FieldViolation)(nil),        // 9: decree.v1.FieldViolation
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(Kind)(0),                     // 11: decree.v1.Kind
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*ObjectRef)(nil),             // 13: decree.v1.ObjectRef
+	(*StaleView)(nil),             // 10: decree.v1.StaleView
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(Kind)(0),                     // 12: decree.v1.Kind
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*ObjectRef)(nil),             // 14: decree.v1.ObjectRef
 }
 var file_decree_v1_session_proto_depIdxs = []int32{
 	0,  // 0: decree.v1.Hello.mode:type_name -> decree.v1.Mode
 	2,  // 1: decree.v1.Hello.options:type_name -> decree.v1.Options
 	4,  // 2: decree.v1.Welcome.limits:type_name -> decree.v1.Limits
-	10, // 3: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	10, // 4: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
-	11, // 5: decree.v1.Resync.kind:type_name -> decree.v1.Kind
-	12, // 6: decree.v1.Drain.deadline:type_name -> google.protobuf.Timestamp
-	10, // 7: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
-	11, // 8: decree.v1.Rejection.kind:type_name -> decree.v1.Kind
-	13, // 9: decree.v1.Rejection.object:type_name -> decree.v1.ObjectRef
+	11, // 3: decree.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	11, // 4: decree.v1.Heartbeat.view_age:type_name -> google.protobuf.Duration
+	12, // 5: decree.v1.Resync.kind:type_name -> decree.v1.Kind
+	13, // 6: decree.v1.Drain.deadline:type_name -> google.protobuf.Timestamp
+	11, // 7: decree.v1.Drain.reconnect_after:type_name -> google.protobuf.Duration
+	12, // 8: decree.v1.Rejection.kind:type_name -> decree.v1.Kind
+	14, // 9: decree.v1.Rejection.object:type_name -> decree.v1.ObjectRef
 	9,  // 10: decree.v1.Rejection.violations:type_name -> decree.v1.FieldViolation
 	8,  // 11: decree.v1.Rejection.others:type_name -> decree.v1.Rejection
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	11, // 12: decree.v1.StaleView.age:type_name -> google.protobuf.Duration
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_decree_v1_session_proto_init() }
@@ -891,7 +983,7 @@ func file_decree_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_decree_v1_session_proto_rawDesc), len(file_decree_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,34 +1,16 @@
-//! The effect of a change of the cluster on its ReplicaSets. The same state machine gets a copy of the affected ReplicaSets and the change.
-//! It runs until it knows how many pods each of them lacks. There is no second algorithm.
+//! The effect of a change of the cluster on its ReplicaSets, from the counts of the index. An answer takes many small steps, between which
+//! the cluster may change.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Controller;
 use crate::{
-    batch::Action,
-    config::Config,
-    decide::{Interrupted, check, listed, succeed},
-    event::Event,
-    index::{SetId, cluster},
-    names::NameSeed,
-    object::{Key, Pod, ReplicaSet, Timestamp},
+    index::{Entry, Index, PodId, PodWalk, Set, SetId},
+    object::Key,
 };
 
-/// Some ReplicaSets of a cluster with the pods that they own or may adopt, independent of their controller.
-#[derive(Clone, Debug, Default)]
-pub struct ReplicaSetsCopy {
-    now: Timestamp,
-    config: Config,
-    replica_sets: Vec<ReplicaSet>,
-    pods: Vec<Pod>,
-    /// The last copied ReplicaSet, if further ReplicaSets had no room.
-    pub cut_after: Option<Key>,
-    /// Whether nothing was copied, since the first ReplicaSet had more pods than there was room for.
-    pub is_too_large: bool,
-}
+/// The maximum number of names in [`Impact::deleted_pods`].
+const NAMES_MAX: usize = 20;
 
 /// The effect of a change on one ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,181 +21,215 @@ pub struct Impact {
     pub replicas: i32,
     /// The number of active pods before the change.
     pub active: i32,
-    /// The active pods that the change deletes, sorted.
-    pub deleted: Vec<Arc<str>>,
+    /// The number of active pods that the change deletes.
+    pub deleted: usize,
+    /// The names of these pods, sorted; 20 of them if there are more.
+    pub deleted_pods: Vec<Arc<str>>,
     /// The number of missing pods after the change. The server creates as many, if the cluster accepts them.
     pub creates: i64,
     /// The number of surplus pods after the change, which the server deletes.
     pub surplus: i64,
+    /// The least and the most of these creates that a quota refuses. The order in which ReplicaSets create their pods is not defined.
+    pub refused: (i64, i64),
 }
 
-// === impl ReplicaSetsCopy ===
+/// Looks at one ReplicaSet after the other, in the order of namespace and name.
+#[derive(Clone, Debug)]
+pub struct ImpactWalk {
+    scope: Scope,
+    /// The quota of the namespace, if it has one.
+    quota: Option<QuotaLimits>,
+    after: (Arc<str>, Arc<str>),
+    /// The orphans that earlier ReplicaSets adopt. Several may select the same orphan.
+    adopted: BTreeSet<PodId>,
+}
 
-impl ReplicaSetsCopy {
-    /// Copies up to `limit` ReplicaSets with an active pod on a node, after `after` in the order of namespace and name. The copy has at
-    /// most `objects_max` objects. The cost is a step for each group of pods with the same labels, and for each pod of the copied
-    /// ReplicaSets.
+/// The ReplicaSets that a change concerns.
+#[derive(Clone, Debug)]
+enum Scope {
+    /// Those with an active pod on a node.
+    Node(Arc<str>),
+    Namespace(Arc<str>),
+}
+
+/// The needs of a namespace, or of its part in one shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// The number of pods that a quota counts.
+    pub pods: i64,
+    /// The number of missing pods of all ReplicaSets.
+    pub creates: i64,
+    /// The number of surplus pods of all ReplicaSets, which the server deletes.
+    pub surplus: i64,
+}
+
+/// What a quota leaves of the creates of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaLimits {
+    /// The number of creates for which there is room after the surplus pods are gone.
+    pub room: i64,
+    /// The number of creates that the quota refuses. It does not depend on the order of the creates.
+    pub refused: i64,
+}
+
+/// Adds up the needs of a namespace.
+#[derive(Clone, Debug)]
+pub struct NeedWalk {
+    pods: PodWalk,
+    replica_sets: ImpactWalk,
+    need: Need,
+}
+
+// === impl ImpactWalk ===
+
+impl ImpactWalk {
+    /// Finds the ReplicaSets after a namespace and name that lose pods to a drain, which deletes all pods of a node.
     #[must_use]
-    pub fn on_node(
-        controller: &Controller,
-        now: Timestamp,
-        node: &str,
-        after: (&str, &str),
-        (limit, objects_max): (usize, usize),
-    ) -> Self {
-        let sets = cluster::sets_on(&controller.index, node, after).take(limit);
-        Self::gather(controller, now, sets, objects_max)
+    pub fn drain(node: &str, after: (&str, &str)) -> Self {
+        Self::over(Scope::Node(node.into()), None, after)
     }
 
-    /// Copies the ReplicaSets of a namespace that have something to create, delete or adopt, up to `objects_max` objects. Also returns the
-    /// number of pods of the namespace that a ResourceQuota counts. The cost is a step for each pod of the namespace.
+    /// Finds the ReplicaSets of a namespace after a namespace and name of which a quota refuses creates.
     #[must_use]
-    pub fn unsettled_in(
-        controller: &Controller,
-        now: Timestamp,
-        namespace: &str,
-        objects_max: usize,
-    ) -> (Self, usize) {
+    pub fn quota(namespace: &str, limits: QuotaLimits, after: (&str, &str)) -> Self {
+        let scope = Scope::Namespace(namespace.into());
+        Self::over(scope, Some(limits), after.max((namespace, "")))
+    }
+
+    /// Finds the ReplicaSets of a namespace that lack pods or have surplus pods.
+    #[must_use]
+    pub fn namespace(namespace: &str) -> Self {
+        Self::over(Scope::Namespace(namespace.into()), None, (namespace, ""))
+    }
+
+    fn over(scope: Scope, quota: Option<QuotaLimits>, (namespace, name): (&str, &str)) -> Self {
+        Self {
+            scope,
+            quota,
+            after: (namespace.into(), name.into()),
+            adopted: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at the next ReplicaSet. Returns `None` after the last one, and `Some(None)` for a ReplicaSet that the change does not concern,
+    /// or that needs nothing. The cost is a step for each of its pods.
+    pub fn step(&mut self, controller: &Controller) -> Option<Option<Impact>> {
         let index = &controller.index;
-        let unsettled = cluster::sets_in(index, namespace).filter(|(id, set)| {
-            let is_left_alone = set.object.deleting || set.selector().is_none();
-            let is_settled = || {
-                let is_adopting = !index.adoptable(*id).is_empty();
-                set.surplus() == 0 && set.releases.is_empty() && !is_adopting
-            };
-            !is_left_alone && !is_settled()
-        });
-        let sets = unsettled.map(|(id, _)| id);
-        let counted = index.charged_in(namespace, now.max(controller.clock));
-        let copy = Self::gather(controller, now, sets, objects_max);
-        (copy, counted)
+        let after = (&*self.after.0, &*self.after.1);
+        let id = index.sets_after(Some(after)).next()?;
+        let set = index.set(id)?;
+        let key = &set.object.key;
+        if matches!(&self.scope, Scope::Namespace(namespace) if *namespace != key.namespace) {
+            return None;
+        }
+        self.after = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        Some(self.impact(index, id, set))
     }
 
-    /// Copies ReplicaSets with their pods, as far as there is room.
-    fn gather(
-        controller: &Controller,
-        now: Timestamp,
-        sets: impl Iterator<Item = SetId>,
-        objects_max: usize,
-    ) -> Self {
-        let index = &controller.index;
-        let config = Config {
-            names: NameSeed::default(),
-            // The first create says how many pods are missing.
-            burst_replicas: 1,
-            operations_in_flight_max: usize::MAX,
-            ..controller.config.clone()
+    fn impact(&mut self, index: &Index, id: SetId, set: &Set) -> Option<Impact> {
+        let node = match &self.scope {
+            Scope::Node(node) => Some(index.nodes.find(node)?),
+            Scope::Namespace(_) => None,
         };
-        let mut copy = Self {
-            now: now.max(controller.clock),
-            config,
-            ..Self::default()
+        let leaves = |pod: &Entry| node.is_some() && pod.node == node;
+        let mut impact = Impact {
+            key: set.object.key.clone(),
+            replicas: set.wanted(),
+            active: set.counts.active,
+            deleted: 0,
+            deleted_pods: Vec::new(),
+            creates: 0,
+            surplus: 0,
+            refused: (0, 0),
         };
-        // Several ReplicaSets may adopt the same orphan.
-        let mut orphans = BTreeSet::new();
-        for id in sets {
-            let Some(set) = index.set(id) else { continue };
-            let mut adoptable = index.adoptable(id);
-            adoptable.retain(|id| !orphans.contains(id));
-            if copy.objects() + 1 + set.owned.len() + adoptable.len() > objects_max {
-                copy.cut_after = copy.replica_sets.last().map(|last| last.key.clone());
-                copy.is_too_large = copy.cut_after.is_none();
-                break;
-            }
-            let pods = set.owned.iter().chain(&adoptable);
-            let pods = pods.filter_map(|id| index.pod(*id));
-            copy.pods.extend(pods.map(|pod| index.pod_object(pod)));
-            copy.replica_sets.push(set.object.clone());
-            orphans.extend(adoptable);
-        }
-        copy
-    }
-
-    /// The number of copied objects.
-    #[must_use]
-    pub fn objects(&self) -> usize {
-        self.replica_sets.len() + self.pods.len()
-    }
-
-    /// Returns the effect of a drain of a node on each ReplicaSet, by key. Leaves out ReplicaSets without an active pod on the node.
-    ///
-    /// # Errors
-    /// If `go_on` ended the computation.
-    pub fn drain(self, node: &str, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
-        let leaving = self.pods.iter();
-        let leaving = leaving.filter(|pod| pod.node.as_deref() == Some(node));
-        let leaving: Vec<_> = leaving.cloned().collect();
-        let mut impacts = self.decide(leaving, go_on)?;
-        impacts.retain(|impact| !impact.deleted.is_empty());
-        Ok(impacts)
-    }
-
-    /// Returns the creates and deletes of each ReplicaSet in its current state, by key.
-    ///
-    /// # Errors
-    /// If `go_on` ended the computation.
-    pub fn settle(self, go_on: &dyn Fn() -> bool) -> Result<Vec<Impact>, Interrupted> {
-        self.decide(Vec::new(), go_on)
-    }
-
-    /// Deletes pods, and returns the effect on each ReplicaSet, by key. The first decision of a ReplicaSet reports all its missing or
-    /// surplus pods; the rest would only follow one by one.
-    fn decide(
-        self,
-        leaving: Vec<Pod>,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<Vec<Impact>, Interrupted> {
-        let now = self.now;
-        let mut controller = listed(now, self.config, self.replica_sets, self.pods, go_on)?;
-        let mut impacts = BTreeMap::new();
-        for (id, set) in &controller.index.sets {
-            let before = Impact {
-                key: set.object.key.clone(),
-                replicas: set.wanted(),
-                active: set.counts.active,
-                deleted: Vec::new(),
-                creates: 0,
-                surplus: 0,
-            };
-            impacts.insert(*id, before);
-        }
-        if !leaving.is_empty() {
-            controller.queue.clear();
-        }
-        for mut pod in leaving {
-            check(go_on)?;
-            if let Some(id) = cluster::replica_of(&controller.index, &pod.namespace, &pod.name)
-                && let Some(impact) = impacts.get_mut(&id)
-            {
-                impact.deleted.push(Arc::clone(&pod.name));
-            }
-            // Without a version, the pod counts as the latest news.
-            pod.version = None;
-            pod.state.deleting = true;
-            controller.handle_event(now, Event::PodApplied(pod));
-        }
-        while let Some(batch) = controller.poll_batch(now) {
-            check(go_on)?;
-            while controller.poll_report().is_some() {}
-            match &batch.action {
-                Action::Create { .. } | Action::Delete(_) => {
-                    let (namespace, name) = (&batch.key.namespace, &batch.key.name);
-                    if let Some(id) = controller.index.set_named(namespace, name)
-                        && let Some(set) = controller.index.set(id)
-                        && let Some(impact) = impacts.get_mut(&id)
-                    {
-                        impact.creates = (-set.surplus()).max(0);
-                        impact.surplus = set.surplus().max(0);
-                    }
-                }
-                Action::Claim { .. } | Action::WriteStatus(_) => {
-                    succeed(now, &mut controller, &batch);
+        if node.is_some() {
+            let leaving = index.active_pods(id).filter(|(_, pod)| leaves(pod));
+            for (_, pod) in leaving {
+                impact.deleted += 1;
+                if impact.deleted <= NAMES_MAX {
+                    impact.deleted_pods.push(Arc::clone(&pod.name));
                 }
             }
+            impact.deleted_pods.sort_unstable();
+            if impact.deleted == 0 {
+                return None;
+            }
         }
-        let mut impacts: Vec<_> = impacts.into_values().collect();
-        impacts.iter_mut().for_each(|impact| impact.deleted.sort());
-        impacts.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(impacts)
+        if !set.object.deleting && set.selector().is_some() {
+            let orphans = index.adoptable(id).into_iter();
+            let orphans = orphans.filter(|id| !index.pod(*id).is_some_and(leaves));
+            let adopts = orphans.filter(|id| self.adopted.insert(*id)).count();
+            let surplus = set.surplus() - int(impact.deleted) + int(adopts);
+            impact.creates = (-surplus).max(0);
+            impact.surplus = surplus.max(0);
+        }
+        let is_concerned = if let Some(QuotaLimits { room, refused }) = self.quota {
+            let creates = impact.creates;
+            impact.refused = ((creates - room).max(0), creates.min(refused));
+            impact.refused.1 > 0
+        } else {
+            impact.deleted > 0 || impact.creates > 0 || impact.surplus > 0
+        };
+        is_concerned.then_some(impact)
     }
+}
+
+// === impl Need ===
+
+impl Need {
+    /// Adds the needs of another shard.
+    pub const fn add(&mut self, other: Self) {
+        self.pods += other.pods;
+        self.creates += other.creates;
+        self.surplus += other.surplus;
+    }
+
+    /// Returns what a quota of this number of pods leaves of the creates.
+    #[must_use]
+    pub fn under(self, quota: i32) -> QuotaLimits {
+        let room = (i64::from(quota) - (self.pods - self.surplus)).max(0);
+        let refused = (self.creates - room).max(0);
+        QuotaLimits { room, refused }
+    }
+}
+
+// === impl NeedWalk ===
+
+impl NeedWalk {
+    /// Begins with nothing.
+    #[must_use]
+    pub fn new(namespace: &str) -> Self {
+        Self {
+            pods: PodWalk::new([namespace.into()]),
+            replica_sets: ImpactWalk::namespace(namespace),
+            need: Need::default(),
+        }
+    }
+
+    /// Looks at a few pods or at the next ReplicaSet. Returns the needs at the end.
+    pub fn step(&mut self, controller: &Controller) -> Option<Need> {
+        if let Some(pods) = self.pods.step(&controller.index) {
+            let (index, now) = (&controller.index, controller.clock);
+            let counted = pods
+                .iter()
+                .filter(|(id, pod)| index.is_charged(*id, pod, now));
+            self.need.pods += int(counted.count());
+        } else {
+            match self.replica_sets.step(controller) {
+                None => return Some(self.need),
+                Some(None) => {}
+                Some(Some(Impact {
+                    creates, surplus, ..
+                })) => {
+                    self.need.creates += creates;
+                    self.need.surplus += surplus;
+                }
+            }
+        }
+        None
+    }
+}
+
+fn int(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,15 +1,23 @@
-//! The objects that a decision on one ReplicaSet reads, copied from its controller.
+//! The objects that a decision on one ReplicaSet reads, copied from its controller. The copy takes many small steps, between which the
+//! cluster may change: it has each pod that existed all the time, as it was at one of them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec,
+};
 
-use super::Inspect;
+use super::Controller;
 use crate::{
     config::Config,
     decide::{Interrupted, decide_while},
-    index::{Entry, PodGroup, Set},
+    index::{PodWalk, SetId},
     object::{OwnerReference, Pod, ReplicaSet, Timestamp},
     report::Decision,
 };
+
+/// The number of ReplicaSets that a step copies.
+const SETS_IN_A_STEP: usize = 64;
 
 /// The objects that a decision on one ReplicaSet reads, independent of its controller so that the decision can run elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -22,68 +30,121 @@ pub struct Surroundings {
     pods: Vec<Pod>,
 }
 
-// === impl Inspect ===
+/// A copy that is being made.
+#[derive(Clone, Debug)]
+pub struct SurroundingsCopy {
+    around: Surroundings,
+    objects_max: usize,
+    /// The ReplicaSet; `None` before the first step.
+    own: Option<SetId>,
+    /// The ReplicaSets to copy.
+    sets: vec::IntoIter<SetId>,
+    /// The pods to look at; `None` before all ReplicaSets are copied.
+    pods: Option<PodWalk>,
+}
 
-impl Inspect<'_> {
-    /// Copies the objects that a decision on a ReplicaSet reads, also while a list is incomplete. It copies at most `pods_max` pods and one
-    /// more.
+// === impl SurroundingsCopy ===
+
+impl SurroundingsCopy {
+    /// Begins with nothing. The copy ends early if it has more than `objects_max` objects.
     #[must_use]
-    pub fn surroundings(
-        self,
-        now: Timestamp,
-        namespace: &str,
-        name: &str,
-        pods_max: usize,
-    ) -> Surroundings {
-        let mut around = Surroundings {
+    pub fn new(namespace: &str, name: &str, objects_max: usize) -> Self {
+        let around = Surroundings {
             namespace: namespace.into(),
             name: name.into(),
-            now: now.max(self.0.clock),
-            config: self.0.config.clone(),
             ..Surroundings::default()
         };
-        let Some(id) = self.0.index.set_named(namespace, name) else {
-            return around;
+        Self {
+            around,
+            objects_max,
+            own: None,
+            sets: Vec::new().into_iter(),
+            pods: None,
+        }
+    }
+
+    /// Looks at a few objects, and copies those that the decision reads, also while a list is incomplete. Returns the copy at its end,
+    /// without a ReplicaSet if the controller does not know it.
+    pub fn step(&mut self, now: Timestamp, controller: &Controller) -> Option<Surroundings> {
+        let Some(own) = self.own else {
+            return self.begin(now, controller);
         };
-        let own = self.0.index.set(id).into_iter();
-        let siblings = self.0.index.siblings(id).filter(|set| {
-            let key = &set.object.key;
-            (&*key.namespace, &*key.name) != (namespace, name)
-        });
-        let related: Vec<&Set> = own.chain(siblings).collect();
-        let namespaces = related.iter().map(|set| &*set.object.key.namespace);
-        let namespaces: BTreeSet<&str> = namespaces.collect();
-        let namespaces = namespaces.into_iter();
-        let pods = namespaces.flat_map(|namespace| self.0.index.pods_in(namespace));
-        let read = pods.filter(|pod| {
-            let group = self.0.index.groups.at(pod.group);
-            related.iter().any(|set| is_read(set, group, pod))
-        });
-        let read = read.take(pods_max.saturating_add(1));
-        around.pods = read.map(|pod| self.0.index.pod_object(pod)).collect();
-        let copies = related.iter().map(|set| ReplicaSet {
+        let Surroundings {
+            namespace, name, ..
+        } = &self.around;
+        if controller.index.set_named(namespace, name) != Some(own) {
+            return Some(Surroundings::default());
+        }
+        let is_complete = match &mut self.pods {
+            None => {
+                self.copy_sets(controller);
+                false
+            }
+            Some(_) => self.copy_pods(controller, own),
+        };
+        let is_too_large = self.around.objects() > self.objects_max;
+        (is_complete || is_too_large).then(|| std::mem::take(&mut self.around))
+    }
+
+    fn begin(&mut self, now: Timestamp, controller: &Controller) -> Option<Surroundings> {
+        let (index, around) = (&controller.index, &mut self.around);
+        around.now = now.max(controller.clock);
+        around.config = controller.config.clone();
+        let Some(own) = index.set_named(&around.namespace, &around.name) else {
+            return Some(std::mem::take(around));
+        };
+        let siblings = index.sibling_ids(own).into_iter().flat_map(|it| it.iter());
+        let siblings = siblings.filter(|id| *id != own);
+        let sets: Vec<_> = [own].into_iter().chain(siblings).collect();
+        self.sets = sets.into_iter();
+        self.own = Some(own);
+        None
+    }
+
+    fn copy_sets(&mut self, controller: &Controller) {
+        let sets = self.sets.by_ref().take(SETS_IN_A_STEP);
+        let sets = sets.filter_map(|id| controller.index.set(id));
+        let sets = sets.map(|set| ReplicaSet {
             selector: set
                 .quarantine()
                 .map_or_else(|| set.object.selector.clone(), Err),
             ..set.object.clone()
         });
-        around.replica_sets = copies.collect();
-        around
+        self.around.replica_sets.extend(sets);
+        if self.sets.len() == 0 {
+            let keys = self.around.replica_sets.iter().map(|set| &set.key);
+            let namespaces: BTreeSet<_> = keys.map(|key| Arc::clone(&key.namespace)).collect();
+            self.pods = Some(PodWalk::new(namespaces));
+        }
     }
-}
 
-/// Whether a decision on a ReplicaSet reads a pod. The ReplicaSet or a sibling owns or selects it, or it has a name that the ReplicaSet
-/// could choose.
-fn is_read(set: &Set, group: &PodGroup, pod: &Entry) -> bool {
-    let object = &set.object;
-    let is_owner = |owner: &OwnerReference| owner.uid == object.key.uid;
-    object.key.namespace == group.namespace
-        && (pod.controller.as_deref().is_some_and(is_owner)
-            || pod.name.starts_with(set.name_base())
-            || set
-                .selector()
-                .zip(group.labels.as_ref())
-                .is_some_and(|(selector, labels)| selector.matches(labels)))
+    /// Copies the pods among the next ones that the decision reads: the ReplicaSet owns the pod, the ReplicaSet or a sibling selects it,
+    /// or it has a name that the ReplicaSet could choose. Returns whether there are no more.
+    fn copy_pods(&mut self, controller: &Controller, own: SetId) -> bool {
+        let index = &controller.index;
+        let walk = self.pods.as_mut().and_then(|pods| pods.step(index));
+        let Some((pods, set)) = walk.zip(index.set(own)) else {
+            return true;
+        };
+        let key = &set.object.key;
+        let mut selected = BTreeMap::new();
+        for (_, pod) in pods {
+            let group = index.groups.at(pod.group);
+            let is_selected = selected
+                .entry(pod.group)
+                .or_insert_with(|| index.selects_with_siblings(own, group));
+            let is_owner = |owner: &OwnerReference| owner.uid == key.uid;
+            let is_near = || {
+                group.namespace == key.namespace
+                    && (pod.controller.as_deref().is_some_and(is_owner)
+                        || pod.name.starts_with(set.name_base()))
+            };
+            if *is_selected || is_near() {
+                self.around.pods.push(index.pod_object(pod));
+            }
+        }
+        false
+    }
 }
 
 // === impl Surroundings ===

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Index, cluster, counting::count_anew, group::GroupId, large, set::SetId};
+use super::{Index, counting::count_anew, group::GroupId, large, set::SetId};
 use crate::{
     held::Held,
     labels::Labels,
@@ -68,7 +68,9 @@ fn forget_group(index: &mut Index, id: GroupId, size: usize) -> Option<Arc<str>>
 
 /// Counts anew the ReplicaSets of a namespace that own pods whose labels are forgotten. Returns those that knew all labels before.
 fn count_unknown(index: &mut Index, namespace: &str) -> Vec<SetId> {
-    let sets = cluster::sets_in(index, namespace);
+    let content = index.namespaces.get(namespace).into_iter();
+    let sets = content.flat_map(|content| content.sets.values());
+    let sets = sets.filter_map(|id| Some((*id, index.set(*id)?)));
     let concerned = sets.filter(|(_, set)| {
         let mut pods = set.owned.iter().filter_map(|pod| index.pod(*pod));
         pods.any(|pod| index.groups.at(pod.group).labels.is_none())

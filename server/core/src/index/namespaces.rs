@@ -1,6 +1,6 @@
 //! All namespaces, and the users of each pod name in them: a pod of the view, or an operation that creates one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use hashbrown::hash_map::EntryRef;
 
@@ -129,9 +129,11 @@ impl Namespaces {
         self.0.entry(Arc::clone(namespace)).or_default()
     }
 
-    /// Returns all namespaces in the order of their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Namespace)> {
-        self.0.iter().map(|(name, content)| (&**name, content))
+    /// Returns the namespaces from `first` on, in the order of their names.
+    pub(super) fn from(&self, first: &str) -> impl Iterator<Item = (&str, &Namespace)> {
+        let range = (Bound::Included(first), Bound::Unbounded);
+        let namespaces = self.0.range::<str, _>(range);
+        namespaces.map(|(name, content)| (&**name, content))
     }
 
     pub(super) fn shared_name(&self, name: &str) -> Arc<str> {

@@ -1,9 +1,15 @@
-//! The effect of a change of the cluster, computed on a copy: the prediction comes true, and the controller does not change.
+//! The effect of a change of the cluster: the prediction comes true, and the controller does not change.
 
-use server_core::{Impact, Pod, ReplicaSet, ReplicaSetsCopy, Timestamp};
+use std::collections::BTreeMap;
+
+use proptest::{collection::vec, prelude::*};
+use server_core::{
+    Action, Event, Impact, ImpactWalk, Need, NeedWalk, Pod, QuotaLimits, ReplicaSet, Timestamp,
+};
 
 use crate::{
-    objects::{labels, orphan, owner, pod, set, unready},
+    objects::{key, labels, orphan, owner, pod, set, unready},
+    properties::{NAMES, any_pod},
     rig::{Rig, deleting, invalid},
 };
 
@@ -21,20 +27,71 @@ fn pods(set: &str, nodes: &[&str]) -> Vec<Pod> {
     pods.collect()
 }
 
+fn walked(rig: &Rig, mut walk: ImpactWalk) -> Vec<Impact> {
+    let steps = std::iter::from_fn(|| walk.step(&rig.controller));
+    steps.flatten().collect()
+}
+
 fn drain(rig: &Rig, node: &str) -> Vec<Impact> {
-    let copy = ReplicaSetsCopy::on_node(&rig.controller, rig.now, node, ("", ""), (100, 1_000));
-    assert_eq!(copy.cut_after, None);
-    copy.drain(node, &|| true).expect("nothing ends it")
+    walked(rig, ImpactWalk::drain(node, ("", "")))
+}
+
+/// The ReplicaSets of a namespace that lack pods or have surplus pods, and the needs of the namespace.
+fn needs(rig: &Rig, namespace: &str) -> (Vec<Impact>, Need) {
+    let mut walk = NeedWalk::new(namespace);
+    let need = std::iter::repeat_with(|| walk.step(&rig.controller)).find_map(|it| it);
+    let impacts = walked(rig, ImpactWalk::namespace(namespace));
+    (impacts, need.expect("it ends"))
 }
 
 /// Returns name, active pods, deleted pods and creates.
 fn short(impacts: &[Impact]) -> Vec<(&str, i32, usize, i64)> {
-    let short = |it: &'_ Impact| (it.active, it.deleted.len(), it.creates);
+    let short = |it: &'_ Impact| (it.active, it.deleted, it.creates);
     let named = impacts.iter().map(|it| {
         let (active, deleted, creates) = short(it);
         (&*it.key.name, active, deleted, creates)
     });
     named.collect()
+}
+
+/// The number of creates and deletes of each ReplicaSet until the controller is idle.
+fn settle(rig: &mut Rig) -> BTreeMap<String, (i64, i64)> {
+    let mut done = BTreeMap::new();
+    for batch in rig.settle() {
+        let (creates, deletes) = done.entry(batch.key.name.to_string()).or_insert((0, 0));
+        match &batch.action {
+            Action::Create { names, .. } => *creates += i64::try_from(names.len()).expect("few"),
+            Action::Delete(victims) => *deletes += i64::try_from(victims.len()).expect("few"),
+            Action::Claim { .. } | Action::WriteStatus(_) => {}
+        }
+    }
+    done.retain(|_, done| *done != (0, 0));
+    done
+}
+
+fn creates_and_deletes(impacts: &[Impact]) -> BTreeMap<String, (i64, i64)> {
+    let all = impacts
+        .iter()
+        .map(|it| (it.key.name.to_string(), (it.creates, it.surplus)));
+    all.filter(|(_, done)| *done != (0, 0)).collect()
+}
+
+/// Deletes those of some pods that are on node-b.
+fn evict(rig: &mut Rig, pods: &[Pod]) {
+    for Pod {
+        namespace, name, ..
+    } in pods
+    {
+        let known = rig.controller.inspect().pod(namespace, name);
+        let leaving = known.filter(|pod| pod.node.as_deref() == Some("node-b"));
+        if let Some(pod) = leaving {
+            let version = None;
+            rig.observe(Event::PodApplied(Pod {
+                version,
+                ..deleting(pod)
+            }));
+        }
+    }
 }
 
 #[test]
@@ -47,22 +104,65 @@ fn drain_comes_true() {
     rig.settle();
     let foretold = drain(&rig, "node-b");
     assert_eq!(short(&foretold), [("api", 3, 1, 1), ("web", 4, 3, 3)]);
-    let names: Vec<_> = foretold[1].deleted.iter().map(|name| &**name).collect();
+    let names: Vec<_> = foretold[1].deleted_pods.iter().map(|it| &**it).collect();
     assert_eq!(names, ["web-1", "web-2", "web-4"]);
     assert!(rig.poll().is_none(), "asking changes nothing");
+    evict(&mut rig, &all);
+    assert_eq!(settle(&mut rig), creates_and_deletes(&foretold));
+}
 
-    let there = |pod: &&Pod| pod.node.as_deref() == Some("node-b");
-    for pod in all.iter().filter(there) {
-        rig.apply_pod(deleting(pod.clone()));
+/// Up to three ReplicaSets, some of which are deleted or invalid, and pods with and without an owner on two nodes.
+fn any_cluster() -> impl Strategy<Value = (Vec<ReplicaSet>, Vec<Pod>)> {
+    let sets = vec((0..6_i32, 0..6_u8), 3).prop_map(|sets| {
+        let sets = NAMES.iter().zip(sets);
+        let sets = sets.map(|(name, (replicas, odd))| ReplicaSet {
+            deleting: odd == 0,
+            selector: if odd == 1 {
+                Err(invalid())
+            } else {
+                set(name, 0).selector
+            },
+            ..set(name, replicas)
+        });
+        sets.collect()
+    });
+    let pod = (any_pod(), any::<bool>());
+    let pods = vec(pod, 0..16).prop_map(|pods| {
+        let pods = pods.into_iter().map(|(mut pod, there)| {
+            // What one ReplicaSet releases, no other selects: the order of their syncs would decide whether it creates a pod first.
+            let app = pod.labels.get("app").cloned();
+            pod.controller
+                .take_if(|owner| app.is_some_and(|app| owner.name != app));
+            let pod = on(if there { "node-b" } else { "node-a" }, pod);
+            (pod.name.clone(), pod)
+        });
+        let by_name: BTreeMap<_, _> = pods.collect();
+        by_name.into_values().collect()
+    });
+    (sets, pods)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_drain_comes_true((sets, pods) in any_cluster()) {
+        let mut rig = Rig::of(sets, pods.clone());
+        rig.settle();
+        let foretold = drain(&rig, "node-b");
+        evict(&mut rig, &pods);
+        prop_assert_eq!(settle(&mut rig), creates_and_deletes(&foretold));
     }
-    let mut creates = std::collections::BTreeMap::new();
-    for batch in rig.settle() {
-        if let server_core::Action::Create { names, .. } = &batch.action {
-            *creates.entry(batch.key.name.to_string()).or_insert(0) += names.len();
-        }
+
+    #[test]
+    fn every_need_comes_true((sets, pods) in any_cluster()) {
+        let mut rig = Rig::of(sets, pods);
+        let (impacts, need) = needs(&rig, "default");
+        let done = settle(&mut rig);
+        prop_assert_eq!(&done, &creates_and_deletes(&impacts));
+        let (creates, surplus) = done.values().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        prop_assert_eq!((need.creates, need.surplus), (creates, surplus));
     }
-    let expected = [("api".to_owned(), 1), ("web".to_owned(), 3)];
-    assert_eq!(creates, expected.into());
 }
 
 #[test]
@@ -104,40 +204,36 @@ fn drain_of_a_node_without_replicas_affects_nothing() {
 }
 
 #[test]
-fn drain_is_told_page_by_page_and_within_bounds() {
+fn walk_continues_after_a_name_and_goes_on_in_a_changed_cluster() {
     let names = ["a", "b", "c", "d"];
     let sets: Vec<ReplicaSet> = names.map(|name| set(name, 3)).into();
-    let all = names.map(|name| pods(name, &["node-b", "node-b", "node-a"]));
-    let rig = Rig::of(sets, all.concat());
-    let asked = |after, limit, objects_max| {
-        let copy = ReplicaSetsCopy::on_node(
-            &rig.controller,
-            rig.now,
-            "node-b",
-            after,
-            (limit, objects_max),
-        );
-        assert!(copy.objects() <= objects_max);
-        let cut = copy.cut_after.as_ref().map(|key| key.name.to_string());
-        let is_too_large = copy.is_too_large;
-        let impacts = copy.drain("node-b", &|| true).expect("nothing ends it");
+    let pods = names.map(|name| pods(name, &["node-b", "node-b", "node-a"]));
+    let mut rig = Rig::of(sets, pods.concat());
+    let asked = |after| {
+        let impacts = walked(&rig, ImpactWalk::drain("node-b", after));
         let names: Vec<_> = impacts.iter().map(|it| it.key.name.to_string()).collect();
-        (names.join(" "), cut, is_too_large)
+        names.join(" ")
     };
-    let page = |names: &str, cut: Option<&str>| (names.to_owned(), cut.map(str::to_owned), false);
-    assert_eq!(asked(("", ""), 3, 100), page("a b c", None));
-    assert_eq!(asked(("default", "a"), 2, 100), page("b c", None));
-    assert_eq!(asked(("default", "d"), 2, 100), page("", None));
-    assert_eq!(asked(("e", ""), 2, 100), page("", None));
-    // A ReplicaSet and its pods are four objects.
-    assert_eq!(asked(("default", "a"), 9, 8), page("b c", Some("c")));
-    assert_eq!(asked(("", ""), 9, 3), (String::new(), None, true));
-    let copy = ReplicaSetsCopy::on_node(&rig.controller, rig.now, "node-b", ("", ""), (9, 100));
-    assert!(copy.drain("node-b", &|| false).is_err());
+    assert_eq!(asked(("", "")), "a b c d");
+    assert_eq!(asked(("default", "a")), "b c d");
+    assert_eq!(asked(("default", "bb")), "c d");
+    assert_eq!(asked(("default", "d")), "");
+    assert_eq!(asked(("e", "")), "");
+    let mut walk = ImpactWalk::drain("node-b", ("", ""));
+    let first = walk.step(&rig.controller).flatten().expect("a is affected");
+    assert_eq!((&*first.key.name, first.deleted), ("a", 2));
+    for name in ["a", "b"] {
+        let (key, version) = (key(name), None);
+        rig.observe(Event::ReplicaSetDeleted { key, version });
+    }
+    rig.delete_pod(&pods[2][0]);
+    let rest: Vec<_> = std::iter::from_fn(|| walk.step(&rig.controller)).collect();
+    let rest: Vec<_> = rest.into_iter().flatten().collect();
+    assert_eq!(short(&rest), [("c", 2, 1, 2), ("d", 3, 2, 2)]);
 }
 
 #[test]
-fn unsettled_replica_sets_of_a_namespace_say_what_they_lack() {
+fn needs_of_a_namespace_are_added_up() {
     let sets = vec![set("api", 5), set("calm", 2), set("done", 0), set("web", 1)];
     let mut all = pods("api", &["node-a", "node-a"]);
     all.extend(pods("calm", &["node-a", "node-b"]));
@@ -151,9 +247,7 @@ fn unsettled_replica_sets_of_a_namespace_say_what_they_lack() {
     };
     all.extend([ends("web-stuck", -1), ends("web-ends", 20)]);
     let rig = Rig::of(sets, all);
-    let (copy, counted) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 1_000);
-    assert_eq!(counted, 9, "as a ResourceQuota counts: not the stuck pod");
-    let impacts = copy.settle(&|| true).expect("nothing ends it");
+    let (impacts, need) = needs(&rig, "default");
     let found: Vec<_> = impacts
         .iter()
         .map(|it| {
@@ -167,27 +261,24 @@ fn unsettled_replica_sets_of_a_namespace_say_what_they_lack() {
         })
         .collect();
     assert_eq!(found, [("api", 5, 2, 3, 0), ("web", 1, 2, 0, 1)]);
-    let (elsewhere, counted) =
-        ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "other", 1_000);
-    assert_eq!((elsewhere.objects(), counted), (0, 0));
-    let (cut, _) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 4);
-    assert_eq!(cut.cut_after.as_ref().map(|key| &*key.name), Some("api"));
-}
-
-#[test]
-fn replica_sets_that_are_left_alone_take_no_room_in_the_copy() {
-    let going = ReplicaSet {
-        deleting: true,
-        ..set("going", 5)
+    // All pods count that have not ended and whose grace period is not over.
+    let sums = Need {
+        pods: 9,
+        creates: 3,
+        surplus: 1,
     };
-    let strange = ReplicaSet {
-        selector: Err(invalid()),
-        ..set("strange", 5)
-    };
-    let mut all = pods("going", &["node-a", "node-a"]);
-    all.extend(pods("strange", &["node-a", "node-a"]));
-    all.push(orphan("loose", "going"));
-    let rig = Rig::of(vec![going, strange], all);
-    let (copy, counted) = ReplicaSetsCopy::unsettled_in(&rig.controller, rig.now, "default", 2);
-    assert_eq!((copy.objects(), copy.is_too_large, counted), (0, false, 5));
+    assert_eq!(need, sums);
+    for (quota, room, refused, of_api) in [
+        (0, 0, 3, Some((3, 3))),
+        (8, 0, 3, Some((3, 3))),
+        (10, 2, 1, Some((1, 1))),
+        (11, 3, 0, None),
+    ] {
+        let limits = need.under(quota);
+        assert_eq!(limits, QuotaLimits { room, refused });
+        let walk = ImpactWalk::quota("default", limits, ("", ""));
+        let found: Vec<_> = walked(&rig, walk).iter().map(|it| it.refused).collect();
+        assert_eq!(found, of_api.into_iter().collect::<Vec<_>>(), "{quota}");
+    }
+    assert_eq!(needs(&rig, "other"), (vec![], Need::default()));
 }

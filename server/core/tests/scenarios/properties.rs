@@ -13,9 +13,9 @@ use crate::{
     rig::{BARE, Rig, counts, uid},
 };
 
-const NAMES: [&str; 3] = ["web", "db", "twin"];
+pub(crate) const NAMES: [&str; 3] = ["web", "db", "twin"];
 
-fn any_pod() -> impl Strategy<Value = Pod> {
+pub(crate) fn any_pod() -> impl Strategy<Value = Pod> {
     let identity = (0..8_usize, 0..3_u8, 0..4_usize, 0..4_usize, 0..40_u64);
     let state = (
         any::<bool>(),
@@ -204,7 +204,7 @@ proptest! {
         let (rig, _) = play(&steps);
         for view in rig.controller.inspect().views(rig.now, None, 10) {
             let Key { namespace, name, .. } = &view.key;
-            let known = rig.controller.inspect().surroundings(rig.now, namespace, name, usize::MAX);
+            let known = rig.surroundings(namespace, name, usize::MAX);
             let sets = known.replica_sets()[..1].to_vec();
             let anew = Rig::of(sets, known.owned().cloned().collect());
             let anew = anew.controller.inspect().view(rig.now, namespace, name);

@@ -3,7 +3,7 @@
 use server_core::{
     Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass, Key,
     Kind, NotStarted, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span,
-    Status, Timestamp, Uid, View,
+    Status, Surroundings, SurroundingsCopy, Timestamp, Uid, View,
 };
 
 use crate::objects::{START, owner, pod as owned, unready, with};
@@ -276,6 +276,18 @@ impl Rig {
             .expect("the story knows this ReplicaSet")
     }
 
+    /// A copy of the input of a decision.
+    pub(crate) fn surroundings(
+        &self,
+        namespace: &str,
+        name: &str,
+        objects_max: usize,
+    ) -> Surroundings {
+        let mut copy = SurroundingsCopy::new(namespace, name, objects_max);
+        let steps = std::iter::repeat_with(|| copy.step(self.now, &self.controller));
+        steps.flatten().next().expect("it ends")
+    }
+
     /// The decision on a known ReplicaSet for `replicas` desired pods, or for the current number.
     pub(crate) fn decision(
         &self,
@@ -283,8 +295,7 @@ impl Rig {
         name: &str,
         replicas: Option<i32>,
     ) -> Option<Decision> {
-        let inspect = self.controller.inspect();
-        let known = inspect.surroundings(self.now, namespace, name, usize::MAX);
+        let known = self.surroundings(namespace, name, usize::MAX);
         let decision = known.decide(replicas, &|| true);
         decision.expect("nothing interrupts it")
     }

@@ -1,14 +1,17 @@
 //! Pods are created and deleted until their number is as desired.
 
-use std::{cell::Cell, collections::HashSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeSet, HashSet},
+};
 
 use server_core::{
-    Action, Config, FailureClass, Interrupted, NameSeed, Phase, Pod, ReplicaSet, Rule, Span,
-    decide, decide_while,
+    Action, Config, Event, FailureClass, Interrupted, NameSeed, Phase, Pod, ReplicaSet, Rule, Span,
+    SurroundingsCopy, decide, decide_while,
 };
 
 use crate::{
-    objects::{START, orphan, pod, set, unready, with},
+    objects::{START, key, orphan, pod, set, unready, with},
     rig::{Rig, created, deleting, failed, slow_started, victims, written},
 };
 
@@ -45,15 +48,55 @@ fn what_is_simulated_reads_no_more_than_it_may() {
     let others = ["x", "y", "z"].map(|name| pod(name, "db"));
     let pods = pods.into_iter().chain(others).collect();
     let rig = Rig::of(vec![set("web", 5), set("db", 3)], pods);
-    let around = |pods_max| {
-        rig.controller
-            .inspect()
-            .surroundings(rig.now, "default", "web", pods_max)
-    };
-    assert_eq!(around(5).objects(), 6, "the ReplicaSet and its pods");
-    assert_eq!(around(3).objects(), 5, "one more pod than may be");
-    let decided = around(5).decide(Some(1), &|| true);
+    let around = |objects_max| rig.surroundings("default", "web", objects_max);
+    assert_eq!(around(6).objects(), 6, "the ReplicaSet and its pods");
+    assert_eq!(around(0).objects(), 1, "one more object than may be");
+    let decided = around(6).decide(Some(1), &|| true);
     assert_eq!(decided, Ok(rig.decision("default", "web", Some(1))));
+}
+
+#[test]
+fn copy_in_steps_has_each_pod_that_stays_once() {
+    let pods = (0..1_000).map(|at| pod(&format!("web-{at}"), "web"));
+    let pods: Vec<_> = pods.collect();
+    let mut rig = Rig::of(vec![set("web", 1_000)], pods.clone());
+    let mut copy = SurroundingsCopy::new("default", "web", usize::MAX);
+    let (mut gone, mut steps) = (BTreeSet::new(), 0);
+    let around = loop {
+        if let Some(around) = copy.step(rig.now, &rig.controller) {
+            break around;
+        }
+        // The places of deleted pods go to new ones, also in another namespace.
+        let leaving = &pods[7 * steps];
+        rig.delete_pod(leaving);
+        gone.insert(leaving.name.clone());
+        rig.apply_pod(Pod {
+            namespace: "other".into(),
+            ..pod(&format!("new-{steps}"), "web")
+        });
+        steps += 1;
+    };
+    assert!(steps >= 4, "{steps} steps");
+    let mut copied: Vec<_> = around.owned().map(|pod| pod.name.clone()).collect();
+    copied.sort();
+    let names: BTreeSet<_> = copied.iter().cloned().collect();
+    assert_eq!(names.len(), copied.len(), "each once");
+    let stays = pods.iter().filter(|pod| !gone.contains(&pod.name));
+    assert!(stays.into_iter().all(|pod| names.contains(&pod.name)));
+    assert!(around.owned().all(|pod| &*pod.namespace == "default"));
+}
+
+#[test]
+fn copy_of_a_replica_set_that_is_deleted_meanwhile_has_none() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![pod("web-1", "web")]);
+    let mut copy = SurroundingsCopy::new("default", "web", usize::MAX);
+    assert!(copy.step(rig.now, &rig.controller).is_none());
+    let (key, version) = (key("web"), None);
+    rig.observe(Event::ReplicaSetDeleted { key, version });
+    // Its place goes to another one.
+    rig.apply_replica_set(set("db", 1));
+    let around = copy.step(rig.now, &rig.controller).expect("it ends");
+    assert_eq!(around.replica_sets(), []);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use decree::v1;
 use server_core::{
-    Action, ActionKind, Batch, Condition, Config, Decision, Impact, REPLICA_FAILURE, State, Status,
-    Timestamp, Victim, View,
+    Action, ActionKind, Batch, Condition, Config, Decision, Impact, Need, REPLICA_FAILURE, State,
+    Status, Timestamp, Victim, View,
 };
 
 use super::{
@@ -91,7 +91,7 @@ pub fn decision(decision: Decision) -> v1::Decision {
 }
 
 /// A cluster as answers name it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterRef<'a> {
     /// Its name, or its UID if it has none.
     pub name: &'a str,
@@ -183,21 +183,33 @@ pub fn impact(cluster: ClusterRef<'_>, impact: Impact) -> v1::ReplicaSetEffect {
         replicas,
         active,
         deleted,
+        deleted_pods,
         creates,
         surplus: _,
+        refused: (refused_min, refused_max),
     } = impact;
-    let names = deleted.iter().take(TARGETS_MAX);
+    let names = deleted_pods.iter();
     v1::ReplicaSetEffect {
         cluster: cluster.name.to_owned(),
         cluster_uid: cluster.uid.to_owned(),
         replica_set: Some(key_ref(&key)),
         replicas,
         active,
-        deleted: field::int32(deleted.len()),
+        deleted: field::int32(deleted),
         deleted_pods: names.map(ToString::to_string).collect(),
         creates: field::int32(creates),
-        refused_min: 0,
-        refused_max: 0,
+        refused_min: field::int32(refused_min),
+        refused_max: field::int32(refused_max),
+    }
+}
+
+/// Writes the sums of a namespace under a quota of this number of pods.
+#[must_use]
+pub fn quota(need: Need, quota: i32) -> v1::QuotaEffect {
+    v1::QuotaEffect {
+        pods: need.pods,
+        creates: need.creates,
+        refused: need.under(quota).refused,
     }
 }
 

@@ -1,0 +1,95 @@
+//! The notices about sessions whose view of their cluster is stale, or that did not answer.
+
+use std::time::Duration;
+
+use decree::v1;
+
+use crate::{
+    age,
+    exit::{Exit, Failure},
+    streams::Io,
+    table::one_line,
+};
+
+/// Names the stale views of an answer on stderr. Returns the exit code: [`Exit::Unreachable`] if the answer lacks what a session knows.
+pub(crate) fn notice<'a>(
+    views: impl IntoIterator<Item = &'a v1::StaleView>,
+    io: &mut Io<'_>,
+) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    for view in views {
+        writeln!(io.stderr, "notice: {}", one_line(&text(view)))?;
+        if view.missing {
+            exit = Exit::Unreachable;
+        }
+    }
+    Ok(exit)
+}
+
+/// Adds the stale views of another page. A view is missing if it is on one page.
+pub(crate) fn add(views: &mut Vec<v1::StaleView>, others: Vec<v1::StaleView>) {
+    for other in others {
+        match views.iter_mut().find(|view| is_same(view, &other)) {
+            Some(known) => known.missing |= other.missing,
+            None => views.push(other),
+        }
+    }
+}
+
+/// Whether two answers name the view of the same cluster and shard.
+pub(crate) fn is_same(one: &v1::StaleView, other: &v1::StaleView) -> bool {
+    one.cluster_uid == other.cluster_uid && one.shard == other.shard
+}
+
+fn text(view: &v1::StaleView) -> String {
+    let v1::StaleView {
+        cluster,
+        cluster_uid: _,
+        shard,
+        age,
+        missing,
+    } = view;
+    let shard = match shard.as_str() {
+        "" => String::new(),
+        shard => format!(", shard {shard},"),
+    };
+    let age = age.and_then(|age| Duration::try_from(age).ok());
+    let heard = age::human(age.unwrap_or_default());
+    let heard = format!("the server last heard from its agent {heard} ago");
+    if *missing {
+        format!("cluster {cluster}{shard} is missing: its session does not answer; {heard}")
+    } else {
+        format!("cluster {cluster}{shard} may have changed: {heard}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(shard: &str, missing: bool) -> v1::StaleView {
+        v1::StaleView {
+            cluster: "north".to_owned(),
+            cluster_uid: "uid".to_owned(),
+            shard: shard.to_owned(),
+            age: Some(prost_types::Duration {
+                seconds: 12,
+                nanos: 0,
+            }),
+            missing,
+        }
+    }
+
+    #[test]
+    fn view_is_named_once_with_its_age() {
+        let mut views = Vec::new();
+        add(&mut views, vec![view("", false), view("2", false)]);
+        add(&mut views, vec![view("", false), view("2", true)]);
+        let texts: Vec<_> = views.iter().map(text).collect();
+        let expected = [
+            "cluster north may have changed: the server last heard from its agent 12s ago",
+            "cluster north, shard 2, is missing: its session does not answer; the server last heard from its agent 12s ago",
+        ];
+        assert_eq!(texts, expected);
+    }
+}
