@@ -323,9 +323,10 @@ fn objects_of(step: &str) -> impl Iterator<Item = v1::SnapshotObjects> {
     let first = (0..count).step_by(usize::try_from(PER_FRAME).expect("few"));
     first.map(move |first| {
         let numbers = first..count.min(first + PER_FRAME);
-        match frames::frame(&verb, "", &template, numbers, 0) {
-            Frame::SnapshotObjects(objects) => objects,
-            other => panic!("{other:?} is no part of a list"),
-        }
+        let frame = frames::frame(&verb, "", &template, numbers, 0);
+        let Frame::SnapshotObjects(objects) = frame else {
+            panic!("{frame:?} is no part of a list");
+        };
+        objects
     })
 }
