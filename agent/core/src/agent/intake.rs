@@ -98,7 +98,8 @@ impl Intake<'_> {
         };
         let controller = pod.controller.as_ref();
         let set = controller.and_then(|it| self.view.templates.newest(&it.uid));
-        if let Some(set) = set.filter(|_| self.enforces) {
+        let set = set.filter(|set| self.enforces && set.namespace == pod.namespace);
+        if let Some(set) = set {
             let pod = PodOfOther::new(set, pod, writer);
             self.budget.note_other(now, &pod);
             self.reports.push_back(Report::PodOfOther(pod));
@@ -129,7 +130,7 @@ impl Intake<'_> {
         let (kind, gone) = object.reference();
         match kind {
             Kind::Pod => self.view.pods.delete(&gone.uid),
-            Kind::ReplicaSet => self.view.delete_replica_set(&gone.uid),
+            Kind::ReplicaSet => self.view.delete_replica_set(&gone),
         }
         if self.guard.allows_namespace(&gone.namespace) {
             let uid = gone.uid.clone();
