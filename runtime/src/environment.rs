@@ -65,7 +65,6 @@ const OF_PROGRAMS: &[&str] = &[
     "NAMESPACE",
     "OBJECTS_MAX",
     "OPERATIONS_IN_FLIGHT_MAX",
-    "OTHER_CONTROLLER",
     "OTLP_CA",
     "OTLP_ENDPOINT",
     "OTLP_SAMPLE_RATIO",

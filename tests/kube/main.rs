@@ -44,7 +44,7 @@ mod server;
 mod shadow;
 mod shards;
 mod stand;
-mod standby;
+mod take_over;
 mod tokens;
 mod workload;
 mod writing;

@@ -18,7 +18,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Ask",
         &["get", "explain", "simulate", "watch", "top", "diff"],
     ),
-    ("Run", &["up", "check", "resume", "pki"]),
+    (
+        "Run",
+        &["up", "check", "take-over", "hand-back", "resume", "pki"],
+    ),
     ("Try", &["demo", "decide"]),
     (
         "Support",

@@ -51,7 +51,7 @@ impl Intake<'_> {
                 self.view.pods.list(part, pods.len(), pods.iter());
             }
             Items::ReplicaSets(sets) => {
-                sets.retain(|set| guard.allows_namespace(&set.projected.namespace));
+                sets.retain(|set| guard.allows_replica_set(&set.projected));
                 self.view.list_replica_sets(part, sets);
             }
         }
@@ -107,7 +107,7 @@ impl Intake<'_> {
     }
 
     fn apply(&mut self, object: Object, trace: Option<TraceContext>) {
-        if !self.guard.allows_namespace(object.namespace()) {
+        if !self.guard.allows(&object) {
             return;
         }
         match object {
@@ -132,7 +132,7 @@ impl Intake<'_> {
             Kind::Pod => self.view.pods.delete(&gone.uid),
             Kind::ReplicaSet => self.view.delete_replica_set(&gone),
         }
-        if self.guard.allows_namespace(&gone.namespace) {
+        if self.guard.allows(object) {
             let uid = gone.uid.clone();
             let deleted = v1::Deleted {
                 kind: kind.to_wire().into(),

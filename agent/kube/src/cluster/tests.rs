@@ -4,6 +4,7 @@ mod bounds;
 mod connections;
 mod kinds;
 mod metrics;
+mod probes;
 mod renewal;
 mod server;
 mod shards;
