@@ -109,6 +109,7 @@ const OF_BUILDS_AND_TESTS: &[&str] = &[
     "BELIEVED_SEED",
     "BENCH_MINUTES",
     "BENCH_ROUNDS",
+    "BUSY_SECONDS",
     "CACHE",
     "CHROMIUM",
     "COMMIT",

@@ -10,6 +10,7 @@ mod audit;
 mod believed;
 mod beside;
 mod budget;
+mod busy;
 mod check;
 mod checked;
 mod custom_resource;
