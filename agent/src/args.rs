@@ -157,15 +157,10 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_LEADER_ELECT", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 
-    /// What to do while the ReplicaSet controller of kube-controller-manager is on: stand by until it is off, or act beside it. Whether it is on is
-    /// found out by the ReplicaSet `decree-probe` in the namespace of the Lease.
-    #[arg(
-        long,
-        env = "DECREE_BUILT_IN_CONTROLLER",
-        value_enum,
-        default_value_t = BuiltIn::Wait
-    )]
-    pub built_in_controller: BuiltIn,
+    /// Declare that the ReplicaSet controller of kube-controller-manager is off. An agent in enforce mode stands by until that is declared, here
+    /// or with `decree take-over`, whose record in the ReplicaSet `decree-probe` takes precedence. The probe is in the namespace of the Lease.
+    #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
+    pub built_in_controller: Option<BuiltIn>,
 
     /// The namespace of the Lease; by default that of this pod, or kube-system.
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
@@ -236,13 +231,11 @@ pub struct FakeArgs {
     pub fake_seed: Option<u64>,
 }
 
-/// What to do while the built-in controller is on.
+/// What is declared about the built-in controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BuiltIn {
-    /// Stand by until it is off.
-    Wait,
-    /// Act beside it: it is known to be off, or is to be looked at by somebody else.
-    Ignore,
+    /// It is off on each node of the control plane.
+    Off,
 }
 
 /// The kinds of clusters.

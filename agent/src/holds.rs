@@ -76,6 +76,11 @@ impl Holds {
         self.lock().in_session = in_session;
     }
 
+    /// Shows an agent that does not act.
+    pub(crate) fn clear(&self) {
+        *self.lock() = HoldsPage::default();
+    }
+
     pub(crate) fn page(&self) -> HoldsPage {
         self.lock().clone()
     }

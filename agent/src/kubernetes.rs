@@ -1,27 +1,29 @@
-//! An agent of a real cluster: it runs while it leads, unless leader election is off.
+//! An agent of a real cluster: it acts while it leads, unless leader election is off, and while it need not stand by.
 
 use std::{
     fs,
     hash::{BuildHasher as _, Hasher as _, RandomState},
 };
 
-use agent_core::assignment;
-use agent_kube::{KubeCluster, Probe};
+use agent_core::{assignment, lease::LeaseConfig, take_over};
+use agent_kube::{KubeCluster, PROBE, Probe};
+use tokio::select;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    args::{AgentArgs, BuiltIn, Mode},
+    args::{AgentArgs, Mode},
     lease::LeaseKeeper,
     reach,
     shards::{KubernetesError, run_shards},
     shell::{ShellConfig, run},
-    standby::stand_by,
+    take_over::TakeOver,
 };
 
 /// The longest host name in an identity, which is the longest that Linux allows.
 const HOST_MAX: usize = 64;
 
-/// Runs an agent on a real cluster until `shutdown`. Waits for the Lease first, unless `args` disable leader election.
+/// Runs an agent on a real cluster until `shutdown`. In enforce mode, it stands by until the built-in controller is declared off, and again
+/// after another controller or a person has stopped it. Unless `args` disable leader election, it acts only while it holds the Lease.
 ///
 /// # Errors
 /// If the Lease of `args` is too short or was lost, or the agent failed.
@@ -33,48 +35,97 @@ pub async fn run_on_kubernetes(
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
     let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
-    let (server, token) = (config.server.clone(), config.token.clone());
-    let reach = tokio::spawn(reach::watch(server, token, config.readiness.clone()));
-    let reach = AbortOnDropHandle::new(reach);
-    if waits_for_built_in(args) {
+    match (args.kube.leader_elect, args.shards) {
+        (true, _) => lease.check()?,
+        (false, Some(_)) => return Err(KubernetesError::ShardsWithoutLeases),
+        (false, None) => {}
+    }
+    let take_over = if args.mode == Mode::Enforce && !args.kube.resource.is_custom() {
+        let flag = args.kube.built_in_controller.is_some();
+        let machine = take_over::TakeOver::new(lease.identity.clone(), flag);
         let probe = Probe {
             cluster: cluster.clone(),
             namespace: lease.namespace.clone(),
         };
-        Box::pin(stand_by(&probe, &config.metrics, &shutdown)).await;
+        TakeOver::start(probe, machine, config.metrics.clone())
+    } else {
+        TakeOver::not_needed()
+    };
+    if !args.kube.resource.is_custom() {
+        config.agent.left_out = Some((lease.namespace.clone(), PROBE.to_owned()));
     }
-    if !args.kube.leader_elect {
-        return match args.shards {
-            Some(_) => Err(KubernetesError::ShardsWithoutLeases),
-            None => {
-                drop(reach);
-                Ok(Box::pin(run(config, cluster, shutdown)).await?)
-            }
+    while !shutdown.is_cancelled() {
+        let (server, token) = (config.server.clone(), config.token.clone());
+        let reach = reach::watch(server, token, config.readiness.clone(), take_over.verdict());
+        let reach = AbortOnDropHandle::new(tokio::spawn(reach));
+        let leading = shutdown.run_until_cancelled(take_over.may_lead()).await;
+        if leading.is_none() {
+            break;
+        }
+        let (revoked, stop) = (CancellationToken::new(), shutdown.child_token());
+        // Once it leads, the agent waits until it may act; stopped before, it only ends.
+        let may_act = async {
+            stop.run_until_cancelled(take_over.may_act()).await;
+            drop(reach);
         };
+        let cluster = cluster.clone().until(revoked.clone());
+        let led = lead(
+            args,
+            lease.clone(),
+            config.for_another_run(),
+            cluster,
+            (stop.clone(), may_act),
+        );
+        let stand_by = async {
+            take_over.must_stand_by().await;
+            // No further write leaves. Then the agent ends as on shutdown.
+            revoked.cancel();
+            stop.cancel();
+            std::future::pending().await
+        };
+        let led = select! {
+            biased;
+            () = stand_by => Ok(()),
+            led = Box::pin(led) => led,
+        };
+        take_over.stop_leading();
+        config.holds.clear();
+        led?;
     }
-    lease.check()?;
+    Ok(())
+}
+
+/// Runs an agent until `stop`, while it leads. When it leads, `may_act` determines when it acts and, until then, whether the process is ready.
+async fn lead(
+    args: &AgentArgs,
+    lease: LeaseConfig,
+    mut config: ShellConfig,
+    cluster: KubeCluster,
+    (stop, may_act): (CancellationToken, impl Future<Output = ()>),
+) -> Result<(), KubernetesError> {
+    if !args.kube.leader_elect {
+        may_act.await;
+        return Ok(run(config, cluster, stop).await?);
+    }
     if let Some(shards) = args.shards {
         let names = assignment::AssignmentConfig { lease, shards };
-        return run_shards(names, config, cluster, (shutdown, reach)).await;
+        return run_shards(names, config, cluster, (stop, may_act)).await;
     }
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
     let keeper = LeaseKeeper::new(lease, cluster, Some(config.history.clone()));
+    let (leads, until) = (metrics.clone(), stop.clone());
     let act = |epoch, cluster| {
-        // From here on, the session determines whether the agent is ready.
-        drop(reach);
-        metrics.set_leading(&name, true);
+        leads.set_leading(&name, true);
         config.agent.epoch = epoch;
-        Box::pin(run(config, cluster, shutdown.clone()))
+        async move {
+            may_act.await;
+            run(config, cluster, until).await
+        }
     };
-    Ok(keeper.hold(shutdown.clone(), act).await??)
-}
-
-/// True if the built-in controller may act on the same resource.
-fn waits_for_built_in(args: &AgentArgs) -> bool {
-    args.mode == Mode::Enforce
-        && !args.kube.resource.is_custom()
-        && args.kube.built_in_controller == BuiltIn::Wait
+    let led = keeper.hold(stop, act).await;
+    metrics.set_leading(&name, false);
+    Ok(led??)
 }
 
 /// Returns a unique name for this process, and a seed for jitter and an embedded cluster.

@@ -30,7 +30,7 @@ pub mod resume;
 mod shards;
 mod shell;
 mod sources;
-mod standby;
+mod take_over;
 mod traces;
 mod uplink;
 

@@ -8,6 +8,7 @@ use agent_core::{
     link::Disconnect,
     report::Report,
     rules::Rule,
+    take_over::Why,
 };
 use agent_kube::NO_STATUS;
 use prometheus_client::{
@@ -43,8 +44,7 @@ pub struct Metrics {
     calls_in_flight: SummedGauge,
     pub(crate) events_dropped: Counter,
     leading: Family<[(&'static str, String); 1], Gauge>,
-    /// 1 while the agent waits for the built-in controller to be off.
-    pub(crate) standing_by: Gauge,
+    standing_by: Family<Label, Gauge>,
     budget_held: Held,
     budget_exceeded: Family<BudgetLabels, Counter>,
     pods_of_others: Counter,
@@ -91,6 +91,14 @@ impl Metrics {
     pub fn set_leading(&self, name: &str, leads: bool) {
         let label = [("name", name.to_owned())];
         self.leading.get_or_create(&label).set(leads.into());
+    }
+
+    /// Sets what keeps the agent from acting, if anything does.
+    pub(crate) fn set_standing_by(&self, cause: Option<&'static str>) {
+        for it in Why::CAUSES {
+            let gauge = self.standing_by.get_or_create(&[("cause", it)]);
+            gauge.set((cause == Some(it)).into());
+        }
     }
 
     pub(crate) fn count_report(&self, report: &Report) {
@@ -210,7 +218,7 @@ impl Metrics {
         registry.register("session_open", help, self.session_open.gauge());
         let help = "Sessions and tries that ended, by cause";
         registry.register("disconnects", help, self.disconnects.clone());
-        let help = "1 while the agent stands by because the built-in ReplicaSet controller is on";
+        let help = "1 while the agent stands by, by cause: the built-in ReplicaSet controller is not declared off, or a controller was found on; look at the log";
         registry.register("standing_by", help, self.standing_by.clone());
     }
 

@@ -1,9 +1,13 @@
-//! Whether the server is reachable, for an agent that stands by and has no session.
+//! Whether an agent without a session is ready: it can reach the server, and use the probe.
 
 use std::time::Duration;
 
+use agent_core::take_over::{Verdict, Why};
 use runtime::{Readiness, TokenFile, failure::chain};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -15,15 +19,22 @@ use crate::{
     uplink::{self, Proof},
 };
 
-/// The interval of health requests to the server.
+/// The interval of health requests to the server, and of those of an agent that is not ready.
 const PERIOD: Duration = Duration::from_secs(10);
+const PERIOD_UNREADY: Duration = Duration::from_secs(1);
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const SERVICE: &str = "decree.v1.DecisionService";
 const UNREACHED: &str = "no server can be reached";
+const NO_PROBE: &str = "decree-probe cannot be read and changed";
 
-/// Checks the server periodically, while polled. An agent that could not work as leader is not ready, so a rollout of such agents stops
-/// at the first.
-pub(crate) async fn watch(connector: Connector, token: Option<TokenFile>, readiness: Readiness) {
+/// Checks the server and the verdict about the probe periodically, while polled. An agent that could not work as leader is not ready, so a
+/// rollout of such agents stops at the first.
+pub(crate) async fn watch(
+    connector: Connector,
+    token: Option<TokenFile>,
+    readiness: Readiness,
+    verdict: watch::Receiver<Verdict>,
+) {
     readiness.set(Err(UNREACHED));
     let mut reached = None;
     loop {
@@ -41,8 +52,14 @@ pub(crate) async fn watch(connector: Connector, token: Option<TokenFile>, readin
             None if was_reached == Some(false) => info!(peer = SERVER, "the server can be reached"),
             Some(_) | None => {}
         }
-        readiness.set(cause.map_or(Ok(()), |_| Err(UNREACHED)));
-        sleep(PERIOD).await;
+        let has_probe = !matches!(verdict.borrow().why, Some(Why::Starting | Why::Failed(_)));
+        let ready = match cause {
+            Some(_) => Err(UNREACHED),
+            None if !has_probe => Err(NO_PROBE),
+            None => Ok(()),
+        };
+        readiness.set(ready);
+        sleep(ready.map_or(PERIOD_UNREADY, |()| PERIOD)).await;
     }
 }
 

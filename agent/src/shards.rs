@@ -83,8 +83,8 @@ struct Served {
     holds: Holds,
 }
 
-/// Runs an agent for each shard that this process holds, until `shutdown`. `reach` determines whether the process is ready before its
-/// agents do.
+/// Runs an agent for each shard that this process holds, until `shutdown`, once `may_act` has ended. Until then, it determines whether the
+/// process is ready, and then the agents do.
 ///
 /// # Errors
 /// If the Lease of the number of shards is lost, or an agent failed.
@@ -92,15 +92,17 @@ pub(crate) async fn run_shards(
     names: assignment::AssignmentConfig,
     config: ShellConfig,
     cluster: KubeCluster,
-    (shutdown, reach): (CancellationToken, AbortOnDropHandle<()>),
+    (shutdown, may_act): (CancellationToken, impl Future<Output = ()>),
 ) -> Result<(), KubernetesError> {
     let layout = LeaseKeeper::new(names.layout(), cluster, Some(config.history.clone()));
     let serve = |_, cluster| {
-        drop(reach);
-        // A process without shards does all its work.
-        config.readiness.set(Ok(()));
-        let shards = Shards::new(names, config, cluster);
-        Box::pin(shards.run(shutdown.clone()))
+        let shutdown = shutdown.clone();
+        async move {
+            may_act.await;
+            // A process without shards does all its work.
+            config.readiness.set(Ok(()));
+            Box::pin(Shards::new(names, config, cluster).run(shutdown)).await
+        }
     };
     layout.hold(shutdown.clone(), serve).await?
 }

@@ -149,6 +149,14 @@ impl Served {
                 let list = page("apps/v1", "ReplicaSetList", query, shape.replica_sets, set);
                 Answer::Whole(200, list)
             }
+            // A question that nobody answers.
+            ("GET" | "PATCH", path) if path.ends_with("/replicasets/decree-probe") => {
+                let metadata = json!({"generation": 1, "resourceVersion": "1"});
+                Answer::Whole(200, json!({"kind": "ReplicaSet", "metadata": metadata}))
+            }
+            ("GET", path) if path.ends_with("/replicasets") && query.contains("watch=true") => {
+                Answer::Watch
+            }
             ("GET", path) if path.contains("/replicasets/") => {
                 let name = path.rsplit('/').next().unwrap_or_default();
                 Answer::Whole(200, replica_set(shape, objects::number_of(name)))

@@ -73,9 +73,8 @@ async fn agent(shape: Shape) {
     command
         .args(["--server", &format!("http://{}", server.address)])
         .args(["--leader-elect=false", "--admin=off"])
-        // The agent starts at once, because this API server has no built-in controller to wait for, and cannot create
-        // ReplicaSets.
-        .args(["--built-in-controller=ignore", "--kubeconfig"])
+        // The agent waits for an answer to its probe first, for 2 s.
+        .args(["--built-in-controller=off", "--kubeconfig"])
         .arg(&kubeconfig);
     let start = Instant::now();
     let agent = Running::start(command, Voice::Stderr);

@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod check;
+mod declare;
 mod examples;
 mod files;
 mod help;
@@ -31,6 +32,7 @@ mod suggest;
 mod up;
 
 pub(crate) use check::CheckArgs;
+pub(crate) use declare::DeclareArgs;
 pub(crate) use files::FileArgs;
 use help::{CHECK_HELP, DECIDE_HELP, DIFF_HELP, REPLAY_HELP};
 pub(crate) use name::{DEFAULT_NAMESPACE, KINDS, NameArg, Named, NamespaceArgs};
@@ -113,6 +115,18 @@ pub(crate) enum Command {
     /// ends the holds that are meant. Holds that begin later are not affected.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
+    /// Declare that the built-in ReplicaSet controller is off
+    ///
+    /// Agents in enforce mode stand by until then. Turn the built-in controller off first. Waits until an agent acts, or has found another
+    /// controller on and stopped. Records the declaration in the ReplicaSet `decree-probe` of the agents, with the credentials of a kubeconfig.
+    #[command(after_help = declare::HELP)]
+    TakeOver(DeclareArgs),
+    /// Stop Decree, so that the built-in controller can be turned on
+    ///
+    /// Declares that the built-in controller is on, and waits until each agent has stopped and given its Lease back. The agents then stand by,
+    /// also after a restart, until `decree take-over`.
+    #[command(after_help = declare::HELP)]
+    HandBack(DeclareArgs),
     /// Create certificates for trying TLS
     Pki {
         #[command(subcommand)]

@@ -11,6 +11,7 @@
 //! get, explain, watch, diff   server ─▶ table, text or canonical proto3 JSON
 //! check       server, agent and cluster ─▶ a line for each thing that must be so
 //! resume      cluster ◀─ an annotation of a ReplicaSet
+//! take-over, hand-back   cluster ◀─ a record in the probe of the agents
 //! replay      files ─▶ server_recording::Replay ─▶ text or JSON
 //! pki         ─▶ files: a CA and certificates to try TLS with
 //! up          server and agent in this process, with an embedded cluster (sandbox) or a real one
@@ -21,8 +22,8 @@
 //! **Invariant:** nothing is decided here: `decide` runs the server's own core on the server's own conversions.
 //! **Invariant:** no input makes a command panic, and a reader that closes standard output ends a command quietly.
 //!
-//! Out of scope: changes of a real cluster, except the one annotation of `resume`, and the writes of the agent of `up` in enforce
-//! mode. `check` uses credentials too, but only reads.
+//! Out of scope: changes of a real cluster, except the annotations of `resume`, `take-over` and `hand-back`, and the writes of the agent
+//! of `up` in enforce mode. `check` uses credentials too, but only reads.
 
 use std::{ffi::OsString, io};
 
@@ -64,6 +65,7 @@ mod stale;
 mod streams;
 mod sysdump;
 mod table;
+mod take_over;
 mod up;
 mod watch;
 
@@ -125,6 +127,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> Result<Exit, Failure> {
         Command::Replay(args) => replay::run(&args, io),
         Command::Check(args) => check::run(&args, io),
         Command::Resume(args) => resume::run(&args, io),
+        Command::TakeOver(args) => take_over::take_over(&args, io),
+        Command::HandBack(args) => take_over::hand_back(&args, io),
         Command::Pki {
             command: PkiCommand::Dev(args),
         } => pki::run(&args, io),

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use agent_core::{api::ApiError, resume::RESUME_ANNOTATION};
-use agent_kube::{CredentialSource, KubeCluster, KubeClusterConfig};
+use agent_kube::{KubeCluster, KubeClusterConfig};
 use decree_agent::{
     HOLDS_PATH, HoldsPage,
     resume::{RESUME_PATH, ResumeRequest},
@@ -72,21 +72,11 @@ pub(crate) async fn of_agent(
 
 async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, Failure> {
     let config = KubeClusterConfig {
-        source: CredentialSource {
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-        },
         namespace: asked.namespace.clone(),
         resource: args.resource.clone(),
-        label_selector: None,
-        calls_max: 1,
-        rate: None,
+        ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
     };
-    let cluster = KubeCluster::connect(&config).await;
-    let cluster = cluster.map_err(|error| {
-        let failure = Failure::new(Exit::Usage, chain(&error));
-        failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG; for an embedded cluster, use --agent")
-    })?;
+    let cluster = connect(&config).await?;
     let annotated = tokio::time::timeout(args.timeout, annotate(asked, &cluster)).await;
     annotated.unwrap_or_else(|_| {
         let cause = "no answer of the cluster in time";
@@ -94,10 +84,18 @@ async fn of_cluster(args: &ResumeArgs, asked: &ResumeRequest) -> Result<String, 
     })
 }
 
+pub(crate) async fn connect(config: &KubeClusterConfig) -> Result<KubeCluster, Failure> {
+    let cluster = KubeCluster::connect(config).await;
+    cluster.map_err(|error| {
+        let failure = Failure::new(Exit::Usage, chain(&error));
+        failure.hint("set credentials with --kubeconfig, --context or KUBECONFIG")
+    })
+}
+
 async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String, Failure> {
     let found = match (&asked.namespace, &asked.name) {
         (Some(namespace), Some(name)) => Some((namespace.clone(), name.clone())),
-        _ => cluster.some_replica_set().await.map_err(refused)?,
+        _ => cluster.some_replica_set().await.map_err(denied)?,
     };
     let Some((namespace, name)) = found else {
         let cause = "there is no ReplicaSet, and so nothing that could be held";
@@ -107,7 +105,7 @@ async fn annotate(asked: &ResumeRequest, cluster: &KubeCluster) -> Result<String
     let annotated = cluster.resume(&namespace, &name, &value).await;
     annotated.map_err(|error| match error.code {
         Some(404) => no_such(asked, ""),
-        _ => refused(error),
+        _ => denied(error),
     })?;
     Ok(format!("{namespace}/{name}"))
 }
@@ -126,7 +124,15 @@ fn no_such(asked: &ResumeRequest, said: &str) -> Failure {
     }
 }
 
-fn refused(error: ApiError) -> Failure {
+fn denied(error: ApiError) -> Failure {
+    refused(
+        error,
+        "this takes the permissions to list and patch replicasets.apps",
+    )
+}
+
+/// The failure for an error of the API server, with the hint for missing permissions.
+pub(crate) fn refused(error: ApiError, permissions: &str) -> Failure {
     let exit = match error.code {
         None => Exit::Unreachable,
         Some(404) => Exit::No,
@@ -134,7 +140,7 @@ fn refused(error: ApiError) -> Failure {
     };
     let failure = Failure::new(exit, error.to_string());
     match error.code {
-        Some(403) => failure.hint("this takes the permissions to list and patch replicasets.apps"),
+        Some(403) => failure.hint(permissions),
         _ => failure,
     }
 }

@@ -115,9 +115,10 @@ impl Journey {
         self.cluster.shell(&commands.join("\n"))
     }
 
-    /// Turns the built-in controller off. Decree takes over.
+    /// Turns the built-in controller off, and declares so. Decree takes over.
     pub(crate) async fn switches(&mut self) {
         self.cluster.set_controllers(&[WITHOUT]);
+        self.cluster.shell(&documents::shown("takes-over"));
         self.shop.scales(&self.cluster, 6, By::Decree).await;
         let namespace = self.road.namespace();
         let (pod, _) = self.leader().await;
@@ -245,10 +246,13 @@ impl Journey {
 
     /// Hands ReplicaSets back to the built-in controller.
     pub(crate) async fn goes_back(&mut self) {
-        match self.pace {
-            Pace::Brisk => self.cluster.shell(&self.road.own("goes-back")),
-            Pace::Thorough => self.cluster.shell(&documents::shown("night-stops")),
-        };
+        // With its pods, or without: of the thorough journeys, shards go back with them.
+        let hands_back = self.pace == Pace::Brisk || self.road == Road::Sharded;
+        if hands_back {
+            self.cluster.shell(&documents::shown("goes-back"));
+        } else {
+            self.cluster.shell(&documents::shown("night-stops"));
+        }
         if self.road == Road::StaticPods {
             statics::take_away(&self.cluster);
         }
@@ -262,10 +266,15 @@ impl Journey {
             };
             leases.all(|lease| holder(lease).is_none()).then_some(())
         };
-        let gone = |pods: &Value| pods["items"].as_array()?.is_empty().then_some(());
         self.cluster
             .wait_for("left by their holders", LEASES, free)
             .await;
+        if hands_back {
+            self.cluster.set_controllers(&[]);
+            self.shop.scales(&self.cluster, 14, By::BuiltIn).await;
+            self.cluster.shell(&self.road.own("goes-away"));
+        }
+        let gone = |pods: &Value| pods["items"].as_array()?.is_empty().then_some(());
         let pods = format!("/api/v1/namespaces/{}/pods", self.road.namespace());
         self.cluster.wait_for("without pods", &pods, gone).await;
         self.cluster.set_controllers(&[]);

@@ -46,7 +46,7 @@ impl Up {
             .env("KUBECONFIG", kubeconfig)
             .env("DECREE_LISTEN", "127.0.0.1:0")
             .env("DECREE_ADMIN", "127.0.0.1:0")
-            .env("DECREE_BUILT_IN_CONTROLLER", "ignore");
+            .env("DECREE_BUILT_IN_CONTROLLER", "off");
         let running = Running::start(shell, Voice::Stdout);
         let server = running.wait_for("where it listens", |lines| {
             let mut lines = lines.iter();

@@ -58,7 +58,7 @@ async fn check_finds_all_well_where_an_agent_leads() {
     let grade = |check: &str| result(&found, check).0;
     assert_eq!([grade("server"), grade("versions")], ["OK", "OK"]);
     assert_eq!(result(&found, "api server"), ("OK", "answers, v1.36.3"));
-    assert_eq!(result(&found, "permissions"), ("OK", "all 18 are granted"));
+    assert_eq!(result(&found, "permissions"), ("OK", "all 20 are granted"));
     let (grade, holder) = result(&found, "lease check-well/decree-agent");
     assert!(grade == "OK" && holder.starts_with("held by "), "{holder}");
     let table = check(&server, &kubeconfig, words);
@@ -81,6 +81,7 @@ async fn check_names_each_permission_that_is_missing() {
         "may patch replicasets.apps/status",
         "may get namespaces/kube-system",
         "may update leases.coordination.k8s.io/decree-agent in kube-system",
+        "may watch replicasets.apps/decree-probe in kube-system",
     ] {
         assert_eq!(result(&found, missing), ("FAIL", "not granted"));
     }
@@ -112,24 +113,88 @@ async fn check_goes_on_where_there_is_no_server() {
     assert_eq!(result(&lines(&output), "credentials").0, "FAIL");
 }
 
+/// A namespace in which `decree check` looks for the probe and for others.
+struct Look<'a> {
+    server: DecisionServer,
+    cluster: &'a ApiServer,
+    namespace: Namespace,
+}
+
+impl Look<'_> {
+    fn finds(&self, words: &str, check_name: &str, grade: &str, detail: &str) {
+        let name = self.namespace.name();
+        let words = format!("-o json --agent off -n {name} --lease-namespace {name}{words}");
+        let found = lines(&check(
+            &self.server,
+            &self.cluster.kubeconfig(User::Admin),
+            &words,
+        ));
+        let (found_grade, found_detail) = result(&found, check_name);
+        assert_eq!(found_grade, grade, "{check_name}: {found_detail}");
+        assert!(found_detail.contains(detail), "{found_detail}");
+    }
+
+    /// Writes the status of a ReplicaSet under a name.
+    async fn writes(&self, set: &str, manager: &str) {
+        let path = format!("{set}/status?fieldManager={manager}");
+        let path = self.namespace.replica_set(&path);
+        let status = json!({"status": {"replicas": 0, "observedGeneration": 1}});
+        let written = self.namespace.api().patch(&path, Patch::Merge, &status);
+        written.await.expect("all is allowed");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn check_warns_of_a_built_in_controller_that_acts() {
+async fn check_is_never_well_beside_another_controller_whatever_its_name() {
+    let (others, built_in) = ("other controllers", "built-in controller");
     let cluster = tests::or_skip!(ApiServer::shared().await);
-    let namespace = Namespace::create(cluster.admin().await, "check-built-in").await;
-    let set = objects::replica_set("web", 0);
-    acts::create_set(&namespace, &set).await;
-    let status = namespace.replica_set("web/status?fieldManager=kube-controller-manager");
-    let written = json!({"status": {"replicas": 0, "observedGeneration": 1}});
-    let written = namespace.api().patch(&status, Patch::Merge, &written).await;
-    written.expect("all is allowed");
-    let server = DecisionServer::start();
-    let admin = cluster.kubeconfig(User::Admin);
-    let found = lines(&check(&server, &admin, "-o json"));
-    let (grade, detail) = result(&found, "built-in controller");
-    assert!(
-        grade == "WARN" && detail.starts_with("kube-controller-manager wrote"),
-        "{detail}"
+    let look = Look {
+        server: DecisionServer::start(),
+        cluster,
+        namespace: Namespace::create(cluster.admin().await, "check-others").await,
+    };
+    look.finds("", built_in, "WARN", "not declared off");
+    look.finds(
+        " --built-in-controller off",
+        built_in,
+        "OK",
+        "declared off by",
     );
-    let shadow = lines(&check(&server, &admin, "-o json --mode shadow"));
-    assert_eq!(result(&shadow, "built-in controller").0, "OK");
+    look.finds("", others, "OK", "created no pod and wrote no status");
+    look.finds(" --mode shadow", others, "WARN", "created no pod");
+
+    let set = acts::create_set(&look.namespace, &objects::replica_set("web", 0)).await;
+    look.writes("web", "kubelite").await;
+    let wrote = "kubelite wrote the status of check-others/web";
+    look.finds("", others, "WARN", wrote);
+    look.finds(" --mode shadow", others, "OK", wrote);
+    let mut pod = objects::pod("web-x");
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"], "controller": true,
+    }]);
+    let path = format!("{}?fieldManager=k3s", look.namespace.pod(""));
+    let created = look.namespace.api().create(&path, &pod).await;
+    created.expect("it is valid");
+    look.finds("", others, "WARN", "k3s created pod check-others/web-x");
+
+    let mut probe = objects::replica_set("decree-probe", 0);
+    let record = "decree.dev/built-in-replicaset-controller";
+    probe["metadata"]["annotations"] =
+        json!({record: "off since 2020-01-01T00:00:00Z, declared by alice"});
+    acts::create_set(&look.namespace, &probe).await;
+    look.finds("", built_in, "OK", "declared by alice");
+    look.finds("", others, "FAIL", "k3s created pod");
+    look.writes("decree-probe", "kubelite").await;
+    let answers = "declared off, but kubelite answers decree-probe";
+    look.finds("", built_in, "FAIL", answers);
+    for (value, grade) in [("found-on since then", "FAIL"), ("on since then", "WARN")] {
+        let patch = json!({"metadata": {"annotations": {record: value}}});
+        acts::patch_set(&look.namespace, "decree-probe", &patch).await;
+        look.finds(
+            "",
+            built_in,
+            grade,
+            &format!("the agents stand by: {value}"),
+        );
+    }
 }

@@ -160,9 +160,9 @@ async fn check_passes_with_the_permissions_that_each_kustomization_ships() {
         let check = Check::of_agent(&rendered, &account);
         let found = check.passes().await;
         let permissions = match folder {
-            "overlays/sharded" => 20,
+            "overlays/sharded" => 22,
             "overlays/custom-resource" => 16,
-            _ => 18,
+            _ => 20,
         };
         let all = format!("all {permissions} are granted");
         assert_eq!(detail(&found, "permissions"), all, "{folder}");

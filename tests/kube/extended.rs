@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use server_access::{Identity, Policy, method::Need};
 use tempfile::TempDir;
 use tests::{binaries, fenced, tools};
@@ -28,13 +28,13 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The values and the kustomization that operations.md shows for a test.
-fn documented(test: &str) -> [String; 2] {
+/// The files that operations.md shows for a test, such as the values and the kustomization.
+fn documented<const COUNT: usize>(test: &str) -> [String; COUNT] {
     let text = fs::read_to_string(binaries::checkout().join("docs/operations.md"));
     let blocks = fenced::blocks(&text.expect("the document is there"));
     let shown = blocks.into_iter().filter(|it| it.test() == Some(test));
     let shown: Vec<_> = shown.map(|block| block.text).collect();
-    shown.try_into().expect("it shows two")
+    shown.try_into().expect("it shows as many")
 }
 
 fn folder() -> TempDir {
@@ -50,13 +50,20 @@ pub(crate) fn templated(chart: &str, flags: &[&str]) -> Option<Rendered> {
 
 /// Renders the chart with values, and a new overlay with files.
 fn both(values: &str, files: &[(&str, &str)]) -> Option<[Rendered; 2]> {
-    let kustomize = tools::kustomize()?;
+    let own = overlay(files)?;
     let folder = folder();
     let file = folder.path().join("values.yaml");
     fs::write(&file, values).expect("there is room");
     let file = file.to_string_lossy().into_owned();
     let separate = ["--set", "topology=separate"];
     let chart = templated(CHART, &[&["-f", &file], &separate[..]].concat())?;
+    Some([chart, own])
+}
+
+/// Renders a new overlay with files. `None` without kustomize.
+fn overlay(files: &[(&str, &str)]) -> Option<Rendered> {
+    let kustomize = tools::kustomize()?;
+    let folder = folder();
 
     let manifests = folder.path().join("kustomize");
     copy(&binaries::checkout().join("deploy/kustomize"), &manifests);
@@ -70,8 +77,8 @@ fn both(values: &str, files: &[(&str, &str)]) -> Option<[Rendered; 2]> {
     let build = build.expect("it was found");
     let said = String::from_utf8_lossy(&build.stderr);
     assert!(build.status.success(), "{said}");
-    let own = Rendered::read(&String::from_utf8(build.stdout).expect("it is text"));
-    Some([chart, own])
+    let own = String::from_utf8(build.stdout).expect("it is text");
+    Some(Rendered::read(&own))
 }
 
 #[test]
@@ -96,6 +103,20 @@ fn documented_grants_are_rendered() {
         assert!(may(&dashboard));
         assert_eq!(may(&agent), has_agent);
     }
+}
+
+#[test]
+fn documented_declaration_is_rendered() {
+    let [kustomization] = documented("documented_declaration_is_rendered");
+    let files = [("kustomization.yaml", &*kustomization)];
+    let own = tests::or_skip!(overlay(&files));
+    let chart = tests::or_skip!(templated(CHART, &["--set", "takeOver=true"]));
+    let agent = |rendered: &Rendered| without_origin(rendered.workload("decree-agent").clone());
+    assert_eq!(agent(&chart), agent(&own));
+    let declared = json!({"name": "DECREE_BUILT_IN_CONTROLLER", "value": "off"});
+    let variables = &agent(&own)["spec"]["template"]["spec"]["containers"][0]["env"];
+    let variables = variables.as_array().expect("it has some");
+    assert!(variables.contains(&declared), "{variables:?}");
 }
 
 #[test]

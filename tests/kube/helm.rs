@@ -223,10 +223,7 @@ async fn release_is_installed_upgraded_and_removed() {
     let command = documented("release_is_installed_upgraded_and_removed");
     let words: Vec<_> = command.split_whitespace().skip(1).collect();
     let notes = succeeds(&words, Some(server.kubeconfig(User::Admin))).expect("helm is there");
-    assert!(
-        notes.contains("--controllers=*,-replicaset-controller"),
-        "{notes}"
-    );
+    assert!(notes.contains("run: decree take-over"), "{notes}");
     admin.get(&daemon_set).await.expect("it is installed");
     admin.get(definition).await.expect_err("none was asked for");
 

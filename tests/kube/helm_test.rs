@@ -14,15 +14,15 @@ const CHART: &str = "deploy/helm/decree";
 
 /// Values of the chart, the namespace, the number of permissions of the agent, and whether there is a server to ask.
 const RELEASES: [(&str, &str, usize, bool); 7] = [
-    ("", SYSTEM, 18, false),
-    ("workload=StatefulSet", SYSTEM, 18, false),
+    ("", SYSTEM, 20, false),
+    ("workload=StatefulSet", SYSTEM, 20, false),
     ("agent.args={--mode=shadow}", SYSTEM, 5, false),
-    ("topology=separate", SYSTEM, 18, true),
-    ("topology=separate,tokens.enabled=true", SYSTEM, 18, true),
+    ("topology=separate", SYSTEM, 20, true),
+    ("topology=separate,tokens.enabled=true", SYSTEM, 20, true),
     (
         "topology=separate,agent.replicas=4,shards=8,autoscaler.enabled=true",
         SYSTEM,
-        20,
+        22,
         true,
     ),
     (

@@ -14,9 +14,6 @@ use crate::{
 /// Admission refuses an owner reference that blocks the owner's deletion, without the permission to block it.
 const HOLDERS_ARE_CHECKED: &str = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
 
-/// The permissions of an agent that only the probe needs.
-const OF_PROBE: [&str; 2] = ["create replicasets.apps", "patch replicasets.apps"];
-
 /// One verb of one rule of a role.
 #[derive(Clone, Debug)]
 struct Permission {
@@ -36,9 +33,7 @@ async fn each_shipped_permission_is_needed_and_no_other() {
     rendered.apply(&admin).await;
     let namespace = Namespace::create(admin.clone(), "permissions").await;
     let server = DecisionServer::start();
-    let mut permissions = permissions(&rendered);
-    // These permissions are for the probe, see `standby`.
-    permissions.retain(|permission| !OF_PROBE.contains(&permission.name().as_str()));
+    let permissions = permissions(&rendered);
     for permission in &permissions {
         permission.becomes(true, &admin).await;
     }

@@ -102,7 +102,8 @@ async fn token_of_a_service_account_opens_a_session_as_the_overlay_has_it() {
     );
     let mut command = Command::new(binaries::folder().join("decree-agent"));
     command
-        .args(["--admin", "off", "--leader-elect=false", "--kubeconfig"])
+        .args(["--admin", "off", "--leader-elect=false"])
+        .args(["--built-in-controller", "off", "--kubeconfig"])
         .arg(cluster.kubeconfig(User::Admin))
         .args(["--server", &url, "--tls-ca"])
         .arg(&ca)

@@ -40,7 +40,7 @@ pub(crate) fn user() -> String {
 // === impl Workload ===
 
 impl<'a> Workload<'a> {
-    /// Starts with a ReplicaSet, an orphan for it, no Lease, and an agent with the shipped flags.
+    /// Starts with a ReplicaSet, an orphan for it, no Lease and no probe, and an agent with the shipped flags.
     pub(crate) async fn begin(
         cluster: &ApiServer,
         server: &DecisionServer,
@@ -55,7 +55,10 @@ impl<'a> Workload<'a> {
         let created = api.create(&namespace.replica_set(""), &set).await;
         created.expect("it is valid");
         // There is none the first time.
-        let _ = api.delete(&lease(), &json!({})).await;
+        let probe = format!("/apis/apps/v1/namespaces/{SYSTEM}/replicasets/decree-probe");
+        for path in [lease(), probe] {
+            let _ = api.delete(&path, &json!({})).await;
+        }
 
         let kubeconfig = cluster.service_account(SYSTEM, ACCOUNT).await;
         let url = cluster.url();

@@ -26,10 +26,12 @@ fn decisions_of_the_documents_are_as_shown() {
 }
 
 /// Flags of other programs in the documents.
-const OTHERS: [&str; 29] = [
+const OTHERS: [&str; 30] = [
     // Of kubeadm.
     "--client-name",
     "--validity-period",
+    // Of k3s.
+    "--kube-controller-manager-arg",
     // Of etcdutl.
     "--bump-revision",
     "--mark-compacted",
@@ -74,8 +76,20 @@ fn flags_of_the_documents_exist() {
     known.extend(flags(&help("decree-server", &["--help"])));
     known.extend(flags(&help("decree-agent", &["--help"])));
     for command in [
-        "demo", "up", "decide", "simulate", "get", "explain", "watch", "diff", "check", "replay",
-        "resume", "sysdump",
+        "demo",
+        "up",
+        "decide",
+        "simulate",
+        "get",
+        "explain",
+        "watch",
+        "diff",
+        "check",
+        "replay",
+        "resume",
+        "sysdump",
+        "take-over",
+        "hand-back",
     ] {
         known.extend(flags(&help("decree", &[command, "--help"])));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::budget::{Action, BudgetConfig};
+use agent_core::budget::BudgetConfig;
 use jiff::{SignedDuration, Timestamp};
 use tests::{
     builders::replica_set,
@@ -94,26 +94,4 @@ fn agent_leaves_a_replica_set_to_the_other_controller_and_says_so() {
         assert_eq!(i8_as_wanted(&world), Ok(()), "seed {seed}");
         assert!(world.encounters.count(BUDGET_RESUMED) > 0);
     }
-}
-
-#[test]
-fn without_a_hold_the_two_undo_what_the_other_does() {
-    let budget = BudgetConfig {
-        other_controller: Action::Warn,
-        ..BudgetConfig::default()
-    };
-    let mut world = begin(1, budget);
-    let mut other = OtherController::new(SET);
-    let start = world.now();
-    let mut deletes = 0;
-    for round in 1..6 {
-        scale_in_turns(&mut world, round);
-        let until = start + SignedDuration::from_secs(ROUND * round);
-        deletes += run(&mut world, &mut other, until).deletes;
-    }
-    assert!(deletes > 0, "the two never meet");
-    assert!(
-        world.encounters.count(BUDGET_EXCEEDED) > 0,
-        "nobody is told"
-    );
 }

@@ -124,8 +124,6 @@ pub enum Told {
     WentBack,
     /// A ReplicaSet is held, because another controller acts on it.
     OtherController,
-    /// Another controller acts, and nothing is held.
-    OtherControllerWarned,
 }
 
 /// The component that tells people.
@@ -148,7 +146,6 @@ impl Told {
             Self::Quarantined => "Quarantined",
             Self::WentBack => "Versions went back",
             Self::OtherController => "Held for another controller",
-            Self::OtherControllerWarned => "Warned of another controller",
         }
     }
 }

@@ -192,8 +192,6 @@ listed! {
             BelieveLostLists,
             /// Pods of other creators look like pods of the session.
             ShowOthersAsOurs,
-            /// An agent warns of other controllers, and continues.
-            WarnOfOthers,
             /// An agent sees the request of a person to resume again and again.
             ForgetHolds,
             /// A session does not see that the labels of a template do not match its selector.

@@ -177,15 +177,8 @@ fn run(
 impl Run {
     fn new(seed: u64, rng: Rng, story: Story, mutant: Option<Mutant>) -> Self {
         let set = replica_set(SET).replicas(story.replicas).build();
-        let budget = match mutant {
-            Some(Mutant::WarnOfOthers) => agent_core::budget::BudgetConfig {
-                other_controller: agent_core::budget::Action::Warn,
-                ..story.budget
-            },
-            Some(_) | None => story.budget,
-        };
         let world = World::new(seed, rng, story.chaos.clone(), mutant)
-            .with_budget(budget)
+            .with_budget(story.budget)
             .with_plan(vec![(Duration::ZERO, Act::Create(set))]);
         Self {
             start: world.now(),

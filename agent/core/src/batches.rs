@@ -24,6 +24,7 @@ use crate::{
     guard::{Guard, operation_count},
     operation::{Answer, Next, Stage, read_replica_set},
     outbox::Outbox,
+    pods,
     recorder::Note,
     report::{Refused, Report},
     rules::{Refusal, Rule},
@@ -66,7 +67,7 @@ pub(crate) struct Batches {
 #[derive(Clone, Debug)]
 struct CallContext {
     batch: u64,
-    /// The UID of the ReplicaSet of the call.
+    /// The [key](pods::key) of the ReplicaSet of the call.
     owner: String,
     weight: Weight,
     purpose: Purpose,
@@ -239,7 +240,8 @@ impl Batches {
                 continue;
             };
             let owner = active.owner.clone();
-            view.pods.forget_expired(now, &owner.uid);
+            let key = pods::key(&owner.namespace, &owner.uid);
+            view.pods.forget_expired(now, &key);
             let started = active.start(operation, view, guard, self.unsettled.limits.timeout);
             let admitted = started.and_then(|next| {
                 admit(&mut self.budget, now, view, &owner, &next)?;
@@ -253,7 +255,7 @@ impl Batches {
                 }
             };
             if let Next::Call(step, _) = &next {
-                effects::begin(view, &owner.uid, step);
+                effects::begin(view, &key, step);
             }
             self.follow(batch, operation, next);
             self.settle(batch);
@@ -333,7 +335,7 @@ impl Batches {
         let context = CallContext {
             batch,
             owner: active
-                .map(|active| active.owner.uid.clone())
+                .map(|active| pods::key(&active.owner.namespace, &active.owner.uid))
                 .unwrap_or_default(),
             weight,
             purpose,
@@ -382,18 +384,18 @@ fn admit(
     let Some((verb, _)) = step.pod_change() else {
         return Ok(());
     };
-    let (pods, wanted) = (&view.pods.totals, &view.templates.wanted);
+    let (totals, wanted) = (&view.pods.totals, &view.templates.wanted);
     budget.admit(now, verb, owner, |scope| match scope {
-        Scope::ReplicaSet { uid, .. } => Sizes {
-            pods: view.pods.counts(uid).active,
+        Scope::ReplicaSet { namespace, uid, .. } => Sizes {
+            pods: view.pods.counts(&pods::key(namespace, uid)).active,
             wanted: view.templates.newest(uid).map_or(0, template::replicas),
         },
         Scope::Namespace(namespace) => Sizes {
-            pods: pods.of_namespace(namespace),
+            pods: totals.of_namespace(namespace),
             wanted: wanted.of_namespace(namespace),
         },
         Scope::Cluster => Sizes {
-            pods: pods.all(),
+            pods: totals.all(),
             wanted: wanted.all(),
         },
     })

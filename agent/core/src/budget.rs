@@ -6,7 +6,7 @@
 //! 3. A percentage of a namespace or of the cluster leaves out the ReplicaSet with the most operations: scaling one ReplicaSet to 0 is no
 //!    mass deletion.
 //! 4. The budget reports or refuses an operation beyond a limit. A refusal holds the scope: no operation of its kind starts there.
-//! 5. If another controller creates pods of a ReplicaSet, the budget holds or reports that ReplicaSet too ([`PodOfOther`]).
+//! 5. A pod of a ReplicaSet that another controller creates holds that ReplicaSet, and no other ([`PodOfOther`]).
 //! 6. A hold ends when a person resumes it, or when its ReplicaSet is deleted. Counting then begins at zero.
 //!
 //! The [`rules`](crate::rules) bound how far a server can go; the budget bounds how fast.
@@ -17,14 +17,11 @@ use decree::{causes::OTHER_CONTROLLER, v1};
 use jiff::Timestamp;
 
 pub(crate) use self::window::Sizes;
+use self::window::{BUCKET, Count, Window};
 pub use self::{
     limit::{Action, BudgetConfig, Limit, LimitError, Limits},
     others::PodOfOther,
     scope::{Scope, Verb},
-};
-use self::{
-    others::{Others, PODS_MIN},
-    window::{BUCKET, Count, Window},
 };
 use crate::{
     backoff::since,
@@ -67,7 +64,7 @@ pub enum Cause {
 /// What happened to a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A limit was exceeded and the operation started all the same, or another controller is at work.
+    /// A limit was exceeded, and the operation started all the same.
     Warned(Hold),
     /// A limit would have been exceeded, or another controller is at work: the scope is held.
     Held(Hold),
@@ -83,7 +80,6 @@ pub(crate) struct Budget {
     pub(crate) holds: BTreeMap<Key, Hold>,
     /// The time of the last warning for each scope whose limit is exceeded.
     warned: BTreeMap<Key, Timestamp>,
-    others: Others,
     swept: Timestamp,
     /// The changes and the notes that were not taken yet.
     pub(crate) changes: VecDeque<Change>,
@@ -158,12 +154,6 @@ impl Budget {
         if let Some(key) = keys.iter().find(|key| self.holds.contains_key(key)) {
             return Err(self.refuse(key, replica_set));
         }
-        let writer = self.others.writer(now, &replica_set.uid);
-        if let Some(writer) = writer.filter(|_| self.config.other_controller == Action::Hold) {
-            let text = "created a pod less than a minute ago";
-            let message = format!("another controller, {writer}, {text}");
-            return Err(Refusal::new(Rule::OtherController, message));
-        }
         if *self.limits(verb) == Limits::default() {
             return Ok(());
         }
@@ -199,35 +189,23 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts a pod that another controller created, and leaves its ReplicaSet alone for a minute. If that controller is at work, the
-    /// ReplicaSet is held until a person resumes it. An agent that only warns of other controllers continues.
+    /// Holds the ReplicaSet of a pod that another controller created, until a person resumes it.
     pub(crate) fn note_other(&mut self, now: Timestamp, pod: &PodOfOther) {
-        self.sweep(now);
-        let (replica_set, writer) = (&pod.replica_set, &pod.writer);
-        let Some(is_news) = self.others.count(now, &replica_set.uid, writer) else {
-            return;
-        };
-        let [own, ..] = Scope::of(replica_set);
-        let hold = |verb| Hold {
-            verb,
-            scope: own.clone(),
-            since: now,
-            replica_set: replica_set.clone(),
-            cause: Cause::OtherController,
-            detail: format!("{AT_WORK}{writer} created {PODS_MIN} of its pods within a minute"),
-            notified: HashSet::new(),
-        };
-        match self.config.other_controller {
-            Action::Warn if is_news => self.warn(hold(Verb::Create)),
-            Action::Warn => {}
-            // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
-            Action::Hold => {
-                for verb in Verb::ALL {
-                    if !self.holds.contains_key(&(verb, own.clone())) {
-                        self.hold(hold(verb));
-                    }
-                }
+        let [own, ..] = Scope::of(&pod.replica_set);
+        for verb in Verb::ALL {
+            if self.holds.contains_key(&(verb, own.clone())) {
+                continue;
             }
+            // The event is recorded at once, as the agent may have nothing else to do for this ReplicaSet.
+            self.hold(Hold {
+                verb,
+                scope: own.clone(),
+                since: now,
+                replica_set: pod.replica_set.clone(),
+                cause: Cause::OtherController,
+                detail: format!("{AT_WORK}{} created its pod {}", pod.writer, pod.pod),
+                notified: HashSet::new(),
+            });
         }
     }
 
@@ -288,11 +266,8 @@ impl Budget {
 
     /// Reports a hold without holding the scope.
     fn warn(&mut self, hold: Hold) {
-        let message = match hold.cause {
-            // Nothing is held, so the server reports no cause with the same text.
-            Cause::Limit => format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail),
-            Cause::OtherController => hold.cause(),
-        };
+        // Nothing is held, so the server reports no cause with the same text.
+        let message = format!("{}s in {}: {}", hold.verb.as_str(), hold.scope, hold.detail);
         self.notes.push_back(Note {
             object: hold.replica_set.clone(),
             reason: hold.cause.names().1,
@@ -359,7 +334,6 @@ impl Budget {
         let ended = self.holds.extract_if(.., |(_, scope), _| ends(scope));
         let ended: Vec<_> = ended.map(|(_, hold)| hold).collect();
         for hold in &ended {
-            self.others.forget(&hold.replica_set.uid);
             let within = |(verb, scope): &Key| *verb == hold.verb && hold.scope.contains(scope);
             self.windows.retain(|key, _| !within(key));
             self.changes.push_back(Change::Ended(hold.clone()));
@@ -375,7 +349,6 @@ impl Budget {
         self.swept = now;
         self.windows.values_mut().for_each(|it| it.slide(now));
         self.windows.retain(|_, window| !window.is_empty());
-        self.others.slide(now);
         self.warned
             .retain(|_, warned| since(now, *warned) < window::SPAN);
     }

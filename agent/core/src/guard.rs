@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use decree::v1::{self, batch::Action};
 
 use crate::{
-    api::{display, object_ref},
+    api::{Object, display, object_ref},
     rules::{Refusal, Rule},
     shard::Shard,
     view::View,
@@ -28,6 +28,8 @@ pub(crate) struct Guard {
     pub(crate) namespaces: BTreeSet<String>,
     /// The shard whose namespaces are allowed; `None` allows the namespaces of all shards.
     pub(crate) namespaces_of: Option<Shard>,
+    /// The namespace and the name of a ReplicaSet that does not concern this agent.
+    pub(crate) left_out: Option<(String, String)>,
     /// How many operations may be in flight in the session; 0 for no bound.
     pub(crate) operations_in_flight_max: usize,
     /// Whether operations start that break the [`rules`](crate::rules).
@@ -48,6 +50,21 @@ impl Guard {
             && self
                 .namespaces_of
                 .is_none_or(|shard| shard.contains(namespace))
+    }
+
+    /// Returns whether an object concerns this agent.
+    pub(crate) fn allows(&self, object: &Object) -> bool {
+        match object {
+            Object::Pod(pod) => self.allows_namespace(&pod.namespace),
+            Object::ReplicaSet(set) => self.allows_replica_set(&set.projected),
+        }
+    }
+
+    pub(crate) fn allows_replica_set(&self, set: &v1::ReplicaSet) -> bool {
+        let left_out = self.left_out.as_ref();
+        let is_left_out = left_out
+            .is_some_and(|(namespace, name)| (namespace, name) == (&set.namespace, &set.name));
+        self.allows_namespace(&set.namespace) && !is_left_out
     }
 
     /// Checks a batch on arrival; `in_flight` operations are under way.

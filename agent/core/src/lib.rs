@@ -47,7 +47,7 @@ pub mod resume;
 pub mod rules;
 pub mod shard;
 pub mod sharing;
-pub mod standby;
+pub mod take_over;
 mod template;
 #[cfg(test)]
 mod tests;

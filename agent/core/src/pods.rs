@@ -3,7 +3,8 @@
 //! The agent's own operations count from their start. A create counts as one more pod until the agent sees the pod or knows that the create
 //! failed. A delete counts as one active pod fewer. An operation of unknown effect counts until it can have no effect.
 //!
-//! Counts are by the UID of the controller alone, so the order in which the agent sees a ReplicaSet and its pods does not matter.
+//! Counts are by the namespace of the pods and the UID of their controller. So the order in which the agent sees a ReplicaSet and its pods
+//! does not matter, and a pod that names the UID of a ReplicaSet in another namespace does not count for that ReplicaSet.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +25,7 @@ pub(crate) type Labels = HashMap<String, String>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pods {
     by_uid: HashMap<String, Pod>,
-    /// The counts of each controller's pods, by its UID.
+    /// The counts of each controller's pods, by its [key].
     controllers: HashMap<Arc<str>, Controller>,
     /// The active pods of all ReplicaSets.
     pub(crate) totals: Totals,
@@ -36,7 +37,7 @@ pub(crate) struct Pods {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
-    /// The uid of its controller; empty for orphans.
+    /// The [key] of its controller; empty for orphans.
     pub(crate) controller: Arc<str>,
     pub(crate) labels: Arc<Labels>,
     pub(crate) state: State,
@@ -80,6 +81,11 @@ struct Controller {
     is_replica_set: bool,
     /// The namespace whose total counts these pods: the namespace of the first pod of a ReplicaSet.
     namespace: Option<Arc<str>>,
+}
+
+/// The key of a controller: the namespace of its pods, and its UID.
+pub(crate) fn key(namespace: &str, uid: &str) -> String {
+    format!("{namespace}/{uid}")
 }
 
 // === impl Pods ===
@@ -200,9 +206,10 @@ impl Pods {
         self.counts(controller).leaving - u32::from(own)
     }
 
+    /// Forgets the peaks of the controllers whose UIDs are not kept.
     pub(crate) fn retain_peaks(&mut self, keep: impl Fn(&str) -> bool) {
-        for (uid, it) in &mut self.controllers {
-            if !keep(uid) {
+        for (key, it) in &mut self.controllers {
+            if !key.split_once('/').is_some_and(|(_, uid)| keep(uid)) {
                 it.peak = it.counts;
             }
         }
@@ -297,19 +304,20 @@ impl Pods {
         }
     }
 
-    /// The UID of a pod's controller and the pod's labels, both shared with pods that have the same.
+    /// The key of a pod's controller and the pod's labels, both shared with pods that have the same.
     fn shared(&mut self, pod: &v1::Pod) -> (Arc<str>, Arc<Labels>) {
-        let uid = pod.controller.as_ref().map_or("", |it| it.uid.as_str());
-        let controller = match self.controllers.get_key_value(uid) {
+        let owner = pod.controller.as_ref();
+        let key = owner.map_or_else(String::new, |it| key(&pod.namespace, &it.uid));
+        let controller = match self.controllers.get_key_value(key.as_str()) {
             Some((known, _)) => Arc::clone(known),
-            None => Arc::from(uid),
+            None => Arc::from(key.as_str()),
         };
-        let labels = match uid {
+        let labels = match key.as_str() {
             "" => &mut self.orphan_labels,
             _ => {
                 let it = self.controllers.entry(Arc::clone(&controller));
                 let it = it.or_default();
-                it.is_replica_set = pod.controller.as_ref().is_some_and(|it| it.kind == KIND);
+                it.is_replica_set = owner.is_some_and(|it| it.kind == KIND);
                 if it.is_replica_set && it.counts == Counts::default() {
                     it.namespace = Some(self.totals.shared(&pod.namespace));
                 }

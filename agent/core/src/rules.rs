@@ -15,7 +15,7 @@ use decree::v1::{self, NotStartedCause};
 
 use crate::{
     api::display,
-    pods::{Labels, Pod},
+    pods::{self, Labels, Pod},
     template::replicas,
     view::View,
 };
@@ -152,8 +152,9 @@ pub(crate) fn check_create(
         let text = format!("{name:?} is no name for a pod of {}", set.name);
         return Err(Refusal::new(Rule::Name, text));
     }
-    let (active, wanted) = (view.pods.counts(&set.uid).active as usize, wanted(set));
-    let creating = view.pods.creates_besides(&set.uid, name);
+    let key = pods::key(&set.namespace, &set.uid);
+    let (active, wanted) = (view.pods.counts(&key).active as usize, wanted(set));
+    let creating = view.pods.creates_besides(&key, name);
     if active + creating >= wanted {
         let text = format!("{active} pods are active, {creating} being created, {wanted} wanted");
         return Err(Refusal::new(Rule::Surplus, text));
@@ -164,8 +165,9 @@ pub(crate) fn check_create(
 /// Checks the deletion of a pod that the ReplicaSet controls.
 pub(crate) fn check_delete(view: &View, set: &v1::ReplicaSet, pod: &v1::ObjectRef) -> Checked {
     check_claimed(view, set, pod, true)?;
-    let (active, wanted) = (view.pods.counts(&set.uid).active as usize, wanted(set));
-    let leaving = view.pods.leaving_besides(&set.uid, &pod.uid) as usize;
+    let key = pods::key(&set.namespace, &set.uid);
+    let (active, wanted) = (view.pods.counts(&key).active as usize, wanted(set));
+    let leaving = view.pods.leaving_besides(&key, &pod.uid) as usize;
     if active <= wanted + leaving {
         let text = format!("{active} pods are active, {leaving} being deleted, {wanted} wanted");
         return Err(Refusal::new(Rule::Shortage, text));
@@ -211,9 +213,10 @@ pub(crate) fn check_ownership(
     if pod.namespace != owner.namespace {
         return refuse(format!("pod {} is in another namespace", display(pod)));
     }
+    let key = pods::key(&owner.namespace, &owner.uid);
     match view.pods.get(&pod.uid) {
         None => Ok(false),
-        Some(Pod { controller, .. }) if **controller == owner.uid => Ok(true),
+        Some(Pod { controller, .. }) if **controller == *key => Ok(true),
         Some(Pod { controller, .. }) if adopts && controller.is_empty() => Ok(true),
         Some(_) if adopts => refuse(format!("pod {} has another controller", display(pod))),
         Some(_) => refuse(format!(
@@ -230,7 +233,7 @@ pub(crate) fn check_status(
     status: &v1::ReplicaSetStatus,
 ) -> Checked {
     let refuse = |text: String| Err(Refusal::new(Rule::Status, text));
-    let peak = view.pods.peak(&set.uid);
+    let peak = view.pods.peak(&pods::key(&set.namespace, &set.uid));
     let terminating = status.terminating_replicas.unwrap_or(0);
     let bounds = [
         ("replicas", status.replicas, peak.active),

@@ -16,6 +16,9 @@ use crate::{
 pub(crate) const SESSION: &str = "s-1";
 pub(crate) const EPOCH: i64 = 7;
 
+/// The key of the ReplicaSet default/web.
+pub(crate) const RS: &str = "default/rs";
+
 /// So many seconds after the start of a test.
 pub(crate) fn at(seconds: u64) -> Timestamp {
     after(Timestamp::UNIX_EPOCH, Duration::from_secs(seconds))

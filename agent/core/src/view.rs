@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
+use decree::v1;
+
 use crate::{
     api::{Kind, ReplicaSet, object_ref, parse_version},
-    pods::Pods,
+    pods::{self, Pods},
     resume::{Extent, Resume},
     template::Templates,
     watch::Part,
@@ -67,9 +69,10 @@ impl View {
     }
 
     /// Forgets a ReplicaSet that is gone.
-    pub(crate) fn delete_replica_set(&mut self, uid: &str) {
-        self.templates.delete(uid);
-        self.pods.reset_peak(uid);
+    pub(crate) fn delete_replica_set(&mut self, replica_set: &v1::ObjectRef) {
+        self.templates.delete(&replica_set.uid);
+        let key = pods::key(&replica_set.namespace, &replica_set.uid);
+        self.pods.reset_peak(&key);
     }
 
     /// Notes the version up to which lists and watches have shown a kind.

@@ -1,6 +1,6 @@
 //! The cluster as a whole, and the requests to it.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use agent_core::{
     api::{ApiError, Kind, Reply, Request},
@@ -12,7 +12,7 @@ use decree::TraceContext;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     body::RequestBody,
@@ -61,10 +61,32 @@ pub struct KubeCluster {
     pub(crate) scope: Arc<Scope>,
     limiter: Arc<ConcurrencyLimiter>,
     fence: Fence,
+    /// Cancelled when no call may leave any more.
+    revoked: CancellationToken,
     own_namespace: Option<String>,
     target: Target,
     /// Keeps the credentials valid.
     _renewal: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+// === impl KubeClusterConfig ===
+
+impl KubeClusterConfig {
+    /// Returns the settings for the requests of a person.
+    #[must_use]
+    pub fn of_person(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self {
+            source: CredentialSource {
+                kubeconfig,
+                context,
+            },
+            namespace: None,
+            resource: Resource::default(),
+            label_selector: None,
+            calls_max: 1,
+            rate: None,
+        }
+    }
 }
 
 // === impl KubeCluster ===
@@ -108,6 +130,12 @@ impl KubeCluster {
         Self { fence, ..self }
     }
 
+    /// Returns a handle whose calls fail once `revoked` is cancelled, unless they have left.
+    #[must_use]
+    pub fn until(self, revoked: CancellationToken) -> Self {
+        Self { revoked, ..self }
+    }
+
     /// Returns the namespace of this process, if it runs in a pod.
     #[must_use]
     pub fn own_namespace(&self) -> Option<&str> {
@@ -149,7 +177,11 @@ impl KubeCluster {
         request: Request,
         trace: Option<TraceContext>,
     ) -> Result<Option<Bytes>, ApiError> {
-        let (permit, request) = self.enter(request).await;
+        let entering = self.enter(request);
+        let entered = self.revoked.run_until_cancelled(entering).await;
+        let Some((permit, request)) = entered else {
+            return Err(requests::invalid("the agent stands by".into()));
+        };
         let departure = self.fence.departure();
         let mut http_request = requests::of(&self.scope.resource, &request)?;
         if let Some(trace) = trace {
@@ -177,7 +209,7 @@ impl KubeCluster {
         }
     }
 
-    /// Sends a request of people or of the probe, and reads the answer as JSON. The fence does not stop it.
+    /// Sends a request of people, and reads the answer as JSON. The fence does not stop it.
     pub(crate) async fn read(
         &self,
         request: http::Request<RequestBody>,
@@ -219,6 +251,7 @@ impl KubeCluster {
             scope: Arc::new(scope),
             limiter: Arc::new(ConcurrencyLimiter::new(config.calls_max, config.rate)),
             fence: Fence::default(),
+            revoked: CancellationToken::new(),
             own_namespace: None,
             target: Target::default(),
             _renewal: None,

@@ -42,8 +42,8 @@ pub use connect::{ConnectError, CredentialSource, Target, in_pod, is_configured}
 pub use fence::Fence;
 pub use limiter::Rate;
 pub use metrics::NO_STATUS;
-pub use operator::{Access, BUILT_IN, StatusWrite};
-pub use probe::{PROBE, Probe, ProbeState};
+pub use operator::{Access, OtherWrite};
+pub use probe::{PROBE, Probe};
 pub use reading::{EventReader, Events, Pages};
 pub use resource::Resource;
 pub use sharded::{ShardReaders, ShardedCluster, SharedEvents, SharedPages};

@@ -1,18 +1,27 @@
-//! Requests of people to a cluster, with their own credentials: the preflight, and the resumption of an agent's holds.
+//! Requests of people to a cluster, with their own credentials: the preflight, the resumption of an agent's holds, and the search for the
+//! probe.
 
-use agent_core::api::{ApiError, Kind};
+use agent_core::{
+    api::{ApiError, Kind},
+    take_over::ProbeState,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{cluster::KubeCluster, codec, requests};
+use crate::{
+    cluster::KubeCluster,
+    codec,
+    objects::FIELD_MANAGER,
+    probe::{PROBE, state_of, text},
+    requests,
+};
 
-/// The name of the built-in controller as a writer.
-pub const BUILT_IN: &str = "kube-controller-manager";
-/// How long after its last write the built-in controller counts as acting.
+/// How long after its last write another controller counts as acting.
 const ACTING: SignedDuration = SignedDuration::from_mins(10);
-/// How many ReplicaSets are searched for writers.
-const SETS_MAX: usize = 500;
+/// How many objects of a kind are searched for writers, in pages.
+const PAGE: usize = 500;
+const PAGES_MAX: usize = 100;
 
 /// A permission of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -29,13 +38,13 @@ pub struct Access<'a> {
     pub name: &'a str,
 }
 
-/// The latest write of a ReplicaSet's status by the built-in controller.
+/// A write of another controller than Decree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatusWrite {
-    /// The namespace and the name, with a slash between them.
-    pub replica_set: String,
-    /// The time since the write.
-    pub ago: SignedDuration,
+pub struct OtherWrite {
+    /// The time of the write.
+    pub at: Timestamp,
+    /// Who wrote what, such as `k3s created pod default/web-7qz9m`.
+    pub what: String,
 }
 
 // === impl KubeCluster ===
@@ -61,29 +70,72 @@ impl KubeCluster {
             "spec": {"resourceAttributes": access},
         });
         review["spec"]["resourceAttributes"]["namespace"] = namespace.unwrap_or_default().into();
-        let request = requests::access_review(&review)?;
+        let request = requests::review(requests::ACCESS_REVIEWS, &review)?;
         let answer = self.read(request).await?;
         Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
     }
 
-    /// Finds the latest write of a status by the built-in controller within the last 10 minutes, among the first ReplicaSets of the
-    /// cluster.
+    /// Returns the name of the user of these credentials.
     ///
     /// # Errors
     /// The error of the API server.
-    pub async fn built_in_write(&self, now: Timestamp) -> Result<Option<StatusWrite>, ApiError> {
-        let path = format!("/apis/apps/v1/replicasets?limit={SETS_MAX}");
-        let list = self.read(requests::read(&path, codec::METADATA)?).await?;
-        let sets = list.pointer("/items").and_then(Value::as_array);
-        let writes = sets.into_iter().flatten().filter_map(|set| {
-            let ago = now.duration_since(status_written(set, BUILT_IN)?);
-            let namespace = text(set, "/metadata/namespace");
-            let name = text(set, "/metadata/name");
-            let replica_set = format!("{namespace}/{name}");
-            Some(StatusWrite { replica_set, ago })
+    pub async fn user(&self) -> Result<String, ApiError> {
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview",
         });
-        let latest = writes.min_by_key(|write| write.ago);
-        Ok(latest.filter(|write| write.ago < ACTING))
+        let request = requests::review(requests::USER_REVIEWS, &review)?;
+        let answer = self.read(request).await?;
+        Ok(text(&answer, "/status/userInfo/username").to_owned())
+    }
+
+    /// Finds the probes of all namespaces, each with its namespace.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn probes(&self) -> Result<Vec<(String, ProbeState)>, ApiError> {
+        let path = format!("/apis/apps/v1/replicasets?fieldSelector=metadata.name%3D{PROBE}");
+        let list = self.read(requests::read(&path, codec::JSON)?).await?;
+        let probes = list.pointer("/items").and_then(Value::as_array);
+        let probe = |object: &Value| {
+            let namespace = text(object, "/metadata/namespace").to_owned();
+            (namespace, state_of(object))
+        };
+        Ok(probes.into_iter().flatten().map(probe).collect())
+    }
+
+    /// Finds the latest write of another controller within the last 10 minutes, whatever its name: a pod of a ReplicaSet that it
+    /// created, or the status of a ReplicaSet. Returns also whether all objects were searched: 50,000 of a kind are the most.
+    ///
+    /// # Errors
+    /// The error of the API server.
+    pub async fn other_write(
+        &self,
+        now: Timestamp,
+    ) -> Result<(Option<OtherWrite>, bool), ApiError> {
+        let (mut latest, mut is_complete) = (None::<OtherWrite>, true);
+        for kind in Kind::ALL {
+            let mut next = None;
+            for _ in 0..PAGES_MAX {
+                let path = self.scope.page(kind, PAGE, next.as_deref())?;
+                let list = self.read(requests::read(&path, codec::METADATA)?).await?;
+                let objects = list.pointer("/items").and_then(Value::as_array);
+                let writes = objects.into_iter().flatten();
+                let writes = writes.filter_map(|object| written_by_other(kind, object));
+                let writes = writes.filter(|write| now.duration_since(write.at) < ACTING);
+                latest = latest
+                    .into_iter()
+                    .chain(writes)
+                    .max_by_key(|write| write.at);
+                next = Some(text(&list, "/metadata/continue").to_owned());
+                next = next.filter(|token| !token.is_empty());
+                if next.is_none() {
+                    break;
+                }
+            }
+            is_complete &= next.is_none();
+        }
+        Ok((latest, is_complete))
     }
 
     /// Returns the namespace and the name of any ReplicaSet that this handle reads; `None` if there is none.
@@ -108,17 +160,34 @@ impl KubeCluster {
     }
 }
 
-/// The last time that a writer wrote the status of an object.
-fn status_written(object: &Value, writer: &str) -> Option<Timestamp> {
-    let managed = object.pointer("/metadata/managedFields")?.as_array()?;
-    let its = managed.iter().filter(|entry| {
-        text(entry, "/manager") == writer && text(entry, "/subresource") == "status"
-    });
-    its.filter_map(|entry| text(entry, "/time").parse().ok())
-        .max()
-}
-
-pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    let field = object.pointer(path).and_then(Value::as_str);
-    field.unwrap_or_default()
+/// The last write of another controller to an object: the creation of a pod of a ReplicaSet, or the status of a ReplicaSet.
+fn written_by_other(kind: Kind, object: &Value) -> Option<OtherWrite> {
+    let array = |path| object.pointer(path).and_then(Value::as_array);
+    let managed = array("/metadata/managedFields")?.iter();
+    let (namespace, name) = (
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    );
+    let write = |entry, time: &str, act| {
+        let writer = text(entry, "/manager");
+        Some(OtherWrite {
+            at: time.parse().ok().filter(|_| writer != FIELD_MANAGER)?,
+            what: format!("{writer} {act} {namespace}/{name}"),
+        })
+    };
+    match kind {
+        Kind::Pod => {
+            let mut owners = array("/metadata/ownerReferences")?.iter();
+            owners.find(|it| it["controller"] == true && it["kind"] == "ReplicaSet")?;
+            let mut creators = managed.filter(|entry| text(entry, "/subresource").is_empty());
+            let created = text(object, "/metadata/creationTimestamp");
+            write(creators.next()?, created, "created pod")
+        }
+        Kind::ReplicaSet => {
+            let statuses = managed.filter(|entry| text(entry, "/subresource") == "status");
+            let act = "wrote the status of";
+            let writes = statuses.filter_map(|entry| write(entry, text(entry, "/time"), act));
+            writes.max_by_key(|write| write.at)
+        }
+    }
 }

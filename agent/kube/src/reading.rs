@@ -57,7 +57,7 @@ const SHRINK: usize = 8;
 /// How often a list begins again because its pages went out of date.
 const LISTS_MAX: usize = 5;
 /// How long a watch runs before the API server ends it.
-const WATCH_SECONDS: u64 = 300;
+pub(crate) const WATCH_SECONDS: u64 = 300;
 /// How long a watch may be silent: bookmarks come about every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 /// The most events of a chunk, all projected before the agent does anything else.
@@ -101,8 +101,7 @@ pub(crate) async fn watch(
     let body = transport
         .open(requests::read(&path, codec::EVENTS)?)
         .await?;
-    let reader = EventReader::new(kind);
-    Ok(Events { body, reader })
+    Ok(Events::new(body, kind))
 }
 
 /// Reads the events of a watch from its bytes, which may come in any pieces.
@@ -182,15 +181,40 @@ impl EventStream for Events {
             if !chunk.is_empty() {
                 return Some(chunk);
             }
-            if self.reader.buffer.len() > EVENT_BYTES_MAX {
+            if self.reader.is_full() {
                 return Some(vec![self.reader.give_up()]);
             }
-            let frame = timeout(SILENCE_MAX, self.body.frame()).await;
-            let frame = frame.ok()??.ok()?;
-            if let Ok(data) = frame.into_data() {
-                self.reader.push(&data);
-            }
+            self.read().await?;
         }
+    }
+}
+
+impl Events {
+    pub(crate) fn new(body: ResponseBody, kind: Kind) -> Self {
+        let reader = EventReader::new(kind);
+        Self { body, reader }
+    }
+
+    /// Returns the next line of a watch in JSON; `None` once the watch has ended, is silent for too long, or has a line that is too long.
+    pub(crate) async fn next_line(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.reader.line() {
+                return Some(line);
+            }
+            if self.reader.is_full() {
+                return None;
+            }
+            self.read().await?;
+        }
+    }
+
+    async fn read(&mut self) -> Option<()> {
+        let frame = timeout(SILENCE_MAX, self.body.frame()).await;
+        let frame = frame.ok()??.ok()?;
+        if let Ok(data) = frame.into_data() {
+            self.reader.push(&data);
+        }
+        Some(())
     }
 }
 
@@ -232,6 +256,10 @@ impl EventReader {
             }
         }
         events
+    }
+
+    fn is_full(&self) -> bool {
+        self.buffer.len() > EVENT_BYTES_MAX
     }
 
     /// Drops an event that is too long: only a new list tells its content.

@@ -20,14 +20,16 @@ use crate::{
 };
 
 /// The field manager for writes of people with the command `decree`.
-const CLI_FIELD_MANAGER: &str = "decree";
+pub(crate) const CLI_FIELD_MANAGER: &str = "decree";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// The header of W3C Trace Context.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The path of resources without a group.
 const CORE: &str = "/api/v1";
-const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+/// The reviews of the credentials' permissions, and of their user.
+pub(crate) const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+pub(crate) const USER_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const NAME_BYTES_MAX: usize = 253;
 
 /// The objects to list and watch.
@@ -116,14 +118,18 @@ pub(crate) fn event_again(event: &Event) -> Expressed {
 /// The request by which a person resumes the holds of a budget.
 pub(crate) fn resume(resource: &Resource, namespace: &str, name: &str, value: &str) -> Expressed {
     let path = replica_set(resource, namespace, name)?;
-    let path = format!("{path}?fieldManager={CLI_FIELD_MANAGER}");
     let patch = json!({"metadata": {"annotations": {RESUME_ANNOTATION: value}}});
-    write(Method::PATCH, &path, MERGE_PATCH, &patch)
+    write(
+        Method::PATCH,
+        &by(CLI_FIELD_MANAGER, &path),
+        MERGE_PATCH,
+        &patch,
+    )
 }
 
-/// The request for a review of the credentials' permissions.
-pub(crate) fn access_review(review: &Value) -> Expressed {
-    write(Method::POST, ACCESS_REVIEWS, codec::JSON, review)
+/// The request for a review of the credentials.
+pub(crate) fn review(path: &str, review: &Value) -> Expressed {
+    write(Method::POST, path, codec::JSON, review)
 }
 
 pub(crate) fn lease(namespace: &str, name: &str, command: &lease::Command) -> Expressed {
@@ -149,19 +155,14 @@ pub(crate) fn delete_lease(namespace: &str, name: &str, resource_version: &str) 
     write(Method::DELETE, &path, codec::JSON, &options)
 }
 
-pub(crate) fn probe(namespace: &str, name: &str) -> Expressed {
-    let path = replica_set(&Resource::default(), namespace, name)?;
-    read(&path, codec::JSON)
-}
-
 pub(crate) fn create_probe(namespace: &str, object: &Value) -> Expressed {
     let path = managed(&replica_sets(&Resource::default(), Some(namespace))?);
     write(Method::POST, &path, codec::JSON, object)
 }
 
-pub(crate) fn patch_probe(namespace: &str, name: &str, patch: &Value) -> Expressed {
-    let path = managed(&replica_set(&Resource::default(), namespace, name)?);
-    write(Method::PATCH, &path, MERGE_PATCH, patch)
+pub(crate) fn patch_probe(namespace: &str, name: &str, manager: &str, patch: &Value) -> Expressed {
+    let path = replica_set(&Resource::default(), namespace, name)?;
+    write(Method::PATCH, &by(manager, &path), MERGE_PATCH, patch)
 }
 
 // === impl Scope ===
@@ -271,7 +272,11 @@ fn pod_path(namespace: &str, name: &str) -> Result<String, ApiError> {
     single(&collection(CORE, Some(namespace), "pods")?, name)
 }
 
-fn replica_set(resource: &Resource, namespace: &str, name: &str) -> Result<String, ApiError> {
+pub(crate) fn replica_set(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<String, ApiError> {
     single(&replica_sets(resource, Some(namespace))?, name)
 }
 
@@ -293,7 +298,11 @@ fn single(collection: &str, name: &str) -> Result<String, ApiError> {
 
 /// A path of which the API server notes the agent as the writer.
 fn managed(path: &str) -> String {
-    format!("{path}?fieldManager={FIELD_MANAGER}")
+    by(FIELD_MANAGER, path)
+}
+
+fn by(manager: &str, path: &str) -> String {
+    format!("{path}?fieldManager={manager}")
 }
 
 /// Checks that a name from elsewhere is one segment of a path.
@@ -319,7 +328,7 @@ fn escape(text: &str) -> String {
 }
 
 /// The error for a request that is not sent, as an API server would answer it.
-fn invalid(message: String) -> ApiError {
+pub(crate) fn invalid(message: String) -> ApiError {
     ApiError {
         code: Some(400),
         reason: "BadRequest".into(),

@@ -11,15 +11,6 @@ pub struct BudgetArgs {
     #[arg(long, env = "DECREE_BUDGET_ACTION", value_enum, default_value_t)]
     pub budget_action: BudgetAction,
 
-    /// What happens to a ReplicaSet of which another controller creates three pods within a minute while this agent executes decisions.
-    #[arg(
-        long,
-        env = "DECREE_OTHER_CONTROLLER",
-        value_enum,
-        default_value_t = BudgetAction::Hold
-    )]
-    pub other_controller: BudgetAction,
-
     /// The number of pods that a percentage allows at least.
     #[arg(
         long,
@@ -105,7 +96,6 @@ impl BudgetArgs {
     pub const fn config(&self) -> BudgetConfig {
         let Self {
             budget_action,
-            other_controller,
             budget_floor,
             delete_budget_replicaset,
             delete_budget_namespace,
@@ -116,7 +106,6 @@ impl BudgetArgs {
         } = self;
         BudgetConfig {
             action: budget_action.to_action(),
-            other_controller: other_controller.to_action(),
             floor: *budget_floor,
             creates: Limits {
                 replica_set: *create_budget_replicaset,

@@ -186,7 +186,6 @@ fn budget_is_set_limit_by_limit() {
     use agent_core::budget::{Action, BudgetConfig, Limit, Limits};
     let args = parse(&[
         "--budget-action=hold",
-        "--other-controller=warn",
         "--budget-floor=7",
         "--delete-budget-replicaset=30%",
         "--delete-budget-cluster=off",
@@ -195,7 +194,6 @@ fn budget_is_set_limit_by_limit() {
     let config = args.expect("each flag is valid").budget.config();
     let expected = BudgetConfig {
         action: Action::Hold,
-        other_controller: Action::Warn,
         floor: 7,
         creates: Limits {
             namespace: Limit::Count(500),

@@ -47,6 +47,9 @@ pub(crate) struct CheckArgs {
         default_value = "decree-agent"
     )]
     pub(crate) lease_name: String,
+    /// What the agent declares by this flag
+    #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
+    pub(crate) built_in_controller: Option<decree_agent::BuiltIn>,
     /// The admin address of the agent, http://HOST:PORT, or `off`: what its budget holds is a failure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
     pub(crate) agent: String,

@@ -41,6 +41,12 @@ check --only server # without cluster credentials
 resume shop/web # holds of a ReplicaSet
 resume -n shop # holds of a namespace
 resume --all --agent http://127.0.0.1:8081 # a demo cluster
+[take-over]
+take-over # after the built-in controller is off
+take-over --lease-namespace decree-system
+[hand-back]
+hand-back # before the built-in controller is on
+hand-back --lease-namespace decree-system
 [pki]
 pki dev --out certs # certificates for a trial
 [pki dev]

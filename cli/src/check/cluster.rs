@@ -1,7 +1,11 @@
 //! The cluster, as the user of a kubeconfig sees it.
 
-use agent_core::lease::Command;
-use agent_kube::{BUILT_IN, CredentialSource, KubeCluster, KubeClusterConfig};
+use agent_core::{
+    api::ApiError,
+    lease::Command,
+    take_over::{BuiltIn, Declaration},
+};
+use agent_kube::{KubeCluster, KubeClusterConfig, PROBE, Probe};
 use decree::v1;
 use decree_agent::{Cluster as _, Mode};
 use jiff::Timestamp;
@@ -10,6 +14,10 @@ use server_core::wording::count;
 
 use super::{finding::Finding, permissions, section::Section};
 use crate::{age, args::CheckArgs};
+
+const BUILT_IN: &str = "built-in controller";
+const TURN_OFF: &str =
+    "turn it off with --controllers=*,-replicaset-controller, then run: decree take-over";
 
 /// The oldest tested minor version of Kubernetes 1.
 const MINOR_MIN: u32 = 30;
@@ -29,15 +37,9 @@ pub(super) async fn check(
         return Vec::new();
     }
     let config = KubeClusterConfig {
-        source: CredentialSource {
-            kubeconfig: args.kubeconfig.clone(),
-            context: args.context.clone(),
-        },
         namespace: args.namespace.clone(),
         resource: args.resource.clone(),
-        label_selector: None,
-        calls_max: 1,
-        rate: None,
+        ..KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone())
     };
     let cluster = match KubeCluster::connect(&config).await {
         Ok(cluster) => cluster,
@@ -68,7 +70,11 @@ pub(super) async fn check(
     }
     // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
     if args.asks_for(Section::Others) && !args.resource.is_custom() {
-        findings.push(built_in(args, &cluster).await);
+        let declaration = declaration(&cluster, lease.0).await;
+        if args.mode == Mode::Enforce {
+            findings.push(declared(args, &declaration));
+        }
+        findings.push(others(args, &cluster, declaration.ok().flatten()).await);
     }
     findings
 }
@@ -140,33 +146,83 @@ async fn leader(cluster: &KubeCluster, (namespace, name): (&str, &str)) -> Findi
     Finding::ok(check, format!("held by {identity}, epoch {epoch}"))
 }
 
-/// Checks whether the built-in ReplicaSet controller writes statuses, which it should do only in shadow mode.
-async fn built_in(args: &CheckArgs, cluster: &KubeCluster) -> Finding {
-    const CHECK: &str = "built-in controller";
-    let acting = match cluster.built_in_write(Timestamp::now()).await {
-        Ok(acting) => acting,
+/// The record of the probe, or who has answered the probe beside a record of `off`; `None` without a record.
+async fn declaration(
+    cluster: &KubeCluster,
+    namespace: &str,
+) -> Result<Option<Declaration>, Finding> {
+    const GRANT: &str = "grant get of replicasets.apps in the namespace of the Lease";
+    let probe = Probe {
+        cluster: cluster.clone(),
+        namespace: namespace.to_owned(),
+    };
+    let failed = |error: ApiError| Finding::warn(BUILT_IN, error.to_string(), GRANT);
+    let probe = probe.read().await.map_err(failed)?.unwrap_or_default();
+    let is_off = |it: &Declaration| it.built_in == BuiltIn::Off;
+    if probe.declaration.as_ref().is_some_and(is_off) && probe.observed >= probe.generation {
+        let detail = format!("declared off, but {} answers {PROBE}", probe.observer);
+        return Err(Finding::fail(BUILT_IN, detail, TURN_OFF));
+    }
+    Ok(probe.declaration)
+}
+
+/// Checks whether the agents of this Lease may act: whether the built-in controller is declared off.
+fn declared(args: &CheckArgs, declaration: &Result<Option<Declaration>, Finding>) -> Finding {
+    let record = match declaration {
+        Ok(record) => record,
+        Err(finding) => return finding.clone(),
+    };
+    match record {
+        Some(record) if record.built_in == BuiltIn::Off => Finding::ok(BUILT_IN, &*record.text),
+        Some(record) => {
+            let detail = format!("the agents stand by: {}", record.text);
+            match record.built_in {
+                BuiltIn::FoundOn => Finding::fail(BUILT_IN, detail, TURN_OFF),
+                BuiltIn::On | BuiltIn::Off => Finding::warn(BUILT_IN, detail, TURN_OFF),
+            }
+        }
+        None if args.built_in_controller.is_some() => {
+            Finding::ok(BUILT_IN, "declared off by --built-in-controller")
+        }
+        None => Finding::warn(BUILT_IN, "not declared off: the agents stand by", TURN_OFF),
+    }
+}
+
+/// Checks whether another controller acts on ReplicaSets, under any name, which should be so only in shadow mode.
+async fn others(
+    args: &CheckArgs,
+    cluster: &KubeCluster,
+    declaration: Option<Declaration>,
+) -> Finding {
+    const CHECK: &str = "other controllers";
+    const NOTHING: &str = "created no pod and wrote no status in the last 10 minutes";
+    let now = Timestamp::now();
+    let (latest, is_complete) = match cluster.other_write(now).await {
+        Ok(found) => found,
         Err(error) => {
-            return Finding::warn(CHECK, error.to_string(), "grant list of replicasets.apps");
+            let hint = "grant list of pods and of replicasets.apps";
+            return Finding::warn(CHECK, error.to_string(), hint);
         }
     };
-    let detail = acting.map(|write| {
-        let ago = age::human(write.ago.try_into().unwrap_or_default());
-        let set = write.replica_set;
-        format!("{BUILT_IN} wrote the status of {set} {ago} ago")
-    });
-    match (args.mode, detail) {
-        (Mode::Enforce, Some(detail)) => {
-            let hint =
-                "turn it off with --controllers=*,-replicaset-controller, or run --mode shadow";
-            Finding::warn(CHECK, detail, hint)
+    let is_off = |it: &Declaration| it.built_in == BuiltIn::Off;
+    let off_since = declaration.filter(is_off).and_then(|it| it.since());
+    match (args.mode, latest) {
+        (mode, Some(write)) => {
+            let ago = age::human(now.duration_since(write.at).try_into().unwrap_or_default());
+            let detail = format!("{} {ago} ago", write.what);
+            match mode {
+                Mode::Shadow | Mode::DryRun => Finding::ok(CHECK, detail),
+                Mode::Enforce if off_since.is_some_and(|since| since < write.at) => {
+                    Finding::fail(CHECK, detail, TURN_OFF)
+                }
+                Mode::Enforce => Finding::warn(CHECK, detail, TURN_OFF),
+            }
         }
-        (Mode::Shadow, None) => {
-            let hint = "there is nothing to compare with";
-            Finding::warn(CHECK, "wrote no status in the last 10 minutes", hint)
-        }
-        (Mode::Shadow | Mode::DryRun, Some(detail)) => Finding::ok(CHECK, detail),
+        (Mode::Shadow, None) => Finding::warn(CHECK, NOTHING, "there is nothing to compare with"),
+        (Mode::Enforce | Mode::DryRun, None) if is_complete => Finding::ok(CHECK, NOTHING),
         (Mode::Enforce | Mode::DryRun, None) => {
-            Finding::ok(CHECK, "wrote no status in the last 10 minutes")
+            let detail = format!("{NOTHING}, as far as the first 50000 pods and ReplicaSets show");
+            Finding::warn(CHECK, detail, "check each namespace with --namespace")
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) enum Grade {
 }
 
 /// One line of the output.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub(super) grade: Grade,
     pub(super) check: String,

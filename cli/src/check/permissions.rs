@@ -68,11 +68,11 @@ fn needed<'a>(
             need(its, &["create"], leases, ANY);
             need(its, &["get", "update"], leases, lease_name);
         }
-        // The agent probes whether the built-in controller is on.
+        // The probe may be in another namespace than the agent's ReplicaSets.
         if !args.resource.is_custom() {
             let built_in = ("apps", "replicasets", "");
             need(its, &["create"], built_in, ANY);
-            need(its, &["patch"], built_in, PROBE);
+            need(its, &["get", "watch", "patch"], built_in, PROBE);
         }
     }
     needed

@@ -17,7 +17,7 @@ pub(crate) enum Section {
     Agent,
     /// Whether the agent has seen resource versions go back
     History,
-    /// Whether the built-in controller acts
+    /// Whether the built-in controller is declared off, and whether other controllers act
     Others,
 }
 
@@ -31,7 +31,7 @@ impl Section {
             "credentials" | "api server" => Self::Cluster,
             "permissions" => Self::Permissions,
             "history" => Self::History,
-            "built-in controller" => Self::Others,
+            "built-in controller" | "other controllers" => Self::Others,
             check if check.starts_with("may ") => Self::Permissions,
             _ => Self::Agent,
         }

@@ -108,7 +108,8 @@ fn introduce(
     let context = context.map_or_else(String::new, |name| format!(", context {name}"));
     let effect = match mode {
         Mode::Enforce => {
-            "Mode enforce: decisions are executed. No other controller of ReplicaSets may run."
+            "Mode enforce: decisions are executed. No other controller of ReplicaSets may run: the agent stands by until `decree take-over`, \
+             unless DECREE_BUILT_IN_CONTROLLER=off."
         }
         Mode::Shadow => {
             "Mode shadow: nothing is written; decisions are compared with what the controller of the cluster does."

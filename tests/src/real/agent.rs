@@ -9,7 +9,9 @@ use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
 /// Replaces lost pods at once, as upstream does.
-pub(super) const LOSES_PODS: [(&str, &str); 1] = [("DECREE_CREATE_BACK_OFF", "false")];
+pub(super) const LOSES_PODS: (&str, &str) = ("DECREE_CREATE_BACK_OFF", "false");
+/// Declares that the built-in controller is off, as it is in most clusters here.
+pub(super) const DECLARES: (&str, &str) = ("DECREE_BUILT_IN_CONTROLLER", "off");
 
 /// A running decree-agent, killed on drop.
 #[derive(Debug)]
@@ -28,10 +30,17 @@ impl Agent {
         Self::start_at(&server.url(), kubeconfig, flags)
     }
 
+    /// Starts an agent as [`Self::start`] does, without a flag that declares the built-in controller off.
+    #[must_use]
+    pub fn start_undeclared(server: &DecisionServer, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let program = Path::new(PROGRAM);
+        Self::start_program(program, &server.url(), kubeconfig, (flags, &[]))
+    }
+
     /// Starts an agent whose server is at a URL.
     #[must_use]
     pub fn start_at(url: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
-        Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[]))
+        Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[DECLARES]))
     }
 
     /// Starts the agent in a folder of programs, with replacement of lost pods at once.
@@ -43,7 +52,8 @@ impl Agent {
         flags: &[&str],
     ) -> Self {
         let program = programs.join(PROGRAM);
-        Self::start_program(&program, &server.url(), kubeconfig, (flags, &LOSES_PODS))
+        let variables = [LOSES_PODS, DECLARES];
+        Self::start_program(&program, &server.url(), kubeconfig, (flags, &variables))
     }
 
     fn start_program(
@@ -59,10 +69,7 @@ impl Agent {
             all.extend(["--log-level", "info,decree_agent=debug"]);
         }
         all.extend(flags);
-        // Few clusters here have a built-in controller, and the agent would wait half a minute for none.
-        let ignored = ("DECREE_BUILT_IN_CONTROLLER", "ignore");
-        let variables = [variables, &[ignored]].concat();
-        let kept = Kept::start_with(program, &all, &variables);
+        let kept = Kept::start_with(program, &all, variables);
         let admin = kept.running().address("admin");
         Self { kept, admin }
     }

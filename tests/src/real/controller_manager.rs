@@ -1,5 +1,7 @@
 //! The built-in controllers, as a peer.
 
+use std::{fs, os::unix::fs::symlink};
+
 use super::{api_server::ApiServer, program::Program};
 
 /// A running kube-controller-manager, in which each controller has a separate service account; killed on drop.
@@ -26,6 +28,21 @@ impl ControllerManager {
             "kube-controller-manager",
             flags,
         );
+        Self { program }
+    }
+
+    /// Starts the controllers under another name of the program, which is the name of their writes.
+    ///
+    /// # Panics
+    /// If there is no room for a link.
+    #[must_use]
+    pub fn start_as(server: &ApiServer, name: &'static str, flags: &[&str]) -> Self {
+        let folder = server.folder().join("named");
+        fs::create_dir_all(&folder).expect("there is room");
+        let program = server.assets().join("kube-controller-manager");
+        // It exists from the second start on.
+        let _ = symlink(program, folder.join(name));
+        let program = Program::start(&folder, server.folder(), name, flags);
         Self { program }
     }
 

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{agent::LOSES_PODS, kept::Kept};
+use super::{
+    agent::{DECLARES, LOSES_PODS},
+    kept::Kept,
+};
 
 /// A running `decree up` in enforce mode: server and agent in one process. Killed on drop.
 #[derive(Debug)]
@@ -20,7 +23,7 @@ impl Up {
         let mut flags = vec!["up", "--mode", "enforce", "--kubeconfig", &kubeconfig];
         flags.extend(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         flags.extend(["--agent-admin", "off"]);
-        let kept = Kept::start_with(Path::new("decree"), &flags, &LOSES_PODS);
+        let kept = Kept::start_with(Path::new("decree"), &flags, &[LOSES_PODS, DECLARES]);
         Self { kept }
     }
 

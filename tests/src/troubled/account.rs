@@ -59,7 +59,6 @@ pub(super) struct Account {
     sessions: BTreeMap<String, Session>,
     /// The lives of agents that hold the ReplicaSet because of another controller, with the start of the hold.
     held: BTreeMap<u64, Timestamp>,
-    others: VecDeque<Timestamp>,
     /// The number of decided creates of each batch without an answer, by connection and number.
     decided: BTreeMap<(u64, u64), usize>,
     /// The newest connection with a batch, and the newest one from before the restore of the store, which does not see later
@@ -118,7 +117,6 @@ impl Account {
             pods: BTreeMap::new(),
             sessions: BTreeMap::new(),
             held: BTreeMap::new(),
-            others: VecDeque::new(),
             decided: BTreeMap::new(),
             newest: 0,
             blind: 0,
@@ -301,7 +299,7 @@ impl Account {
                 let id = crate::actors::session_id(connection);
                 self.sessions.entry(id).or_default().is_told = true;
             }
-            (Told::OtherController | Told::OtherControllerWarned, Teller::Agent(life)) => {
+            (Told::OtherController, Teller::Agent(life)) => {
                 self.held.entry(life).or_insert(now);
             }
             _ => {}
@@ -374,15 +372,9 @@ impl Account {
 
     /// Notes a pod from elsewhere: from another controller, or from a backup.
     fn note_other(&mut self, world: &World, pod: &str) {
-        let now = world.now();
         let by_other = self.troubles.contains(&Trouble::OtherController)
             && !world.ledger.ours.contains_key(pod);
-        if !by_other {
-            return;
-        }
-        self.others.push_back(now);
-        self.others.retain(|at| *at + LASTING > now);
-        if self.others.len() >= 3 && self.is_calm && !self.is_restored {
+        if by_other && self.is_calm && !self.is_restored {
             self.expected
                 .other_controller(world, |life| self.held.contains_key(&life));
         }

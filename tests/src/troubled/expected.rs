@@ -93,9 +93,6 @@ impl Expected {
 
     pub(super) fn told(&mut self, what: Told, by: Teller) {
         self.news.remove(&(what, by));
-        if what == Told::OtherControllerWarned {
-            self.news.remove(&(Told::OtherController, by));
-        }
     }
 
     pub(super) fn older_list(&mut self, now: Timestamp, connection: u64) {

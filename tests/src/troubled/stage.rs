@@ -70,10 +70,9 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
             let fates = [Fate::Relabelled, Fate::Rejected, Fate::Removed];
             at_first(3, every(*rng.pick(&fates)))
         }
-        Mutant::ShowOthersAsOurs
-        | Mutant::WarnOfOthers
-        | Mutant::ForgetHolds
-        | Mutant::KeepHoldsQuiet => at_rest(Trouble::OtherController),
+        Mutant::ShowOthersAsOurs | Mutant::ForgetHolds | Mutant::KeepHoldsQuiet => {
+            at_rest(Trouble::OtherController)
+        }
         Mutant::HideIllTemplates => at_rest(Trouble::IllSet),
         Mutant::AcceptOlderLists => at_first(6, Trouble::Foreign(Manner::OlderLists)),
         Mutant::EndWithoutReason => {

@@ -176,14 +176,8 @@ impl World {
                 Change::Ended(_) => BUDGET_RESUMED,
             });
             let is_other = |hold: &Hold| hold.cause == Cause::OtherController;
-            match &**change {
-                Change::Held(hold) if is_other(hold) => {
-                    self.tell(Told::OtherController, Teller::Agent(life));
-                }
-                Change::Warned(hold) if is_other(hold) => {
-                    self.tell(Told::OtherControllerWarned, Teller::Agent(life));
-                }
-                Change::Warned(_) | Change::Held(_) | Change::Ended(_) => {}
+            if matches!(&**change, Change::Held(hold) if is_other(hold)) {
+                self.tell(Told::OtherController, Teller::Agent(life));
             }
         }
         if let Report::Disconnected(Disconnect::Refused { status, .. }) = report
@@ -197,7 +191,7 @@ impl World {
         let is_quiet = match what {
             Told::WentBack => self.is_mutant(Mutant::KeepRestoresQuiet),
             Told::OtherController => self.is_mutant(Mutant::KeepHoldsQuiet),
-            Told::PodsDoNotLast | Told::Quarantined | Told::OtherControllerWarned => false,
+            Told::PodsDoNotLast | Told::Quarantined => false,
         };
         if is_quiet {
             return;

@@ -29,6 +29,8 @@ pub struct AgentConfig {
     pub namespaces: BTreeSet<String>,
     /// The shard whose namespaces are served; `None` for the whole cluster.
     pub namespaces_of: Option<Shard>,
+    /// The namespace and the name of a ReplicaSet that no server gets to know: the [probe](crate::take_over).
+    pub left_out: Option<(String, String)>,
     /// The most calls in flight. One round of slow start in a burst of 500 fits.
     pub calls_max: usize,
     /// How many events may wait for the server one by one. If more wait, a later event of an object replaces an earlier one. So a server
@@ -71,6 +73,7 @@ impl AgentConfig {
             epoch: self.epoch,
             namespaces: self.namespaces.clone(),
             namespaces_of: self.namespaces_of,
+            left_out: self.left_out.clone(),
             lenient: self.lenient,
             ..Guard::default()
         }
@@ -90,6 +93,7 @@ impl Default for AgentConfig {
             api_version: APPS_V1.into(),
             namespaces: BTreeSet::new(),
             namespaces_of: None,
+            left_out: None,
             calls_max: 256,
             events_max: 4_096,
             creates: CreateLimits::default(),

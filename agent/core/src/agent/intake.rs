@@ -51,7 +51,7 @@ impl Intake<'_> {
                 self.view.pods.list(part, pods.len(), pods.iter());
             }
             Items::ReplicaSets(sets) => {
-                sets.retain(|set| guard.allows_namespace(&set.projected.namespace));
+                sets.retain(|set| guard.allows_replica_set(&set.projected));
                 self.view.list_replica_sets(part, sets);
             }
         }
@@ -98,7 +98,8 @@ impl Intake<'_> {
         };
         let controller = pod.controller.as_ref();
         let set = controller.and_then(|it| self.view.templates.newest(&it.uid));
-        if let Some(set) = set.filter(|_| self.enforces) {
+        let set = set.filter(|set| self.enforces && set.namespace == pod.namespace);
+        if let Some(set) = set {
             let pod = PodOfOther::new(set, pod, writer);
             self.budget.note_other(now, &pod);
             self.reports.push_back(Report::PodOfOther(pod));
@@ -106,7 +107,7 @@ impl Intake<'_> {
     }
 
     fn apply(&mut self, object: Object, trace: Option<TraceContext>) {
-        if !self.guard.allows_namespace(object.namespace()) {
+        if !self.guard.allows(&object) {
             return;
         }
         match object {
@@ -129,9 +130,9 @@ impl Intake<'_> {
         let (kind, gone) = object.reference();
         match kind {
             Kind::Pod => self.view.pods.delete(&gone.uid),
-            Kind::ReplicaSet => self.view.delete_replica_set(&gone.uid),
+            Kind::ReplicaSet => self.view.delete_replica_set(&gone),
         }
-        if self.guard.allows_namespace(&gone.namespace) {
+        if self.guard.allows(object) {
             let uid = gone.uid.clone();
             let deleted = v1::Deleted {
                 kind: kind.to_wire().into(),

@@ -14,6 +14,7 @@ use crate::{
 
 mod history;
 mod lists;
+mod others;
 mod refusals;
 mod unsettled;
 

@@ -56,8 +56,6 @@ pub struct Limits {
 pub struct BudgetConfig {
     /// What happens when a limit is exceeded.
     pub action: Action,
-    /// What happens to a ReplicaSet if another controller creates its pods.
-    pub other_controller: Action,
     /// The smallest number of operations that a percentage allows.
     pub floor: u32,
     /// The limits of creates.
@@ -162,7 +160,6 @@ impl Default for BudgetConfig {
         };
         Self {
             action: Action::default(),
-            other_controller: Action::Hold,
             floor: FLOOR,
             creates: CREATES,
             deletes,

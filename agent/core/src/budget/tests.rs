@@ -27,7 +27,6 @@ fn set(namespace: &str, name: &str) -> v1::ObjectRef {
 fn holding(deletes: Limits) -> Budget {
     Budget::new(BudgetConfig {
         action: Action::Hold,
-        other_controller: Action::Hold,
         floor: 0,
         creates: Limits::default(),
         deletes,
@@ -366,98 +365,38 @@ fn many_replica_sets_that_create_too_much_exceed_the_default_of_the_cluster() {
     assert_eq!(warned, [(Scope::Cluster, detail.to_owned())]);
 }
 
-fn other(budget: &mut Budget, now: Timestamp, of: &v1::ObjectRef) {
-    budget.note_other(
-        now,
-        &PodOfOther {
-            replica_set: of.clone(),
-            pod: "web-x".into(),
-            writer: "kube-controller-manager".into(),
-        },
-    );
-}
-
 #[test]
-fn third_pod_of_another_controller_within_a_minute_holds_its_replica_set() {
-    let mut budget = Budget::new(BudgetConfig::default());
-    let (web, api) = (set("default", "web"), set("default", "api"));
-    for second in [0, 10, 61, 71] {
-        other(&mut budget, at(second), &web);
-        other(&mut budget, at(second), &owner());
-    }
-    other(&mut budget, at(71), &api);
-    assert_eq!(
-        budget.holds.values().count(),
-        0,
-        "two each within any minute"
-    );
-    other(&mut budget, at(72), &web);
-    let refused = Verb::ALL.map(|verb| budget.admit(at(72), verb, &web, |_| PODS));
-    for (refused, verb) in refused.into_iter().zip(Verb::ALL) {
-        let refused = refused.expect_err("it is held");
-        assert_eq!(refused.rule, Some(Rule::OtherController));
-        let expected = format!(
-            "{}s in replica set default/web are held since 1970-01-01T00:01:12Z: another controller is at work: \
-             kube-controller-manager created 3 of its pods within a minute; resume with: decree resume default/web",
-            verb.as_str()
-        );
-        assert_eq!(refused.message, expected);
-    }
-    assert!(budget.delete(at(72), &set("default", "another")));
-    let first = budget.notes.front().expect("people are told");
-    let expected = "Another controller is at work: kube-controller-manager created 3 of its pods within a minute; \
-                    resume with: decree resume default/web";
-    assert_eq!(first.message, expected);
-    let told = vec![(Reason::OtherController, "web".to_owned()); 2];
-    assert_eq!(budget.told(), told, "creates and deletes, once each");
-}
-
-#[test]
-fn hold_of_another_controller_ends_as_any_other_and_counting_begins_anew() {
+fn pod_of_another_controller_holds_its_replica_set_until_a_person_resumes_it() {
     let mut budget = Budget::new(BudgetConfig::default());
     let web = set("default", "web");
-    (0..3).for_each(|second| other(&mut budget, at(second), &web));
-    assert_eq!(budget.holds.values().count(), 2);
-    budget.resumed(&web, Extent::ReplicaSet);
-    assert_eq!(budget.holds.values().count(), 0);
-    assert!(budget.delete(at(3), &web));
-    (3..5).for_each(|second| other(&mut budget, at(second), &web));
-    assert_eq!(budget.holds.values().count(), 0, "two since");
-    other(&mut budget, at(6), &web);
-    assert_eq!(budget.holds.values().count(), 2);
-}
-
-#[test]
-fn replica_set_is_left_alone_for_a_minute_after_a_pod_of_another_controller() {
-    let mut budget = Budget::new(BudgetConfig {
-        creates: Limits::default(),
-        deletes: Limits::default(),
-        ..BudgetConfig::default()
-    });
-    let (web, api) = (set("default", "web"), set("default", "api"));
-    other(&mut budget, at(10), &web);
-    assert!(budget.delete(at(10), &api));
-    let refused = budget.admit(at(69), Verb::Create, &web, |_| PODS);
-    let refused = refused.expect_err("a minute has not passed");
-    assert_eq!(refused.rule, Some(Rule::OtherController));
-    let expected =
-        "another controller, kube-controller-manager, created a pod less than a minute ago";
-    assert_eq!(refused.message, expected);
-    assert!(budget.delete(at(70), &web));
-}
-
-#[test]
-fn another_controller_is_reported_once_a_minute_where_nothing_is_held() {
-    let mut budget = Budget::new(BudgetConfig {
-        other_controller: Action::Warn,
-        ..BudgetConfig::default()
-    });
-    let web = set("default", "web");
-    for second in 0..130 {
-        other(&mut budget, at(second), &web);
+    let pod = PodOfOther {
+        replica_set: web.clone(),
+        pod: "web-x".into(),
+        writer: "k3s".into(),
+    };
+    for _ in 0..2 {
+        for second in [72, 73] {
+            budget.note_other(at(second), &pod);
+        }
+        let refused = Verb::ALL.map(|verb| budget.admit(at(3_600), verb, &web, |_| PODS));
+        for (refused, verb) in refused.into_iter().zip(Verb::ALL) {
+            let refused = refused.expect_err("it is held");
+            assert_eq!(refused.rule, Some(Rule::OtherController));
+            let expected = format!(
+                "{}s in replica set default/web are held since 1970-01-01T00:01:12Z: another controller is at work: \
+                 k3s created its pod web-x; resume with: decree resume default/web",
+                verb.as_str()
+            );
+            assert_eq!(refused.message, expected);
+        }
+        assert!(budget.delete(at(3_600), &set("default", "another")));
+        let first = budget.notes.front().expect("people are told");
+        let expected = "Another controller is at work: k3s created its pod web-x; resume with: decree resume default/web";
+        assert_eq!(first.message, expected);
+        let told = vec![(Reason::OtherController, "web".to_owned()); 2];
+        assert_eq!(budget.told(), told, "creates and deletes, once each");
+        budget.resumed(&web, Extent::ReplicaSet);
+        budget.told();
+        assert!(budget.delete(at(3_600), &web), "it is resumed");
     }
-    assert!(budget.delete(at(130), &web));
-    let warned = budget.changes.drain(..);
-    let warned = warned.filter(|change| matches!(change, Change::Warned(_)));
-    assert_eq!((warned.count(), budget.told().len()), (3, 3));
 }

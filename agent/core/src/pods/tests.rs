@@ -1,7 +1,7 @@
 //! Which pods and operations count, and from when to when.
 
 use super::*;
-use crate::tests::{deleting, orphan, pod};
+use crate::tests::{RS, deleting, orphan, pod};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -29,7 +29,7 @@ fn ended(pod: v1::Pod) -> v1::Pod {
 
 /// The active, ready, terminating and leaving pods.
 fn counted(pods: &Pods) -> (u32, u32, u32, u32) {
-    let counts = pods.counts("rs");
+    let counts = pods.counts(RS);
     (
         counts.active,
         counts.ready,
@@ -54,9 +54,20 @@ fn pods_count_by_their_state() {
     assert_eq!(counted(&pods), (0, 0, 2, 0));
     pods.delete("uid-c");
     assert_eq!(counted(&pods), (0, 0, 1, 0));
-    assert_eq!(pods.peak("rs").active, 2);
-    pods.reset_peak("rs");
-    assert_eq!(pods.peak("rs"), pods.counts("rs"));
+    assert_eq!(pods.peak(RS).active, 2);
+    pods.reset_peak(RS);
+    assert_eq!(pods.peak(RS), pods.counts(RS));
+}
+
+#[test]
+fn pod_counts_only_for_a_controller_in_its_own_namespace() {
+    // A user who may create pods in another namespace knows the UID.
+    let mut forged = pod("m", 1);
+    forged.namespace = "another".into();
+    let pods = pods(&[forged, pod("a", 2)]);
+    assert_eq!(counted(&pods), (1, 0, 0, 0));
+    let totals = ["default", "another"].map(|name| pods.totals.of_namespace(name));
+    assert_eq!(totals, [1, 1]);
 }
 
 #[test]
@@ -84,41 +95,41 @@ fn pod_that_is_gone_by_an_answer_stays_gone_until_the_watch_or_a_list_says_so() 
 fn create_counts_until_its_pod_is_seen_or_it_has_failed() {
     let mut pods = Pods::default();
     for name in ["a", "b", "c"] {
-        pods.begin_create("rs", name);
+        pods.begin_create(RS, name);
     }
-    assert_eq!(pods.creates_besides("rs", "a"), 2);
+    assert_eq!(pods.creates_besides(RS, "a"), 2);
     pods.apply(&pod("a", 5));
-    assert_eq!((pods.creates_besides("rs", "d"), counted(&pods).0), (2, 1));
-    pods.end_create("rs", "b", None);
-    assert_eq!(pods.creates_besides("rs", "d"), 1);
+    assert_eq!((pods.creates_besides(RS, "d"), counted(&pods).0), (2, 1));
+    pods.end_create(RS, "b", None);
+    assert_eq!(pods.creates_besides(RS, "d"), 1);
 }
 
 #[test]
 fn create_under_the_name_of_an_active_pod_does_not_count_once_that_is_seen_again() {
     let mut pods = Pods::default();
     pods.apply(&pod("a", 5));
-    pods.begin_create("rs", "a");
-    pods.end_create("rs", "a", Some(NOW));
-    assert_eq!(pods.creates_besides("rs", "b"), 1);
+    pods.begin_create(RS, "a");
+    pods.end_create(RS, "a", Some(NOW));
+    assert_eq!(pods.creates_besides(RS, "b"), 1);
     pods.apply(&pod("a", 6));
-    assert_eq!((pods.creates_besides("rs", "b"), counted(&pods).0), (0, 1));
+    assert_eq!((pods.creates_besides(RS, "b"), counted(&pods).0), (0, 1));
 }
 
 #[test]
 fn create_of_unknown_effect_counts_until_it_can_have_none() {
     let mut pods = Pods::default();
     let end = NOW + jiff::SignedDuration::from_secs(28);
-    pods.begin_create("rs", "a");
-    pods.end_create("rs", "a", Some(end));
-    pods.forget_expired(NOW, "rs");
-    assert_eq!(pods.creates_besides("rs", "b"), 1);
-    pods.begin_create("rs", "a");
-    pods.forget_expired(end, "rs");
-    assert_eq!(pods.creates_besides("rs", "b"), 1, "it was tried again");
-    pods.end_create("rs", "a", Some(end));
-    pods.forget_expired(end, "rs");
-    assert_eq!(pods.creates_besides("rs", "b"), 0);
-    pods.end_create("rs", "a", None);
+    pods.begin_create(RS, "a");
+    pods.end_create(RS, "a", Some(end));
+    pods.forget_expired(NOW, RS);
+    assert_eq!(pods.creates_besides(RS, "b"), 1);
+    pods.begin_create(RS, "a");
+    pods.forget_expired(end, RS);
+    assert_eq!(pods.creates_besides(RS, "b"), 1, "it was tried again");
+    pods.end_create(RS, "a", Some(end));
+    pods.forget_expired(end, RS);
+    assert_eq!(pods.creates_besides(RS, "b"), 0);
+    pods.end_create(RS, "a", None);
     assert!(pods.controllers.is_empty());
 }
 
@@ -126,25 +137,25 @@ fn create_of_unknown_effect_counts_until_it_can_have_none() {
 fn pod_leaves_from_the_start_of_its_deletion() {
     let mut pods = pods(&[pod("a", 1), pod("b", 2), pod("c", 3)]);
     for uid in ["uid-a", "uid-b", "uid-c"] {
-        pods.begin_delete("rs", uid);
+        pods.begin_delete(RS, uid);
     }
     assert_eq!(counted(&pods), (3, 0, 0, 3));
-    assert_eq!(pods.leaving_besides("rs", "uid-a"), 2);
+    assert_eq!(pods.leaving_besides(RS, "uid-a"), 2);
     pods.apply(&deleting(pod("a", 4)));
-    pods.end_delete("rs", "uid-b", None);
+    pods.end_delete(RS, "uid-b", None);
     let end = NOW + jiff::SignedDuration::from_secs(28);
-    pods.end_delete("rs", "uid-c", Some(end));
+    pods.end_delete(RS, "uid-c", Some(end));
     assert_eq!(counted(&pods), (2, 0, 1, 1));
     pods.list(Part::Whole, 2, [pod("b", 2), pod("c", 3)]);
     assert_eq!(counted(&pods), (2, 0, 0, 1), "a list resolves nothing");
-    pods.forget_expired(end, "rs");
+    pods.forget_expired(end, RS);
     assert_eq!(counted(&pods), (2, 0, 0, 0));
 }
 
 #[test]
 fn pod_that_leaves_does_so_on_whichever_page_and_try_it_comes() {
     let mut pods = pods(&[pod("a", 1), pod("b", 2)]);
-    pods.begin_delete("rs", "uid-b");
+    pods.begin_delete(RS, "uid-b");
     pods.list(Part::First, 1, [pod("a", 1)]);
     assert_eq!(counted(&pods), (1, 0, 0, 0));
     pods.list(Part::First, 1, [pod("a", 1)]);
@@ -199,7 +210,7 @@ fn totals_are_of_active_pods_of_replica_sets() {
     assert_eq!(totals(&pods), (1, 1, 2));
     pods.list(Part::Whole, all.len(), all);
     assert_eq!(totals(&pods), (1, 1, 2));
-    pods.begin_delete("rs", "uid-a");
+    pods.begin_delete(RS, "uid-a");
     pods.mark_gone("uid-a");
     pods.apply(&pod("c", 7));
     assert_eq!(totals(&pods), (1, 1, 2));

@@ -1,7 +1,7 @@
 //! Operations that the rules refuse, and operations that they allow.
 
 use super::*;
-use crate::tests::{deleting, orphan, pod, pod_ref, replica_set, view};
+use crate::tests::{RS, deleting, orphan, pod, pod_ref, replica_set, view};
 
 /// default/web with this many desired pods.
 fn wanting(replicas: i32) -> v1::ReplicaSet {
@@ -38,7 +38,7 @@ fn create_is_refused_where_there_are_as_many_pods_as_wanted() {
     assert_eq!(creating(&view, 2, "web-bbbbb"), None, "b terminates");
     assert_eq!(creating(&view, 1, "web-bbbbb"), Some(Rule::Surplus));
     assert_eq!(creating(&view, -1, "web-bbbbb"), Some(Rule::Surplus));
-    view.pods.begin_create("rs", "web-bbbbb");
+    view.pods.begin_create(RS, "web-bbbbb");
     assert_eq!(creating(&view, 2, "web-bbbbb"), None, "the same again");
     assert_eq!(creating(&view, 2, "web-ccccc"), Some(Rule::Surplus));
 }
@@ -75,7 +75,7 @@ fn delete_is_refused_where_no_more_pods_are_active_than_wanted() {
     let mut view = view(&[pod("a", 1), pod("b", 2), deleting(pod("c", 3))]);
     assert_eq!(deletion(&view, 1, "a"), None);
     assert_eq!(deletion(&view, 2, "a"), Some(Rule::Shortage));
-    view.pods.begin_delete("rs", "uid-b");
+    view.pods.begin_delete(RS, "uid-b");
     assert_eq!(deletion(&view, 1, "a"), Some(Rule::Shortage));
     assert_eq!(deletion(&view, 1, "b"), None, "the same again");
     assert_eq!(deletion(&view, 0, "a"), None);
@@ -225,7 +225,7 @@ fn status_says_no_more_than_has_been_seen() {
         None,
         "it was so since the last status"
     );
-    view.pods.reset_peak("rs");
+    view.pods.reset_peak(RS);
     assert_eq!(written(&view, &good), Some(Rule::Status));
 }
 

@@ -5,6 +5,7 @@ mod connections;
 mod departure;
 mod kinds;
 mod metrics;
+mod probes;
 mod renewal;
 mod server;
 mod shards;

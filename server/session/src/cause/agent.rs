@@ -8,10 +8,6 @@ pub(super) fn refusal(words: &str, names: Names<'_>) -> Finding {
     if let Some(finding) = held(words, names) {
         return finding;
     }
-    if let Some(other) = words.strip_prefix("another controller, ") {
-        let other = other.replacen(", created", " created", 1);
-        return another_controller(&other).next(names.describe());
-    }
     Finding::blocked(said("The agent refuses", words)).next(names.explain())
 }
 
@@ -33,7 +29,7 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
         (causes::HELD_BY_BUDGET_OF_CLUSTER, "--all".to_owned())
     };
     let finding = match detail.strip_prefix("another controller is at work: ") {
-        Some(other) => another_controller(other),
+        Some(other) => Finding::blocked(said(causes::OTHER_CONTROLLER, other)),
         None => Finding::blocked(said(what, detail)),
     };
     let group = if what == causes::HELD_BY_BUDGET {
@@ -42,8 +38,4 @@ fn held(words: &str, names: Names<'_>) -> Option<Finding> {
         finding.text.clone()
     };
     Some(finding.group(group).next(format!("decree resume {resume}")))
-}
-
-fn another_controller(what: &str) -> Finding {
-    Finding::blocked(said(causes::OTHER_CONTROLLER, what))
 }

@@ -53,5 +53,5 @@ fn nothing_starts_while_the_pages_of_the_first_list_come() {
     assert_eq!(page(Part::Middle, "b"), 1, "the page");
     assert_eq!(page(Part::Last, "c"), 2, "the page and the end");
     assert_eq!(rig.watches[&Kind::Pod].1, "10");
-    assert_eq!(rig.agent.view.pods.counts("rs").active, 3);
+    assert_eq!(rig.agent.view.pods.counts(RS).active, 3);
 }

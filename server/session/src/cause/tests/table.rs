@@ -319,7 +319,7 @@ pub(super) const PASSING: [([i32; 4], Rule, Failure, &str, &str); 13] = [
 ];
 
 /// A rule, its detail, and the sentence, group and command of a cause that needs a person.
-pub(super) const BLOCKED: [(Rule, &str, [&str; 3]); 9] = [
+pub(super) const BLOCKED: [(Rule, &str, [&str; 3]); 8] = [
     (
         Rule::RefusedByAgent,
         "deletes in replica set payments/ledger are held since 2026-05-01T12:00:00Z: 11 deletes in a minute, 10 are allowed; resume with: rm -rf /",
@@ -349,20 +349,11 @@ pub(super) const BLOCKED: [(Rule, &str, [&str; 3]); 9] = [
     ),
     (
         Rule::RefusedByAgent,
-        "deletes in replica set payments/ledger are held since 2026-05-01T12:00:00Z: another controller is at work: kube-controller-manager created 3 of its pods within a minute; resume with: rm -rf /",
+        "deletes in replica set payments/ledger are held since 2026-05-01T12:00:00Z: another controller is at work: k3s created its pod ledger-x; resume with: rm -rf /",
         [
-            "Another controller is at work: kube-controller-manager created 3 of its pods within a minute",
+            "Another controller is at work: k3s created its pod ledger-x",
             "",
             "decree resume payments/ledger",
-        ],
-    ),
-    (
-        Rule::RefusedByAgent,
-        "another controller, kubectl, created a pod less than a minute ago",
-        [
-            "Another controller is at work: kubectl created a pod less than a minute ago",
-            "",
-            "kubectl -n payments describe replicaset ledger",
         ],
     ),
     (

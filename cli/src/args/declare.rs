@@ -1,0 +1,33 @@
+//! The flags of `decree take-over` and `decree hand-back`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args as Group;
+
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  declared, and in effect
+  1  declared, but not in effect in time, or an agent has found another
+     controller on; or no agent has stood by
+  2  invalid command line, or no credentials of a cluster
+  3  the cluster cannot be reached
+  4  the cluster refused";
+
+#[derive(Debug, Group)]
+pub(crate) struct DeclareArgs {
+    /// A kubeconfig; without it `KUBECONFIG`, `~/.kube/config`, and in a pod what the pod is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The namespace of the agents' Lease; by default the only namespace with a `decree-probe`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lease_namespace: Option<String>,
+    /// The name of the agents' Lease
+    #[arg(long, value_name = "NAME", default_value = "decree-agent")]
+    pub(crate) lease_name: String,
+    /// How long to wait for the effect
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = runtime::config::duration)]
+    pub(crate) timeout: Duration,
+}

@@ -1,0 +1,243 @@
+//! `decree take-over` and `decree hand-back`: a person declares whether the built-in ReplicaSet controller is off.
+//!
+//! The declaration is a record in the probe of the agents, written with the credentials of the person. Both commands wait for its effect:
+//! an agent acts only after it has read the probe as leader, so no agent begins after a hand-back.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use agent_core::{
+    api::ApiError,
+    backoff::since,
+    lease::Record,
+    take_over::{BuiltIn, Declaration, ProbeState},
+};
+use agent_kube::{Clock, KubeCluster, KubeClusterConfig, PROBE, Probe};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    args::DeclareArgs,
+    exit::{Exit, Failure},
+    resume::{connect, refused},
+    server::block_on,
+    streams::Io,
+};
+
+/// The interval of looks at the cluster.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long an agent leads by this declaration until it acts, or has found another controller on.
+const BEGINS_WITHIN: SignedDuration = SignedDuration::from_secs(3);
+const PERMISSIONS: &str = "this takes the permissions to list replicasets.apps, to patch decree-probe, and to list leases";
+const OFF_HINT: &str = "turn it off with --controllers=*,-replicaset-controller on each control-plane node, and take over again";
+
+/// The Leases of the agents, as seen so far.
+#[derive(Debug, Default)]
+struct Leases(BTreeMap<String, Sighting>);
+
+#[derive(Debug)]
+struct Sighting {
+    version: String,
+    /// When this version was first seen.
+    since: Timestamp,
+    /// Whether another version was seen before, so that its holder lives.
+    is_renewed: bool,
+}
+
+pub(crate) fn take_over(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    run(args, true, io)
+}
+
+pub(crate) fn hand_back(args: &DeclareArgs, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    run(args, false, io)
+}
+
+fn run(args: &DeclareArgs, is_off: bool, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    block_on(async {
+        let config = KubeClusterConfig::of_person(args.kubeconfig.clone(), args.context.clone());
+        let cluster = connect(&config).await?;
+        let mut state = "the cluster does not answer".to_owned();
+        let declaring = declare(args, is_off, cluster, &mut state, io);
+        let declared = timeout(args.timeout, declaring).await;
+        let said = declared.unwrap_or_else(|_| Err(Failure::new(Exit::No, state)))?;
+        writeln!(io.stdout, "{said}")?;
+        Ok(Exit::Done)
+    })
+}
+
+/// Records a declaration, and waits for its effect, which it returns in words. `state` tells what it waits for.
+async fn declare(
+    args: &DeclareArgs,
+    is_off: bool,
+    cluster: KubeCluster,
+    state: &mut String,
+    io: &mut Io<'_>,
+) -> Result<String, Failure> {
+    let refused = |error: ApiError| refused(error, PERMISSIONS);
+    let namespace = namespace(args, &cluster).await?;
+    let probe = Probe {
+        cluster: cluster.clone(),
+        namespace,
+    };
+    let user = cluster.user().await.map_err(refused)?;
+    let declaration = Declaration::by_person(Timestamp::now(), is_off, &user);
+    probe.declare(&declaration).await.map_err(refused)?;
+    let (namespace, text) = (&probe.namespace, &declaration.text);
+    writeln!(io.stdout, "{namespace}/{PROBE}: {text}")?;
+    // A step of the wall clock does not shorten a Lease.
+    let clock = Clock::starting_at(Timestamp::now());
+    let mut leases = Leases::default();
+    let mut leading = None;
+    loop {
+        let listed = cluster.list_leases(namespace).await.map_err(refused)?;
+        let now = clock.now();
+        let holder = leases.held(now, listed, &args.lease_name);
+        let seen = probe.read().await.map_err(refused)?;
+        check(&seen.unwrap_or_default(), &declaration)?;
+        *state = match (&holder, is_off) {
+            (None, true) => "declared, but no agent leads: look at the logs of the agents".into(),
+            (None, false) => {
+                return Ok("Decree has stopped: turn the built-in controller on".into());
+            }
+            (Some((holder, _)), false) => format!("declared, but {holder} has not stopped yet"),
+            (Some((holder, is_renewed)), true) => {
+                let since = *leading.get_or_insert(now);
+                if *is_renewed && now.duration_since(since) >= BEGINS_WITHIN {
+                    return Ok(format!("{holder} acts"));
+                }
+                format!("declared, but {holder} does not act yet")
+            }
+        };
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Checks that the declaration still holds. An agent that finds another controller replaces it.
+fn check(seen: &ProbeState, declaration: &Declaration) -> Result<(), Failure> {
+    let cause = match &seen.declaration {
+        Some(record) if record == declaration => return Ok(()),
+        Some(record) if record.built_in == BuiltIn::FoundOn => {
+            return Err(Failure::new(Exit::No, &*record.text).hint(OFF_HINT));
+        }
+        Some(record) => format!("somebody else has declared meanwhile: {}", record.text),
+        None => format!("somebody has deleted {PROBE} meanwhile"),
+    };
+    Err(Failure::new(Exit::No, cause))
+}
+
+/// The namespace of the probe: the given one, or the only one.
+async fn namespace(args: &DeclareArgs, cluster: &KubeCluster) -> Result<String, Failure> {
+    let probes = cluster.probes().await;
+    let probes = probes.map_err(|error| refused(error, PERMISSIONS))?;
+    let given = args.lease_namespace.as_ref();
+    let mut names = probes.into_iter().map(|(namespace, _)| namespace);
+    let found: Vec<_> = match given {
+        Some(given) => names.filter(|it| it == given).collect(),
+        None => names.by_ref().collect(),
+    };
+    match found.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => {
+            let place = given.map_or_else(String::new, |name| format!(" in namespace {name}"));
+            let cause = format!("there is no {PROBE}{place}: no agent has stood by");
+            Err(Failure::new(Exit::No, cause)
+                .hint("start the agents first; they create it when they stand by"))
+        }
+        several => {
+            let cause = format!("{PROBE} exists in the namespaces {}", several.join(", "));
+            Err(Failure::new(Exit::Usage, cause).hint("choose one with --lease-namespace"))
+        }
+    }
+}
+
+// === impl Leases ===
+
+impl Leases {
+    /// Takes a list, and returns the holder of a Lease of this name, or of this name before a hyphen, and whether it was seen to renew the
+    /// Lease. A Lease counts as held until it has not changed for its whole duration, by the clock of this process.
+    fn held(
+        &mut self,
+        now: Timestamp,
+        listed: Vec<(String, Record)>,
+        name: &str,
+    ) -> Option<(String, bool)> {
+        let is_own = |lease: &str| {
+            let rest = lease.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let mut holders = listed.into_iter().filter_map(|(lease, record)| {
+            let is_held = is_own(&lease) && !record.holder.is_empty();
+            let seen = self.0.entry(lease).or_insert_with(|| Sighting {
+                version: record.resource_version.clone(),
+                since: now,
+                is_renewed: false,
+            });
+            if seen.version != record.resource_version {
+                *seen = Sighting {
+                    version: record.resource_version,
+                    since: now,
+                    is_renewed: true,
+                };
+            }
+            let lasts = since(now, seen.since) < record.duration;
+            (is_held && lasts).then_some((record.holder, seen.is_renewed))
+        });
+        holders.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(name: &str, holder: &str, version: u32) -> (String, Record) {
+        let record = Record {
+            holder: holder.into(),
+            duration: Duration::from_secs(15),
+            resource_version: version.to_string(),
+            ..Record::default()
+        };
+        (name.into(), record)
+    }
+
+    #[test]
+    fn lease_is_held_until_it_is_given_back_or_unchanged_for_its_duration() {
+        for (name, looks) in [
+            (
+                "decree-agent",
+                [
+                    (0, "a", 1, Some(false)),
+                    (14, "a", 1, Some(false)),
+                    (15, "a", 1, None),
+                ],
+            ),
+            (
+                "decree-agent-7",
+                [
+                    (0, "a", 1, Some(false)),
+                    (14, "a", 2, Some(true)),
+                    (28, "a", 2, Some(true)),
+                ],
+            ),
+            (
+                "decree-agent",
+                [
+                    (0, "a", 1, Some(false)),
+                    (2, "", 2, None),
+                    (3, "b", 3, Some(true)),
+                ],
+            ),
+            (
+                "decree-agents",
+                [(0, "a", 1, None), (1, "a", 2, None), (2, "a", 3, None)],
+            ),
+        ] {
+            let mut leases = Leases::default();
+            for (second, holder, version, expected) in looks {
+                let now = Timestamp::UNIX_EPOCH + Duration::from_secs(second);
+                let held = leases.held(now, vec![lease(name, holder, version)], "decree-agent");
+                let expected = expected.map(|renewed| (holder.to_owned(), renewed));
+                assert_eq!(held, expected, "{name} at {second}");
+            }
+        }
+    }
+}
