@@ -68,18 +68,10 @@ fn batch_before_both_lists_of_its_session_has_no_effect() {
         "it knows the pod from before"
     );
     assert_eq!(rig.calls.len(), 0);
-    let id = rig.lists.remove(&Kind::ReplicaSet);
-    let list = List {
-        part: Part::Whole,
-        items: Items::ReplicaSets(vec![replica_set(10, 1)]),
-        invalid: Vec::new(),
-        resource_version: "10".into(),
-    };
-    let id = id.expect("it is asked for");
-    rig.agent
-        .handle_listed(rig.now, Kind::ReplicaSet, id, Ok(list));
+    let pods = rig.list_sets();
     rig.receive_batch(batch(2, delete(&["a"])));
     assert_eq!(rules(&mut rig), [Rule::View], "the pods are not listed yet");
+    rig.lists.insert(Kind::Pod, pods);
     rig.answer_lists("10", &[pod("a", 5)]);
     rig.receive_batch(batch(3, delete(&["a"])));
     assert_eq!(rules(&mut rig), []);
