@@ -1,19 +1,33 @@
 //! The registry of sessions for all calls of a server, behind a lock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use server_core::Ledger;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
+
+use tokio::time::{Instant, timeout};
 
 use crate::{error::Refusal, session::SessionHandle};
 
-#[derive(Debug, Default)]
-pub(crate) struct LiveSessions(Mutex<SessionRegistry<SessionHandle>>);
+/// The maximum time for which a session waits until the session that it supersedes has left.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(crate) struct LiveSessions {
+    registry: Mutex<SessionRegistry<SessionHandle>>,
+    /// When the server began, by the monotonic clock.
+    begun: Instant,
+}
 
 /// The entry of a session in the registry, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
+    superseded: Option<SessionHandle>,
 }
 
 // === impl LiveSessions ===
@@ -26,12 +40,14 @@ impl LiveSessions {
     ) -> Result<Registration, Refusal> {
         let identity = Arc::clone(&session.identity);
         let superseded = self.lock().register(session)?;
-        if let Some((older, why)) = superseded {
+        let superseded = superseded.map(|(older, why)| {
             older.handle.end_signal.send(why.into());
-        }
+            older.handle
+        });
         Ok(Registration {
             registry: self,
             identity,
+            superseded,
         })
     }
 
@@ -54,11 +70,38 @@ impl LiveSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionRegistry<SessionHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for LiveSessions {
+    fn default() -> Self {
+        Self {
+            registry: Mutex::default(),
+            begun: Instant::now(),
+        }
     }
 }
 
 // === impl Registration ===
+
+impl Registration {
+    /// Takes the lost creates of the last session of the same cluster and shard, with the time since its end. If this session supersedes
+    /// another one, it waits until that one has left, but not for long.
+    pub(crate) async fn inherit(&mut self) -> Option<(Ledger, Duration)> {
+        if let Some(older) = self.superseded.take() {
+            drop(timeout(LEAVE_PATIENCE, older.has_ended()).await);
+        }
+        let now = self.registry.begun.elapsed();
+        self.registry.lock().take(now, &self.identity)
+    }
+
+    /// Keeps the lost creates of this session for the next one.
+    pub(crate) fn leave(&self, left: Ledger) {
+        let now = self.registry.begun.elapsed();
+        self.registry.lock().keep(now, &self.identity, left);
+    }
+}
 
 impl Drop for Registration {
     fn drop(&mut self) {

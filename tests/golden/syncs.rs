@@ -145,7 +145,7 @@ fn end_of_sync(
         | ControllerReport::Answered(_)
         | ControllerReport::ScaleDown(_)
         | ControllerReport::Quarantined { .. }
-        | ControllerReport::PodsDoNotLast { .. }
+        | ControllerReport::CreatesWait { .. }
         | ControllerReport::OrphanMatchesMany { .. }
         | ControllerReport::DeletionAgeRatio(_) => None,
     })

@@ -7,17 +7,18 @@
 pub(crate) mod cluster;
 mod cost;
 mod counting;
-mod create_back_off;
 mod group;
 mod ids;
-pub(crate) mod lasting;
+pub(crate) mod ledger;
 mod map;
 mod namespaces;
 mod nodes;
 mod orphans;
 mod owners;
+pub(crate) mod paid;
 mod pod;
 mod pods;
+mod rewrites;
 mod selectors;
 mod set;
 mod sets;
@@ -30,27 +31,24 @@ use std::{
     sync::Arc,
 };
 
+use self::{
+    group::Groups, ids::Ids, map::Map, namespaces::Namespaces, nodes::Nodes, owners::Owners,
+    slab::Slab, tombstones::Tombstones,
+};
 pub(crate) use self::{
-    create_back_off::{Ending, Made},
     group::PodGroup,
+    ledger::{Ledger, Loss, Made},
     nodes::NodeId,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
     unlisted::EndedList,
 };
-use self::{
-    group::Groups, ids::Ids, map::Map, namespaces::Namespaces, nodes::Nodes, owners::Owners,
-    slab::Slab, tombstones::Tombstones,
-};
 use crate::{
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, Timestamp, Uid},
-    pod_view::OwnerView,
+    pod_view::{OWNER_KIND, OwnerView},
 };
-
-/// The kind of an owner reference to a ReplicaSet; the API group is not checked (spec 3.3).
-pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// Up to this number of siblings, the index asks each of them whether it selects a group.
 const FEW_SIBLINGS: usize = 8;
@@ -85,6 +83,12 @@ pub(crate) struct Index {
     /// The pods that lists have added since the last complete list, although the stream had passed their versions.
     doubtful_pods: BTreeSet<PodId>,
     doubtful_sets: BTreeSet<SetId>,
+    /// The lost creates; `None` if nothing limits creates.
+    pub(crate) ledger: Option<Ledger>,
+    /// The ReplicaSets with lost creates that people have resumed, by namespace and name.
+    resumed: Vec<(Arc<str>, Arc<str>)>,
+    /// Whether the cluster does not store `terminatingReplicas`: a status was written with it, and came back without.
+    pub(crate) drops_terminating: bool,
 }
 
 /// The values of a pod, before or after a change, that the handlers read.
@@ -117,16 +121,6 @@ pub(crate) enum IfUnknown {
 pub(crate) struct PodChange {
     pub(crate) old: Option<PodFacts>,
     pub(crate) new: Option<PodFacts>,
-    /// Of a pod that stopped being a replica without a request: its ReplicaSet, and how it ended.
-    pub(crate) ended: Option<EndedReplica>,
-}
-
-/// A pod that has stopped being a replica of its ReplicaSet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedReplica {
-    pub(crate) set: SetId,
-    pub(crate) made: Made,
-    pub(crate) ending: Ending,
 }
 
 /// The change of the index when a pod is shown.
@@ -146,10 +140,11 @@ pub(crate) enum PodUpdate {
 // === impl Index ===
 
 impl Index {
-    /// Creates an empty index, whose ReplicaSets name their pods by this seed.
-    pub(crate) fn new(names: NameSeed) -> Self {
+    /// Creates an empty index, whose ReplicaSets name their pods by this seed. If `limits_creates`, it counts lost creates.
+    pub(crate) fn new(names: NameSeed, limits_creates: bool) -> Self {
         Self {
             names,
+            ledger: limits_creates.then(Ledger::default),
             ..Self::default()
         }
     }
@@ -195,7 +190,8 @@ impl Index {
 
     pub(crate) fn bytes(&self) -> usize {
         let shared = self.groups.bytes + self.owners.bytes + self.nodes.bytes;
-        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes
+        let ledger = self.ledger.as_ref().map_or(0, Ledger::bytes);
+        self.bytes + shared + self.namespaces.bytes() + self.tombstones.bytes + ledger
     }
 
     /// Returns the ReplicaSets after a name, in the order of namespace and name.

@@ -36,6 +36,7 @@ pub enum Rule {
     RefusedByAgent,
     Throttled,
     PodsDoNotLast,
+    ManyUnassigned,
 }
 
 /// One reason.

@@ -77,14 +77,14 @@ pub enum ControllerReport {
         /// The reason.
         detail: String,
     },
-    /// Pods of a ReplicaSet do not last: the server creates none for a while.
-    PodsDoNotLast {
+    /// A ReplicaSet lacks pods, and a limit lets the server create none for a while. Reported at most once a minute.
+    CreatesWait {
         /// The ReplicaSet.
         key: Key,
-        /// The number of pods that did not last, and how the latest ended.
-        detail: String,
+        /// The limit: `PodsDoNotLast` or `ManyUnassigned`.
+        reason: Reason,
         /// How long the server creates none.
-        closed: Span,
+        wait: Span,
     },
     /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
     OrphanMatchesMany {

@@ -174,6 +174,9 @@ impl SessionState {
     }
 
     pub(crate) fn check(&self, config: &Config) -> Result<(), Refusal> {
+        if let Some((kind, last, got)) = self.controller.went_back() {
+            return Err(Refusal::VersionsWentBack { kind, last, got });
+        }
         let sizes = self.sizes();
         let max = config.objects_max;
         if sizes.pods.saturating_add(sizes.replica_sets) > max {
@@ -229,7 +232,7 @@ impl SessionState {
                 report @ (ControllerReport::Synced { .. }
                 | ControllerReport::StaleViewSkipped { .. }
                 | ControllerReport::Quarantined { .. }
-                | ControllerReport::PodsDoNotLast { .. }
+                | ControllerReport::CreatesWait { .. }
                 | ControllerReport::OrphanMatchesMany { .. }
                 | ControllerReport::DeletionAgeRatio(_)) => {
                     self.reports.push(SessionReport::Controller(report));

@@ -309,6 +309,7 @@ fn replica_set(name: &str, deployment: &str, replicas: i32) -> ReplicaSet {
         selector,
         template_labels: labels(name),
         status: Status::default(),
+        resume: "".into(),
     }
 }
 

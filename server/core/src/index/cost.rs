@@ -69,7 +69,8 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
         ENTRY + texts + condition.message.len()
     });
     let conditions: usize = conditions.sum();
-    REPLICA_SET + names + owner + selector + labels(&set.template_labels) + conditions
+    let texts = selector + labels(&set.template_labels) + set.resume.len();
+    REPLICA_SET + names + owner + texts + conditions
 }
 
 fn labels(labels: &Labels) -> usize {

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use hashbrown::hash_map;
 
 use super::{
-    Index, OWNER_KIND,
+    Index,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
-use crate::object::{Key, OwnerReference};
+use crate::{
+    object::{Key, OwnerReference},
+    pod_view::OWNER_KIND,
+};
 
 pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
     let owner = entry.controller.as_ref()?;

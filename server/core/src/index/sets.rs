@@ -1,7 +1,9 @@
 //! The life of a ReplicaSet in the index.
 
+use std::sync::Arc;
+
 use super::{
-    IfUnknown, Index, cost,
+    IfUnknown, Index, Made, cost, paid,
     pod::Contribution,
     pods::is_newer,
     selectors::remove_from,
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Key, Kind, ReplicaSet, ResourceVersion},
+    object::{Key, Kind, ReplicaSet, ResourceVersion, Resume},
 };
 
 impl Index {
@@ -57,6 +59,13 @@ impl Index {
         if known.is_some_and(|known| is_newer(object.version, known)) {
             self.change_set(id, object);
         }
+    }
+
+    /// Forgets the lost creates of the ReplicaSets that people have resumed since the last call. Returns these.
+    pub(crate) fn take_resumed(&mut self) -> Vec<SetId> {
+        let resumed = std::mem::take(&mut self.resumed);
+        let named = |(namespace, name): &(Arc<str>, Arc<str>)| self.set_named(namespace, name);
+        resumed.iter().filter_map(named).collect()
     }
 
     /// Removes a ReplicaSet if it is known by this UID, and remembers that it is gone.
@@ -108,8 +117,12 @@ impl Index {
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
             self.bytes -= cost::replica_set(&set.object);
-            if asks(&set.object) != asks(&object) {
-                set.create_back_off = None;
+            if set.object.resume != object.resume
+                && !object.resume.is_empty()
+                && let Some(ledger) = &mut self.ledger
+            {
+                let extent = Resume::of(&object.resume);
+                self.resumed.extend(ledger.resume(self.now, &key, extent));
             }
             set.object = ReplicaSet { key, ..object };
             share_texts(&mut set.object);
@@ -123,8 +136,16 @@ impl Index {
         }
     }
 
+    /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more.
     pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
+        let (young, key) = (
+            paid::young_creates(self, id),
+            self.set(id).map(|set| &set.object.key),
+        );
+        if let Some(key) = key.cloned() {
+            paid::lose_unfollowed(self, &key, young);
+        }
         let Some(mut set) = self.sets.remove(&id) else {
             return;
         };
@@ -132,6 +153,7 @@ impl Index {
         for pod in &owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
+                entry.made = Made::default();
             }
         }
         if !owned.is_empty() {
@@ -183,24 +205,21 @@ impl Index {
             return;
         };
         set.reset();
+        let mut ended = Vec::new();
         for at in 0..set.owned.len() {
             let pod = set.owned[at];
             if let Some(entry) = self.pods.get_mut(pod) {
                 let labels = &self.groups.at(entry.group).labels;
                 entry.counted = set.count_in(self.now, pod, entry, labels);
+                if !entry.counted.active && entry.made != Made::default() {
+                    ended.push(pod);
+                }
             }
         }
+        ended
+            .into_iter()
+            .for_each(|pod| paid::end_replica(self, pod, id));
     }
-}
-
-/// Returns the values of the spec. For agents without generations, only these values show a change.
-fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
-    (
-        set.generation,
-        set.replicas,
-        &set.selector,
-        &set.template_labels,
-    )
 }
 
 fn share_texts(object: &mut ReplicaSet) {

@@ -19,10 +19,8 @@ fn rules(rig: &mut Rig) -> Vec<Rule> {
 }
 
 fn replica_set_event(rig: &mut Rig, version: u64, resume: &str) {
-    let set = crate::api::ReplicaSet {
-        resume: resume.into(),
-        ..replica_set(version, 1)
-    };
+    let mut set = replica_set(version, 1);
+    set.projected.resume = resume.into();
     let id = rig.watches[&Kind::ReplicaSet].0;
     let event = WatchEvent::Applied(set.into());
     rig.agent
