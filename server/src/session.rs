@@ -180,7 +180,6 @@ async fn open_session(
     let session = Session::open(now, config, session_id, first).map_err(Refusal::from)?;
     let admitted = admitted.ok_or(Refusal::Session(server_session::Refusal::HelloExpected))?;
     let identity = session.identity();
-    let span = span_of(identity, &caller);
     let (handle, queries) = SessionHandle::new();
     let end_signal = handle.end_signal.clone();
     let owner = caller.owner();
@@ -188,17 +187,23 @@ async fn open_session(
         identity: Arc::clone(identity),
         handle,
     };
-    let registration = shared.registry.register(registered, owner.clone())?;
+    let mut registration = shared.registry.register(registered, owner.clone())?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
     let cluster = (&identity.cluster_uid, &identity.shard);
     let memory = shared.memory.share(&owner, cluster, end_signal.clone());
-    let telemetry = Telemetry::new(identity, &shared);
+    let (span, telemetry) = (
+        span_of(identity, &caller),
+        Telemetry::new(identity, &shared),
+    );
     let traces = Traces::new(shared.tracer.clone(), identity);
     if let (Some(recorder), Some(recording)) = (recorder, &recording) {
         recorder.begin(recording, now.wall, &identity.session_id);
     }
-    let session = RecordedSession::new(session, recording);
+    let mut session = RecordedSession::new(session, recording);
+    if let Some((left, ago)) = registration.inherit().await {
+        session.inherit(clock.now(), left, ago);
+    }
     let pacer = SessionPacer::new(queue);
     let task = SessionTask {
         shared,
@@ -449,8 +454,10 @@ impl SessionTask {
             shared,
             mut session,
             memory,
+            _registration: registration,
             ..
         } = self;
+        registration.leave(session.leave());
         // Not when it is freed: the process may end before that.
         session.end_recording();
         shared.background.spawn(move || drop((session, memory)));

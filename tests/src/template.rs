@@ -137,6 +137,7 @@ impl Template {
                 conditions: self.conditions(number),
                 ..v1::ReplicaSetStatus::default()
             }),
+            resume: String::new(),
         }
     }
 

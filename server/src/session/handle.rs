@@ -57,6 +57,11 @@ impl SessionHandle {
         answer.await.map_err(|_| Refusal::SessionEnded)
     }
 
+    /// Waits until the session has ended and left the registry.
+    pub(crate) async fn has_ended(&self) {
+        self.queries.closed().await;
+    }
+
     /// Runs a query, but does not wait longer for a session that waits for its agent.
     pub(crate) async fn ask_within<T: Send + 'static>(
         &self,

@@ -8,8 +8,11 @@ use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
-/// Replaces lost pods at once, as upstream does.
-pub(super) const LOSES_PODS: [(&str, &str); 1] = [("DECREE_CREATE_BACK_OFF", "false")];
+/// Replaces lost pods at once, as upstream does, and creates any number of pods where no scheduler assigns nodes.
+pub(super) const LOSES_PODS: [(&str, &str); 2] = [
+    ("DECREE_CREATE_BACK_OFF", "false"),
+    ("DECREE_UNASSIGNED_PODS_MAX", "0"),
+];
 
 /// A running decree-agent, killed on drop.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl Agent {
         Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[]))
     }
 
-    /// Starts the agent in a folder of programs, with replacement of lost pods at once.
+    /// Starts the agent in a folder of programs, without the server's limits of creates.
     #[must_use]
     pub fn start_in(
         programs: &Path,
