@@ -11,13 +11,13 @@ pub const HELD_BY_BUDGET_OF_CLUSTER: &str = "Held by a budget of the cluster";
 pub const OTHER_CONTROLLER: &str = "Another controller is at work";
 /// Pods of a ReplicaSet end soon after their creation.
 pub const PODS_DO_NOT_LAST: &str = "Pods do not last";
+/// Many pods of a ReplicaSet have no node, so that few further ones are created a second.
+pub const CREATES_ARE_SLOW: &str = "Creates are slow";
 /// A ReplicaSet is invalid, and not reconciled.
 pub const QUARANTINED: &str = "Quarantined";
 
-/// The detail of a `PODS_DO_NOT_LAST` reason without the time of the next attempt, which changes with each attempt.
+/// The first sentence of the detail of a reason why creates wait: what happened. The second one says how they continue.
 #[must_use]
-pub fn without_next_try(detail: &str) -> &str {
-    detail
-        .split_once("; next try in ")
-        .map_or(detail, |(what, _)| what)
+pub fn what_happened(detail: &str) -> &str {
+    detail.split_once(". ").map_or(detail, |(what, _)| what)
 }

@@ -94,6 +94,15 @@ pub struct AgentArgs {
     #[arg(long, env = "DECREE_CREATE_BACK_OFF", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub create_back_off: bool,
 
+    /// The number of pods of a ReplicaSet without a node from which on its creates are slow, so that a person can notice a mistake in
+    /// the number of replicas, up to 1000000; 0 for no limit.
+    #[arg(long, env = "DECREE_UNASSIGNED_PODS_MAX", default_value_t = 1_000, value_parser = clap::value_parser!(i32).range(0..=1_000_000), value_name = "COUNT")]
+    pub unassigned_pods_max: i32,
+
+    /// The number of pods that are created a second beyond --unassigned-pods-max, 1 to 5000.
+    #[arg(long, env = "DECREE_UNASSIGNED_CREATES", default_value_t = 20, value_parser = clap::value_parser!(i32).range(1..=5000), value_name = "COUNT")]
+    pub unassigned_creates: i32,
+
     /// The maximum number of concurrent calls to the cluster; on a real one there are fewer if calls start to queue in the API
     /// server.
     #[arg(long, env = "DECREE_CALLS_MAX", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), value_name = "COUNT")]
@@ -295,6 +304,8 @@ impl AgentArgs {
             options: v1::Options {
                 burst_replicas: Some(self.burst_replicas),
                 create_back_off: Some(self.create_back_off),
+                unassigned_pods_max: Some(self.unassigned_pods_max).filter(|max| *max > 0),
+                unassigned_creates_per_second: Some(self.unassigned_creates),
                 ..v1::Options::default()
             },
             namespaces: namespaces.cloned().collect(),

@@ -161,7 +161,8 @@ impl Served {
         let addresses = servers.iter().map(|it| it.address().to_owned());
         service.set_endpoints(addresses.collect());
         let shards = way.shards.map(|shards| format!("--shards={shards}"));
-        let mut flags = vec!["--log-level", "info"];
+        // No scheduler assigns nodes.
+        let mut flags = vec!["--log-level", "info", "--unassigned-pods-max=0"];
         match &shards {
             Some(shards) => flags.push(shards),
             None => flags.push("--leader-elect=false"),

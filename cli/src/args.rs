@@ -109,10 +109,11 @@ pub(crate) enum Command {
     /// credentials. × must be fixed; ‼ is a warning.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
-    /// Resume creates or deletes that an agent's budget holds back
+    /// Resume creates or deletes that a budget or lost pods hold back
     ///
     /// Sets the annotation decree.dev/resume of a ReplicaSet, with the credentials of a kubeconfig; the agent sees it change and
-    /// ends the holds that are meant. Holds that begin later are not affected.
+    /// ends the holds that are meant. Holds that begin later are not affected. The server cancels the lost pods of the same
+    /// ReplicaSets, so their missing pods are created at once, at most once a minute.
     #[command(after_help = resume::HELP)]
     Resume(ResumeArgs),
     /// Declare that the built-in ReplicaSet controller is off

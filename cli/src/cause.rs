@@ -101,7 +101,9 @@ pub(crate) fn groups(sets: &[v1::ReplicaSetSummary]) -> Vec<String> {
 
 /// The time of the next attempt, if one is due.
 fn retry(set: &v1::ReplicaSetSummary, now: Timestamp) -> Option<String> {
-    let waits = |it: &v1::Reason| [Rule::Backoff, Rule::PodsDoNotLast].contains(&it.rule());
+    let waits = |it: &v1::Reason| {
+        [Rule::Backoff, Rule::PodsDoNotLast, Rule::ManyUnassigned].contains(&it.rule())
+    };
     if !set.reasons.iter().any(waits) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! `decree resume`: resumes creates or deletes that the budget of an agent holds back.
+//! `decree resume`: resumes creates or deletes that the budget of an agent, or lost pods, hold back.
 //!
 //! An annotation of a ReplicaSet says what to resume. On a real cluster, the API server checks who may set the annotation. An
 //! embedded cluster has no API, so its agent sets the annotation.

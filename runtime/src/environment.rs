@@ -100,6 +100,8 @@ const OF_PROGRAMS: &[&str] = &[
     "TOKEN_KEYS",
     "TOKEN_KEYS_CA",
     "TOKEN_LEEWAY",
+    "UNASSIGNED_CREATES",
+    "UNASSIGNED_PODS_MAX",
     "WATCHERS_MAX",
     "WATCH_BUFFER",
 ];

@@ -93,8 +93,8 @@ metrics! {
         "Calls and sessions that were denied by reason; the log names the peer once a minute";
     access_reload_errors: Counters<1> = "decree_access_reload_errors",
         "Times that a changed policy or keys of tokens could not be used by file; the last ones stay in force";
-    create_back_offs: Counter = "decree_create_back_offs",
-        "Times that creates of a ReplicaSet were closed as its pods do not last. Any: decree get replicasets shows which and how they end";
+    create_back_offs: Counters<1> = "decree_create_back_offs",
+        "Minutes in which missing pods of a ReplicaSet were not created, by the rule of the reason. Any: decree get replicasets shows which and why";
     decisions: Counters<2> = "decree_decisions",
         "Batches sent by action and by the rule that decided";
     operations: Counters<2> = "decree_operations",

@@ -1,8 +1,13 @@
 //! The registry of sessions for all calls of a server, behind a lock, and their shares in the maximum number.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use server_core::Ledger;
 use server_session::{Registered, SessionIdentity, SessionRegistry};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     capacity::{Owner, Share, Shares},
@@ -10,10 +15,15 @@ use crate::{
     session::SessionHandle,
 };
 
+/// The maximum time for which a session waits until the session that it supersedes has left.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub(crate) struct LiveSessions {
     sessions: Mutex<SessionRegistry<SessionHandle>>,
     shares: Arc<Shares>,
+    /// When the server began, by the monotonic clock.
+    begun: Instant,
 }
 
 /// The entry of a session in the registry and its share, given back on drop.
@@ -22,6 +32,7 @@ pub(crate) struct Registration {
     registry: Arc<LiveSessions>,
     identity: Arc<SessionIdentity>,
     _share: Share,
+    superseded: Option<SessionHandle>,
 }
 
 // === impl LiveSessions ===
@@ -32,6 +43,7 @@ impl LiveSessions {
         Self {
             sessions: Mutex::default(),
             shares: Shares::new(max, Limit::Sessions.refusal(max)),
+            begun: Instant::now(),
         }
     }
 
@@ -51,13 +63,15 @@ impl LiveSessions {
         session.handle.share = Some(share.id());
         let superseded = sessions.register(session)?;
         drop(sessions);
-        if let Some((older, why)) = superseded {
+        let superseded = superseded.map(|(older, why)| {
             older.handle.end_signal.send(why.into());
-        }
+            older.handle
+        });
         Ok(Registration {
             registry: Arc::clone(self),
             identity,
             _share: share,
+            superseded,
         })
     }
 
@@ -90,6 +104,24 @@ impl LiveSessions {
 }
 
 // === impl Registration ===
+
+impl Registration {
+    /// Takes the lost creates of the last session of the same cluster and shard, with the time since its end. If this session supersedes
+    /// another one, it waits until that one has left, but not for long.
+    pub(crate) async fn inherit(&mut self) -> Option<(Ledger, Duration)> {
+        if let Some(older) = self.superseded.take() {
+            drop(timeout(LEAVE_PATIENCE, older.has_ended()).await);
+        }
+        let now = self.registry.begun.elapsed();
+        self.registry.lock().take(now, &self.identity)
+    }
+
+    /// Keeps the lost creates of this session for the next one.
+    pub(crate) fn leave(&self, left: Ledger) {
+        let now = self.registry.begun.elapsed();
+        self.registry.lock().keep(now, &self.identity, left);
+    }
+}
 
 impl Drop for Registration {
     fn drop(&mut self) {

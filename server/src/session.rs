@@ -185,7 +185,7 @@ async fn open_session(
         identity: Arc::clone(identity),
         handle,
     };
-    let registration = shared.registry.register(registered, owner.clone())?;
+    let mut registration = shared.registry.register(registered, owner.clone())?;
     let id = &identity.session_id;
     let open = shared.access.open_session(admitted, id, &end_signal);
     let cluster = (&identity.cluster_uid, &identity.shard);
@@ -195,7 +195,10 @@ async fn open_session(
     if let (Some(recorder), Some(recording)) = (recorder, &recording) {
         recorder.begin(recording, now.wall, &identity.session_id);
     }
-    let session = RecordedSession::new(session, recording);
+    let mut session = RecordedSession::new(session, recording);
+    if let Some((left, ago)) = registration.inherit().await {
+        session.inherit(clock.now(), left, ago);
+    }
     let pacer = SessionPacer::new(queue);
     let task = SessionTask {
         shared,
@@ -462,8 +465,10 @@ impl SessionTask {
             shared,
             mut session,
             memory,
+            _registration: registration,
             ..
         } = self;
+        registration.leave(session.leave());
         // Not when it is freed: the process may end before that.
         session.end_recording();
         shared.background.spawn(move || drop((session, memory)));

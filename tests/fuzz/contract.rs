@@ -135,6 +135,7 @@ pub(crate) fn replica_set(rng: &mut Rng) -> v1::ReplicaSet {
         selector: (!rng.chance(20)).then(|| selector(rng)),
         template_labels: labels(rng),
         status: rng.chance(700).then(|| status(rng)),
+        resume: text(rng, &["", "", "", "now", "namespace now", "all now"]),
     }
 }
 
@@ -218,5 +219,7 @@ pub(crate) fn options(rng: &mut Rng) -> v1::Options {
         slow_start_initial: rng.chance(300).then(|| count(rng)),
         delete_by_version: rng.chance(300).then(|| rng.chance(500)),
         create_back_off: rng.chance(300).then(|| rng.chance(500)),
+        unassigned_pods_max: rng.chance(500).then(|| count(rng)),
+        unassigned_creates_per_second: rng.chance(500).then(|| count(rng)),
     }
 }

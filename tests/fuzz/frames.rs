@@ -113,7 +113,7 @@ impl Account {
             }
             Some(Step::Drain(_)) => session.handle_drain(now),
             Some(Step::Closed(_)) => session.handle_closed(now),
-            Some(Step::Timeout(_) | Step::Poll(_) | Step::End(_)) | None => {
+            Some(Step::Timeout(_) | Step::Poll(_) | Step::End(_) | Step::Inherited(_)) | None => {
                 session.handle_timeout(now);
             }
         }

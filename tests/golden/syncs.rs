@@ -146,7 +146,7 @@ fn end_of_sync(
         | ControllerReport::ScaleDown(_)
         | ControllerReport::Quarantined { .. }
         | ControllerReport::BeyondMemory { .. }
-        | ControllerReport::PodsDoNotLast { .. }
+        | ControllerReport::CreatesWait { .. }
         | ControllerReport::OrphanMatchesMany { .. }
         | ControllerReport::DeletionAgeRatio(_) => None,
     })

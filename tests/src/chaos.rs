@@ -76,6 +76,8 @@ pub struct Chaos {
     pub operations_max: usize,
     /// Chance of each create that a webhook drops the labels of the pod.
     pub relabel: u64,
+    /// Chance of each create and each adoption that a webhook drops the owner of the pod.
+    pub orphan: u64,
     /// Chance of each create that a kubelet rejects the pod at once.
     pub reject: u64,
     /// Chance of each create that somebody removes the pod at once.
@@ -100,6 +102,8 @@ pub enum Fault {
     StopServers(Duration),
     /// All watches break, and the missed events are compacted away.
     DropWatches,
+    /// The connections of the acting agents break.
+    Cut,
     /// Somebody writes this often to unrelated objects, so versions grow.
     Write(u32),
     /// Somebody takes a backup of the store.
@@ -153,6 +157,7 @@ impl Chaos {
             foreign: 0,
             operations_max: 10_000,
             relabel: 0,
+            orphan: 0,
             reject: 0,
             remove: 0,
             manner: None,
@@ -201,6 +206,7 @@ impl Chaos {
             foreign: *rng.pick(&[0, 0, 0, 500, 1_000]),
             operations_max: *rng.pick(&[10_000, 4, 1]),
             relabel: calm.relabel,
+            orphan: calm.orphan,
             reject: calm.reject,
             remove: calm.remove,
             manner: calm.manner,

@@ -18,7 +18,7 @@ pub type Verdict = Result<(), String>;
 pub type Checker = fn(&World, &Fact) -> Verdict;
 
 /// All checkers by name. The checkers for the end of a run are in [`crate::rest`].
-pub const CHECKERS: [(&str, Checker); 14] = [
+pub const CHECKERS: [(&str, Checker); 15] = [
     ("i0_protocol", i0_protocol),
     (
         "i1_delete_hits_the_chosen_pod",
@@ -35,6 +35,7 @@ pub const CHECKERS: [(&str, Checker); 14] = [
     ("i7_newest_epoch", i7_newest_epoch),
     ("i7_one_live_session", i7_one_live_session),
     ("i7_own_cluster", i7_own_cluster),
+    ("i9_creates_are_paid_for", i9_creates_are_paid_for),
     ("i10_slow_start", i10_slow_start),
 ];
 
@@ -85,12 +86,14 @@ pub fn i2_no_duplicate_create(world: &World, fact: &Fact) -> Verdict {
     })
 }
 
-/// A created pod is in the namespace of the ReplicaSet of the decision, and controlled by it.
-pub fn i2_created_as_decided(_: &World, fact: &Fact) -> Verdict {
+/// A created pod is in the namespace of the ReplicaSet of the decision, and controlled by it, unless a webhook drops owners.
+pub fn i2_created_as_decided(world: &World, fact: &Fact) -> Verdict {
     let Fact::PodCreated { cause, pod } = fact else {
         return Ok(());
     };
-    let right = controller(pod) == Some(&cause.set) && pod["metadata"]["namespace"] == NAMESPACE;
+    let owner = controller(pod);
+    let is_owned = owner == Some(&cause.set) || owner.is_none() && world.chaos.orphan > 0;
+    let right = is_owned && pod["metadata"]["namespace"] == NAMESPACE;
     ensure(right, || {
         format!("{} is created as {}", name(pod), pod["metadata"])
     })
@@ -216,6 +219,22 @@ pub fn i7_own_cluster(world: &World, fact: &Fact) -> Verdict {
     };
     ensure(fair, || {
         format!("a session of another cluster ends that of connection {connection}: {refusal}")
+    })
+}
+
+/// The creates of a ReplicaSet are paid for: by its desired pods and its allowance, with each process of a server and each resume of a
+/// person, by grants, and by pods that lived for a minute or that an agent deleted.
+pub fn i9_creates_are_paid_for(world: &World, fact: &Fact) -> Verdict {
+    let Fact::PodCreated { cause, .. } = fact else {
+        return Ok(());
+    };
+    let balance = world.ledger.creates_paid.balance(world.now(), &cause.set);
+    let (created, paid_for) = balance.unwrap_or_default();
+    ensure(created <= paid_for, || {
+        format!(
+            "{created} creates of {}, and {paid_for} are paid for",
+            cause.set
+        )
     })
 }
 

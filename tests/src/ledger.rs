@@ -6,7 +6,7 @@ use agent_core::api::{CallId, CreatePod, Request};
 use decree::v1::{self, batch::Action};
 use serde_json::Value;
 
-use crate::{actors::session_id, facts::Cause};
+use crate::{actors::session_id, facts::Cause, paid::Creates};
 
 /// The account of one world.
 #[derive(Debug, Default)]
@@ -41,6 +41,8 @@ pub struct Ledger {
     pub lost_node: bool,
     /// The number of effective writes of the agents.
     pub writes: u64,
+    /// The creates of each ReplicaSet, and what pays for them.
+    pub creates_paid: Creates,
 }
 
 /// The target of a decision.

@@ -94,6 +94,7 @@ pub mod mutants;
 pub mod objects;
 pub mod oracle;
 pub mod other_controller;
+pub mod paid;
 pub mod pki;
 pub mod real;
 pub mod recordings;

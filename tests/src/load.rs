@@ -282,6 +282,7 @@ fn replica_set(at: u32, pods: u32) -> ReplicaSet {
         replicas: i32::try_from(pods).expect("loads are small"),
         min_ready_seconds: 0,
         status: Status::default(),
+        resume: "".into(),
     }
 }
 

@@ -178,8 +178,14 @@ listed! {
             HideLostLabels,
             /// A session does not see that pods have failed.
             HideFailures,
-            /// A session does not learn which pods it has created.
-            ForgetMakers,
+            /// A new session of a server knows nothing of the creates of the session before.
+            ForgetAtNewSession,
+            /// A session forgets the lost creates when a ReplicaSet is deleted.
+            ForgetAtNewUid,
+            /// A session forgets the lost creates when a ReplicaSet changes.
+            ForgetAtNewSpec,
+            /// A session takes a create without an answer for a refused one.
+            ForgetUnanswered,
             /// The answered newest version is the highest version of all time.
             RaiseAskedVersions,
             /// The versions of lists are the highest version of all time.

@@ -138,6 +138,7 @@ impl Template {
                 conditions: self.conditions(number),
                 ..v1::ReplicaSetStatus::default()
             }),
+            resume: String::new(),
         }
     }
 

@@ -11,14 +11,14 @@ mod story;
 
 use std::{fmt, time::Duration};
 
-use agent_fake::Kind;
+use agent_fake::{Kind, Propagation};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use self::{account::Account, story::Objection};
 pub use self::{
     stage::{HARMLESS, stage},
-    story::{Between, Fate, Restore, SET, Story, Stretch, Trouble},
+    story::{Between, Fate, Meddling, Restore, SET, Story, Stretch, Trouble},
 };
 use crate::{
     builders::replica_set,
@@ -39,23 +39,26 @@ use crate::{
 const RUNS: u64 = 80;
 /// The number of schedules of the other worlds that take as long as one of these worlds.
 const SCHEDULES_PER_WORLD: u64 = 10;
-/// The maximum time after the last trouble for a world to rest: the longest back-off, its trial, and a reserve.
-const REST_WITHIN: SignedDuration = SignedDuration::from_mins(11);
+/// The maximum time after the last trouble for a world to rest: two of the longest periods, ten short ones, and a reserve.
+const REST_WITHIN: SignedDuration = SignedDuration::from_mins(13);
 /// The time for which the world must then stay unchanged, without a write.
 const REST_FOR: SignedDuration = SignedDuration::from_secs(3);
 /// More steps than any run that comes to rest.
 const STEPS_MAX: u64 = 2_000_000;
 /// The interval of repeated removals of a pod.
 const KILLED_EVERY: Duration = Duration::from_secs(3);
+/// The interval of repeated changes of the ReplicaSet or the connection.
+const MEDDLED_EVERY: Duration = Duration::from_secs(3);
 /// The interval of another controller.
 const PERIOD: SignedDuration = SignedDuration::from_millis(20);
 /// The checkers that are valid if the store may be restored: the other checkers depend on versions, generations or epochs.
-const HELD: [&str; 6] = [
+const HELD: [&str; 7] = [
     "i0_protocol",
     "i1_no_unowned_pod_deleted",
     "i2_no_duplicate_create",
     "i2_created_as_decided",
     "i7_single_session",
+    "i9_creates_are_paid_for",
     "i10_slow_start",
 ];
 
@@ -241,13 +244,10 @@ impl Run {
         self.world.plan_fault(now, Fault::TakeBackup);
         self.world.plan_fault(now, Fault::Write(restore.lost));
         match restore.between {
-            Between::Kills => {
-                self.account.note_kills();
-                self.kill_all(soon);
-            }
+            Between::Kills => self.kill_all(soon),
             Between::Scales => {
                 let replicas = 31 - self.story.replicas;
-                self.account.note_wanted(self.world.now(), replicas);
+                self.account.note_wanted(replicas);
                 let set = SET.to_owned();
                 self.world.plan(soon, Act::Scale { set, replicas });
             }
@@ -283,7 +283,8 @@ impl Run {
             }
             Trouble::OtherController => self.other = Some(OtherController::new(SET)),
             Trouble::IllSet => self.world.plan_fault(now, Fault::AddIllSet),
-            Trouble::Foreign(_) => {}
+            Trouble::Meddles(meddling) => self.meddle(meddling, self.lasts(trouble)),
+            Trouble::Foreign(_) | Trouble::Unanswered => {}
         }
     }
 
@@ -296,11 +297,56 @@ impl Run {
                 self.resume("1", Duration::from_secs(1));
             }
             Trouble::IllSet => self.world.plan_fault(Duration::ZERO, Fault::RemoveIllSet),
-            Trouble::Foreign(_) => {
-                self.world.chaos = Chaos::calm();
+            Trouble::Foreign(_) | Trouble::Unanswered => {
+                let fate = self.world.chaos.clone();
+                self.world.chaos = Chaos {
+                    relabel: fate.relabel,
+                    orphan: fate.orphan,
+                    reject: fate.reject,
+                    remove: fate.remove,
+                    ..Chaos::calm()
+                };
                 self.world.plan_fault(Duration::ZERO, Fault::KillAgents);
             }
-            Trouble::Restore(..) | Trouble::RunsOn(_) | Trouble::Kills => {}
+            Trouble::Restore(..) | Trouble::RunsOn(_) | Trouble::Kills | Trouble::Meddles(_) => {}
+        }
+    }
+
+    /// Plans a change that somebody makes again and again.
+    fn meddle(&mut self, meddling: Meddling, lasts: Duration) {
+        let set = || SET.to_owned();
+        let times = u32::try_from(lasts.as_secs() / MEDDLED_EVERY.as_secs()).unwrap_or(1);
+        if meddling == Meddling::Scales {
+            self.account.note_wanted(self.story.replicas + 1);
+        }
+        for number in 1..times {
+            let after = number * MEDDLED_EVERY;
+            match meddling {
+                Meddling::Scales => {
+                    let more = i32::from(number % 2 == 1 && number + 1 < times);
+                    let replicas = self.story.replicas + more;
+                    self.world.plan(
+                        after,
+                        Act::Scale {
+                            set: set(),
+                            replicas,
+                        },
+                    );
+                }
+                Meddling::Recreates => {
+                    let propagation = Propagation::Background;
+                    self.world.plan(
+                        after,
+                        Act::Delete {
+                            set: set(),
+                            propagation,
+                        },
+                    );
+                    let object = replica_set(SET).replicas(self.story.replicas).build();
+                    self.world.plan(after, Act::Create(object));
+                }
+                Meddling::Cuts => self.world.plan_fault(after, Fault::Cut),
+            }
         }
     }
 
@@ -336,6 +382,7 @@ impl Run {
             Fate::Relabelled => &mut self.world.chaos.relabel,
             Fate::Rejected => &mut self.world.chaos.reject,
             Fate::Removed => &mut self.world.chaos.remove,
+            Fate::Orphaned => &mut self.world.chaos.orphan,
         };
         *chance = per_mille;
     }

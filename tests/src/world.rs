@@ -66,6 +66,7 @@ impl World {
         self.wake_agents();
         self.inject_faults();
         self.settle();
+        self.ledger.creates_paid.follow(at, &self.cluster);
         for life in self.wake_leases() {
             self.end_agent(life);
         }

@@ -25,8 +25,6 @@ pub struct ReplicaSet {
     pub projected: v1::ReplicaSet,
     /// The template; `None` for a ReplicaSet without one.
     pub template: Option<Template>,
-    /// The value of [`RESUME_ANNOTATION`](crate::resume::RESUME_ANNOTATION), empty without the annotation. The server does not get it.
-    pub resume: String,
 }
 
 /// The template of a ReplicaSet, in the form in which its adapter reads and writes it. Clones share it.

@@ -124,7 +124,7 @@ impl Batches {
         }
         self.bytes = bytes;
         let id = active.batch.id;
-        let note = Note::of_trial(&active.batch);
+        let note = Note::of_limited(&active.batch);
         self.reports.extend(note.map(Report::Noted));
         self.operations += active.total as usize;
         self.active.insert(id, active);

@@ -7,8 +7,8 @@
 use std::{collections::HashSet, time::Duration};
 
 use decree::{
-    causes::{PODS_DO_NOT_LAST, without_next_try},
-    v1::{self, FailureClass, outcome::Outcome as OutcomeKind},
+    causes::{CREATES_ARE_SLOW, PODS_DO_NOT_LAST, what_happened},
+    v1::{self, FailureClass, Rule, outcome::Outcome as OutcomeKind},
 };
 use jiff::Timestamp;
 
@@ -56,8 +56,10 @@ pub enum Reason {
     OtherController,
     /// A person resumed creates or deletes.
     BudgetResumed,
-    /// Pods of the ReplicaSet ended soon after they were created, and only a few are created as a trial.
+    /// Pods of the ReplicaSet ended soon after they were created, and only a few are created.
     PodsDoNotLast,
+    /// Many pods of the ReplicaSet have no node, and only a few are created.
+    CreatesAreSlow,
     /// The versions of the cluster went back ([`history`](crate::history)).
     VersionsWentBack,
 }
@@ -162,16 +164,23 @@ impl Note {
         })
     }
 
-    /// The note of a trial batch: pods of its ReplicaSet do not last.
-    pub(crate) fn of_trial(batch: &v1::Batch) -> Option<Self> {
-        let reason = batch
-            .reasons
-            .iter()
-            .find(|reason| reason.rule() == v1::Rule::PodsDoNotLast)?;
-        Some(Self {
-            object: batch.replica_set.clone()?,
-            reason: Reason::PodsDoNotLast,
-            message: format!("{PODS_DO_NOT_LAST}: {}", without_next_try(&reason.detail)),
+    /// The note of a batch that creates fewer pods than are missing, as a limit of the server allows no more.
+    pub(crate) fn of_limited(batch: &v1::Batch) -> Option<Self> {
+        let limits = [
+            (Rule::PodsDoNotLast, Reason::PodsDoNotLast, PODS_DO_NOT_LAST),
+            (
+                Rule::ManyUnassigned,
+                Reason::CreatesAreSlow,
+                CREATES_ARE_SLOW,
+            ),
+        ];
+        limits.into_iter().find_map(|(rule, reason, cause)| {
+            let why = batch.reasons.iter().find(|it| it.rule() == rule)?;
+            Some(Self {
+                object: batch.replica_set.clone()?,
+                reason,
+                message: format!("{cause}: {}", what_happened(&why.detail)),
+            })
         })
     }
 }
@@ -207,12 +216,13 @@ impl Reason {
             Self::OtherController => ("OtherController", "Warning"),
             Self::BudgetResumed => ("BudgetResumed", "Normal"),
             Self::PodsDoNotLast => ("PodsDoNotLast", "Warning"),
+            Self::CreatesAreSlow => ("CreatesAreSlow", "Warning"),
             Self::VersionsWentBack => ("VersionsWentBack", "Warning"),
         }
     }
 
     /// True for a rare reason. Its events are always written, because a person must learn of them. The budget reports once a minute for a
-    /// scope and once a hold for a ReplicaSet, and the server once a trial. A session ends when versions go back.
+    /// scope and once a hold for a ReplicaSet, and the server once a grant. A session ends when versions go back.
     const fn is_rare(self) -> bool {
         matches!(
             self,

@@ -147,7 +147,8 @@ impl Entry {
         if self.newest.template != set.template {
             self.since = set.projected.generation;
         }
-        let has_resumed = self.newest.resume != set.resume && !set.resume.is_empty();
+        let resume = &set.projected.resume;
+        let has_resumed = self.newest.projected.resume != *resume && !resume.is_empty();
         self.newest.clone_from(set);
         has_resumed
     }

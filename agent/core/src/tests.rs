@@ -45,7 +45,6 @@ pub(crate) fn replica_set(version: u64, generation: i64) -> ReplicaSet {
     ReplicaSet {
         projected,
         template: Some(template()),
-        resume: String::new(),
     }
 }
 

@@ -63,7 +63,7 @@ impl View {
         if self.templates.apply(replica_set) {
             self.resumes.push(Resume {
                 replica_set: object_ref(&replica_set.projected),
-                extent: Extent::of_annotation(&replica_set.resume),
+                extent: Extent::of_annotation(&replica_set.projected.resume),
             });
         }
     }

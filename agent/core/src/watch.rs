@@ -133,6 +133,8 @@ pub(crate) struct Watch {
     kept: Option<List>,
     /// How many objects of the newest list were passed on, unreadable ones included.
     pub(crate) listed: usize,
+    /// Whether a page of a list has come since it was idle.
+    is_answered: bool,
     /// The rate of lists that the server requests.
     asked: TokenBucket,
     /// When the next requested list is due.
@@ -257,6 +259,7 @@ impl Watch {
             heard: None,
             kept: None,
             listed: 0,
+            is_answered: false,
             asked: TokenBucket::new(ASKED_EVERY, ASKED_AT_ONCE),
             due: None,
             gone: TokenBucket::new(GONE_EVERY, GONE_AT_ONCE),
@@ -286,6 +289,7 @@ impl Watch {
         self.state = State::Idle;
         self.version.clear();
         (self.heard, self.kept, self.due) = (None, None, None);
+        self.is_answered = false;
     }
 
     /// Takes a list or its next page. The list must not be older than `own_write`, the agent's newest write. Returns what to pass on: the
@@ -308,6 +312,7 @@ impl Watch {
             (self.state, self.kept) = (State::WaitingToList { until }, None);
             return None;
         };
+        self.is_answered = true;
         let (is_last, is_first_list) = (page.part.ends(), self.heard.is_none());
         let list = match self.kept.take() {
             Some(kept) => kept.joined(page),
@@ -410,6 +415,11 @@ impl Watch {
     /// Returns whether a list of this number is awaited.
     pub(crate) fn is_listing(&self, id: WatchId) -> bool {
         id == self.id && self.state == State::Listing
+    }
+
+    /// Returns whether its first list is under way, and no page of it has come.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.state != State::Idle && !self.is_answered
     }
 
     /// Returns whether the kind is watched, or soon will be again.

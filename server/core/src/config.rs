@@ -19,8 +19,19 @@ pub struct Config {
     pub backoff_max: Span,
     /// Whether creates back off for a ReplicaSet whose pods do not last. Upstream has no such back-off.
     pub create_back_off: bool,
+    /// The brake on creates while many pods have no node; `None` if pods need no node, or as upstream.
+    pub brake: Option<Brake>,
     /// The seed of the names of new pods. Each session has its own, so that sessions do not reuse names.
     pub names: NameSeed,
+}
+
+/// A limit of creates, so that a person can notice a mistake in the number of desired pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brake {
+    /// The number of pods of a ReplicaSet without a node from which on its creates are slow.
+    pub pods: u32,
+    /// The number of pods that are then created each second.
+    pub per_second: u32,
 }
 
 // === impl Config ===
@@ -35,6 +46,7 @@ impl Default for Config {
             claims_max: 5_000,
             backoff_max: Span::seconds(30),
             create_back_off: true,
+            brake: None,
             names: NameSeed::default(),
         }
     }

@@ -29,12 +29,15 @@ use crate::{
     batch::{Action, Batch, BatchId},
     config::Config,
     held::{HeldMap, HeldQueue},
-    index::{Index, PodId, SetId, lasting},
+    index::{Index, Ledger, Loss, PodId, SetId, paid},
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
     queue::Queue,
-    reason::Reason,
+    reason::{Reason, Rule},
     report::{ControllerReport, ScaleDown},
-    sync::{self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, plan::Plan},
+    sync::{
+        self, Next, SyncResult, SyncStep, Weight, batch_result::BatchResult, limits::limits,
+        plan::Plan,
+    },
 };
 
 /// At this number of syncs that wait for room, no other sync begins.
@@ -61,6 +64,10 @@ pub struct Controller {
     /// The obstacle to the last attempt of each ReplicaSet, until an attempt succeeds.
     obstacles: HeldMap<SetId, Reason>,
     streams: ByKind<Stream>,
+    /// The kind that must be listed again before the first decision.
+    unconfirmed: Option<Kind>,
+    /// A list that shows that versions went back: its kind, the version of a write already reported, and its own.
+    went_back: Option<(Kind, ResourceVersion, ResourceVersion)>,
     /// The syncs with a batch in flight.
     running: HeldMap<SetId, RunningSync>,
     /// The UIDs of ReplicaSets that were deleted while they had batches in flight, even if they came back.
@@ -106,7 +113,7 @@ impl Controller {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            index: Index::new(config.names),
+            index: Index::new(config.names, config.create_back_off),
             config,
             queue: Queue::default(),
             reports: HeldQueue::default(),
@@ -116,6 +123,8 @@ impl Controller {
             unavailable: Unconverged::default(),
             obstacles: HeldMap::default(),
             streams: ByKind::default(),
+            unconfirmed: None,
+            went_back: None,
             running: HeldMap::default(),
             abandoned: BTreeSet::new(),
             in_flight: InFlight::default(),
@@ -151,7 +160,54 @@ impl Controller {
     #[must_use]
     pub fn is_view_whole(&self) -> bool {
         let mut kinds = Kind::BOTH.iter();
-        self.is_synced() && kinds.all(|kind| self.streams.of(*kind).open_list.is_none())
+        self.is_synced()
+            && self.unconfirmed.is_none()
+            && kinds.all(|kind| self.streams.of(*kind).open_list.is_none())
+    }
+
+    /// The list that shows that the versions of the cluster went back, if there is one: its kind, the version that the cluster had reached
+    /// before it, and its own version.
+    #[must_use]
+    pub const fn went_back(&self) -> Option<(Kind, ResourceVersion, ResourceVersion)> {
+        self.went_back
+    }
+
+    /// The lost creates, for the next session of the cluster, with times that count from now. Creates whose pods are young or not shown count
+    /// as lost, since nobody follows these pods.
+    #[must_use]
+    pub fn leave(&self) -> Ledger {
+        let Some(mut ledger) = self.index.ledger.clone() else {
+            return Ledger::default();
+        };
+        let mut lose = |key, desired: i32, creates: usize| {
+            let creates = u32::try_from(creates).unwrap_or(u32::MAX);
+            let lost = (creates, Loss::Unfollowed);
+            ledger.lose(self.clock, key, desired.unsigned_abs(), lost);
+        };
+        for (id, set) in &self.index.sets {
+            lose(
+                &set.object.key,
+                set.wanted(),
+                paid::young_creates(&self.index, *id),
+            );
+        }
+        let running = self.running.values();
+        for sent in running.filter_map(|sync| self.in_flight.get(sync.batch)) {
+            lose(&sent.key, 0, sent.unfollowed());
+        }
+        for waiting in self.waiting.values() {
+            lose(&waiting.key, 0, waiting.unseen.names.len());
+        }
+        ledger.leave(self.clock)
+    }
+
+    /// Takes the lost creates of an earlier session of the cluster that ended this long ago, before the first event.
+    pub fn inherit(&mut self, now: Timestamp, mut left: Ledger, ago: Span) {
+        self.tick(now);
+        if self.index.ledger.is_some() {
+            left.shift(Span(now.0.saturating_sub(ago.0)));
+            self.index.ledger = Some(left);
+        }
     }
 
     /// Whether a kind has been listed.
@@ -201,8 +257,8 @@ impl Controller {
         self.tick(now);
         self.queue.handle_timeout();
         for kind in Kind::BOTH {
-            if self.streams.of_mut(kind).check_due(self.clock) {
-                self.request_list(kind, "the stream has not shown a write for 5 minutes");
+            if let Some(cause) = self.streams.of_mut(kind).take_due(self.clock) {
+                self.request_list(kind, cause);
             }
         }
         self.request_room_lists();
@@ -245,6 +301,9 @@ impl Controller {
     fn next_ready(&mut self) -> Option<(ReadySync, Vec<PodId>)> {
         loop {
             let (due, was_first) = self.next_due()?;
+            if due.answered.is_none() {
+                self.index.doubt_presumed(due.set);
+            }
             let step = due.answered.as_ref().map(|(step, _)| step);
             let adoptable = if matches!(step, None | Some(SyncStep::Claim(_))) {
                 self.index.adoptable(due.set)
@@ -366,7 +425,8 @@ impl Controller {
             };
             let report = ControllerReport::ScaleDown(Box::new(scale_down));
             self.reports.push_back(report);
-            lasting::expect_end(&mut self.index, &batch.key.namespace, victims);
+            let names = victims.iter().map(|victim| &*victim.pod.name);
+            paid::mark_victims(&mut self.index, &batch.key.namespace, names, true);
         }
         let sync = RunningSync {
             batch: batch.id,
@@ -385,11 +445,20 @@ impl Controller {
             retry_after,
         } = result;
         let now = self.clock;
+        let set = self.index.set_mut(id);
+        let (is_unanswered, waits) = set.map_or((false, false), |set| {
+            let is_unanswered = std::mem::take(&mut set.pace.is_unanswered);
+            (is_unanswered, set.waits_for_answer(now))
+        });
         match retry {
             Some(retry) => {
                 let max = self.config.backoff_max;
-                self.queue.retry(id, (retry, retry_after), max);
+                let delay = self.queue.retry(id, (retry, retry_after), max);
+                if let Some(set) = self.index.set_mut(id).filter(|_| is_unanswered) {
+                    set.pace.unanswered_until = now.plus(delay);
+                }
             }
+            None if waits => {}
             None => {
                 self.queue.forget(id);
                 self.obstacles.remove(&id);
@@ -399,8 +468,9 @@ impl Controller {
         if let Some(delay) = requeue_after {
             self.queue.add_after(id, delay);
         }
+        self.wait_for_limits(id);
         if let Some(set) = self.index.set(id) {
-            if let Some((_, until)) = set.closed_creates(now) {
+            if let Some(until) = set.pace.presumed_until {
                 self.queue.add_after(id, until.since(now));
             }
             self.reports.push_back(ControllerReport::Synced {
@@ -411,6 +481,29 @@ impl Controller {
             });
         }
         self.queue.done(id);
+    }
+
+    /// Lets a ReplicaSet that may create no pods now wait until it may, and reports that, at most once a minute.
+    fn wait_for_limits(&mut self, id: SetId) {
+        let now = self.clock;
+        let limits = limits(&self.index, &self.config, id).into_iter();
+        let Some(limit) = limits
+            .filter(|limit| limit.admitted == 0)
+            .max_by_key(|it| it.until)
+        else {
+            return;
+        };
+        let wait = limit.until.since(now);
+        self.queue.add_after(id, wait);
+        if limit.reason.rule != Rule::Backoff
+            && let Some(set) = self.index.set_mut(id)
+            && set.pace.told_until <= now
+        {
+            set.pace.told_until = limit.until.max(now.plus(Span::seconds(60)));
+            let (key, reason) = (set.object.key.clone(), limit.reason);
+            let report = ControllerReport::CreatesWait { key, reason, wait };
+            self.reports.push_back(report);
+        }
     }
 
     /// Returns the next report, the oldest first. The caller drains the reports after every step.

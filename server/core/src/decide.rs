@@ -8,11 +8,9 @@ use crate::{
     controller::Controller,
     event::{After, Event, OperationResult, Outcome},
     held::HeldQueue,
-    index::{OWNER_KIND, SetId},
+    index::SetId,
     names::NameSeed,
-    object::{
-        Key, Kind, OwnerReference, Pod, PodState, ReplicaSet, ResourceVersion, Timestamp, Uid,
-    },
+    object::{Kind, OwnerReference, Pod, PodState, ReplicaSet, ResourceVersion, Timestamp, Uid},
     queue::Priority,
     reason::{Reason, Rule},
     report::{ControllerReport, Decision},
@@ -193,7 +191,7 @@ fn after(controller: &Controller, batch: &Batch, operation: usize) -> Option<Aft
         Action::Delete(_) => return Some(After::Gone),
         Action::Claim { adopts, releases } => {
             let (pod, controller) = match adopts.get(operation) {
-                Some(orphan) => (orphan, Some(reference(key))),
+                Some(orphan) => (orphan, Some(OwnerReference::to_replica_set(key))),
                 None => (releases.get(operation - adopts.len())?, None),
             };
             let (_, known) = index.pod_named(&key.namespace, &pod.name)?;
@@ -222,21 +220,10 @@ fn created(name: &Arc<str>, set: &ReplicaSet) -> Pod {
         uid: Uid(format!("created-{name}").into()),
         version: Some(LATER),
         labels: set.template_labels.clone(),
-        controller: Some(reference(&set.key)),
+        controller: Some(OwnerReference::to_replica_set(&set.key)),
         node: None,
         deleted: None,
         state: PodState::default(),
-    }
-}
-
-/// The controller reference of a pod of the ReplicaSet (spec 5.3).
-fn reference(key: &Key) -> OwnerReference {
-    OwnerReference {
-        api_version: "apps/v1".into(),
-        kind: OWNER_KIND.into(),
-        name: Arc::clone(&key.name),
-        uid: key.uid.clone(),
-        block_owner_deletion: Some(true),
     }
 }
 

@@ -6,19 +6,20 @@
 
 mod cost;
 mod counting;
-mod create_back_off;
 pub(crate) mod forgetting;
 mod group;
 mod ids;
 mod large;
-pub(crate) mod lasting;
+pub(crate) mod ledger;
 mod map;
 mod namespaces;
 mod nodes;
 mod orphans;
 mod owners;
+pub(crate) mod paid;
 mod pod;
 mod pods;
+mod rewrites;
 mod selectors;
 mod set;
 mod sets;
@@ -34,8 +35,8 @@ use std::{
 };
 
 pub(crate) use self::{
-    create_back_off::{Ending, Made},
     group::PodGroup,
+    ledger::{Ledger, Loss, Made},
     nodes::NodeId,
     pod::{Entry, PodId},
     set::{Counts, Set, SetId},
@@ -58,11 +59,8 @@ use crate::{
     labels::Labels,
     names::NameSeed,
     object::{Key, Kind, OwnerReference, Pod, ReplicaSet, Timestamp, Uid},
-    pod_view::{OwnerView, PodView},
+    pod_view::{OWNER_KIND, OwnerView, PodView},
 };
-
-/// The kind of an owner reference to a ReplicaSet; the API group is not checked (spec 3.3).
-pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// Up to this number of siblings, the index asks each of them whether it selects a group.
 const FEW_SIBLINGS: usize = 8;
@@ -111,6 +109,12 @@ pub(crate) struct Index {
     /// The pods that lists have added since the last complete list, although the stream had passed their versions.
     doubtful_pods: BTreeSet<PodId>,
     doubtful_sets: BTreeSet<SetId>,
+    /// The lost creates; `None` if nothing limits creates.
+    pub(crate) ledger: Option<Ledger>,
+    /// The ReplicaSets with lost creates that people have resumed, by namespace and name.
+    resumed: Vec<(Arc<str>, Arc<str>)>,
+    /// Whether the cluster does not store `terminatingReplicas`: a status was written with it, and came back without.
+    pub(crate) drops_terminating: bool,
 }
 
 /// The values of a pod, before or after a change, that the handlers read.
@@ -143,16 +147,6 @@ pub(crate) enum IfUnknown {
 pub(crate) struct PodChange {
     pub(crate) old: Option<PodFacts>,
     pub(crate) new: Option<PodFacts>,
-    /// Of a pod that stopped being a replica without a request: its ReplicaSet, and how it ended.
-    pub(crate) ended: Option<EndedReplica>,
-}
-
-/// A pod that has stopped being a replica of its ReplicaSet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedReplica {
-    pub(crate) set: SetId,
-    pub(crate) made: Made,
-    pub(crate) ending: Ending,
 }
 
 /// The change of the index when a pod is shown.
@@ -172,10 +166,11 @@ pub(crate) enum PodUpdate {
 // === impl Index ===
 
 impl Index {
-    /// Creates an empty index, whose ReplicaSets name their pods by this seed.
-    pub(crate) fn new(names: NameSeed) -> Self {
+    /// Creates an empty index, whose ReplicaSets name their pods by this seed. If `limits_creates`, it counts lost creates.
+    pub(crate) fn new(names: NameSeed, limits_creates: bool) -> Self {
         Self {
             names,
+            ledger: limits_creates.then(Ledger::default),
             ..Self::default()
         }
     }
@@ -454,9 +449,14 @@ impl Held for Index {
             pod_list: _,
             doubtful_pods: _,
             doubtful_sets: _,
+            ledger,
+            // Empty after each event.
+            resumed: _,
+            drops_terminating: _,
         } = self;
         let shared = groups.bytes() + namespaces.bytes() + owners.bytes() + nodes.bytes();
         let deletions = deletions.len() * cost::DELETION;
-        bytes + pods.vacant_bytes() + shared + tombstones.bytes() + deletions + large.bytes()
+        let beside = tombstones.bytes() + deletions + large.bytes() + ledger.bytes();
+        bytes + pods.vacant_bytes() + shared + beside
     }
 }

@@ -24,6 +24,9 @@
 //! **Invariant:** a ReplicaSet waits for a list that began later in two cases only. An outcome did not carry the object after its write, or
 //! the stream has passed a created pod and not shown it. Nothing is created on the strength of such a write.
 //! **Invariant:** at most one batch is in flight for each ReplicaSet, identified by namespace, name and uid.
+//! **Invariant:** each create is paid for. Whatever comes, the creates of a ReplicaSet's name are at most its desired pods, its allowance, its
+//! grants, the created pods that lived for a minute, and those that this controller deleted (`index/ledger.rs`). A repeat under the same name
+//! is no further create, and a resume of a person adds the desired pods and the allowance, at most once a minute.
 //! **Invariant:** equal inputs in equal order give equal outputs; no clock, no randomness and no order by hash enters them.
 //! **Invariant:** a ReplicaSet that cannot be understood is left alone and reported, and harms no other.
 //!
@@ -56,7 +59,7 @@ pub mod wording;
 
 pub use batch::{Action, ActionKind, Batch, BatchId, PodRef, Victim};
 pub use compact_uid::CompactUid;
-pub use config::Config;
+pub use config::{Brake, Config};
 pub use controller::{
     Controller, Deletable, Impact, ImpactWalk, Inspect, KnownSet, Need, NeedWalk, QuotaLimits,
     Sizes, Surroundings, SurroundingsCopy, keep_within,
@@ -64,11 +67,12 @@ pub use controller::{
 pub use decide::{Interrupted, controller_of, decide, decide_while};
 pub use event::{After, Event, FailureClass, NotStarted, OperationResult, Outcome};
 pub use held::{Held, HeldMap, HeldQueue};
+pub use index::ledger::{Account, Ledger, Loss};
 pub use labels::{Label, Labels};
 pub use names::NameSeed;
 pub use object::{
     ByKind, Condition, Key, Kind, OwnerReference, Phase, Pod, PodState, Ready, ReplicaSet,
-    ResourceVersion, Span, Status, Timestamp, Uid,
+    ResourceVersion, Resume, Span, Status, Timestamp, Uid,
 };
 pub use pod_view::{OwnerView, PodView};
 pub use queue::Unfinished;

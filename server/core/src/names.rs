@@ -39,8 +39,17 @@ pub(crate) struct NameCursor {
     suffixes: Suffixes,
     /// The k of the next name.
     next: u32,
-    /// Names that are not known to have made a pod, with the number of unanswered creates of each. They come before every other name.
-    retries: BTreeMap<u32, u32>,
+    /// Names that are not known to have made a pod. They come before every other name.
+    retries: BTreeMap<u32, Retry>,
+}
+
+/// A name to retry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Retry {
+    /// The number of its unanswered creates.
+    unanswered: u32,
+    /// Whether the pod of one of them has been shown, and is not known to be gone.
+    is_shown: bool,
 }
 
 /// The use of a name.
@@ -116,7 +125,7 @@ impl NameCursor {
         }
     }
 
-    /// Returns `count` names for creates, those to retry first. Returns fewer only if all 27^5 are taken.
+    /// Returns `count` names for creates: first those whose creates had no answer, then those that were refused. Returns fewer only if all 27^5 are taken.
     pub(crate) fn next_names(
         &mut self,
         base: &str,
@@ -126,15 +135,21 @@ impl NameCursor {
         let mut name = String::with_capacity(base.len() + SUFFIX_LENGTH);
         let suffixes = self.suffixes;
         let mut names = Vec::with_capacity(count);
-        self.retries.retain(|k, unanswered| {
-            let text = write_name(&mut name, base, suffixes.suffix(*k));
-            let usage = usage(text);
-            if usage == NameUse::Free && names.len() < count {
-                names.push(text.into());
-            }
-            // One of the creates made the pod that has the name. Another create may take effect when that pod is gone.
-            usage != NameUse::Taken || *unanswered > 1
-        });
+        // A repeat of an unanswered create makes no further pod, so it comes first.
+        for is_open in [true, false] {
+            self.retries.retain(|k, retry| {
+                if retry.is_open() != is_open {
+                    return true;
+                }
+                let text = write_name(&mut name, base, suffixes.suffix(*k));
+                let usage = usage(text);
+                if usage == NameUse::Free && names.len() < count {
+                    names.push(text.into());
+                }
+                // One of the creates made the pod that has the name. Another create may take effect when that pod is gone.
+                usage != NameUse::Taken || retry.unanswered > 1
+            });
+        }
         for _ in 0..SUFFIXES {
             if names.len() == count {
                 break;
@@ -156,31 +171,73 @@ impl NameCursor {
     /// write the condition ReplicaFailure at each retry.
     pub(crate) fn retry(&mut self, name: &str, is_unanswered: bool) {
         if let Some(k) = self.suffixes.k(name) {
-            *self.retries.entry(k).or_default() += u32::from(is_unanswered);
+            self.retries.entry(k).or_default().unanswered += u32::from(is_unanswered);
         }
+    }
+
+    /// Whether an unanswered create may have made a pod that was not shown.
+    pub(crate) fn is_any_open(&self) -> bool {
+        self.open_names() > 0
+    }
+
+    /// The number of names whose unanswered creates may have made a pod that was not shown.
+    pub(crate) fn open_names(&self) -> usize {
+        self.retries.values().filter(|it| it.is_open()).count()
+    }
+
+    /// Returns the names whose unanswered creates have made a pod, each once.
+    pub(crate) fn take_shown(
+        &mut self,
+        base: &str,
+        usage: impl Fn(&str) -> NameUse,
+    ) -> Vec<Arc<str>> {
+        let mut name = String::with_capacity(base.len() + SUFFIX_LENGTH);
+        let suffixes = self.suffixes;
+        let open = self.retries.iter_mut().filter(|(_, retry)| retry.is_open());
+        let shown = open.filter_map(|(k, retry)| {
+            let text = write_name(&mut name, base, suffixes.suffix(*k));
+            retry.is_shown = usage(text) == NameUse::Taken;
+            retry.is_shown.then(|| text.into())
+        });
+        shown.collect()
     }
 
     /// Records that a pod of this name existed and is gone. If several creates of it are unanswered, another of them may have taken effect
-    /// since, and the stream has yet to show it.
-    pub(crate) fn mark_gone(&mut self, name: &str) {
-        if !self.retries.is_empty()
-            && let Some(k) = self.suffixes.k(name)
-            && let Some(unanswered) = self.retries.get_mut(&k)
-        {
-            *unanswered = unanswered.saturating_sub(1);
-            if *unanswered == 0 {
-                self.retries.remove(&k);
-            }
+    /// since, and the stream has yet to show it. Returns whether [`Self::take_shown`] has not returned the name.
+    pub(crate) fn mark_gone(&mut self, name: &str) -> bool {
+        if self.retries.is_empty() {
+            return false;
         }
-    }
-
-    /// Records that a pod of this name exists, ours or not. A name with another base has no effect.
-    pub(crate) fn mark_taken(&mut self, name: &str) {
-        if !self.retries.is_empty()
-            && let Some(k) = self.suffixes.k(name)
-        {
+        let k = self.suffixes.k(name);
+        let Some((k, retry)) = k.and_then(|k| Some((k, self.retries.get_mut(&k)?))) else {
+            return false;
+        };
+        let was_open = retry.is_open();
+        retry.is_shown = false;
+        retry.unanswered = retry.unanswered.saturating_sub(1);
+        if retry.unanswered == 0 {
             self.retries.remove(&k);
         }
+        was_open
+    }
+
+    /// Records that a pod of this name exists, ours or not. A name with another base has no effect. Returns whether an unanswered create may
+    /// have made the pod, and [`Self::take_shown`] has not returned the name.
+    pub(crate) fn mark_taken(&mut self, name: &str) -> bool {
+        if self.retries.is_empty() {
+            return false;
+        }
+        let k = self.suffixes.k(name);
+        let retry = k.and_then(|k| self.retries.remove(&k));
+        retry.is_some_and(|retry| retry.is_open())
+    }
+}
+
+// === impl Retry ===
+
+impl Retry {
+    const fn is_open(&self) -> bool {
+        self.unanswered > 0 && !self.is_shown
     }
 }
 

@@ -149,10 +149,23 @@ pub struct ReplicaSet {
     pub template_labels: Labels,
     /// The status in the cluster.
     pub status: Status,
+    /// The latest request of a person to resume creates, empty without one: a change is a request. [`Resume`] reads it.
+    pub resume: Arc<str>,
+}
+
+/// The ReplicaSets whose creates a person resumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The ReplicaSet with the request.
+    ReplicaSet,
+    /// All ReplicaSets of its namespace.
+    Namespace,
+    /// All ReplicaSets.
+    All,
 }
 
 /// The status of a ReplicaSet (spec 1.2).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Status {
     /// Active pods.
     pub replicas: i32,
@@ -171,7 +184,7 @@ pub struct Status {
 }
 
 /// One condition of a ReplicaSet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
     /// The type; the core itself writes only `ReplicaFailure`.
     pub kind: String,
@@ -242,6 +255,20 @@ impl Span {
     #[must_use]
     pub const fn millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000_000))
+    }
+}
+
+// === impl Resume ===
+
+impl Resume {
+    /// Reads a request: its first word can be `namespace` or `all`.
+    #[must_use]
+    pub fn of(request: &str) -> Self {
+        match request.split_whitespace().next() {
+            Some("all") => Self::All,
+            Some("namespace") => Self::Namespace,
+            Some(_) | None => Self::ReplicaSet,
+        }
     }
 }
 

@@ -4,8 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{
     labels::Labels,
-    object::{OwnerReference, Pod, PodState, ResourceVersion, Timestamp, Uid},
+    object::{Key, OwnerReference, Pod, PodState, ResourceVersion, Timestamp, Uid},
 };
+
+/// The kind of an owner reference to a ReplicaSet; the API group is not checked (spec 3.3).
+pub(crate) const OWNER_KIND: &str = "ReplicaSet";
 
 /// A [`Pod`] with borrowed texts. Most messages about pods repeat known values, which are compared and dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +130,17 @@ impl Pod {
 // === impl OwnerReference ===
 
 impl OwnerReference {
+    /// The controller reference of a pod of a ReplicaSet (spec 5.3).
+    pub(crate) fn to_replica_set(key: &Key) -> Self {
+        Self {
+            api_version: common("apps/v1"),
+            kind: common(OWNER_KIND),
+            name: Arc::clone(&key.name),
+            uid: key.uid.clone(),
+            block_owner_deletion: Some(true),
+        }
+    }
+
     /// Replaces texts that all references have by shared ones.
     pub(crate) fn share(&mut self) {
         self.api_version = common(&self.api_version);

@@ -149,8 +149,13 @@ impl Queue {
     }
 
     /// Queues a key after its backoff, at most `max`, and after the delay that the cluster asked for. Until the end of that delay, nothing
-    /// else queues the key. All retries but conflicts also wait for a token of the shared bucket.
-    pub(crate) fn retry(&mut self, id: SetId, (why, asked): (Retry, Option<Span>), max: Span) {
+    /// else queues the key. All retries but conflicts also wait for a token of the shared bucket. Returns the delay.
+    pub(crate) fn retry(
+        &mut self,
+        id: SetId,
+        (why, asked): (Retry, Option<Span>),
+        max: Span,
+    ) -> Span {
         let failures = self.failures.entry(id).or_default();
         let (count, max) = match why {
             Retry::Conflict => (&mut failures.conflicts, CONFLICT_BACKOFF_MAX),
@@ -169,7 +174,9 @@ impl Queue {
         if asked.0 > 0 {
             self.held.insert(id, self.now.plus(asked));
         }
-        self.add_after(id, delay.max(asked));
+        let delay = delay.max(asked);
+        self.add_after(id, delay);
+        delay
     }
 
     /// Takes one token of the shared bucket, and returns the time until the token is available.

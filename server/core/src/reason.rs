@@ -38,6 +38,7 @@ pub enum Rule {
     RefusedByAgent,
     Throttled,
     PodsDoNotLast,
+    ManyUnassigned,
 }
 
 /// One reason.

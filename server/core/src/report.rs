@@ -86,14 +86,14 @@ pub enum ControllerReport {
         /// What there is no memory for.
         quarantine: Quarantine,
     },
-    /// Pods of a ReplicaSet do not last: the server creates none for a while.
-    PodsDoNotLast {
+    /// A ReplicaSet lacks pods, and a limit lets the server create none for a while. Reported at most once a minute.
+    CreatesWait {
         /// The ReplicaSet.
         key: Key,
-        /// The number of pods that did not last, and how the latest ended.
-        detail: String,
+        /// The limit: `PodsDoNotLast` or `ManyUnassigned`.
+        reason: Reason,
         /// How long the server creates none.
-        closed: Span,
+        wait: Span,
     },
     /// An orphan matches more than one ReplicaSet (a user's error, spec 3.3).
     OrphanMatchesMany {
@@ -222,7 +222,8 @@ impl Held for ControllerReport {
             Self::ScaleDown(it) => {
                 size_of::<ScaleDown>() + it.pods.iter().map(Held::bytes).sum::<usize>()
             }
-            Self::Quarantined { detail, .. } | Self::PodsDoNotLast { detail, .. } => detail.len(),
+            Self::Quarantined { detail, .. } => detail.len(),
+            Self::CreatesWait { reason, .. } => reason.detail.len(),
             Self::BeyondMemory { quarantine, .. } => {
                 quarantine.field.len() + quarantine.detail.len()
             }

@@ -6,6 +6,7 @@
 
 pub(crate) mod batch_result;
 pub(crate) mod claim;
+pub(crate) mod limits;
 pub(crate) mod manage;
 pub(crate) mod plan;
 pub(crate) mod rank;
@@ -26,6 +27,9 @@ use crate::{
 
 /// The memory of the UID of a claimed pod in bytes, without its text.
 const CLAIMED: usize = 64;
+
+/// The delay after adoptions that took effect, and after which a list shows the pods without an owner.
+const DISPROVED_DELAY: Span = Span::seconds(1);
 
 /// The step whose outcomes a sync waits for.
 #[derive(Clone, Debug)]
@@ -104,7 +108,7 @@ pub(crate) fn advance(
         }
         Some((SyncStep::Manage(basis), result)) => {
             let managed = ManageResult::of(basis.surplus(), result);
-            status_or_end(index.set(id), now, basis, managed)
+            status_or_end(index, now, id, basis, managed)
         }
         Some((
             SyncStep::Status {
@@ -146,6 +150,12 @@ fn claim_or_manage(
 ) -> Next {
     match claim::decide(index, config, id, adoptable, &mut claimed) {
         Some(plan) => Next::Send(plan, SyncStep::Claim(claimed)),
+        None if claim::is_disproved(index, adoptable, &claimed) => Next::Finished(SyncResult {
+            error: Some("adopted pods have no owner".to_owned()),
+            retry: Some(Retry::Conflict),
+            retry_after: Some(DISPROVED_DELAY),
+            ..SyncResult::default()
+        }),
         None => manage_or_status(index, config, now, id),
     }
 }
@@ -156,7 +166,11 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
         return Next::Finished(SyncResult::default());
     };
     let Some(plan) = manage::decide(index, config, now, id) else {
-        return status_or_end(index.set(id), now, basis, ManageResult::default());
+        let managed = ManageResult {
+            is_pending: index.set(id).is_some_and(|set| set.waits_for_answer(now)),
+            ..ManageResult::default()
+        };
+        return status_or_end(index, now, id, basis, managed);
     };
     if plan.action.operations() == 0 {
         let managed = ManageResult {
@@ -164,29 +178,43 @@ fn manage_or_status(index: &mut Index, config: &Config, now: Timestamp, id: SetI
             retry: Some(Retry::Conflict),
             ..ManageResult::default()
         };
-        return status_or_end(index.set(id), now, basis, managed);
+        return status_or_end(index, now, id, basis, managed);
     }
     Next::Send(plan, SyncStep::Manage(basis))
 }
 
-/// Writes the status if it differs, else ends the sync.
+/// Writes the status if it differs, else ends the sync. The same status, which somebody else changes back, is written at intervals.
 fn status_or_end(
-    set: Option<&Set>,
+    index: &mut Index,
     now: Timestamp,
+    id: SetId,
     mut basis: StatusBasis,
     mut managed: ManageResult,
 ) -> Next {
-    let Some(set) = set else {
-        return Next::Finished(end(managed, BatchResult::default(), None));
+    let end =
+        |managed, requeue_at| Next::Finished(end(managed, BatchResult::default(), requeue_at));
+    let Some(set) = index.sets.get_mut(&id) else {
+        return end(managed, None);
     };
     basis.now = now;
     let status = basis.status_of(&set.object, &managed);
     let requeue_at = basis.requeue_at(set.object.min_ready_seconds, &status);
+    let rewrites = &mut set.pace.rewrites;
     if status == set.object.status {
-        return Next::Finished(end(managed, BatchResult::default(), requeue_at));
+        return end(managed, requeue_at);
+    }
+    if status::lacks_terminating_alone(&set.object.status, &status) {
+        index.drops_terminating |= rewrites.is_written(&status);
+        if index.drops_terminating {
+            return end(managed, requeue_at);
+        }
+    }
+    if let Some(at) = rewrites.held_until(&status).filter(|at| now < *at) {
+        return end(managed, Some(requeue_at.map_or(at, |it| it.min(at))));
     }
     // The status has the whole message.
     managed.error.iter_mut().for_each(batch_result::cut);
+    rewrites.note(now, &status);
     let reasons = vec![status::reason(&status)];
     let plan = Plan::new(Action::WriteStatus(Box::new(status)), reasons);
     let step = SyncStep::Status {

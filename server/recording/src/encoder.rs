@@ -8,11 +8,15 @@ use decree::{
     v1,
 };
 use prost::Message;
+use server_core::Ledger;
 use server_session::{Config, IncomingFrame, Now, Session};
 
 pub use decree::recording::v1::EndReason;
 
-use crate::record::{Poll, Record, Step};
+use crate::{
+    inherited,
+    record::{Poll, Record, Step},
+};
 
 /// The first line of a recording: the name and the version of the format.
 pub(crate) const MAGIC: &[u8] = b"decree recording 1\n";
@@ -59,6 +63,11 @@ impl Encoder {
             self.step(now, Step::Frame(bytes.clone()), out);
         }
         fits
+    }
+
+    /// Records what the session inherits.
+    pub fn inherited(&mut self, now: Now, left: &Ledger, ago: Duration, out: &mut Vec<u8>) {
+        self.step(now, Step::Inherited(inherited::record(left, ago)), out);
     }
 
     /// Records that time passed.

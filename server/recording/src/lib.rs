@@ -15,6 +15,7 @@
 //! Deliberately outside: files, threads, and printed output.
 
 mod encoder;
+mod inherited;
 mod output;
 mod reader;
 mod record;

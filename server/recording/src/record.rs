@@ -2,7 +2,7 @@
 //! frame that the session would refuse.
 
 use bytes::Bytes;
-use decree::recording::v1::{Closed, Drain, End, Timeout};
+use decree::recording::v1::{Closed, Drain, End, Inherited, Timeout};
 use prost::{Message, Oneof};
 
 /// One call of a session; `recording.proto` explains the fields.
@@ -14,7 +14,7 @@ pub(crate) struct Record {
     pub(crate) drift_nanos: i64,
     #[prost(bool, tag = "9")]
     pub(crate) more: bool,
-    #[prost(oneof = "Step", tags = "3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "Step", tags = "3, 4, 5, 6, 7, 8, 10")]
     pub(crate) step: Option<Step>,
 }
 
@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Poll(Poll),
     #[prost(message, tag = "8")]
     End(End),
+    #[prost(message, tag = "10")]
+    Inherited(Inherited),
 }
 
 /// The request for a frame.

@@ -9,6 +9,7 @@ use server_session::{IncomingFrame, Now, Session, SessionIdentity};
 
 use crate::{
     encoder::{FRAME_BYTES_MAX, session_end},
+    inherited,
     output::{Output, Pair, is_same, is_same_end},
     reader::{Ending, Opening, ReadError, Reader, TimedStep, decode},
     record::{Poll, Step},
@@ -217,6 +218,10 @@ impl<R: Read> Replay<R> {
                 } else {
                     self.handle_frame(now, frame);
                 }
+            }
+            Step::Inherited(inherited) => {
+                let (left, ago) = inherited::read(inherited);
+                self.session.inherit(now, left, ago);
             }
             Step::Timeout(_) => {
                 self.keep(|| Input::Timeout(now));

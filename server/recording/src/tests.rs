@@ -8,11 +8,13 @@ use decree::{
 };
 use proptest::prelude::*;
 use prost::Message as _;
-use server_core::Timestamp;
+use server_core::{Ledger, Timestamp};
 use server_session::{Config, IncomingFrame, Now, Session};
 
 use super::*;
 use crate::{encoder::MAGIC, output::is_same_end};
+
+mod successor;
 
 fn config(burst_bytes: usize) -> Config {
     Config {
@@ -89,6 +91,11 @@ fn recording() -> Vec<u8> {
 }
 
 fn recording_of(names: &[&str]) -> Vec<u8> {
+    recording_after(&Ledger::default(), names)
+}
+
+/// The same, of a session that inherits lost creates.
+fn recording_after(left: &Ledger, names: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut requests = (1_u64..).zip(frames(names)).map(|(sequence, frame)| {
         let frame = Some(frame);
@@ -98,6 +105,11 @@ fn recording_of(names: &[&str]) -> Vec<u8> {
     let config = config(4 << 20);
     let mut encoder = Encoder::begin(at(0), &config, "session-0", &hello, &mut out);
     let mut session = Session::open(at(0), config, "session-0".into(), hello).expect("valid");
+    if !left.is_empty() {
+        let ago = Duration::from_secs(1);
+        encoder.inherited(at(0), left, ago, &mut out);
+        session.inherit(at(0), left.clone(), ago);
+    }
     let mut decided = 0;
     for (second, request) in (1..).zip(requests) {
         let frame = IncomingFrame::from(request);

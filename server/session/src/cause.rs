@@ -124,11 +124,15 @@ fn held_back(summary: &v1::ReplicaSetSummary, names: Names<'_>) -> Option<Findin
         let what = "The API server asks to wait";
         return Some(Finding::passing(said(what, words)).group(what));
     }
-    let why = reason(summary, Rule::PodsDoNotLast)?;
-    // The core says when creates open again, which is the time of the next sync.
-    let why = causes::without_next_try(why);
-    let text = said(causes::PODS_DO_NOT_LAST, why);
-    Some(Finding::blocked(text).next(names.describe()))
+    let found = |rule, cause| {
+        let why = causes::what_happened(reason(summary, rule)?);
+        Some(said(cause, why))
+    };
+    if let Some(text) = found(Rule::PodsDoNotLast, causes::PODS_DO_NOT_LAST) {
+        return Some(Finding::blocked(text).next(names.describe()));
+    }
+    let text = found(Rule::ManyUnassigned, causes::CREATES_ARE_SLOW)?;
+    Some(Finding::passing(text).next(names.explain()))
 }
 
 /// The cluster refused the newest attempt, or, if this session has made none, the last attempt of an earlier controller.

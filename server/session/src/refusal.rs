@@ -87,15 +87,16 @@ pub enum Refusal {
         /// The number of objects that it named.
         arrived: i64,
     },
-    /// A list is older than the last one of its kind: it is of another cluster, or the cluster was restored to an earlier state.
+    /// A list is older than the last one of its kind, or lists have been older than a write for a minute: it is of another cluster, or the
+    /// cluster was restored to an earlier state.
     #[error(
-        "the versions of the cluster went back: a list of {} has version {}, the one before it had {}",
+        "the versions of the cluster went back: a list of {} has version {}, and the cluster had reached {}",
         noun(*kind), .got.0, .last.0
     )]
     VersionsWentBack {
         /// The kind.
         kind: Kind,
-        /// The version of the last complete list.
+        /// The version that the cluster had reached.
         last: ResourceVersion,
         /// The version of the new list.
         got: ResourceVersion,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use decree::v1::{self, reconcile_response::Frame};
-use server_core::{Controller, Span, Unfinished};
+use server_core::{Controller, Ledger, Span, Unfinished};
 
 use crate::{
     awaited::{Awaited, KINDS, LIST_PATIENCE, OUTCOMES_PATIENCE},
@@ -77,6 +77,20 @@ impl Session {
             draining: false,
             end: None,
         })
+    }
+
+    /// Takes what [`Self::leave`] of an earlier session of the cluster returned, which ended this long ago. Called at most once, before the
+    /// first frame.
+    pub fn inherit(&mut self, now: Now, left: Ledger, ago: Duration) {
+        let time = self.clock.advance(now);
+        self.state.controller.inherit(time, left, span(ago));
+    }
+
+    /// Returns the lost creates of the session, for the next session of the cluster. Nobody follows the pods of creates in flight, and pods
+    /// that are younger than a minute, so these creates count as lost.
+    #[must_use]
+    pub fn leave(&self) -> Ledger {
+        self.controller().leave()
     }
 
     /// The identity of the agent and its cluster.

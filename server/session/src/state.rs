@@ -214,6 +214,9 @@ impl SessionState {
 
     /// Checks the limits of the session. Beyond its memory, the content of the largest objects is forgotten.
     pub(crate) fn check(&mut self, config: &Config) -> Result<(), Refusal> {
+        if let Some((kind, last, got)) = self.controller.went_back() {
+            return Err(Refusal::VersionsWentBack { kind, last, got });
+        }
         let max = config.objects_max;
         if self.controller.inspect().objects() > max {
             return Err(Refusal::ObjectsExhausted { max });
@@ -265,7 +268,7 @@ impl SessionState {
                 report @ (ControllerReport::Synced { .. }
                 | ControllerReport::StaleViewSkipped { .. }
                 | ControllerReport::Quarantined { .. }
-                | ControllerReport::PodsDoNotLast { .. }
+                | ControllerReport::CreatesWait { .. }
                 | ControllerReport::OrphanMatchesMany { .. }
                 | ControllerReport::DeletionAgeRatio(_)) => {
                     self.reports.push(SessionReport::Controller(report));

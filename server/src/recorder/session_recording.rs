@@ -1,8 +1,9 @@
 //! A session, recorded or not.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use decree::v1;
+use server_core::Ledger;
 use server_recording::{Encoder, EndReason};
 use server_session::{IncomingFrame, Now, Session, SessionReport};
 
@@ -27,6 +28,14 @@ pub(crate) struct RecordedSession {
 impl RecordedSession {
     pub(crate) const fn new(session: Session, recording: Option<SessionRecording>) -> Self {
         Self { session, recording }
+    }
+
+    pub(crate) fn inherit(&mut self, now: Now, left: Ledger, ago: Duration) {
+        self.record(|encoder, out| {
+            encoder.inherited(now, &left, ago, out);
+            true
+        });
+        self.session.inherit(now, left, ago);
     }
 
     pub(crate) fn handle_frame(&mut self, now: Now, frame: IncomingFrame) {

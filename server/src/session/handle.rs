@@ -92,6 +92,11 @@ impl SessionHandle {
         let answer = timeout(PATIENCE, asked).await;
         answer.unwrap_or(Err(Refusal::DeadlineExceeded))
     }
+
+    /// Waits until the session has ended and left the registry.
+    pub(crate) async fn has_ended(&self) {
+        self.questions.closed().await;
+    }
 }
 
 // === impl Questions ===

@@ -7,7 +7,7 @@ use std::{
 
 use decree::v1;
 use server_core::{ControllerReport, Kind};
-use server_session::{Fault, Session, SessionIdentity, SessionReport};
+use server_session::{Fault, Session, SessionIdentity, SessionReport, wire::encode};
 use tokio::time::Instant;
 
 use super::{gauges::Gauges, traces::Spans};
@@ -227,14 +227,13 @@ impl Telemetry {
             ControllerReport::Quarantined { key, detail } => {
                 tracing::debug!(replica_set = %key, detail, "left alone");
             }
-            ControllerReport::PodsDoNotLast {
-                key,
-                detail,
-                closed,
-            } => {
-                self.metrics.create_back_offs.inc();
-                let seconds = seconds(closed);
-                tracing::warn!(replica_set = %key, detail, seconds, "pods do not last: no more are created for a while");
+            ControllerReport::CreatesWait { key, reason, wait } => {
+                let reason = encode::reason(reason);
+                let (rule, detail) = (reason.rule().as_str_name(), reason.detail);
+                let waits = &self.metrics.create_back_offs;
+                waits.get_or_create(&[("reason", rule)]).inc();
+                let seconds = seconds(wait);
+                tracing::warn!(replica_set = %key, rule, detail, seconds, "no pods are created for a while");
             }
             ControllerReport::OrphanMatchesMany {
                 pod: (namespace, name),

@@ -46,6 +46,15 @@ impl DecisionServer {
         }
     }
 
+    /// Returns when the server started; a malicious server has no such time.
+    #[must_use]
+    pub fn started(&self) -> Timestamp {
+        match self {
+            Self::Honest(it) => it.started,
+            Self::Malicious(_) => Timestamp::UNIX_EPOCH,
+        }
+    }
+
     /// Starts a drain; a malicious server drains at any time.
     pub fn handle_drain(&mut self, now: Timestamp) {
         if let Self::Honest(it) = self {

@@ -11,6 +11,7 @@ use std::{
 use agent_core::link::Disconnect;
 use decree::v1::{self, reconcile_request as request, reconcile_response as response};
 use jiff::Timestamp;
+use server_core::Ledger;
 use server_session::{
     Config, End, Now, Refusal, Registered, Session, SessionIdentity, SessionRegistry,
 };
@@ -38,6 +39,8 @@ pub struct ServerActor {
     operations_max: usize,
     /// Its clocks.
     pub clock: Clock,
+    /// When it started.
+    pub started: Timestamp,
     /// The live sessions by their connections.
     sessions: BTreeMap<u64, Held>,
     /// The live session of each cluster and shard; the handle is the connection.
@@ -95,13 +98,19 @@ struct Held {
 // === impl ServerActor ===
 
 impl ServerActor {
-    /// Returns a server without a session, with this limit of operations in flight and these clocks.
+    /// Returns a server without a session, with this limit of operations in flight and these clocks, that starts now.
     #[must_use]
-    pub fn new(mutant: Option<Mutant>, operations_max: usize, clock: Clock) -> Self {
+    pub fn new(
+        mutant: Option<Mutant>,
+        operations_max: usize,
+        clock: Clock,
+        started: Timestamp,
+    ) -> Self {
         Self {
             mutant,
             operations_max,
             clock,
+            started,
             sessions: BTreeMap::new(),
             registry: SessionRegistry::default(),
             connections: BTreeSet::new(),
@@ -270,8 +279,17 @@ impl ServerActor {
         {
             hello.options.get_or_insert_default().create_back_off = Some(false);
         }
-        let session = Session::open(now, config, session_id(connection), first)?;
+        let mut session = Session::open(now, config, session_id(connection), first)?;
         let superseded = self.register(connection, &session)?;
+        if let Some((older, refusal)) = superseded
+            && self.mutant != Some(Mutant::IgnoreSupersession)
+        {
+            self.end(older.handle, Some(refusal));
+        }
+        let identity = self.registered(session.identity());
+        if let Some((left, ago)) = self.registry.take(now.monotonic, &identity) {
+            session.inherit(now, left, ago);
+        }
         let held = Held {
             session,
             oracle: Oracle::default(),
@@ -280,11 +298,6 @@ impl ServerActor {
             added: 0,
         };
         self.sessions.insert(connection, held);
-        if let Some((older, refusal)) = superseded
-            && self.mutant != Some(Mutant::IgnoreSupersession)
-        {
-            self.end(older.handle, Some(refusal));
-        }
         Ok(())
     }
 
@@ -354,6 +367,10 @@ impl ServerActor {
         if let Some(held) = self.sessions.remove(&connection) {
             let identity = self.registered(held.session.identity());
             self.registry.remove(&identity);
+            if self.mutant != Some(Mutant::ForgetAtNewSession) {
+                let (left, (_, at)) = (held.session.leave(), held.latest);
+                self.registry.keep(at, &identity, left);
+            }
         }
     }
 }
@@ -375,6 +392,9 @@ impl Sent {
 impl Held {
     fn handle_frame(&mut self, now: Now, request: v1::ReconcileRequest, mutant: Option<Mutant>) {
         let faulty = mutant.zip(request.frame.as_ref());
+        if faulty.is_some_and(|(mutant, frame)| FaultySession::forgets(mutant, frame)) {
+            self.session.inherit(now, Ledger::default(), Duration::ZERO);
+        }
         let faulty = faulty.map(|(mutant, frame)| self.faulty.read(mutant, frame));
         let Some(frames) = faulty else {
             return self.session.handle_frame(now, request);

@@ -315,7 +315,6 @@ impl Api {
         ReplicaSet {
             projected: self.set.clone(),
             template: Some(Template::new(*b"template")),
-            resume: String::new(),
         }
     }
 

@@ -92,6 +92,21 @@ impl FaultySession {
         vec![frame]
     }
 
+    /// Returns whether the session forgets the lost creates after this frame.
+    #[must_use]
+    pub fn forgets(mutant: Mutant, frame: &request::Frame) -> bool {
+        let request::Frame::Events(events) = frame else {
+            return false;
+        };
+        events.events.iter().any(|event| match &event.event {
+            Some(Event::Deleted(gone)) => {
+                mutant == Mutant::ForgetAtNewUid && gone.kind() == v1::Kind::ReplicaSet
+            }
+            Some(Event::ReplicaSetApplied(_)) => mutant == Mutant::ForgetAtNewSpec,
+            Some(Event::PodApplied(_) | Event::Bookmark(_)) | None => false,
+        })
+    }
+
     fn events(&mut self, mutant: Mutant, events: &mut v1::Events) {
         if mutant == Mutant::DropFirstEventAfterList && std::mem::take(&mut self.is_list_new) {
             events.events.remove(0);
@@ -119,9 +134,6 @@ impl FaultySession {
             Some(Outcome::Done(_)) if mutant == Mutant::ForgetOwnWrites => {
                 outcome.outcome = Some(failed(v1::FailureClass::NotFound));
             }
-            Some(Outcome::Done(_)) if mutant == Mutant::ForgetMakers => {
-                outcome.outcome = Some(failed(v1::FailureClass::Timeout));
-            }
             Some(Outcome::Done(done)) => match &mut done.object {
                 Some(done::Object::Pod(pod)) => self.pod(mutant, pod),
                 Some(done::Object::ReplicaSet(set)) => self.set(mutant, set),
@@ -131,7 +143,9 @@ impl FaultySession {
                 Some(done::Object::Gone(_)) | None => {}
             },
             Some(Outcome::Failed(it)) if it.class() == v1::FailureClass::Timeout => match mutant {
-                Mutant::TakeTimeoutForRefusal => it.set_class(v1::FailureClass::Invalid),
+                Mutant::TakeTimeoutForRefusal | Mutant::ForgetUnanswered => {
+                    it.set_class(v1::FailureClass::Invalid)
+                }
                 Mutant::TakeTimeoutForGone => it.set_class(v1::FailureClass::NotFound),
                 _ => {}
             },

@@ -8,8 +8,11 @@ use super::{LOOK_EVERY, PATIENCE, decision_server::DecisionServer, kept::Kept};
 use crate::{admin, running::Running};
 
 const PROGRAM: &str = "decree-agent";
-/// Replaces lost pods at once, as upstream does.
-pub(super) const LOSES_PODS: (&str, &str) = ("DECREE_CREATE_BACK_OFF", "false");
+/// Replaces lost pods at once, as upstream does, and creates any number of pods where no scheduler assigns nodes.
+pub(super) const LOSES_PODS: [(&str, &str); 2] = [
+    ("DECREE_CREATE_BACK_OFF", "false"),
+    ("DECREE_UNASSIGNED_PODS_MAX", "0"),
+];
 /// Declares that the built-in controller is off, as it is in most clusters here.
 pub(super) const DECLARES: (&str, &str) = ("DECREE_BUILT_IN_CONTROLLER", "off");
 
@@ -43,7 +46,7 @@ impl Agent {
         Self::start_program(Path::new(PROGRAM), url, kubeconfig, (flags, &[DECLARES]))
     }
 
-    /// Starts the agent in a folder of programs, with replacement of lost pods at once.
+    /// Starts the agent in a folder of programs, without the server's limits of creates.
     #[must_use]
     pub fn start_in(
         programs: &Path,
@@ -52,7 +55,7 @@ impl Agent {
         flags: &[&str],
     ) -> Self {
         let program = programs.join(PROGRAM);
-        let variables = [LOSES_PODS, DECLARES];
+        let variables = [LOSES_PODS[0], LOSES_PODS[1], DECLARES];
         Self::start_program(&program, &server.url(), kubeconfig, (flags, &variables))
     }
 

@@ -20,13 +20,9 @@ use crate::{
 /// A pod that ends earlier than this after its creation has not lasted. After a quiet time of this length, their count starts
 /// again.
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
-/// The number of early ends, beyond the desired replicas, after which creates close.
-const ENDED_MAX: usize = 10;
-/// The number of pods in a trial.
-const TRIAL_PODS: usize = 5;
-/// The first and the longest delay of the back-off, which doubles.
-const DELAY_FIRST: i64 = 10;
-const DELAY_MAX: i64 = 300;
+/// The minimum number of pods that a ReplicaSet may lose, and the number that it may have lost more by then without a notice.
+const ALLOWANCE: usize = 20;
+const GRANTED: usize = 16;
 
 /// The maximum delay until a server sees an event: in a calm world, and in a world with stopped agents and broken watches.
 const SHOWN_CALM: SignedDuration = SignedDuration::from_secs(2);
@@ -47,12 +43,8 @@ pub(super) struct Account {
     /// Whether only the troubles delete pods.
     deletes_nothing: bool,
     troubles: Vec<Trouble>,
-    /// Whether some new pods last while others do not.
-    is_partial: bool,
     /// Whether the store is restored at some time: an agent that lists again does not see which pods are new.
     is_restored: bool,
-    /// The time until which a server may not know new desired replicas, which reset the count of pods that did not last.
-    forgotten_until: Timestamp,
     version: u64,
     /// The current replicas.
     pods: BTreeMap<String, Replica>,
@@ -80,11 +72,6 @@ struct Replica {
 struct Session {
     /// Their recent ends.
     ended: VecDeque<Timestamp>,
-    /// The first end after a quiet time, and the number of ends since.
-    first: Option<Timestamp>,
-    count: usize,
-    /// The number of its pods that had lasted when they ended.
-    lasted: usize,
     is_told: bool,
 }
 
@@ -107,12 +94,10 @@ impl Account {
                 },
             deletes_nothing: !story.troubles.iter().any(|it| has_deletes(it.trouble)),
             troubles: Vec::new(),
-            is_partial: false,
             is_restored: story
                 .troubles
                 .iter()
                 .any(|it| it.trouble.restore().is_some()),
-            forgotten_until: Timestamp::MIN,
             version: 0,
             pods: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -125,41 +110,20 @@ impl Account {
     }
 
     /// Notes a change of the desired replicas.
-    pub(super) fn note_wanted(&mut self, now: Timestamp, replicas: i32) {
-        self.forgotten_until = now + SHOWN_CALM;
-        let sessions = self.sessions.values_mut();
-        sessions.for_each(|session| session.ended.clear());
+    pub(super) fn note_wanted(&mut self, replicas: i32) {
         self.wanted = self.wanted.max(usize::try_from(replicas).unwrap_or(0));
-        // New desired replicas reset the count of pods that did not last.
-        self.is_partial = true;
-    }
-
-    /// Notes that all pods are killed once, and that their replacements may last.
-    pub(super) const fn note_kills(&mut self) {
-        self.is_partial = true;
     }
 
     pub(super) fn begin(&mut self, trouble: Trouble) {
         self.troubles.push(trouble);
-        self.is_partial |= match trouble {
-            Trouble::Pods { per_mille, .. } => per_mille < 1_000,
-            Trouble::Kills => true,
-            Trouble::Restore(..)
-            | Trouble::RunsOn(_)
-            | Trouble::OtherController
-            | Trouble::IllSet
-            | Trouble::Foreign(_) => false,
-        };
     }
 
     pub(super) fn end(&mut self, trouble: Trouble) {
         self.troubles.retain(|it| *it != trouble);
-        // New pods last from now on, but perhaps not in the next trouble.
-        self.is_partial |= matches!(trouble, Trouble::Pods { .. });
         if trouble == Trouble::OtherController {
             self.held.clear();
         }
-        if matches!(trouble, Trouble::Foreign(_)) {
+        if matches!(trouble, Trouble::Foreign(_) | Trouble::Unanswered) {
             self.expected.forget();
         }
     }
@@ -355,16 +319,12 @@ impl Account {
             };
             let is_ours = world.ledger.deleted.contains(&pod);
             let is_known = !world.ledger.unannounced.contains(&pod);
-            if let Some(session) = made_in.clone()
+            if let Some(session) = made_in
                 && !is_ours
                 && is_known
                 && since + self.shown_within > now
             {
-                self.end_early(world, session)?;
-            } else if let Some(session) = made_in
-                && since + LASTING <= now
-            {
-                self.sessions.entry(session).or_default().lasted += 1;
+                self.end_early(session, now);
             }
         }
         Ok(())
@@ -380,72 +340,23 @@ impl Account {
         }
     }
 
-    /// Handles a pod of a session that has ended early.
-    fn end_early(&mut self, world: &World, id: String) -> Result<(), Objection> {
-        let now = world.now();
-        let made_here =
-            |it: &&Replica| it.made_in.as_ref() == Some(&id) && it.since + LASTING <= now;
-        let mut lasted = self.pods.values().filter(made_here).count();
+    /// Handles a pod of a session that has ended early. Somebody must be told once creates wait.
+    fn end_early(&mut self, id: String, now: Timestamp) {
         let session = self.sessions.entry(id.clone()).or_default();
-        lasted += session.lasted;
-        let is_quiet = session.ended.back().is_none_or(|at| *at + LASTING < now);
-        if is_quiet {
-            (session.first, session.count) = (Some(now), 0);
-        }
-        session.count += 1;
-        if now >= self.forgotten_until {
-            session.ended.push_back(now);
-        }
+        session.ended.push_back(now);
         session.ended.retain(|at| *at + LASTING > now);
-        let threshold = if lasted > ENDED_MAX {
-            2 * ENDED_MAX + self.wanted
-        } else {
-            ENDED_MAX
-        };
+        let allowed = self.wanted.max(ALLOWANCE) + GRANTED;
         let runs_on = |it: &Trouble| matches!(it, Trouble::RunsOn(_));
         let is_shown = number(&id) > self.blind && !self.troubles.iter().any(runs_on);
-        if session.ended.len() >= threshold && !session.is_told && is_shown {
+        if session.ended.len() >= allowed && !session.is_told && is_shown {
             self.expected.pods_do_not_last(now, number(&id));
         }
-        let since = session.first.unwrap_or(now);
-        let bound = if self.is_partial {
-            // Creates open repeatedly if a trial happens to last.
-            3 * self.wanted + 4 * ENDED_MAX
-        } else {
-            // If more pods have lasted than end, the count starts again, once.
-            let anew = if lasted > ENDED_MAX { ENDED_MAX } else { 0 };
-            let trials = trials(now.duration_since(since));
-            self.wanted + ENDED_MAX + anew + TRIAL_PODS * trials
-        };
-        let ended = if self.is_partial {
-            session.ended.len()
-        } else {
-            session.count
-        };
-        if ended > bound {
-            let text = format!("{ended} pods of {id} did not last, {bound} at most");
-            return Err(("bound", text));
-        }
-        Ok(())
     }
 }
 
 fn number(session: &str) -> u64 {
     let number = session.strip_prefix("session-");
     number.and_then(|it| it.parse().ok()).unwrap_or(0)
-}
-
-/// The maximum number of trials this long after pods began to end early.
-fn trials(since: SignedDuration) -> usize {
-    // Clocks of servers run at most 1 % faster.
-    let since = since.as_secs() * 102 / 100 + 1;
-    let (mut at, mut delay, mut count) = (0, DELAY_FIRST, 0);
-    while at + delay <= since {
-        at += delay;
-        delay = (delay * 2).min(DELAY_MAX);
-        count += 1;
-    }
-    count
 }
 
 fn uid(object: &agent_fake::Object) -> String {

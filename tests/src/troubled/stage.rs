@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agent_core::budget;
 
-use super::story::{Between, Fate, Restore, Story, Stretch, Trouble, WATCHES};
+use super::story::{Between, Fate, Meddling, Restore, Story, Stretch, Trouble, WATCHES};
 use crate::{actors::foreign::Manner, chaos::Chaos, mutants::Mutant, rng::Rng};
 
 /// The mutants that no checker can find; docs/reliability.md has the reasons.
@@ -37,12 +37,17 @@ pub fn stage(mutant: Mutant, rng: &mut Rng) -> Story {
             trouble: Trouble::Kills,
         });
     }
-    if mutant == Mutant::AcceptOlderLists {
-        story.troubles.push(Stretch {
-            trouble: Trouble::Kills,
-            ..stretch
-        });
-    }
+    let beside = match mutant {
+        Mutant::AcceptOlderLists => Some(Trouble::Kills),
+        Mutant::ForgetAtNewSession => Some(Trouble::Meddles(Meddling::Cuts)),
+        Mutant::ForgetAtNewUid => Some(Trouble::Meddles(Meddling::Recreates)),
+        Mutant::ForgetAtNewSpec => Some(Trouble::Meddles(Meddling::Scales)),
+        Mutant::ForgetUnanswered => Some(Trouble::Unanswered),
+        _ => None,
+    };
+    story
+        .troubles
+        .extend(beside.map(|trouble| Stretch { trouble, ..stretch }));
     story.settle();
     if mutant == Mutant::AcceptOlderLists {
         // The first list of each session is new, and later lists may be older.
@@ -66,10 +71,15 @@ fn stretch(mutant: Mutant, rng: &mut Rng) -> Stretch {
     match mutant {
         Mutant::HideLostLabels => at_first(3, every(Fate::Relabelled)),
         Mutant::HideFailures => at_first(3, every(Fate::Rejected)),
-        Mutant::LeaveCreatesOpen | Mutant::KeepEndsQuiet | Mutant::ForgetMakers => {
+        Mutant::LeaveCreatesOpen
+        | Mutant::KeepEndsQuiet
+        | Mutant::ForgetAtNewSession
+        | Mutant::ForgetAtNewUid
+        | Mutant::ForgetAtNewSpec => {
             let fates = [Fate::Relabelled, Fate::Rejected, Fate::Removed];
             at_first(3, every(*rng.pick(&fates)))
         }
+        Mutant::ForgetUnanswered => at_first(3, every(Fate::Rejected)),
         Mutant::ShowOthersAsOurs | Mutant::ForgetHolds | Mutant::KeepHoldsQuiet => {
             at_rest(Trouble::OtherController)
         }

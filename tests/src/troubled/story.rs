@@ -73,6 +73,21 @@ pub enum Trouble {
     IllSet,
     /// The agent is a third-party agent that breaks the protocol.
     Foreign(Manner),
+    /// Somebody changes the ReplicaSet or the connection again and again.
+    Meddles(Meddling),
+    /// The answers to all creates are lost, and the third-party agent does not look them up.
+    Unanswered,
+}
+
+/// A change that somebody makes again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meddling {
+    /// One pod more is desired, or one less.
+    Scales,
+    /// The ReplicaSet is deleted and created.
+    Recreates,
+    /// The connection breaks.
+    Cuts,
 }
 
 /// The backup of a restore.
@@ -95,6 +110,8 @@ pub enum Fate {
     Rejected,
     /// Somebody removes it.
     Removed,
+    /// A webhook drops its owner, at each write.
+    Orphaned,
 }
 
 /// An act between a backup and the restore.
@@ -149,14 +166,30 @@ impl Story {
             is_new
         });
         for stretch in &self.troubles {
-            if let Trouble::Foreign(manner) = stretch.trouble {
-                self.chaos = Chaos {
-                    foreign: 1_000,
-                    manner: Some(manner),
-                    api_servers: 3,
-                    cache_lag: Duration::from_secs(8),
-                    ..Chaos::calm()
-                };
+            match stretch.trouble {
+                Trouble::Foreign(manner) => {
+                    self.chaos = Chaos {
+                        foreign: 1_000,
+                        manner: Some(manner),
+                        api_servers: 3,
+                        cache_lag: Duration::from_secs(8),
+                        ..Chaos::calm()
+                    };
+                }
+                Trouble::Unanswered => {
+                    self.chaos = Chaos {
+                        foreign: 1_000,
+                        lose_reply: 1_000,
+                        ..Chaos::calm()
+                    };
+                }
+                Trouble::Pods { .. }
+                | Trouble::Restore(..)
+                | Trouble::RunsOn(_)
+                | Trouble::Kills
+                | Trouble::OtherController
+                | Trouble::IllSet
+                | Trouble::Meddles(_) => {}
             }
         }
     }
@@ -196,12 +229,22 @@ impl Stretch {
         let lost = rng.between(LOST_MIN, 2 * LOST_MIN) as u32;
         let age = seconds(rng, 1, 60);
         let restore = Restore { age, lost, between };
-        let trouble = match rng.between(0, 7) {
+        let trouble = match rng.between(0, 9) {
             0..=3 => Trouble::Pods {
-                fate: *rng.pick(&[Fate::Relabelled, Fate::Rejected, Fate::Removed]),
+                fate: *rng.pick(&[
+                    Fate::Relabelled,
+                    Fate::Rejected,
+                    Fate::Removed,
+                    Fate::Orphaned,
+                ]),
                 per_mille: *rng.pick(&[1_000, 1_000, 500, 100]),
                 kills: rng.chance(700),
             },
+            8 | 9 => Trouble::Meddles(*rng.pick(&[
+                Meddling::Scales,
+                Meddling::Recreates,
+                Meddling::Cuts,
+            ])),
             4 | 5 => Trouble::Restore(*rng.pick(&WATCHES), restore),
             6 => Trouble::RunsOn(restore),
             _ => *rng.pick(&[Trouble::OtherController, Trouble::IllSet, Trouble::Kills]),
@@ -240,6 +283,8 @@ impl Trouble {
             Self::IllSet => (3, 0),
             Self::Foreign(_) => (4, 0),
             Self::Kills => (5, 0),
+            Self::Meddles(_) => (6, 0),
+            Self::Unanswered => (7, 0),
         }
     }
 
@@ -252,7 +297,9 @@ impl Trouble {
             | Self::Kills
             | Self::OtherController
             | Self::IllSet
-            | Self::Foreign(_) => None,
+            | Self::Foreign(_)
+            | Self::Meddles(_)
+            | Self::Unanswered => None,
         }
     }
 }

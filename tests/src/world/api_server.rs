@@ -188,6 +188,11 @@ impl World {
                 pod,
                 resource_version,
             } => self.delete_pod(&pod, resource_version, cause),
+            // A patch that changes nothing is answered with the pod as it is.
+            Request::AdoptPod { pod, .. } if self.befalls(self.chaos.orphan) => {
+                let (namespace, name) = (pod.namespace, pod.name);
+                calls::call(&mut self.cluster, Request::ReadPod { namespace, name })
+            }
             Request::AdoptPod { .. }
             | Request::ReleasePod { .. }
             | Request::WriteStatus(_)
@@ -249,6 +254,10 @@ impl World {
             *self.ledger.created.entry(cause.clone()).or_default() += 1;
             self.ledger.ours.insert(uid(pod), cause.clone());
             self.ledger.note_name(pod);
+            let (_, desired) = self.ledger.wanted_since(&cause.set, 0);
+            let now = self.now();
+            let creates = &mut self.ledger.creates_paid;
+            creates.note_created(now, &cause.set, desired, pod);
             self.facts.push(Fact::PodCreated {
                 cause: cause.clone(),
                 pod: pod.clone(),
@@ -290,6 +299,7 @@ impl World {
         let deletion = deletion.map_err(calls::refused)?;
         if let (Some(before), Some(cause)) = (before, cause) {
             self.ledger.deleted.insert(chosen.clone());
+            self.ledger.creates_paid.note_deleted(&chosen);
             self.facts.push(Fact::PodDeleted {
                 cause,
                 chosen,

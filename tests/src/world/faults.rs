@@ -74,6 +74,11 @@ impl World {
             Fault::RestartBehind => self.restart_behind(),
             Fault::AddIllSet => self.add_ill_set(),
             Fault::RemoveIllSet => self.remove_ill_set(),
+            Fault::Cut => {
+                let actors = self.agents.values();
+                let connections: Vec<_> = actors.filter_map(|actor| actor.connection).collect();
+                connections.into_iter().for_each(|it| self.cut(it));
+            }
             Fault::DropWatches => {
                 for kind in [Kind::Pod, Kind::ReplicaSet] {
                     self.cluster.drop_watches(kind);

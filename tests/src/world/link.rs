@@ -119,6 +119,7 @@ impl World {
         for (batch, verdict) in batches {
             let life = self.routes.get(&connection).map_or(0, |route| route.life);
             self.ledger.note_batch(life, connection, &batch);
+            self.note_creates(connection, &batch);
             self.facts.push(Fact::BatchSent {
                 connection,
                 batch: Box::new(batch),
@@ -131,6 +132,20 @@ impl World {
         self.schedule.on(Lane::ToAgent(connection), delay, sent);
         if let Some((what, party)) = operation {
             self.pass(what, Moment::Sent, party);
+        }
+    }
+
+    /// Notes the server that has decided creates.
+    fn note_creates(&mut self, connection: u64, batch: &v1::Batch) {
+        let server = self.routes.get(&connection).map_or(0, |route| route.server);
+        let started = self.server_of(connection).map(|it| it.started());
+        if let (Some(v1::batch::Action::Create(_)), Some(set), Some(started)) =
+            (&batch.action, &batch.replica_set, started)
+        {
+            let set = (&*set.uid, (&*set.namespace, &*set.name));
+            self.ledger
+                .creates_paid
+                .note_decided(set, (server, started));
         }
     }
 

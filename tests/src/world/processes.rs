@@ -30,7 +30,8 @@ impl World {
                 DecisionServer::Malicious(Box::new(actor))
             }
             None => {
-                let actor = ServerActor::new(self.mutant, self.chaos.operations_max, clock);
+                let max = self.chaos.operations_max;
+                let actor = ServerActor::new(self.mutant, max, clock, self.now());
                 DecisionServer::Honest(Box::new(actor))
             }
         };

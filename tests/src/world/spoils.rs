@@ -7,10 +7,13 @@ use super::state::World;
 use crate::workloads::NAMESPACE;
 
 impl World {
-    /// Lets a webhook change a pod before its creation.
+    /// Lets webhooks change a pod before its creation.
     pub(super) fn relabel_new(&mut self, pod: &mut Value) {
         if self.befalls(self.chaos.relabel) {
             pod["metadata"]["labels"] = Value::Null;
+        }
+        if self.befalls(self.chaos.orphan) {
+            pod["metadata"]["ownerReferences"] = Value::Null;
         }
     }
 
@@ -27,7 +30,7 @@ impl World {
     }
 
     /// Draws nothing if the chance is zero, so that worlds without the fate do not change.
-    fn befalls(&mut self, per_mille: u64) -> bool {
+    pub(super) fn befalls(&mut self, per_mille: u64) -> bool {
         per_mille > 0 && self.rng.chance(per_mille)
     }
 }

@@ -20,10 +20,13 @@ impl World {
         let done = match &act {
             Act::Create(object) => self.cluster.create(object.clone()).is_ok(),
             Act::Scale { set, replicas } => self.cluster.scale(NAMESPACE, set, *replicas).is_ok(),
-            Act::Patch { set, patch } => self
-                .cluster
-                .patch(Kind::ReplicaSet, NAMESPACE, set, patch)
-                .is_ok(),
+            Act::Patch { set, patch } => {
+                if patch["metadata"]["annotations"].is_object() {
+                    self.ledger.creates_paid.note_resumed(self.now());
+                }
+                let patched = self.cluster.patch(Kind::ReplicaSet, NAMESPACE, set, patch);
+                patched.is_ok()
+            }
             Act::Delete { set, propagation } => {
                 let options = DeleteOptions {
                     propagation: Some(*propagation),

@@ -161,8 +161,10 @@ impl Reading {
         own_write: Option<u64>,
         next_call: impl FnOnce() -> CallId,
     ) -> Option<AgentCommand> {
+        // The first list of pods begins after that of ReplicaSets. If it is older, the cluster was restored between them: the server sees that.
+        let waits = kind == Kind::Pod && self.watches[Kind::ReplicaSet as usize].is_unanswered();
         let watch = &mut self.watches[kind as usize];
-        let command = watch.poll_command();
+        let command = (!waits).then(|| watch.poll_command()).flatten();
         if matches!(command, Some(WatchCommand::List(_))) {
             self.history.begin_list(kind, own_write);
         }

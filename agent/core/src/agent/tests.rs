@@ -114,20 +114,26 @@ impl Rig {
         }
     }
 
+    /// Answers the lists; the first list of pods begins when that of ReplicaSets has come.
     fn answer_lists(&mut self, version: &str, pods: &[v1::Pod]) {
-        for (kind, id) in std::mem::take(&mut self.lists) {
-            let items = match kind {
-                Kind::Pod => Items::Pods(pods.iter().collect()),
-                Kind::ReplicaSet => Items::ReplicaSets(vec![replica_set(10, 1)]),
-            };
-            let list = List {
-                part: Part::Whole,
-                items,
-                invalid: Vec::new(),
-                resource_version: version.into(),
-            };
-            self.agent.handle_listed(self.now, kind, id, Ok(list));
+        while !self.lists.is_empty() {
+            self.answer_list(version, pods);
         }
+    }
+
+    fn answer_list(&mut self, version: &str, pods: &[v1::Pod]) {
+        let (kind, id) = self.lists.pop_first().expect("it is asked for");
+        let items = match kind {
+            Kind::Pod => Items::Pods(pods.iter().collect()),
+            Kind::ReplicaSet => Items::ReplicaSets(vec![replica_set(10, 1)]),
+        };
+        let list = List {
+            part: Part::Whole,
+            items,
+            invalid: Vec::new(),
+            resource_version: version.into(),
+        };
+        self.agent.handle_listed(self.now, kind, id, Ok(list));
         self.effects();
     }
 

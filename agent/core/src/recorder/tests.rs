@@ -162,18 +162,30 @@ fn what_a_person_cannot_mend_is_no_event() {
 
 /// The words are equal to the server's cause: see the table in server/session/src/cause/tests.
 #[test]
-fn trial_is_told_in_the_words_of_the_cause() {
-    let detail = "10 pods ended within a minute of being created; the latest has failed; next try in 5000 ms";
-    let batch = v1::Batch {
-        replica_set: Some(v1::ObjectRef::default()),
-        reasons: vec![v1::Reason {
-            rule: v1::Rule::PodsDoNotLast.into(),
-            detail: detail.to_owned(),
-        }],
-        ..v1::Batch::default()
-    };
-    let note = Note::of_trial(&batch).expect("it is a trial");
-    let expected =
-        "Pods do not last: 10 pods ended within a minute of being created; the latest has failed";
-    assert_eq!(note.message, expected);
+fn limit_of_creates_is_told_in_the_words_of_the_cause() {
+    for (rule, reason, message) in [
+        (Rule::TooFewReplicas, None, ""),
+        (
+            Rule::PodsDoNotLast,
+            Some("PodsDoNotLast"),
+            "Pods do not last: 21 pods ended",
+        ),
+        (
+            Rule::ManyUnassigned,
+            Some("CreatesAreSlow"),
+            "Creates are slow: 21 pods ended",
+        ),
+    ] {
+        let batch = v1::Batch {
+            replica_set: Some(v1::ObjectRef::default()),
+            reasons: vec![v1::Reason {
+                rule: rule.into(),
+                detail: "21 pods ended. 5 more may be created".to_owned(),
+            }],
+            ..v1::Batch::default()
+        };
+        let note = Note::of_limited(&batch);
+        assert_eq!(note.as_ref().map(|note| note.reason.as_str()), reason);
+        assert_eq!(note.map_or(String::new(), |note| note.message), message);
+    }
 }

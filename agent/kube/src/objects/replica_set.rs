@@ -143,6 +143,8 @@ impl Projected for ReplicaSet {
         let name = name.unwrap_or_default();
         let template_labels = template::labels(&template)
             .map_err(|(field, detail)| invalid(Self::NOUN, [&namespace, &name], field, detail))?;
+        let mut resume = annotations.remove(RESUME_ANNOTATION).unwrap_or_default();
+        resume.truncate(resume.floor_char_boundary(RESUME_BYTES_MAX));
         let projected = v1::ReplicaSet {
             namespace,
             name,
@@ -156,14 +158,12 @@ impl Projected for ReplicaSet {
             selector: selector.map(LabelSelector::project),
             template_labels,
             status: Some(status.unwrap_or_default().project()),
+            resume,
         };
         let template = (!template.is_empty()).then(|| Template::new(template.as_ref()));
-        let mut resume = annotations.remove(RESUME_ANNOTATION).unwrap_or_default();
-        resume.truncate(resume.floor_char_boundary(RESUME_BYTES_MAX));
         Ok(api::ReplicaSet {
             projected,
             template,
-            resume,
         })
     }
 }

@@ -666,7 +666,10 @@ type ReplicaSet struct {
 	// server would refuse it: no pod that it makes would be its own.
 	TemplateLabels map[string]string `protobuf:"bytes,11,rep,name=template_labels,json=templateLabels,proto3" json:"template_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The status as the cluster has it.
-	Status        *ReplicaSetStatus `protobuf:"bytes,12,opt,name=status,proto3" json:"status,omitempty"`
+	Status *ReplicaSetStatus `protobuf:"bytes,12,opt,name=status,proto3" json:"status,omitempty"`
+	// The value of the annotation `decree.dev/resume`, at most 256 bytes. A change of it allows the creates that RULE_PODS_DO_NOT_LAST holds back, at most once a minute:
+	// those of this ReplicaSet, of its namespace if the first word is `namespace`, or of all ReplicaSets if it is `all`. Empty without the annotation.
+	Resume        string `protobuf:"bytes,13,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +786,13 @@ func (x *ReplicaSet) GetStatus() *ReplicaSetStatus {
 		return x.Status
 	}
 	return nil
+}
+
+func (x *ReplicaSet) GetResume() string {
+	if x != nil {
+		return x.Resume
+	}
+	return ""
 }
 
 // Carries the observed state of a ReplicaSet, as Kubernetes defines it.
@@ -1019,7 +1029,7 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\x18LabelSelectorRequirement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\xe8\x04\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\"\x80\x05\n" +
 	"\n" +
 	"ReplicaSet\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1038,7 +1048,8 @@ const file_decree_v1_object_proto_rawDesc = "" +
 	"\bselector\x18\n" +
 	" \x01(\v2\x18.decree.v1.LabelSelectorR\bselector\x12R\n" +
 	"\x0ftemplate_labels\x18\v \x03(\v2).decree.v1.ReplicaSet.TemplateLabelsEntryR\x0etemplateLabels\x123\n" +
-	"\x06status\x18\f \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x1aA\n" +
+	"\x06status\x18\f \x01(\v2\x1b.decree.v1.ReplicaSetStatusR\x06status\x12\x16\n" +
+	"\x06resume\x18\r \x01(\tR\x06resume\x1aA\n" +
 	"\x13TemplateLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +

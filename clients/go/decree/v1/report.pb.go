@@ -83,8 +83,11 @@ const (
 	Rule_RULE_REFUSED_BY_AGENT Rule = 26
 	// Waiting: the cluster had too much to do, and asked for patience. The detail is what it said.
 	Rule_RULE_THROTTLED Rule = 27
-	// Waiting: pods that were created ended within a minute, so that creates back off. In a batch: a few pods are created as a trial. The detail says how many pods ended, and how the latest did.
+	// Waiting: more pods ended within a minute of being created than may, so that creates back off. In a batch: some of the missing pods are created. The detail says how many pods ended, how the
+	// latest did, and when more are created.
 	Rule_RULE_PODS_DO_NOT_LAST Rule = 28
+	// Waiting, or in a batch: many pods of the ReplicaSet have no node, so that creates are slow. The detail has the numbers.
+	Rule_RULE_MANY_UNASSIGNED Rule = 29
 )
 
 // Enum value maps for Rule.
@@ -119,6 +122,7 @@ var (
 		26: "RULE_REFUSED_BY_AGENT",
 		27: "RULE_THROTTLED",
 		28: "RULE_PODS_DO_NOT_LAST",
+		29: "RULE_MANY_UNASSIGNED",
 	}
 	Rule_value = map[string]int32{
 		"RULE_UNSPECIFIED":           0,
@@ -150,6 +154,7 @@ var (
 		"RULE_REFUSED_BY_AGENT":      26,
 		"RULE_THROTTLED":             27,
 		"RULE_PODS_DO_NOT_LAST":      28,
+		"RULE_MANY_UNASSIGNED":       29,
 	}
 )
 
@@ -242,7 +247,7 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x16decree/v1/report.proto\x12\tdecree.v1\"E\n" +
 	"\x06Reason\x12#\n" +
 	"\x04rule\x18\x01 \x01(\x0e2\x0f.decree.v1.RuleR\x04rule\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail*\xb1\x05\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail*\xcb\x05\n" +
 	"\x04Rule\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RULE_TOO_FEW_REPLICAS\x10\x01\x12\x1a\n" +
@@ -274,7 +279,8 @@ const file_decree_v1_report_proto_rawDesc = "" +
 	"\x12RULE_BURST_LIMITED\x10\x19\x12\x19\n" +
 	"\x15RULE_REFUSED_BY_AGENT\x10\x1a\x12\x12\n" +
 	"\x0eRULE_THROTTLED\x10\x1b\x12\x19\n" +
-	"\x15RULE_PODS_DO_NOT_LAST\x10\x1cBr\n" +
+	"\x15RULE_PODS_DO_NOT_LAST\x10\x1c\x12\x18\n" +
+	"\x14RULE_MANY_UNASSIGNED\x10\x1dBr\n" +
 	"\rdev.decree.v1P\x01Z:github.com/decree-dev/decree/clients/go/decree/v1;decreev1\xaa\x02\tDecree.V1\xca\x02\tDecree\\V1\xea\x02\n" +
 	"Decree::V1b\x06proto3"
 

@@ -229,8 +229,12 @@ type Options struct {
 	DeleteByVersion *bool `protobuf:"varint,3,opt,name=delete_by_version,json=deleteByVersion,proto3,oneof" json:"delete_by_version,omitempty"`
 	// If true, creates of a ReplicaSet back off whose pods end within a minute (RULE_PODS_DO_NOT_LAST). If false, such pods are replaced at once, as upstream does. Absent means true.
 	CreateBackOff *bool `protobuf:"varint,4,opt,name=create_back_off,json=createBackOff,proto3,oneof" json:"create_back_off,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// For pods that get a node: how many pods of a ReplicaSet without a node make its further creates slow (RULE_MANY_UNASSIGNED), 1 to 1,000,000. Absent means no limit, as upstream.
+	UnassignedPodsMax *int32 `protobuf:"varint,5,opt,name=unassigned_pods_max,json=unassignedPodsMax,proto3,oneof" json:"unassigned_pods_max,omitempty"`
+	// How many pods of such a ReplicaSet are created a second, 1 to 5,000. Absent means 20.
+	UnassignedCreatesPerSecond *int32 `protobuf:"varint,6,opt,name=unassigned_creates_per_second,json=unassignedCreatesPerSecond,proto3,oneof" json:"unassigned_creates_per_second,omitempty"`
+	unknownFields              protoimpl.UnknownFields
+	sizeCache                  protoimpl.SizeCache
 }
 
 func (x *Options) Reset() {
@@ -289,6 +293,20 @@ func (x *Options) GetCreateBackOff() bool {
 		return *x.CreateBackOff
 	}
 	return false
+}
+
+func (x *Options) GetUnassignedPodsMax() int32 {
+	if x != nil && x.UnassignedPodsMax != nil {
+		return *x.UnassignedPodsMax
+	}
+	return 0
+}
+
+func (x *Options) GetUnassignedCreatesPerSecond() int32 {
+	if x != nil && x.UnassignedCreatesPerSecond != nil {
+		return *x.UnassignedCreatesPerSecond
+	}
+	return 0
 }
 
 // Accepts a session.
@@ -859,16 +877,20 @@ const file_decree_v1_session_proto_rawDesc = "" +
 	"\x04mode\x18\t \x01(\x0e2\x0f.decree.v1.ModeR\x04mode\x12,\n" +
 	"\aoptions\x18\n" +
 	" \x01(\v2\x12.decree.v1.OptionsR\aoptions\x12,\n" +
-	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\"\x9a\x02\n" +
+	"\x12resumes_session_id\x18\v \x01(\tR\x10resumesSessionId\"\xd1\x03\n" +
 	"\aOptions\x12*\n" +
 	"\x0eburst_replicas\x18\x01 \x01(\x05H\x00R\rburstReplicas\x88\x01\x01\x121\n" +
 	"\x12slow_start_initial\x18\x02 \x01(\x05H\x01R\x10slowStartInitial\x88\x01\x01\x12/\n" +
 	"\x11delete_by_version\x18\x03 \x01(\bH\x02R\x0fdeleteByVersion\x88\x01\x01\x12+\n" +
-	"\x0fcreate_back_off\x18\x04 \x01(\bH\x03R\rcreateBackOff\x88\x01\x01B\x11\n" +
+	"\x0fcreate_back_off\x18\x04 \x01(\bH\x03R\rcreateBackOff\x88\x01\x01\x123\n" +
+	"\x13unassigned_pods_max\x18\x05 \x01(\x05H\x04R\x11unassignedPodsMax\x88\x01\x01\x12F\n" +
+	"\x1dunassigned_creates_per_second\x18\x06 \x01(\x05H\x05R\x1aunassignedCreatesPerSecond\x88\x01\x01B\x11\n" +
 	"\x0f_burst_replicasB\x15\n" +
 	"\x13_slow_start_initialB\x14\n" +
 	"\x12_delete_by_versionB\x12\n" +
-	"\x10_create_back_off\"\xe0\x01\n" +
+	"\x10_create_back_offB\x16\n" +
+	"\x14_unassigned_pods_maxB \n" +
+	"\x1e_unassigned_creates_per_second\"\xe0\x01\n" +
 	"\aWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\x05R\bprotocol\x12\x1d\n" +
 	"\n" +

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Controller, stream::Unseen};
+use super::{
+    Controller,
+    stream::{ListWait, Unseen},
+};
 use crate::{
     event::Event,
     handlers,
-    index::{EndedList, EndedReplica, IfUnknown, PodChange, PodUpdate, SetId, lasting},
+    index::{EndedList, IfUnknown, PodChange, PodUpdate, SetId, paid},
     object::{Kind, ReplicaSet, ResourceVersion, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -57,7 +60,8 @@ impl Controller {
         self.tick(now);
         let priority = self.priority_of(Kind::Pod);
         let if_unknown = self.if_unknown(Kind::Pod, pod.version);
-        let news = self.index.apply_pod(pod, if_unknown);
+        let is_listed = priority == Priority::Resync;
+        let news = self.index.apply_pod(pod, if_unknown, is_listed);
         self.pod_applied(priority, news);
         self.saw(Kind::Pod, pod.version);
     }
@@ -74,6 +78,7 @@ impl Controller {
             self.queue.add(id, priority);
             self.note_wanted(id);
         }
+        self.resume_creates();
         self.saw(Kind::ReplicaSet, version);
     }
 
@@ -100,7 +105,9 @@ impl Controller {
             return;
         };
         if !stream.covers_writes(version) {
-            return self.request_list(kind, "the list is older than a write already reported");
+            let written = self.streams.of_mut(kind).refuse_list(self.clock);
+            self.went_back = written.zip(version).map(|(last, got)| (kind, last, got));
+            return self.handle_timeout(self.clock);
         }
         let is_older = stream.is_older(version);
         let shown = stream.seen.filter(|_| is_older);
@@ -128,10 +135,32 @@ impl Controller {
                 }
             }
         }
+        let is_first = !self.is_synced();
         self.streams.of_mut(kind).end_list(number, version);
+        self.unconfirmed.take_if(|it| *it == kind);
+        if is_first && self.is_synced() {
+            self.confirm_first_lists();
+        }
         self.index.end_doubts(kind);
         self.saw(kind, version);
         self.resume_waiting();
+    }
+
+    /// Requests the first of the two first lists again, if the second began later and is older. The cluster may have been restored between
+    /// them, and two lists of different histories are a view of no cluster. The new list shows that versions went back, or confirms the
+    /// first one.
+    fn confirm_first_lists(&mut self) {
+        let (sets, pods) = (Kind::ReplicaSet, Kind::Pod);
+        let (first, second) = if self.streams.of(sets).began_before(self.streams.of(pods)) {
+            (sets, pods)
+        } else {
+            (pods, sets)
+        };
+        let version = self.last_list(second);
+        if version.is_some() && version < self.last_list(first) {
+            self.unconfirmed = Some(first);
+            self.request_list(first, "a list that began later is older");
+        }
     }
 
     /// Continues the syncs whose writes the lists have shown by now.
@@ -144,8 +173,7 @@ impl Controller {
         let shown: Vec<_> = shown.map(|(id, _)| *id).collect();
         for id in shown {
             if let Some(waiting) = self.waiting.remove(&id) {
-                self.mark_listed(id, &waiting.namespace, &waiting.unseen);
-                self.free_names(&waiting.namespace, &waiting.unseen);
+                self.take_listed(id, &waiting.key.namespace, &waiting.unseen);
                 self.answered.push_back((id, waiting.result));
                 // The lists may show another state than the sync that waited will leave.
                 self.queue.add(id, Priority::Live);
@@ -186,9 +214,6 @@ impl Controller {
         changes: impl IntoIterator<Item = PodChange>,
     ) {
         for change in changes {
-            if let Some(ended) = change.ended {
-                self.replica_ended(ended);
-            }
             let queue = &mut self.queue;
             let matches = handlers::pod_changed(&self.index, &change, |id, delay| match delay {
                 None => queue.add(id, priority),
@@ -204,40 +229,31 @@ impl Controller {
         }
     }
 
-    /// Records the end of a replica, which closes the creates of its ReplicaSet if its pods do not last.
-    pub(super) fn replica_ended(&mut self, ended: EndedReplica) {
-        let now = self.clock;
-        if !self.config.create_back_off || !lasting::end_replica(&mut self.index, ended) {
-            return;
-        }
-        let Some(set) = self.index.set(ended.set) else {
-            return;
-        };
-        if let Some(back_off) = &set.create_back_off {
-            let until = back_off.closed_until(now);
-            self.reports.push_back(ControllerReport::PodsDoNotLast {
-                key: set.object.key.clone(),
-                detail: back_off.reason().detail.into_owned(),
-                closed: until.map_or_else(Default::default, |until| until.since(now)),
-            });
+    /// Queues the ReplicaSets that people have resumed.
+    pub(super) fn resume_creates(&mut self) {
+        for id in self.index.take_resumed() {
+            self.queue.add(id, Priority::Live);
         }
     }
 
     /// Forgets the state of a deleted ReplicaSet. The outcomes of its batch in flight are still recorded, and awaited if an older list
-    /// brings the ReplicaSet back.
+    /// brings the ReplicaSet back. Nobody follows the pods of its creates.
     pub(super) fn forget_set(&mut self, id: SetId) {
         self.queue.drop_key(id);
         let sync = self.running.remove(&id);
-        let sent = sync.and_then(|sync| self.in_flight.get(sync.batch));
-        self.abandoned.extend(sent.map(|sent| sent.key.uid.clone()));
+        if let Some(sent) = sync.and_then(|sync| self.in_flight.get(sync.batch)) {
+            self.abandoned.insert(sent.key.uid.clone());
+            paid::lose_unfollowed(&mut self.index, &sent.key, sent.unfollowed());
+        }
         self.quarantined.remove(&id);
         self.miscounted.forget(id);
         self.unavailable.forget(id);
         self.obstacles.remove(&id);
         self.status_without_room.take_if(|ready| ready.set == id);
         self.without_room.retain(|(ready, _)| ready.set != id);
-        if let Some(waiting) = self.waiting.remove(&id) {
-            self.free_names(&waiting.namespace, &waiting.unseen);
+        if let Some(ListWait { key, unseen, .. }) = self.waiting.remove(&id) {
+            paid::lose_unfollowed(&mut self.index, &key, unseen.names.len());
+            self.free_names(&key.namespace, &unseen);
         }
     }
 
@@ -268,17 +284,16 @@ impl Controller {
 
     /// Frees the names of created pods that are not in the view.
     pub(super) fn free_names(&mut self, namespace: &str, unseen: &Unseen) {
-        let names = unseen.names.iter();
-        names.for_each(|name| self.index.namespaces.end_making(namespace, name));
+        for name in &unseen.names {
+            self.index.namespaces.end_making(namespace, name);
+        }
     }
 
-    /// Marks the created pods whose outcomes carried no object, after a list has shown their state.
-    pub(super) fn mark_listed(&mut self, id: SetId, namespace: &str, unseen: &Unseen) {
+    /// Records the created pods whose outcomes carried no object, after a list has shown their state.
+    pub(super) fn take_listed(&mut self, id: SetId, namespace: &str, unseen: &Unseen) {
         for name in &unseen.names {
-            let made = (namespace, &**name, None);
-            if let Some(ended) = lasting::mark_made(&mut self.index, id, made) {
-                self.replica_ended(ended);
-            }
+            paid::pay(&mut self.index, id, (namespace, name, None));
         }
+        self.free_names(namespace, unseen);
     }
 }

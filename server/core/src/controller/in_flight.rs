@@ -152,6 +152,16 @@ impl SentBatch {
         let operations = self.operations.len();
         (operations, operations - self.remaining)
     }
+
+    /// Returns the number of creates whose pods the view does not show.
+    pub(super) fn unfollowed(&self) -> usize {
+        let open = if self.action == ActionKind::Create {
+            self.remaining
+        } else {
+            0
+        };
+        open + self.unseen.names.len()
+    }
 }
 
 impl Held for SentBatch {

@@ -11,7 +11,7 @@ use crate::{
     queue::Unfinished,
     reason::{Reason, Rule},
     report::{State, UnreadyNode, View},
-    sync::manage::difference,
+    sync::{limits::limits, manage::difference},
     wording::{self, count},
 };
 
@@ -232,10 +232,16 @@ impl<'a> Inspect<'a> {
 
     fn waits(self, now: Timestamp, id: SetId, set: &Set) -> impl Iterator<Item = Reason> {
         let failures = self.0.queue.failures(id);
+        let limits = limits(&self.0.index, &self.0.config, id).into_iter();
+        let limit = limits
+            .filter(|limit| limit.admitted == 0)
+            .max_by_key(|it| it.until);
+        let limit = limit
+            .map(|limit| limit.reason)
+            .filter(|it| it.rule != Rule::Backoff);
         let due = self.0.queue.due(id).map(|due| {
             let wait = wording::until(due, now);
-            if let Some((back_off, _)) = set.closed_creates(now) {
-                let Reason { rule, detail } = back_off.reason();
+            if let Some(Reason { rule, detail }) = limit {
                 Reason::new(rule, format!("{detail}; next try in {wait}"))
             } else if failures > 0 {
                 let failures = count(failures, "failure");
@@ -243,6 +249,9 @@ impl<'a> Inspect<'a> {
                     Rule::Backoff,
                     format!("{failures} in a row, next try in {wait}"),
                 )
+            } else if set.pace.presumed_until.is_some() {
+                let detail = format!("adopted pods show no owner, next try in {wait}");
+                Reason::new(Rule::Backoff, detail)
             } else {
                 let detail = format!("availability is looked at in {wait}");
                 Reason::new(Rule::AvailabilityCheck, detail)

@@ -54,6 +54,8 @@ impl Held for Controller {
             unavailable,
             obstacles,
             streams: _,
+            unconfirmed: _,
+            went_back: _,
             running,
             abandoned,
             in_flight,

@@ -6,12 +6,15 @@ use super::{Controller, events::UNSEEN, in_flight::SentBatch, stream::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
-    index::{SetId, lasting},
-    object::{Key, Kind, ReplicaSet, ResourceVersion, Timestamp},
+    index::{SetId, paid},
+    object::{Key, Kind, ReplicaSet, ResourceVersion, Span, Timestamp},
     pod_view::PodView,
     queue::Priority,
     report::{Answered, ControllerReport},
 };
+
+/// How long pods count as adopted whose adoption took effect, although its answer shows no owner.
+const PRESUMED_FOR: Span = Span::seconds(60);
 
 /// An object after a write, as in [`After`].
 enum AfterView<'a> {
@@ -74,8 +77,7 @@ impl Controller {
         }
         self.note_obstacle(&sent);
         if sent.unseen.is_shown(&self.streams) {
-            self.mark_listed(set, &key.namespace, &sent.unseen);
-            self.free_names(&key.namespace, &sent.unseen);
+            self.take_listed(set, &key.namespace, &sent.unseen);
             // While a list is open, the sync waits, too.
             let is_next = self.is_view_whole();
             let result = sent.result;
@@ -84,7 +86,7 @@ impl Controller {
         } else {
             let waiting = ListWait {
                 unseen: sent.unseen,
-                namespace: key.namespace,
+                key,
                 result: sent.result.cut(),
             };
             self.wait_for_lists(set, waiting);
@@ -144,10 +146,14 @@ impl Controller {
     ) -> bool {
         match effect {
             OperationResult::Done { version, .. } => {
-                if let Operation::Create(name) = operation
-                    && let Some(set) = self.index.set_mut(set)
-                {
-                    set.cursor.mark_taken(name);
+                if let Some(set) = self.index.set_mut(set) {
+                    match operation {
+                        Operation::Create(name) => {
+                            set.cursor.mark_taken(name);
+                        }
+                        Operation::WriteStatus => set.pace.rewrites.note_done(),
+                        Operation::Delete(_) | Operation::Adopt(_) | Operation::Release(_) => {}
+                    }
                 }
                 let stream = self.streams.of_mut(operation.kind());
                 stream.wrote(self.clock, version);
@@ -157,11 +163,15 @@ impl Controller {
             OperationResult::Failed { class, .. } => {
                 self.handle_failure((set, key), operation, class);
             }
-            OperationResult::NotStarted(_) => {
-                if let Operation::Create(name) = operation {
+            OperationResult::NotStarted(_) => match operation {
+                Operation::Create(name) => {
                     self.index.namespaces.end_making(&key.namespace, name);
                 }
-            }
+                Operation::Delete(pod) => {
+                    paid::mark_victims(&mut self.index, &key.namespace, [&*pod.name], false);
+                }
+                Operation::Adopt(_) | Operation::Release(_) | Operation::WriteStatus => {}
+            },
         }
         true
     }
@@ -191,6 +201,19 @@ impl Controller {
             {
                 self.changed(after);
             }
+            (Operation::Adopt(pod), Some(AfterView::Pod(after)))
+                if is_same(key, pod, after)
+                    && after.controller.is_none()
+                    && version.is_some()
+                    && after.version >= version =>
+            {
+                let news = self.index.apply_adopted_pod(after, key);
+                self.pod_applied(Priority::Live, news);
+                if let Some(set) = self.index.set_mut(set) {
+                    let until = self.clock.plus(PRESUMED_FOR);
+                    set.pace.presumed_until.get_or_insert(until);
+                }
+            }
             (Operation::Release(pod), Some(AfterView::Pod(after)))
                 if is_same(key, pod, after) && !is_owned(key, after) =>
             {
@@ -214,31 +237,35 @@ impl Controller {
     ) {
         match operation {
             Operation::Create(name) => {
-                if let Some(set) = self.index.set_mut(set) {
-                    match class {
-                        FailureClass::NameTaken => set.cursor.mark_taken(name),
-                        FailureClass::Timeout | FailureClass::Unavailable => {
-                            set.cursor.retry(name, true);
-                        }
-                        FailureClass::NotFound
-                        | FailureClass::Precondition
-                        | FailureClass::Forbidden
-                        | FailureClass::Quota
-                        | FailureClass::NamespaceTerminating
-                        | FailureClass::Invalid
-                        | FailureClass::Conflict
-                        | FailureClass::Throttled
-                        | FailureClass::OwnerChanged => set.cursor.retry(name, false),
-                    }
-                }
-                self.index.namespaces.end_making(&key.namespace, name);
-            }
-            Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod) => {
-                if class == FailureClass::NotFound {
-                    self.gone(key, pod, None);
+                let has_gone = self.index.namespaces.end_making(&key.namespace, name);
+                let Some(known) = self.index.set_mut(set) else {
+                    return;
+                };
+                let is_unanswered = is_of_unknown_effect(class);
+                let has_made_a_pod = if class == FailureClass::NameTaken {
+                    // An earlier create of the name, which had no answer, may have made the pod.
+                    known.cursor.mark_taken(name)
+                } else {
+                    known.cursor.retry(name, is_unanswered);
+                    known.pace.is_unanswered |= is_unanswered;
+                    is_unanswered && has_gone
+                };
+                if has_made_a_pod {
+                    paid::pay(&mut self.index, set, (&key.namespace, name, None));
                 }
             }
-            Operation::WriteStatus => {}
+            Operation::Delete(pod) | Operation::Adopt(pod) | Operation::Release(pod)
+                if class == FailureClass::NotFound =>
+            {
+                self.gone(key, pod, None);
+            }
+            Operation::Delete(pod) if !is_of_unknown_effect(class) => {
+                paid::mark_victims(&mut self.index, &key.namespace, [&*pod.name], false);
+            }
+            Operation::Delete(_)
+            | Operation::Adopt(_)
+            | Operation::Release(_)
+            | Operation::WriteStatus => {}
         }
     }
 
@@ -253,11 +280,10 @@ impl Controller {
         let tombstones = &mut self.index.tombstones;
         tombstones.remove_unversioned(Kind::Pod, pod.uid);
         let made = (&*key.namespace, name, Some(pod.uid));
-        let ended = lasting::mark_made(&mut self.index, set, made);
+        let is_lost = paid::pay(&mut self.index, set, made);
         self.index.namespaces.end_making(&key.namespace, name);
-        if let Some(ended) = ended {
+        if is_lost && self.index.set(set).is_some() {
             // The pod came and went before its outcome, or has no owner: no change of the view queues the ReplicaSet.
-            self.replica_ended(ended);
             self.queue.add(set, Priority::Live);
         }
         true
@@ -282,6 +308,7 @@ impl Controller {
         let asks = |set: &ReplicaSet| (set.generation, set.deleting, set.replicas);
         let changed = asks(&known.object) != asks(&object);
         self.index.apply_written_set(id, object);
+        self.resume_creates();
         if changed {
             self.queue.add(id, Priority::Live);
             self.note_wanted(id);
@@ -299,6 +326,11 @@ impl AfterView<'_> {
             Self::Gone => None,
         }
     }
+}
+
+/// Whether a write that failed like this may have taken effect.
+const fn is_of_unknown_effect(class: FailureClass) -> bool {
+    matches!(class, FailureClass::Timeout | FailureClass::Unavailable)
 }
 
 fn is_same(key: &Key, asked: &PodRef, after: &PodView<'_>) -> bool {

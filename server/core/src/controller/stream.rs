@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     held::Held,
-    object::{ByKind, Kind, ResourceVersion, Span, Timestamp},
+    object::{ByKind, Key, Kind, ResourceVersion, Span, Timestamp},
     sync::batch_result::BatchResult,
 };
 
@@ -21,6 +21,9 @@ const UNSEEN_MAX: Span = Span::seconds(5 * 60);
 const UNSEEN_BYTES: usize = 200;
 /// The memory in bytes of a name, of 63 bytes at most, that no pod has yet.
 const NAME_BYTES: usize = 200;
+
+/// After this time with only lists that are older than a write, the versions of the cluster went back. No cache lags for so long.
+const OLDER_MAX: Span = Span::seconds(60);
 
 /// The stream of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +44,18 @@ pub(super) struct Stream {
     pub(super) open_list: Option<u32>,
     /// Whether a list was requested and none has begun since. There is one request at a time, for any number of waiting syncs.
     pub(super) is_list_requested: bool,
+    /// The lists in a row that were older than a write already reported.
+    older: OlderLists,
+}
+
+/// Lists in a row that cannot be used, since they are older than a write already reported.
+#[derive(Clone, Copy, Debug, Default)]
+struct OlderLists {
+    /// When the first of them ended.
+    since: Option<Timestamp>,
+    /// The delay before the next request.
+    delay: Span,
+    request_at: Option<Timestamp>,
 }
 
 /// The effects that the outcomes of a batch did not show.
@@ -56,7 +71,8 @@ pub(super) struct Unseen {
 #[derive(Clone, Debug)]
 pub(super) struct ListWait {
     pub(super) unseen: Unseen,
-    pub(super) namespace: Arc<str>,
+    /// Its ReplicaSet.
+    pub(super) key: Key,
     pub(super) result: BatchResult,
 }
 
@@ -83,16 +99,36 @@ impl Stream {
 
     pub(super) const fn begin_list(&mut self, number: u32) {
         (self.open_list, self.is_list_requested) = (Some(number), false);
+        self.older.request_at = None;
+    }
+
+    /// Records a list that is older than a write already reported, and the time of the next request: at once, then after 1, 2, 4, … seconds.
+    /// Returns that write if there were only such lists for too long: the versions of the cluster went back.
+    pub(super) fn refuse_list(&mut self, now: Timestamp) -> Option<ResourceVersion> {
+        let OlderLists { since, delay, .. } = self.older;
+        let since = since.unwrap_or(now);
+        self.older = OlderLists {
+            since: Some(since),
+            delay: Span(delay.0.saturating_mul(2)).max(Span::seconds(1)),
+            request_at: Some(now.plus(delay)),
+        };
+        self.written.filter(|_| since.plus(OLDER_MAX) <= now)
     }
 
     /// Records a complete list. The server trusts a list without a version to show everything (spec 5.2).
     pub(super) fn end_list(&mut self, number: u32, list: Option<ResourceVersion>) {
         self.repeated = self.seen.filter(|_| self.is_older(list));
         self.listed = self.listed.max(list);
+        self.older = OlderLists::default();
         if list.is_none() {
             self.awaited = None;
         }
         (self.complete, self.open_list) = (number, None);
+    }
+
+    /// Whether the last complete list began before that of another kind.
+    pub(super) const fn began_before(&self, other: &Self) -> bool {
+        self.complete < other.complete
     }
 
     pub(super) const fn is_listed(&self) -> bool {
@@ -124,16 +160,21 @@ impl Stream {
         self.seen.max(self.written)
     }
 
-    /// Returns when the stream is overdue.
+    /// Returns when to request a list.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.awaited.map(|(_, since)| since.plus(UNSEEN_MAX))
+        let overdue = self.awaited.map(|(_, since)| since.plus(UNSEEN_MAX));
+        overdue.into_iter().chain(self.older.request_at).min()
     }
 
-    /// Returns whether the stream is overdue, and restarts the time limit.
-    pub(super) fn check_due(&mut self, now: Timestamp) -> bool {
+    /// Returns why to request a list now, if there is a reason: the stream is overdue, which restarts its time limit, or the last list was too
+    /// old.
+    pub(super) fn take_due(&mut self, now: Timestamp) -> Option<&'static str> {
+        if self.older.request_at.take_if(|at| *at <= now).is_some() {
+            return Some("the list is older than a write already reported");
+        }
         let since = self.awaited.as_mut().map(|(_, since)| since);
-        let overdue = since.filter(|since| since.plus(UNSEEN_MAX) <= now);
-        overdue.map(|since| *since = now).is_some()
+        *since.filter(|since| since.plus(UNSEEN_MAX) <= now)? = now;
+        Some("the stream has not shown a write for 5 minutes")
     }
 }
 
@@ -166,7 +207,7 @@ impl Held for ListWait {
     fn bytes(&self) -> usize {
         let Self {
             unseen,
-            namespace: _,
+            key: _,
             result,
         } = self;
         unseen.bytes() + result.bytes()

@@ -56,7 +56,7 @@ pub(super) fn replica_set(set: &ReplicaSet) -> usize {
     // The base of the pods' names contains the name, too.
     let names = 3 * set.key.name.len() + 2 * set.key.uid.0.len();
     let owner = set.controller.as_ref().map_or(0, owner);
-    REPLICA_SET + names + owner + content(set)
+    REPLICA_SET + names + owner + set.resume.len() + content(set)
 }
 
 /// The part of a ReplicaSet that has no bound of its own: its selector, the labels of its template, and its conditions.

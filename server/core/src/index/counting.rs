@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use super::{
-    Index, OWNER_KIND, map,
+    Index, Made, map, paid,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
-use crate::object::{Key, OwnerReference};
+use crate::{
+    object::{Key, OwnerReference},
+    pod_view::OWNER_KIND,
+};
 
 pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
     let owner = entry.controller.as_ref()?;
@@ -156,5 +159,16 @@ pub(super) fn count_anew(index: &mut Index, id: SetId) {
                 }
             }
         }
+    }
+    let owned = index.set(id).into_iter().flat_map(|set| &set.owned);
+    let paid = owned.filter(|pod| {
+        index
+            .pod(**pod)
+            .is_some_and(|it| it.made != Made::default())
+    });
+    let ended = paid.filter(|pod| !paid::is_replica(index, **pod, id));
+    let ended: Vec<_> = ended.copied().collect();
+    for pod in ended {
+        paid::end_replica(index, pod, id);
     }
 }

@@ -51,6 +51,7 @@ fn forget_set(index: &mut Index, id: SetId, size: usize) {
             conditions: Vec::new(),
             ..known.status
         },
+        resume: known.resume.clone(),
         ..*known
     };
     index.change_set(id, stub);

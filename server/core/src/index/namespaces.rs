@@ -36,6 +36,8 @@ pub(super) struct NameUsers {
     pub(super) pod: Option<PodId>,
     /// Whether the outcome of an operation that creates a pod of this name has not come.
     pub(super) is_in_making: bool,
+    /// Whether a pod of this name has ended meanwhile.
+    pub(super) has_gone: bool,
 }
 
 /// The namespaces that have a pod, a ReplicaSet or a create in flight.
@@ -58,8 +60,14 @@ impl Namespaces {
         users.or_default().is_in_making = true;
     }
 
-    pub(crate) fn end_making(&mut self, namespace: &str, name: &str) {
-        self.change(namespace, name, |users| users.is_in_making = false);
+    /// Frees the name of an operation. Returns whether a pod of this name has come and gone before the outcome.
+    pub(crate) fn end_making(&mut self, namespace: &str, name: &str) -> bool {
+        let mut has_gone = false;
+        self.change(namespace, name, |users| {
+            has_gone = std::mem::take(&mut users.has_gone);
+            users.is_in_making = false;
+        });
+        has_gone
     }
 
     pub(super) fn is_in_making(&self, namespace: &str, name: &str) -> bool {
@@ -77,7 +85,7 @@ impl Namespaces {
             EntryRef::Vacant(free) => {
                 let users = NameUsers {
                     pod: Some(pod),
-                    is_in_making: false,
+                    ..NameUsers::default()
                 };
                 let named = free.insert_entry_with_key(name.into(), users);
                 Arc::clone(named.key())
@@ -91,7 +99,10 @@ impl Namespaces {
         namespace: &str,
         name: &str,
     ) -> impl Iterator<Item = SetId> + use<'_> {
-        self.change(namespace, name, |users| users.pod = None);
+        self.change(namespace, name, |users| {
+            users.has_gone = users.is_in_making;
+            users.pod = None;
+        });
         let end = name.len().checked_sub(SUFFIX_LENGTH);
         let base = end.and_then(|end| name.get(..end));
         let sets = base.and_then(|base| self.get(namespace)?.bases.get(base));

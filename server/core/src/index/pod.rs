@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    create_back_off::Made,
     group::GroupId,
+    ledger::Made,
     nodes::{NodeId, Readiness},
     slab::Slot,
 };
@@ -32,8 +32,12 @@ pub(crate) struct Entry {
     /// The position of the pod in the list of its owner's pods.
     pub(crate) position: u32,
     pub(crate) counted: Contribution,
-    /// When this session created it. A pod that this session deletes has no mark.
+    /// When a create of its ReplicaSet in this session made it.
     pub(crate) made: Made,
+    /// Whether this session has decided to delete it.
+    pub(crate) is_victim: bool,
+    /// Whether its owner is known from the answer to an adoption alone: the object in the answer does not show it.
+    pub(crate) is_presumed: bool,
     /// Whether this session has seen it ready, and it is not ready now.
     pub(crate) has_lapsed: bool,
 }
@@ -42,6 +46,8 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contribution {
     pub(crate) active: bool,
+    /// Active, and without a node.
+    pub(crate) unassigned: bool,
     pub(crate) fully_labeled: bool,
     pub(crate) ready: bool,
     pub(crate) available: bool,

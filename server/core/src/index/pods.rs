@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use super::{
-    EndedReplica, Ending, IfUnknown, Index, Made, PodChange, PodFacts, PodUpdate, cost, counting,
+    IfUnknown, Index, Loss, Made, PodChange, PodFacts, PodUpdate, cost, counting,
     group::GroupId,
+    paid,
     pod::{Contribution, Entry, PodId},
     set::SetId,
 };
@@ -28,12 +29,21 @@ struct Differences {
 // === impl Index ===
 
 impl Index {
-    /// Applies a pod from the stream, unless the index knows a newer state.
-    pub(crate) fn apply_pod(&mut self, pod: &PodView<'_>, if_unknown: IfUnknown) -> PodUpdate {
+    /// Applies a pod from the stream, or a member of a list, unless the index knows a newer state. A list says who owns a pod whose owner is
+    /// presumed.
+    pub(crate) fn apply_pod(
+        &mut self,
+        pod: &PodView<'_>,
+        if_unknown: IfUnknown,
+        is_listed: bool,
+    ) -> PodUpdate {
         let known = self.pod_named(pod.namespace, pod.name);
-        let known = known.map(|(id, entry)| (id, entry.uid.is(pod.uid), entry.version));
-        if let Some((id, is_same, version)) = known {
-            let is_newer = is_newer(pod.version, version);
+        let known = known.map(|(id, entry)| {
+            let is_presumed = entry.is_presumed && is_listed && pod.version == entry.version;
+            (id, entry.uid.is(pod.uid), entry.version, is_presumed)
+        });
+        if let Some((id, is_same, version, is_presumed)) = known {
+            let is_newer = is_newer(pod.version, version) || is_presumed;
             let mut returns = false;
             if is_same && let Some(entry) = self.pods.get_mut(id) {
                 entry.snapshot = self.snapshot;
@@ -84,6 +94,9 @@ impl Index {
         } else {
             self.tombstones.remove(Kind::Pod, &uid);
         }
+        if id.is_none() && self.pod_named(namespace, name).is_none() {
+            paid::free_name(self, namespace, name);
+        }
         Some(self.take_out_pod(id?))
     }
 
@@ -124,6 +137,53 @@ impl Index {
                 self.apply_written(id, known.version, pod)
             }
             Some(_) | None => PodUpdate::Nothing,
+        }
+    }
+
+    /// Applies a pod without an owner, as the answer to a successful adoption shows it: a webhook may have removed the owner again. As
+    /// upstream does, the ReplicaSet counts the pod until the stream or a list shows that it has no owner.
+    pub(crate) fn apply_adopted_pod(&mut self, pod: &PodView<'_>, by: &Key) -> PodUpdate {
+        let known = self.pod_named(pod.namespace, pod.name);
+        let known = known.filter(|(_, known)| known.uid.is(pod.uid));
+        let is_newer = |known: &Entry| known.version.is_some() && known.version > pod.version;
+        let Some((id, _)) = known.filter(|(_, known)| !is_newer(known)) else {
+            return PodUpdate::Nothing;
+        };
+        let owner = OwnerReference::to_replica_set(by);
+        let controller = Some(owner.view());
+        let news = self.change_pod(id, &PodView { controller, ..*pod });
+        if let Some(entry) = self.pods.get_mut(id) {
+            entry.is_presumed = true;
+        }
+        news
+    }
+
+    /// Takes the pods of a ReplicaSet whose owner is presumed for orphans again, if they were presumed to be its own for long enough.
+    pub(crate) fn doubt_presumed(&mut self, id: SetId) {
+        let now = self.now;
+        let set = self.set_mut(id);
+        let until = set.and_then(|set| set.pace.presumed_until.take_if(|until| *until <= now));
+        if until.is_none() {
+            return;
+        }
+        let owned = self.set(id).map(|set| set.owned.clone());
+        for id in owned.into_iter().flatten() {
+            let presumed = self.pod(id).filter(|entry| entry.is_presumed);
+            // A pod without its labels waits for them.
+            let known = presumed.filter(|it| self.groups.at(it.group).labels.is_some());
+            if let Some(pod) = known.map(|entry| self.pod_object(entry)) {
+                let (controller, deleted) = (None, self.deletions.get(&id).copied());
+                pod.viewed(|pod| {
+                    self.change_pod(
+                        id,
+                        &PodView {
+                            controller,
+                            deleted,
+                            ..*pod
+                        },
+                    )
+                });
+            }
         }
     }
 
@@ -174,6 +234,8 @@ impl Index {
             position: 0,
             counted: Contribution::default(),
             made: Made::default(),
+            is_victim: false,
+            is_presumed: false,
             has_lapsed: false,
         };
         self.pod_count += 1;
@@ -186,7 +248,6 @@ impl Index {
         let change = PodChange {
             old: None,
             new: Some(new),
-            ended: None,
         };
         (id, change)
     }
@@ -237,7 +298,7 @@ impl Index {
         }
         let (mut entry, set) = counting::uncount_pod(self, id);
         let old = self.facts(&entry, set);
-        let was_replica = set.filter(|_| entry.counted.active);
+        let was_replica = set.filter(|_| entry.counted.active || entry.made != Made::default());
         // These changes move an active pod between counts: its node and its labels.
         let is_active = pod.state.is_active();
         let moves = differs.node || differs.labels || entry.state.is_active() != is_active;
@@ -250,10 +311,12 @@ impl Index {
         }
         let new = self.facts(&entry, set);
         counting::count_pod(self, id, entry, set);
+        if let Some(before) = was_replica {
+            paid::replica_changed(self, id, before);
+        }
         let change = PodChange {
             old: Some(old),
             new: Some(new),
-            ended: was_replica.and_then(|before| self.ended_replica(id, before)),
         };
         PodUpdate::Changed(None, change)
     }
@@ -308,34 +371,17 @@ impl Index {
             counting::list_pod(self, &namespace, id, entry, set);
         }
         entry.version = pod.version;
+        entry.is_presumed = false;
         entry.change_state(pod.state);
         set
-    }
-
-    /// Returns how a pod ended as a replica of a ReplicaSet; `None` if it is a replica.
-    pub(crate) fn ended_replica(&self, id: PodId, of: SetId) -> Option<EndedReplica> {
-        let entry = self.pod(id)?;
-        if counting::set_of(self, entry) == Some(of) && entry.counted.active {
-            return None;
-        }
-        let ending = match entry.state {
-            state if state.is_active() => Ending::NotSelected,
-            state if state.deleting => Ending::Deleted,
-            state => Ending::Phase(state.phase),
-        };
-        let (set, made) = (of, entry.made);
-        Some(EndedReplica { set, made, ending })
     }
 
     /// Removes a pod from all indices.
     pub(crate) fn take_out_pod(&mut self, id: PodId) -> PodChange {
         let (entry, set) = counting::uncount_pod(self, id);
-        let replica_of = set.filter(|_| entry.counted.active);
-        let ended = replica_of.map(|set| EndedReplica {
-            set,
-            made: entry.made,
-            ending: Ending::Gone,
-        });
+        if let Some(set) = set.filter(|_| !entry.is_victim) {
+            paid::lose(self, set, entry.made, Loss::Gone);
+        }
         counting::count_on_node(self, &entry, -1);
         let old = self.facts(&entry, set);
         counting::unlist_pod(self, &old.namespace, &entry, set);
@@ -350,15 +396,10 @@ impl Index {
         if let Some(node) = entry.node {
             self.nodes.leave(node);
         }
-        for id in self.namespaces.unname_pod(&old.namespace, &entry.name) {
-            if let Some(set) = self.sets.get_mut(&id) {
-                set.cursor.mark_gone(&entry.name);
-            }
-        }
+        paid::free_name(self, &old.namespace, &entry.name);
         PodChange {
             old: Some(old),
             new: None,
-            ended,
         }
     }
 

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    create_back_off::CreateBackOff,
     large,
     pod::{Contribution, Entry, PodId},
+    rewrites::Rewrites,
 };
 use crate::{
     labels::Labels,
@@ -37,13 +37,31 @@ pub(crate) struct Set {
     pub(crate) unconverged_since: Option<Timestamp>,
     /// The number of desired pods at the last [`Self::note_wanted`].
     noted_wanted: Option<i32>,
-    pub(crate) create_back_off: Option<Box<CreateBackOff>>,
+    /// What holds its creates up, and its status.
+    pub(crate) pace: Pace,
+}
+
+/// Until when creates and status writes of a ReplicaSet wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Whether a create of its last batch had no answer, so that its effect is unknown.
+    pub(crate) is_unanswered: bool,
+    /// The end of the wait after such a batch.
+    pub(crate) unanswered_until: Timestamp,
+    /// When the next pods may be created while many have no node.
+    pub(crate) unassigned_until: Timestamp,
+    /// When pods whose owner is presumed are adopted again.
+    pub(crate) presumed_until: Option<Timestamp>,
+    /// Until when nobody need be told again that creates wait.
+    pub(crate) told_until: Timestamp,
+    pub(crate) rewrites: Rewrites,
 }
 
 /// The counts of the pods that a ReplicaSet owns and selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) active: i32,
+    pub(crate) unassigned: i32,
     pub(crate) fully_labeled: i32,
     pub(crate) ready: i32,
     pub(crate) available: i32,
@@ -67,7 +85,7 @@ impl Set {
             pending: BTreeSet::new(),
             unconverged_since: None,
             noted_wanted: None,
-            create_back_off: None,
+            pace: Pace::default(),
         }
     }
 
@@ -127,11 +145,9 @@ impl Set {
         (before != wanted).then_some(before)
     }
 
-    /// Returns the back-off that prevents the creation of missing pods, and its end; `None` if creates are open.
-    pub(crate) fn closed_creates(&self, now: Timestamp) -> Option<(&CreateBackOff, Timestamp)> {
-        let lacks = self.surplus() < 0 && !self.object.deleting;
-        let back_off = self.create_back_off.as_deref().filter(|_| lacks)?;
-        Some((back_off, back_off.closed_until(now)?))
+    /// Whether it lacks pods, and waits before it repeats creates of unknown effect.
+    pub(crate) fn waits_for_answer(&self, now: Timestamp) -> bool {
+        now < self.pace.unanswered_until && self.surplus() < 0
     }
 
     fn min_ready(&self) -> Span {
@@ -177,6 +193,7 @@ impl Set {
         let available = ready && self.is_available(pod, now);
         let counted = Contribution {
             active,
+            unassigned: active && pod.node.is_none(),
             fully_labeled,
             ready,
             available,
@@ -210,6 +227,7 @@ impl Set {
     fn add(&mut self, counted: &Contribution, by: i32) {
         let add = |count: &mut i32, counted: bool| *count += if counted { by } else { 0 };
         add(&mut self.counts.active, counted.active);
+        add(&mut self.counts.unassigned, counted.unassigned);
         add(&mut self.counts.fully_labeled, counted.fully_labeled);
         add(&mut self.counts.ready, counted.ready);
         add(&mut self.counts.available, counted.available);

@@ -1,9 +1,11 @@
 //! The life of a ReplicaSet in the index.
 
+use std::sync::Arc;
+
 use super::{
-    IfUnknown, Index, cost,
+    IfUnknown, Index, Made, cost,
     counting::count_anew,
-    map,
+    map, paid,
     pod::Contribution,
     pods::is_newer,
     selectors::remove_from,
@@ -11,7 +13,7 @@ use super::{
 };
 use crate::{
     compact_uid::CompactUid,
-    object::{Key, Kind, ReplicaSet, ResourceVersion},
+    object::{Key, Kind, ReplicaSet, ResourceVersion, Resume},
 };
 
 impl Index {
@@ -59,6 +61,13 @@ impl Index {
         if known.is_some_and(|known| is_newer(object.version, known)) {
             self.change_set(id, object);
         }
+    }
+
+    /// Forgets the lost creates of the ReplicaSets that people have resumed since the last call. Returns these.
+    pub(crate) fn take_resumed(&mut self) -> Vec<SetId> {
+        let resumed = std::mem::take(&mut self.resumed);
+        let named = |(namespace, name): &(Arc<str>, Arc<str>)| self.set_named(namespace, name);
+        resumed.iter().filter_map(named).collect()
     }
 
     /// Removes a ReplicaSet if it is known by this UID, and remembers that it is gone.
@@ -111,8 +120,12 @@ impl Index {
         if let Some(set) = self.sets.get_mut(&id) {
             let key = set.object.key.clone();
             self.bytes -= cost::replica_set(&set.object);
-            if asks(&set.object) != asks(&object) {
-                set.create_back_off = None;
+            if set.object.resume != object.resume
+                && !object.resume.is_empty()
+                && let Some(ledger) = &mut self.ledger
+            {
+                let extent = Resume::of(&object.resume);
+                self.resumed.extend(ledger.resume(self.now, &key, extent));
             }
             set.object = ReplicaSet { key, ..object };
             share_texts(&mut set.object);
@@ -127,8 +140,16 @@ impl Index {
         }
     }
 
+    /// Removes a ReplicaSet from all indices. Nobody follows its young pods any more.
     pub(crate) fn take_out_set(&mut self, id: SetId) {
         self.unlink_set(id);
+        let (young, key) = (
+            paid::young_creates(self, id),
+            self.set(id).map(|set| &set.object.key),
+        );
+        if let Some(key) = key.cloned() {
+            paid::lose_unfollowed(self, &key, young);
+        }
         let Some(mut set) = self.sets.remove(&id) else {
             return;
         };
@@ -136,6 +157,7 @@ impl Index {
         for pod in &owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
+                entry.made = Made::default();
             }
         }
         if !owned.is_empty() {
@@ -181,16 +203,6 @@ impl Index {
             content.selectors.remove(id, selector);
         }
     }
-}
-
-/// Returns the values of the spec. For agents without generations, only these values show a change.
-fn asks(set: &ReplicaSet) -> impl PartialEq + '_ {
-    (
-        set.generation,
-        set.replicas,
-        &set.selector,
-        &set.template_labels,
-    )
 }
 
 fn share_texts(object: &mut ReplicaSet) {

@@ -41,6 +41,12 @@ pub(super) fn decide(
     Some(Plan::new(Action::Claim { adopts, releases }, reasons))
 }
 
+/// Whether the sync has adopted one of these orphans: the adoption was answered as done, and a list shows that it was not.
+pub(super) fn is_disproved(index: &Index, adoptable: &[PodId], claimed: &Claimed) -> bool {
+    let mut pods = adoptable.iter().filter_map(|id| index.pod(*id));
+    !claimed.is_empty() && pods.any(|pod| claimed.contains(&pod.uid))
+}
+
 /// Returns up to `count` pods that the sync has not attempted, in the order given.
 fn not_attempted(
     index: &Index,

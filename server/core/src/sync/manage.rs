@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::{
     batch_result::BatchResult,
+    limits::limits,
     plan::Plan,
     rank::{self, Candidate, Choice, Chosen},
 };
 use crate::{
     batch::{Action, Victim},
     config::Config,
-    index::{Entry, Index, Set, SetId},
+    index::{Entry, Index, Set, SetId, paid},
     names,
     object::{Span, Timestamp},
     queue::Retry,
@@ -65,30 +66,28 @@ pub(super) fn decide(
     now: Timestamp,
     id: SetId,
 ) -> Option<Plan> {
+    paid::pay_for_shown(index, id);
     let set = index.set(id)?;
     let surplus = set.surplus();
     if surplus == 0 || set.object.deleting {
         return None;
     }
-    let mut count = burst(config, surplus);
+    let count = burst(config, surplus);
     let mut reasons = reasons(set, count);
-    if surplus < 0
-        && let Some(back_off) = &mut index.set_mut(id)?.create_back_off
-    {
-        let admitted = back_off.admit(now, count);
-        if admitted == 0 {
-            return None;
-        }
-        if back_off.closed_until(now).is_some() {
-            reasons.push(back_off.reason());
-        }
-        count = admitted;
+    if surplus > 0 {
+        return Some(delete(index, config, now, (id, count), reasons));
     }
-    Some(if surplus < 0 {
-        Plan::new(create(index, config, id, count), reasons)
-    } else {
-        delete(index, config, now, (id, count), reasons)
-    })
+    let limits = limits(index, config, id);
+    let admitted = limits.iter().map(|limit| limit.admitted);
+    let count = admitted.fold(count, usize::min);
+    if count == 0 {
+        return None;
+    }
+    if let Some(set) = index.set_mut(id) {
+        set.pace.unassigned_until = now.plus(Span::seconds(1));
+    }
+    reasons.extend(limits.into_iter().map(|limit| limit.reason));
+    Some(Plan::new(create(index, config, id, count), reasons))
 }
 
 /// Returns the part of a surplus or lack that one sync acts on.

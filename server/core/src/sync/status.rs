@@ -119,6 +119,16 @@ impl Set {
     }
 }
 
+/// Whether a status differs from the shown one only by `terminatingReplicas`, which the shown one lacks.
+pub(super) fn lacks_terminating_alone(shown: &Status, status: &Status) -> bool {
+    let terminating_replicas = shown.terminating_replicas;
+    let status = || Status {
+        terminating_replicas,
+        ..status.clone()
+    };
+    terminating_replicas.is_none() && *shown == status()
+}
+
 pub(super) fn reason(status: &Status) -> Reason {
     let detail = format!(
         "{} replicas, {} ready, {} available",

@@ -3,10 +3,12 @@
 mod availability;
 mod claiming;
 mod cluster_change;
+mod credit;
 mod deleting;
 mod events;
 mod failures;
-mod lasting;
+mod hostile;
+mod ledger;
 mod memory;
 mod nodes;
 mod objects;

@@ -51,6 +51,7 @@ pub(crate) fn set(name: &str, replicas: i32) -> ReplicaSet {
             terminating_replicas: Some(0),
             ..Status::default()
         },
+        resume: "".into(),
     }
 }
 

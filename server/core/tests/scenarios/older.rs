@@ -1,6 +1,6 @@
 //! News that is older than the stream brings nothing back, and proves nothing that the stream has not shown.
 
-use server_core::{Action, After, Batch, Event, Kind, OperationResult, Pod, ResourceVersion};
+use server_core::{Action, After, Batch, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
 
 use crate::{
     objects::{orphan, pod, set},
@@ -229,7 +229,57 @@ fn a_list_that_begins_takes_the_request_for_it_back() {
     rig.observe(Event::SnapshotBegin(Kind::Pod));
     assert_eq!(rig.requests(), [], "the next list has begun");
     end_list_at(&mut rig, Kind::Pod, 1_002);
+    rig.wait(Span::seconds(1));
     assert_eq!(rig.requests(), [Kind::Pod], "it is too old as well");
+}
+
+#[test]
+fn lists_that_stay_older_than_a_write_are_requested_less_and_less_often_and_end_the_session() {
+    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
+    rig.settle();
+    let mut lists = Vec::new();
+    for second in 0..=70 {
+        let answers = second == 0 || rig.requests() == [Kind::Pod];
+        if answers && rig.controller.went_back().is_none() {
+            lists.push(second);
+            list_pods_at(&mut rig, vec![], 900);
+        }
+        assert_eq!(rig.poll(), None, "nothing is decided meanwhile");
+        rig.wait(Span::seconds(1));
+    }
+    assert_eq!(lists, [0, 1, 2, 4, 8, 16, 32, 64]);
+    let (kind, reached, got) = rig.controller.went_back().expect("a minute is over");
+    assert_eq!((kind, got), (Kind::Pod, ResourceVersion(900)));
+    assert!(reached > ResourceVersion(1_000));
+}
+
+#[test]
+fn lists_of_two_histories_decide_nothing() {
+    for (first, second) in [(Kind::ReplicaSet, Kind::Pod), (Kind::Pod, Kind::ReplicaSet)] {
+        let mut rig = Rig::new();
+        let list = |rig: &mut Rig, kind, version| {
+            rig.observe(Event::SnapshotBegin(kind));
+            if kind == Kind::ReplicaSet {
+                rig.apply_replica_set(set("web", 7));
+            }
+            end_list_at(rig, kind, version);
+        };
+        list(&mut rig, first, 2_000);
+        list(&mut rig, second, 1_500);
+        assert_eq!(
+            (rig.poll(), rig.requests()),
+            (None, vec![first]),
+            "{first:?}"
+        );
+        // No restore: the second list came from a cache that lags. The session would end at a version below 2000.
+        list(&mut rig, first, 2_001);
+        assert_eq!(created(&rig.batch()).len(), 7, "{first:?}");
+
+        let mut rig = Rig::new();
+        list(&mut rig, first, 2_000);
+        list(&mut rig, second, 2_000);
+        assert_eq!(rig.requests(), [], "{first:?}: one history");
+    }
 }
 
 #[test]

@@ -35,6 +35,17 @@ impl Rig {
         }
     }
 
+    /// The next session of the cluster at the same server, which this one leaves its lost creates to.
+    pub(crate) fn successor(&self, config: Config) -> Self {
+        let mut next = Self {
+            controller: Controller::new(config),
+            ..*self
+        };
+        let left = self.controller.leave();
+        next.controller.inherit(self.now, left, Span(0));
+        next
+    }
+
     /// A rig whose lists are complete.
     pub(crate) fn of(sets: Vec<ReplicaSet>, pods: Vec<Pod>) -> Self {
         Self::new().listed(sets, pods)
@@ -172,7 +183,10 @@ impl Rig {
         let version = Some(version);
         let inspect = self.controller.inspect();
         let pod = match action {
-            Action::Create { names, .. } => unready(owned(names.get(operation)?, &key.name)),
+            Action::Create { names, .. } => Pod {
+                namespace: key.namespace.clone(),
+                ..unready(owned(names.get(operation)?, &key.name))
+            },
             Action::Delete(_) => return Some(After::Gone),
             Action::Claim { adopts, releases } => {
                 let (pod, controller) = match adopts.get(operation) {
@@ -251,7 +265,7 @@ impl Rig {
             | ControllerReport::ScaleDown(_)
             | ControllerReport::Quarantined { .. }
             | ControllerReport::BeyondMemory { .. }
-            | ControllerReport::PodsDoNotLast { .. }
+            | ControllerReport::CreatesWait { .. }
             | ControllerReport::OrphanMatchesMany { .. }
             | ControllerReport::DeletionAgeRatio(_) => None,
         });

@@ -201,6 +201,20 @@ fn node_without_a_ready_pod_is_the_cause_of_those_that_its_pods_belong_to() {
 }
 
 #[test]
+fn creates_that_are_slow_say_why_and_need_nobody() {
+    let detail = "1000 of its pods have no node yet, so 20 of 19000 missing pods are created a second. If not, wait";
+    let set = set(
+        [20_000, 1_000, 0, 0],
+        Some(1),
+        &[(Rule::ManyUnassigned, detail)],
+    );
+    let (what, _) = detail.split_once(". ").expect("it has two sentences");
+    let (severity, [text, ..]) = told(&set, &known(None));
+    assert_eq!(severity, Severity::Working);
+    assert_eq!(text, format!("Creates are slow: {what}"));
+}
+
+#[test]
 fn what_needs_a_person_is_blocked_whatever_its_age() {
     for (rule, words, expected) in BLOCKED {
         let summary = set(

@@ -89,3 +89,48 @@ fn sessions_are_sorted_by_name_uid_and_shard() {
     let named = identity("s", "c1", "b", 1);
     assert_eq!(named.order(), ("name of c1", "c1", "b"));
 }
+
+fn left(names: std::ops::Range<usize>) -> Ledger {
+    let mut left = Ledger::default();
+    for name in names {
+        let (namespace, name) = ("default".into(), name.to_string().into());
+        left.insert(namespace, name, server_core::Account::default());
+    }
+    left
+}
+
+#[test]
+fn lost_creates_are_for_the_next_session_of_the_cluster_and_shard_once() {
+    let mut registry = SessionRegistry::<()>::default();
+    let second = Duration::from_secs;
+    registry.keep(second(1), &identity("a", "c1", "0/2", 1), left(0..2));
+    for (cluster, shard, taken) in [
+        ("c2", "0/2", false),
+        ("c1", "1/2", false),
+        ("c1", "0/2", true),
+        ("c1", "0/2", false),
+    ] {
+        let found = registry.take(second(4), &identity("b", cluster, shard, 2));
+        let expected = taken.then(|| (left(0..2), second(3)));
+        assert_eq!(found, expected, "{cluster} {shard}");
+    }
+}
+
+#[test]
+fn lost_creates_of_ended_sessions_are_bounded_and_the_oldest_are_dropped() {
+    let mut registry = SessionRegistry::<()>::default();
+    let half = ACCOUNTS_MAX / 2;
+    for (at, cluster) in [(3, "c1"), (1, "c2"), (2, "c3")] {
+        registry.keep(
+            Duration::from_secs(at),
+            &identity("a", cluster, "", 1),
+            left(0..half),
+        );
+    }
+    let mut kept = |cluster| {
+        registry
+            .take(Duration::from_secs(9), &identity("b", cluster, "", 1))
+            .is_some()
+    };
+    assert_eq!(["c1", "c2", "c3"].map(&mut kept), [true, false, true]);
+}

@@ -16,6 +16,8 @@ use super::{
 /// The maximum number of requirements of a selector. Kubernetes has no limit, and each requirement is tested for every orphan of the
 /// namespace.
 const REQUIREMENTS_MAX: usize = 1_000;
+/// The number of bytes of a request to resume that are read.
+const RESUME_MAX: usize = 256;
 /// The maximum number of values of all requirements of a selector; Kubernetes has no limit.
 const VALUES_MAX: usize = 10_000;
 /// The maximum number of conditions of a status; Kubernetes has no limit.
@@ -142,6 +144,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         selector,
         template_labels,
         status,
+        resume,
     } = set;
     let mut faults = Faults::default();
     let Some(key) = texts(namespace, name, uid, &mut faults).map(key) else {
@@ -171,6 +174,7 @@ pub fn unverified_replica_set(set: &v1::ReplicaSet) -> Result<ReplicaSet, Vec<Vi
         selector,
         template_labels,
         status,
+        resume: resume[..resume.floor_char_boundary(RESUME_MAX)].into(),
     })
 }
 

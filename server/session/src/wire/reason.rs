@@ -48,5 +48,6 @@ pub(crate) const fn rule(rule: Rule) -> v1::Rule {
         Rule::RefusedByAgent => v1::Rule::RefusedByAgent,
         Rule::Throttled => v1::Rule::Throttled,
         Rule::PodsDoNotLast => v1::Rule::PodsDoNotLast,
+        Rule::ManyUnassigned => v1::Rule::ManyUnassigned,
     }
 }

@@ -2,8 +2,8 @@
 
 use decree::v1;
 use server_core::{
-    Action, ActionKind, Batch, Condition, Config, Decision, Impact, Need, REPLICA_FAILURE, State,
-    Status, Timestamp, Victim, View,
+    Action, ActionKind, Batch, Brake, Condition, Config, Decision, Impact, Need, REPLICA_FAILURE,
+    State, Status, Timestamp, Victim, View,
 };
 
 use super::{
@@ -17,6 +17,9 @@ use super::{
 const TARGETS_MAX: usize = 20;
 const BURST_MAX: i32 = 5_000;
 const SLOW_START_MAX: i32 = 500;
+const UNASSIGNED_MAX: i32 = 1_000_000;
+/// The number of pods that are created a second while many have no node, unless the agent sets it: upstream's rate.
+const UNASSIGNED_CREATES: u32 = 20;
 
 /// Reads the options of decisions; absent fields keep the values of `base`.
 ///
@@ -28,6 +31,8 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         slow_start_initial: initial,
         delete_by_version,
         create_back_off,
+        unassigned_pods_max,
+        unassigned_creates_per_second,
     }) = options
     else {
         return Ok(base);
@@ -49,11 +54,24 @@ pub fn options(options: Option<&v1::Options>, base: Config) -> Result<Config, Ve
         SLOW_START_MAX,
         base.slow_start_initial,
     );
+    let pods = read(
+        "options.unassigned_pods_max",
+        *unassigned_pods_max,
+        UNASSIGNED_MAX,
+        0,
+    );
+    let per_second = read(
+        "options.unassigned_creates_per_second",
+        *unassigned_creates_per_second,
+        BURST_MAX,
+        UNASSIGNED_CREATES,
+    );
     let violations = faults.into_vec();
     if !violations.is_empty() {
         return Err(violations);
     }
     Ok(Config {
+        brake: (pods > 0).then_some(Brake { pods, per_second }),
         burst_replicas: burst,
         slow_start_initial: initial,
         delete_by_version: delete_by_version.unwrap_or(base.delete_by_version),

@@ -40,6 +40,8 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
         slow_start_initial: Some(3),
         delete_by_version: Some(true),
         create_back_off: Some(false),
+        unassigned_pods_max: Some(50),
+        unassigned_creates_per_second: None,
     };
     let config = report::options(Some(&chosen), base.clone()).expect("all are in range");
     assert_eq!(
@@ -47,9 +49,10 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
             config.burst_replicas,
             config.slow_start_initial,
             config.delete_by_version,
-            config.create_back_off
+            config.create_back_off,
+            config.brake.map(|it| (it.pods, it.per_second))
         ),
-        (7, 3, true, false)
+        (7, 3, true, false, Some((50, 20)))
     );
     let config =
         report::options(Some(&v1::Options::default()), base).expect("none is out of range");
@@ -58,9 +61,10 @@ fn options_that_are_absent_keep_the_default_and_others_count() {
             config.burst_replicas,
             config.slow_start_initial,
             config.delete_by_version,
-            config.create_back_off
+            config.create_back_off,
+            config.brake
         ),
-        (500, 1, false, true)
+        (500, 1, false, true, None)
     );
 }
 

@@ -7,7 +7,7 @@ use crate::facts::Told;
 /// The notice in a report, if people must know about it.
 pub(super) fn told(report: &SessionReport) -> Option<Told> {
     match report {
-        SessionReport::Controller(server_core::ControllerReport::PodsDoNotLast { .. }) => {
+        SessionReport::Controller(server_core::ControllerReport::CreatesWait { .. }) => {
             Some(Told::PodsDoNotLast)
         }
         SessionReport::NotAccepted {

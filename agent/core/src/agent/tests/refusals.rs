@@ -19,10 +19,8 @@ fn rules(rig: &mut Rig) -> Vec<Rule> {
 }
 
 fn replica_set_event(rig: &mut Rig, version: u64, resume: &str) {
-    let set = crate::api::ReplicaSet {
-        resume: resume.into(),
-        ..replica_set(version, 1)
-    };
+    let mut set = replica_set(version, 1);
+    set.projected.resume = resume.into();
     let id = rig.watches[&Kind::ReplicaSet].0;
     let event = WatchEvent::Applied(set.into());
     rig.agent
@@ -68,18 +66,10 @@ fn batch_before_both_lists_of_its_session_has_no_effect() {
         "it knows the pod from before"
     );
     assert_eq!(rig.calls.len(), 0);
-    let id = rig.lists.remove(&Kind::ReplicaSet);
-    let list = List {
-        part: Part::Whole,
-        items: Items::ReplicaSets(vec![replica_set(10, 1)]),
-        invalid: Vec::new(),
-        resource_version: "10".into(),
-    };
-    let id = id.expect("it is asked for");
-    rig.agent
-        .handle_listed(rig.now, Kind::ReplicaSet, id, Ok(list));
+    let pods = rig.list_sets();
     rig.receive_batch(batch(2, delete(&["a"])));
     assert_eq!(rules(&mut rig), [Rule::View], "the pods are not listed yet");
+    rig.lists.insert(Kind::Pod, pods);
     rig.answer_lists("10", &[pod("a", 5)]);
     rig.receive_batch(batch(3, delete(&["a"])));
     assert_eq!(rules(&mut rig), []);

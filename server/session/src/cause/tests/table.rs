@@ -372,9 +372,9 @@ pub(super) const BLOCKED: [(Rule, &str, [&str; 3]); 8] = [
     ),
     (
         Rule::PodsDoNotLast,
-        "10 pods ended within a minute of being created; the latest has failed; next try in 5000 ms",
+        "21 pods ended within a minute of being created, and 20 may; the latest has failed. 5 more may be created after each 10s",
         [
-            "Pods do not last: 10 pods ended within a minute of being created; the latest has failed",
+            "Pods do not last: 21 pods ended within a minute of being created, and 20 may; the latest has failed",
             "",
             "kubectl -n payments describe replicaset ledger",
         ],

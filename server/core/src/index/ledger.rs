@@ -1,0 +1,358 @@
+//! The creates that each ReplicaSet has lost, and how many more it may have.
+//!
+//! Upstream replaces a pod that is gone, failed or without its labels at once, however often that happens (kubernetes#72593). Only the rate
+//! limit of its client slows it down. Decree has no such limit, so it counts. A create is *lost* if it took effect, or may have, and its pod
+//! is neither an active pod of its ReplicaSet nor credited. A pod is credited if it lived for a minute, or if this controller deleted it.
+//!
+//! A ReplicaSet may lose an allowance: the larger of 20 and its desired pods. What it has lost beyond that, it creates later. Each period
+//! has a grant, the larger of 5 and a tenth of the desired pods, which cancels as many lost creates. A period lasts 10 seconds. If a create
+//! was lost in the period, or in the minute before its end, the next period is twice as long, up to 5 minutes; if not, it lasts 10 seconds.
+//!
+//! **Invariant:** an account is about a namespace and a name. A new UID, a new spec and a new session of the server change nothing.
+//! **Invariant:** a ReplicaSet that has lost nothing has no account.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    held::Held,
+    object::{Key, Phase, Resume, Span, Timestamp},
+    wording::count,
+};
+
+/// A pod that lives for so long is not lost when it ends.
+const LASTING: Span = Span::seconds(60);
+/// The least number of creates that a ReplicaSet may lose.
+const ALLOWANCE_MIN: u32 = 20;
+/// The least number of lost creates that a grant cancels.
+const GRANT_MIN: u32 = 5;
+const PERIOD_MIN: Span = Span::seconds(10);
+const PERIOD_MAX: Span = Span::seconds(300);
+/// The shortest time between two resumes of a ReplicaSet that take effect.
+const RESUME_EVERY: Span = Span::seconds(60);
+/// The maximum number of accounts that a session leaves to the next one: those that have lost most.
+const LEFT_MAX: usize = 1_000;
+/// With this number of accounts, the ledger drops those that have lost nothing.
+const SWEPT_MIN: usize = 64;
+/// The approximate memory of an account in bytes, without its name.
+const ACCOUNT_BYTES: usize = 200;
+
+/// The time at which a create made a pod: whole seconds since 1970, rounded down; 0 if the pod is not paid for by a create.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made(u32);
+
+/// How a create was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// The pod is gone.
+    Gone,
+    /// A client other than this controller has deleted it.
+    Deleted,
+    /// It failed or succeeded.
+    Phase(Phase),
+    /// Its owner or its labels are not the intended ones.
+    NotSelected,
+    /// Its ReplicaSet was deleted, or the session ended.
+    #[default]
+    Unfollowed,
+}
+
+/// The lost creates of one ReplicaSet, at a time. The default is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The number of lost creates, without those that grants and resumes have cancelled.
+    pub lost: u32,
+    /// The largest number of desired pods while it has lost creates.
+    pub desired: u32,
+    /// The end of the period, when the next grant comes.
+    pub grant_at: Timestamp,
+    /// The length of the period.
+    pub period: Span,
+    /// When the latest create was lost.
+    pub lost_at: Timestamp,
+    /// When the next resume takes effect, if a person has asked for one.
+    pub resume_at: Option<Timestamp>,
+    /// When the latest resume took effect.
+    pub resumed_at: Option<Timestamp>,
+    /// How the latest create was lost. A recording does not keep it.
+    pub latest: Loss,
+}
+
+/// The accounts of a cluster or a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    accounts: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Account>>,
+    count: usize,
+    bytes: usize,
+    /// With this number of accounts, it drops those that have lost nothing.
+    sweep_at: usize,
+}
+
+// === impl Made ===
+
+impl Made {
+    pub(crate) fn at(now: Timestamp) -> Self {
+        Self(u32::try_from(now.0.div_euclid(1_000_000_000)).unwrap_or(0))
+    }
+
+    /// Returns whether a create paid for the pod, and it has not lived for a minute at `now`.
+    pub(crate) fn is_young(self, now: Timestamp) -> bool {
+        self.0 != 0 && Timestamp::from_seconds(self.0.into()).plus(LASTING) > now
+    }
+}
+
+// === impl Account ===
+
+impl Account {
+    /// Begins with nothing lost.
+    fn begun(now: Timestamp, resumed_at: Option<Timestamp>) -> Self {
+        Self {
+            grant_at: now.plus(PERIOD_MIN),
+            period: PERIOD_MIN,
+            lost_at: now,
+            resumed_at,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the account at `now`: each period that has ended cancels a grant, and a due resume cancels everything. If nothing is left, and
+    /// nothing was lost in a period and in the minute before its end, the account is over: no period has begun after it.
+    fn at(mut self, now: Timestamp) -> Self {
+        if let Some(at) = self.resume_at.filter(|at| *at <= now) {
+            return Self::begun(at, Some(at));
+        }
+        while self.grant_at <= now {
+            self.lost = self.lost.saturating_sub(self.grant());
+            if self.grant_at <= self.lost_at.plus(self.period.max(LASTING)) {
+                let twice = Span(self.period.0.saturating_mul(2));
+                self.period = twice.clamp(PERIOD_MIN, PERIOD_MAX);
+            } else if self.lost == 0 {
+                break;
+            } else {
+                self.period = PERIOD_MIN;
+                self.skip_quiet_periods(now);
+            }
+            self.grant_at = self.grant_at.plus(self.period);
+        }
+        self
+    }
+
+    /// Ends periods without a loss, all of the same length, at once, but not the last one.
+    fn skip_quiet_periods(&mut self, now: Timestamp) {
+        let ended = now.since(self.grant_at).0 / PERIOD_MIN.0;
+        let lasting = i64::from((self.lost - 1) / self.grant());
+        let skipped = (ended - 1).min(lasting).max(0);
+        self.lost -= u32::try_from(skipped).unwrap_or(0) * self.grant();
+        self.grant_at = self.grant_at.plus(Span(skipped * PERIOD_MIN.0));
+    }
+
+    fn lose(&mut self, now: Timestamp, desired: u32, (count, how): (u32, Loss)) {
+        *self = self.at(now);
+        if self.grant_at <= now {
+            *self = Self::begun(now, self.resumed_at);
+        }
+        self.lost = self.lost.saturating_add(count);
+        self.desired = self.desired.max(desired);
+        (self.lost_at, self.latest) = (now, how);
+    }
+
+    /// Whether it says nothing any more.
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.grant_at.max(self.next_resume(now)) <= now
+    }
+
+    /// Returns when a resume that a person asks for now takes effect.
+    fn next_resume(&self, now: Timestamp) -> Timestamp {
+        let later = self.resumed_at.map(|at| at.plus(RESUME_EVERY));
+        later.map_or(now, |later| later.max(now))
+    }
+
+    fn grant(&self) -> u32 {
+        (self.desired / 10).max(GRANT_MIN)
+    }
+
+    /// Returns how many of the lacking pods may be created.
+    pub(crate) fn admit(&self, desired: u32, lacking: usize) -> usize {
+        let beyond = self.lost.saturating_sub(desired.max(ALLOWANCE_MIN));
+        lacking.saturating_sub(beyond as usize)
+    }
+
+    /// Returns when more may be created.
+    pub(crate) fn next_grant(&self) -> Timestamp {
+        self.resume_at
+            .map_or(self.grant_at, |at| at.min(self.grant_at))
+    }
+
+    /// Says what was lost, and how creates continue.
+    pub(crate) fn explain(&self, key: &Key, desired: u32) -> String {
+        let (lost, allowed) = (count(self.lost, "pod"), desired.max(ALLOWANCE_MIN));
+        let (how, grant) = (self.latest.words(), self.grant());
+        let every = self.period.0 / 1_000_000_000;
+        format!(
+            "{lost} ended within a minute of being created, and {allowed} may; the latest {how}. {grant} more may be created after \
+             each {every}s, and all after: decree resume {key}"
+        )
+    }
+}
+
+// === impl Loss ===
+
+impl Loss {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Gone => "is gone",
+            Self::Deleted => "was deleted by somebody else",
+            Self::Phase(Phase::Succeeded) => "has succeeded",
+            Self::Phase(_) => "has failed",
+            Self::NotSelected => {
+                "has other labels or another owner than it was created with, as a webhook may set them"
+            }
+            Self::Unfollowed => "was young when its ReplicaSet was deleted or the session ended",
+        }
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Adds an account.
+    pub fn insert(&mut self, namespace: Arc<str>, name: Arc<str>, account: Account) {
+        let bytes = bytes(&name);
+        let accounts = self.accounts.entry(namespace).or_default();
+        if accounts.insert(name, account).is_none() {
+            (self.count, self.bytes) = (self.count + 1, self.bytes + bytes);
+        }
+    }
+
+    /// Returns the account of a ReplicaSet at `now`, if it has lost creates.
+    pub(crate) fn account(&self, now: Timestamp, key: &Key) -> Option<Account> {
+        let of_namespace = self.accounts.get(&key.namespace)?;
+        let account = of_namespace.get(&key.name)?.at(now);
+        (account.lost > 0).then_some(account)
+    }
+
+    /// Records lost creates of a ReplicaSet with this number of desired pods.
+    pub(crate) fn lose(&mut self, now: Timestamp, key: &Key, desired: u32, lost: (u32, Loss)) {
+        if lost.0 == 0 {
+            return;
+        }
+        let known = self.accounts.get_mut(&key.namespace);
+        if let Some(account) = known.and_then(|accounts| accounts.get_mut(&key.name)) {
+            return account.lose(now, desired, lost);
+        }
+        let mut account = Account::default();
+        account.lose(now, desired, lost);
+        self.insert(Arc::clone(&key.namespace), Arc::clone(&key.name), account);
+        if self.count >= self.sweep_at.max(SWEPT_MIN) {
+            self.retain(|account| !account.at(now).is_over(now));
+            self.sweep_at = 2 * self.count;
+        }
+    }
+
+    /// Notes that a person resumes ReplicaSets. Their lost creates are cancelled, at once if no resume has taken effect for a minute. Returns
+    /// the ReplicaSets by namespace and name.
+    pub(crate) fn resume(
+        &mut self,
+        now: Timestamp,
+        key: &Key,
+        extent: Resume,
+    ) -> Vec<(Arc<str>, Arc<str>)> {
+        let mut resumed = Vec::new();
+        for (namespace, accounts) in &mut self.accounts {
+            for (name, account) in accounts {
+                let is_meant = match extent {
+                    Resume::All => true,
+                    Resume::Namespace => *namespace == key.namespace,
+                    Resume::ReplicaSet => *namespace == key.namespace && *name == key.name,
+                };
+                if is_meant {
+                    *account = account.at(now);
+                    let next = account.next_resume(now);
+                    account.resume_at.get_or_insert(next);
+                    resumed.push((Arc::clone(namespace), Arc::clone(name)));
+                }
+            }
+        }
+        resumed
+    }
+
+    /// Prepares the ledger for the next session: it keeps the accounts that have lost most, with times that count from `now`.
+    pub(crate) fn leave(mut self, now: Timestamp) -> Self {
+        self.each(|account| *account = account.at(now));
+        let mut losses: Vec<_> = self.iter().map(|(.., account)| account.lost).collect();
+        losses.sort_unstable_by(|a, b| b.cmp(a));
+        let least = losses
+            .get(LEFT_MAX)
+            .map_or(1, |most_left_out| most_left_out + 1);
+        self.retain(|account| account.lost >= least);
+        self.shift(Span(now.0.saturating_neg()));
+        self
+    }
+
+    /// Moves all times.
+    pub(crate) fn shift(&mut self, by: Span) {
+        self.each(|account| {
+            account.grant_at = account.grant_at.plus(by);
+            account.lost_at = account.lost_at.plus(by);
+            account.resumed_at = account.resumed_at.map(|at| at.plus(by));
+            account.resume_at = account.resume_at.map(|at| at.plus(by));
+        });
+    }
+
+    fn each(&mut self, change: impl FnMut(&mut Account)) {
+        let accounts = self.accounts.values_mut();
+        accounts.flat_map(BTreeMap::values_mut).for_each(change);
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Account) -> bool) {
+        let (mut count, mut left) = (0, 0);
+        self.accounts.retain(|_, accounts| {
+            accounts.retain(|name, account| {
+                let is_kept = keep(account);
+                if is_kept {
+                    (count, left) = (count + 1, left + bytes(name));
+                }
+                is_kept
+            });
+            !accounts.is_empty()
+        });
+        (self.count, self.bytes) = (count, left);
+    }
+
+    /// The accounts with their namespaces and names, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Account)> {
+        let namespaces = self.accounts.iter();
+        namespaces.flat_map(|(namespace, accounts)| {
+            let accounts = accounts.iter();
+            accounts.map(move |(name, account)| (namespace, name, account))
+        })
+    }
+
+    /// The number of accounts.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it has no account.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+}
+
+impl Held for Ledger {
+    fn bytes(&self) -> usize {
+        let Self {
+            // `bytes` counts the accounts, with their places.
+            accounts: _,
+            count: _,
+            bytes,
+            sweep_at: _,
+        } = self;
+        *bytes
+    }
+}
+
+fn bytes(name: &str) -> usize {
+    ACCOUNT_BYTES + name.len()
+}

@@ -1,0 +1,80 @@
+//! The limits of creates that upstream does not have. Each has a reason that says why creates wait, for how long, and what a person can do.
+
+use crate::{
+    config::{Brake, Config},
+    index::{Index, Set, SetId},
+    object::Timestamp,
+    reason::{Reason, Rule},
+};
+
+/// A limit of the creates of a ReplicaSet now.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    /// The number of pods that may be created.
+    pub(crate) admitted: usize,
+    /// When more may be created, if none may now.
+    pub(crate) until: Timestamp,
+    pub(crate) reason: Reason,
+}
+
+/// Returns the limits of the creates of a ReplicaSet; none if it lacks no pods, or may create all of them.
+pub(crate) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
+    let Some(set) = index.set(id).filter(|set| !set.object.deleting) else {
+        return Vec::new();
+    };
+    let lacking = usize::try_from(-set.surplus()).unwrap_or(0);
+    if lacking == 0 {
+        return Vec::new();
+    }
+    let now = index.now;
+    let limits = [
+        unanswered(set, now),
+        lost(index, set, lacking),
+        braked(config, set, now, lacking),
+    ];
+    limits.into_iter().flatten().collect()
+}
+
+/// A create of unknown effect is repeated after a backoff, whatever events come meanwhile.
+fn unanswered(set: &Set, now: Timestamp) -> Option<Limit> {
+    set.waits_for_answer(now).then(|| Limit {
+        admitted: 0,
+        until: set.pace.unanswered_until,
+        reason: Reason::new(Rule::Backoff, "a create had no answer"),
+    })
+}
+
+/// A ReplicaSet whose pods do not last has an allowance and grants. Also says so while people know of it.
+fn lost(index: &Index, set: &Set, lacking: usize) -> Option<Limit> {
+    let (now, key) = (index.now, &set.object.key);
+    let account = index.ledger.as_ref()?.account(now, key)?;
+    let desired = set.wanted().unsigned_abs();
+    let admitted = account.admit(desired, lacking);
+    (admitted < lacking || now <= set.pace.told_until).then(|| Limit {
+        admitted,
+        until: account.next_grant(),
+        reason: Reason::new(Rule::PodsDoNotLast, account.explain(key, desired)),
+    })
+}
+
+/// While many pods of a ReplicaSet have no node, its creates are slow: the desired number may be a mistake.
+fn braked(config: &Config, set: &Set, now: Timestamp, lacking: usize) -> Option<Limit> {
+    let Brake { pods, per_second } = config.brake?;
+    let unassigned = set.counts.unassigned.unsigned_abs();
+    let free = pods.saturating_sub(unassigned) as usize;
+    let until = set.pace.unassigned_until;
+    let admitted = match free {
+        0 if now < until => 0,
+        0 => per_second as usize,
+        free => free,
+    };
+    let detail = format!(
+        "{unassigned} of its pods have no node yet, so {per_second} of {lacking} missing pods are created a second. If the number is a \
+         mistake, lower spec.replicas; if not, wait, or raise --unassigned-pods-max of the agent"
+    );
+    (lacking > free).then(|| Limit {
+        admitted,
+        until,
+        reason: Reason::new(Rule::ManyUnassigned, detail),
+    })
+}

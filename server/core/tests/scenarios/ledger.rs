@@ -1,0 +1,410 @@
+//! Each create is paid for: whatever a cluster, an agent or a spec does, the number of creates is bounded.
+
+use server_core::{
+    Action, Brake, Config, ControllerReport, FailureClass, Reason, Rule, Span, State,
+};
+
+use crate::{
+    hostile::{Answer, End, Fate, GOOD, Hostile},
+    objects::{set, unready},
+    rig::{Rig, created},
+};
+
+/// The grants of a ReplicaSet that loses creates all the time, until a second from its first loss.
+fn grants(until: i64, desired: usize) -> usize {
+    let (mut at, mut period, mut count) = (10, 10, 0);
+    while at <= until {
+        period = (period * 2).min(300);
+        (at, count) = (at + period, count + 1);
+    }
+    count * (desired / 10).max(5)
+}
+
+/// What a ReplicaSet may create if no pod is credited.
+fn credit(until: i64, desired: usize) -> usize {
+    desired + desired.max(20) + grants(until, desired)
+}
+
+const fn ends(answer: Answer, end: End, after: i64) -> Fate {
+    Fate {
+        answer,
+        end,
+        after,
+        ..GOOD
+    }
+}
+
+const FAILING: Fate = ends(Answer::Done, End::Fails, 0);
+
+#[test]
+fn however_pods_end_their_number_is_bounded() {
+    use Answer::{Bare, Done, Ghost, Timeout, TimeoutThenTaken};
+    use End::{Fails, IsDeleted, LosesLabels, LosesOwner, Never, Vanishes};
+    let mut fates = vec![ends(Ghost, Never, 0)];
+    for answer in [Done, Bare, Timeout, TimeoutThenTaken] {
+        for end in [Fails, Vanishes, IsDeleted, LosesLabels, LosesOwner] {
+            fates.extend([0, 15, 30, 55].map(|after| ends(answer, end, after)));
+        }
+    }
+    for fate in fates {
+        for desired in [1, 3, 60, 300] {
+            let mut cluster = Hostile::of(vec![set("web", desired)], fate);
+            let desired = desired as usize;
+            for until in [1, 60, 300, 2_000] {
+                cluster.live(until);
+                let made = cluster.made.len();
+                let case = (fate, desired, until, made);
+                assert!(made <= credit(until, desired), "{case:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_that_fail_at_once_are_created_at_the_grants() {
+    let mut cluster = Hostile::of(vec![set("web", 3)], FAILING);
+    cluster.live(1_000);
+    let mut counts = std::collections::BTreeMap::<i64, usize>::new();
+    cluster
+        .made
+        .iter()
+        .for_each(|at| *counts.entry(*at).or_default() += 1);
+    let counts: Vec<_> = counts.into_iter().collect();
+    let grants = [10, 30, 70, 150, 310, 610, 910].map(|at| (at, 5));
+    assert_eq!(counts, [vec![(0, 23)], grants.to_vec()].concat());
+}
+
+#[test]
+fn nothing_that_others_change_gives_credit() {
+    type Change = fn(&mut Hostile, i64);
+    let changes: [(&str, Change); 7] = [
+        ("scale", |it, at| {
+            it.change(|set| set.replicas = 10 + at as i32 / 2 % 2)
+        }),
+        ("minimum ready seconds", |it, at| {
+            it.change(|set| set.min_ready_seconds = at as i32 % 2)
+        }),
+        ("labels of the template", |it, at| {
+            let value = at.to_string();
+            it.change(|set| {
+                set.template_labels = crate::objects::labels(&[("app", "web"), ("at", &value)]);
+            });
+        }),
+        ("selector", |it, at| {
+            let labels: &[_] = if at % 2 == 0 {
+                &[("app", "web")]
+            } else {
+                &[("app", "other")]
+            };
+            it.change(|set| set.selector = crate::objects::selector(labels));
+        }),
+        ("recreation", |it, _| it.recreate()),
+        ("session", |it, _| it.reconnect()),
+        ("deletion of all pods", |it, _| it.delete_all()),
+    ];
+    for (name, change) in changes {
+        for fate in [FAILING, ends(Answer::Done, End::Vanishes, 15), GOOD] {
+            let mut cluster = Hostile::of(vec![set("web", 10)], fate);
+            for second in 1..300 {
+                change(&mut cluster, second);
+                cluster.live(second);
+            }
+            let (made, bound) = (cluster.made.len(), credit(300, 11) + cluster.deleted);
+            assert!(made <= bound, "{name} {fate:?}: {made} of {bound}");
+        }
+    }
+}
+
+#[test]
+fn pods_whose_owner_a_webhook_removes_at_each_write_are_created_once() {
+    let fate = Fate {
+        keeps_orphans: true,
+        ..GOOD
+    };
+    let mut cluster = Hostile::of(vec![set("web", 7)], fate);
+    cluster.live(50);
+    assert_eq!(cluster.made.len(), 7, "{:?}", cluster.batches);
+    let view = cluster.rig.view("web");
+    assert_eq!((view.state, view.status.replicas), (State::Waiting, 7));
+    let detail = "adopted pods show no owner, next try in 10s";
+    assert_eq!(
+        view.reasons,
+        [Reason {
+            rule: Rule::Backoff,
+            detail: detail.into()
+        }]
+    );
+    let claims = |it: &Hostile| {
+        let batches = it.batches.iter();
+        batches
+            .filter(|batch| matches!(batch.action, Action::Claim { .. }))
+            .count()
+    };
+    assert_eq!(claims(&cluster), 1);
+    // A list shows that the pods have no owner; the ReplicaSet adopts them again.
+    cluster.list_pods();
+    cluster.live(51);
+    assert_eq!((cluster.made.len(), claims(&cluster)), (7, 2));
+    // So it does each minute, until it succeeds.
+    cluster.live(299);
+    assert_eq!((cluster.made.len(), claims(&cluster)), (7, 6));
+    cluster.fate = GOOD;
+    cluster.live(900);
+    assert_eq!((cluster.made.len(), claims(&cluster)), (7, 7));
+}
+
+#[test]
+fn adoptions_without_effect_and_without_an_object_are_repeated_slowly_and_create_nothing() {
+    let fate = Fate {
+        keeps_orphans: true,
+        answer: Answer::Bare,
+        ..GOOD
+    };
+    let mut cluster = Hostile::of(vec![set("web", 7)], fate);
+    cluster.live(60);
+    assert!(
+        cluster.made.len() <= credit(60, 7),
+        "{}",
+        cluster.made.len()
+    );
+    assert!(cluster.batches.len() <= 200, "{}", cluster.batches.len());
+}
+
+#[test]
+fn pods_that_last_or_that_we_delete_cost_nothing() {
+    let mut cluster = Hostile::of(vec![set("web", 30)], ends(Answer::Done, End::Vanishes, 61));
+    cluster.live(600);
+    assert_eq!(cluster.made.len(), 300, "each lived for a minute");
+    assert_eq!(cluster.lost(), 30, "those that are young");
+
+    let mut cluster = Hostile::of(vec![set("web", 30)], GOOD);
+    for round in 1..=40 {
+        cluster.change(|set| set.replicas = 30 * (round as i32 % 2));
+        cluster.live(round);
+    }
+    assert_eq!(cluster.made.len(), 30 * 20);
+}
+
+#[test]
+fn delete_that_is_refused_gives_no_credit() {
+    let fate = Fate {
+        refuses_deletes: true,
+        ..GOOD
+    };
+    let mut cluster = Hostile::of(vec![set("web", 5)], fate);
+    for second in 1..120 {
+        cluster.change(|set| set.replicas = 1);
+        cluster.live(second);
+        cluster.change(|set| set.replicas = 5);
+        cluster.delete_all();
+    }
+    let made = cluster.made.len();
+    assert!(made <= credit(120, 5), "{made}");
+}
+
+#[test]
+fn pods_that_somebody_deletes_once_come_back_at_once() {
+    for desired in [10, 2_000] {
+        let mut cluster = Hostile::of(vec![set("web", desired)], GOOD);
+        cluster.live(2);
+        cluster.delete_all();
+        cluster.live(3);
+        assert_eq!(cluster.count(), desired as usize);
+    }
+}
+
+#[test]
+fn replica_set_whose_cause_is_fixed_is_complete_within_minutes() {
+    for (desired, later) in [(1, 1), (10, 10), (1_000, 1_000), (1_000, 7)] {
+        for lasted in [1, 60, 1_000] {
+            let mut cluster = Hostile::of(vec![set("web", desired)], FAILING);
+            cluster.live(lasted);
+            cluster.fate = GOOD;
+            cluster.change(|set| set.replicas = later);
+            cluster.live(lasted + 720);
+            assert_eq!(
+                cluster.count(),
+                later as usize,
+                "{desired} {later} {lasted}"
+            );
+            cluster.live(lasted + 1_200);
+            assert_eq!(cluster.lost(), 0, "nothing is left of it");
+        }
+    }
+}
+
+#[test]
+fn person_resumes_at_once_and_once_a_minute() {
+    let mut cluster = Hostile::of(vec![set("web", 10)], FAILING);
+    let mut resumed = Vec::new();
+    for second in 1..200 {
+        // As an agent might do it with each event.
+        cluster.change(|set| set.resume = second.to_string().into());
+        let before = cluster.made.len();
+        cluster.live(second);
+        if cluster.made.len() - before > 5 {
+            resumed.push((second, cluster.made.len() - before));
+        }
+    }
+    assert_eq!(resumed, [(1, 30), (2, 30), (61, 30), (121, 30), (181, 30)]);
+}
+
+#[test]
+fn request_of_a_person_reaches_as_far_as_it_says() {
+    for (request, resumed) in [("now", 1), ("namespace now", 2), ("all now", 3)] {
+        let elsewhere = |mut set: server_core::ReplicaSet| {
+            set.key.namespace = "other".into();
+            set
+        };
+        let sets = vec![set("web", 1), set("db", 1), elsewhere(set("web", 1))];
+        let mut rig = Rig::of(sets, vec![]);
+        let fail = |rig: &mut Rig| {
+            let mut count = 0;
+            while let Some(batch) = rig.poll() {
+                rig.succeed(&batch);
+                if let Action::Create { names, .. } = &batch.action {
+                    count += 1;
+                    let known = rig
+                        .controller
+                        .inspect()
+                        .pod(&batch.key.namespace, &names[0]);
+                    rig.delete_pod(&unready(known.expect("it was made")));
+                }
+            }
+            count
+        };
+        assert_eq!(fail(&mut rig), 3 * 21);
+        rig.apply_replica_set(server_core::ReplicaSet {
+            resume: request.into(),
+            ..set("web", 1)
+        });
+        assert_eq!(fail(&mut rig), resumed * 21, "{request}");
+    }
+}
+
+#[test]
+fn creates_without_effect_cost_nothing_and_back_off() {
+    for class in [
+        FailureClass::Timeout,
+        FailureClass::Unavailable,
+        FailureClass::Quota,
+    ] {
+        let mut rig = Rig::of(vec![set("web", 400)], vec![]);
+        let mut attempts = 0;
+        for _ in 0..600 {
+            while let Some(batch) = rig.poll() {
+                attempts += usize::from(matches!(batch.action, Action::Create { .. }));
+                rig.fail_all(&batch, class);
+            }
+            // An event that says nothing new.
+            rig.apply_replica_set(set("web", 400));
+            rig.wait(Span::millis(100));
+        }
+        if class != FailureClass::Quota {
+            assert!(attempts <= 15, "{class:?}: {attempts} attempts in a minute");
+        }
+        rig.wait(Span::seconds(30));
+        let names = rig.batch_done();
+        assert_eq!(created(&names).len(), 400, "{class:?}");
+        rig.wait(Span::seconds(60));
+        assert!(rig.controller.leave().is_empty(), "{class:?}");
+    }
+}
+
+#[test]
+fn without_the_back_off_pods_are_replaced_at_once() {
+    let config = Config {
+        create_back_off: false,
+        ..Config::default()
+    };
+    let mut cluster = Hostile::with(
+        config,
+        vec![set("web", 1)],
+        ends(Answer::Done, End::Fails, 1),
+    );
+    cluster.live(100);
+    assert_eq!(cluster.made.len(), 101);
+}
+
+#[test]
+fn reason_names_the_numbers_the_end_and_the_way_on() {
+    let mut cluster = Hostile::of(vec![set("web", 1)], ends(Answer::Done, End::LosesLabels, 0));
+    cluster.live(1);
+    let detail = "21 pods ended within a minute of being created, and 20 may; the latest has other labels or another owner than it \
+                  was created with, as a webhook may set them. 5 more may be created after each 10s, and all after: decree resume \
+                  default/web";
+    let view = cluster.rig.view("web");
+    let first = &view.reasons[0];
+    assert_eq!(
+        (view.state, first.rule),
+        (State::Waiting, Rule::PodsDoNotLast)
+    );
+    assert_eq!(first.detail, format!("{detail}; next try in 9s"));
+    let reports = cluster.rig.reports().into_iter();
+    let told = reports.filter_map(|report| match report {
+        ControllerReport::CreatesWait { reason, wait, .. } => Some((reason.detail, wait)),
+        _ => None,
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(detail.into(), Span::seconds(10))]
+    );
+    cluster.batches.clear();
+    cluster.live(10);
+    let rules = |batch: &server_core::Batch| batch.reasons.iter().map(|it| it.rule).collect();
+    let rules: Vec<Vec<_>> = cluster.batches.iter().map(rules).collect();
+    assert_eq!(rules[0], [Rule::TooFewReplicas, Rule::PodsDoNotLast]);
+}
+
+#[test]
+fn removed_replica_set_and_ended_session_leave_their_young_pods() {
+    let mut cluster = Hostile::of(vec![set("web", 15)], GOOD);
+    for second in [1, 2] {
+        cluster.live(second);
+        cluster.recreate();
+    }
+    cluster.live(3);
+    // 30 are lost and 20 may be, so 10 of 15 are held back.
+    assert_eq!(cluster.count(), 5);
+    let mut cluster = Hostile::of(vec![set("web", 15)], GOOD);
+    cluster.live(61);
+    cluster.recreate();
+    cluster.live(62);
+    cluster.delete_all();
+    assert_eq!(cluster.lost(), 15, "not those that lived");
+}
+
+#[test]
+fn mistake_in_the_number_is_slow_and_what_is_desired_comes() {
+    let config = Config {
+        brake: Some(Brake {
+            pods: 1_000,
+            per_second: 20,
+        }),
+        ..Config::default()
+    };
+    let fate = Fate {
+        has_node: false,
+        ..GOOD
+    };
+    let mut cluster = Hostile::with(config, vec![set("web", 2_000)], fate);
+    cluster.live(0);
+    assert_eq!(cluster.count(), 1_000);
+    cluster.live(10);
+    assert_eq!(cluster.count(), 1_200);
+    let view = cluster.rig.view("web");
+    let first = &view.reasons[0];
+    assert_eq!(
+        (view.state, first.rule),
+        (State::Waiting, Rule::ManyUnassigned)
+    );
+    let detail = "1200 of its pods have no node yet, so 20 of 800 missing pods are created a second. If the number is a mistake, \
+                  lower spec.replicas; if not, wait, or raise --unassigned-pods-max of the agent; next try in 1s";
+    assert_eq!(first.detail, detail);
+    let reports = cluster.rig.reports().into_iter();
+    let told = reports.filter(|report| matches!(report, ControllerReport::CreatesWait { .. }));
+    assert_eq!(told.count(), 1, "once a minute");
+    cluster.assign_all();
+    cluster.live(11);
+    assert_eq!(cluster.count(), 2_000, "pods with a node do not count");
+}
