@@ -86,7 +86,7 @@ struct Shell<C> {
     /// Notified when the version of a Lease goes back.
     leases: watch::Receiver<u64>,
     traces: Traces,
-    /// The field of log lines that the server can cause at will.
+    /// The fields of log lines that the server can cause at will: those of `session`, and the peer.
     by_server: tracing::Span,
     /// The fields of log lines about the open session; disabled without a session.
     session: tracing::Span,
@@ -151,11 +151,16 @@ pub async fn run<C: Cluster>(
         leases: config.history.leases(),
         traces: Traces::new(config.tracer.clone()),
         config,
-        by_server: error_span!("by", peer = log::SERVER),
+        by_server: by_server(),
         session: tracing::Span::none(),
         refusals: Refusals::default(),
     };
     shell.run(shutdown).instrument(span).await
+}
+
+/// The field of lines that the server can cause at will, within the span around.
+fn by_server() -> tracing::Span {
+    error_span!("by", peer = log::SERVER)
 }
 
 /// The fields of every line about this agent, the same as in the server's lines about its session. The level is the level of the least
@@ -253,20 +258,26 @@ impl<C: Cluster> Shell<C> {
     fn tell(&mut self, now: Timestamp) {
         while let Some(report) = self.agent.poll_report() {
             self.config.metrics.count_report(&report);
-            let trace = self.traces.fields_of(&report);
-            self.traces.note(&report);
             if let Report::SessionOpened { id } = &report {
                 self.session = error_span!("session", session = excerpt(id));
+                self.by_server = self.session.in_scope(by_server);
             }
-            let write = || trace.in_scope(|| log::write(&report));
             // The output of dry-run mode is complete.
-            if matches!(report, Report::Shown(_)) {
-                self.session.in_scope(write);
+            let is_limited = !matches!(report, Report::Shown(_));
+            let around = if is_limited {
+                &self.by_server
             } else {
-                self.session.in_scope(|| self.by_server.in_scope(write));
-            }
+                &self.session
+            };
+            around.in_scope(|| {
+                let trace = self.traces.fields_of(&report);
+                trace.in_scope(|| log::write(&report));
+            });
+            self.traces.note(&report);
             match report {
-                Report::Disconnected(_) => self.session = tracing::Span::none(),
+                Report::Disconnected(_) => {
+                    (self.session, self.by_server) = (tracing::Span::none(), by_server());
+                }
                 Report::WentBack(WentBack { kind, from, to }) => {
                     self.config.history.note(kind.plural(), from, to);
                 }

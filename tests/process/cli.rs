@@ -323,7 +323,7 @@ fn replica_set_in_another_namespace_is_found_for_who_asks() {
     let hint = "hint: did you mean default/web-5f6a8b?\n";
     assert!(text(&near.stderr).ends_with(hint), "{}", text(&near.stderr));
     let node = decree(&["demo", "fail", "node-x", "--admin", admin]);
-    let said = "error: node node-x not found\nhint: did you mean node-";
+    let said = "error: node node-x not found\nhint: the nodes are node-a, node-b, node-c\n";
     assert!(
         text(&node.stderr).starts_with(said),
         "{}",

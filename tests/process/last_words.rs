@@ -178,7 +178,7 @@ fn kubeconfig_that_cannot_be_used_says_what_is_wrong_with_it() {
         (
             "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: b, user: c}}], \
              clusters: [{name: b, cluster: {server: 'https://localhost:1', certificate-authority-data: '!'}}], users: [{name: c, user: {}}]}",
-            "certificate authority",
+            "certificate-authority-data",
         ),
     ];
     for (text, word) in cases {

@@ -61,6 +61,7 @@ impl Tokens {
             (Some(keys), Some(issuer)) => (keys, issuer),
         };
         let (source, keys) = match (KeySource::server(keys), &args.token_keys_ca) {
+            (None, _) if keys.contains("://") => return Err(AccessError::NoUrl),
             (None, Some(_)) => return Err(AccessError::CaOfFile),
             (None, None) => {
                 let (file, keys) = WatchedFile::open("--token-keys", Path::new(keys), parse_file)?;

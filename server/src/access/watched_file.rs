@@ -84,6 +84,9 @@ pub enum AccessError {
         "--token-keys has a user or a password in its URL; leave them out, because the keys are public"
     )]
     UserInUrl,
+    /// The keys have the URL of no key server. The error does not quote the URL, which may have a password.
+    #[error("--token-keys is a URL, and not one that begins with https://; a key server needs TLS")]
+    NoUrl,
     /// The CA flag is given, but the keys are in a file.
     #[error("--token-keys-ca is for a URL, and --token-keys is not one that begins with https://")]
     CaOfFile,
