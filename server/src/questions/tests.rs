@@ -95,7 +95,7 @@ async fn session_that_knows_the_answer_does_not_wait_for_one_that_is_stuck() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // The stuck session may know what the other does not.
     let unknown = ask_first(sessions, &viewer(), |_, _| Some(None::<()>)).await;
-    let refusal = unknown.err().expect("a has not answered");
+    let refusal = unknown.expect_err("a has not answered");
     assert_eq!(refusal.reason(), "DEADLINE_EXCEEDED");
 }
 
