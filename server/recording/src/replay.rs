@@ -20,6 +20,10 @@ const INPUTS_MAX: usize = 64;
 
 /// An input of the session before a frame.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few are kept, and most are frames"
+)]
 pub enum Input {
     /// A frame of the agent; empty if its bytes are no frame.
     Frame(Now, v1::ReconcileRequest),

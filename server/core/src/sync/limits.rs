@@ -17,9 +17,12 @@ pub(crate) struct Limit {
     pub(crate) reason: Reason,
 }
 
-/// Returns the limits of the creates of a ReplicaSet; none if it lacks no pods, or may create all of them.
+/// Returns the limits of the creates of a ReplicaSet; none if it lacks no pods, may create all of them, or is quarantined.
 pub(crate) fn limits(index: &Index, config: &Config, id: SetId) -> Vec<Limit> {
-    let Some(set) = index.set(id).filter(|set| !set.object.deleting) else {
+    let Some(set) = index
+        .set(id)
+        .filter(|set| !set.object.deleting && set.selector().is_some())
+    else {
         return Vec::new();
     };
     let lacking = usize::try_from(-set.surplus()).unwrap_or(0);

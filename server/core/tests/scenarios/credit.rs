@@ -224,9 +224,7 @@ impl World {
         let (batch, operation) = self.open.swap_remove(at);
         let how = self.draw(10)?;
         let result = match &batch.action {
-            Action::Create { names, .. } => {
-                self.create(&batch, &names[operation as usize].to_string(), how)
-            }
+            Action::Create { names, .. } => self.create(&batch, &names[operation as usize], how),
             Action::Delete(victims) => self.delete(&victims[operation as usize].pod.name, how),
             Action::Claim { adopts, releases } => {
                 let pod = adopts.iter().chain(releases).nth(operation as usize)?;

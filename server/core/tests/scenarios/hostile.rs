@@ -198,7 +198,7 @@ impl Hostile {
             Answer::Timeout | Answer::TimeoutThenTaken => failed(FailureClass::Timeout, "late"),
         };
         let is_shown = !matches!(answer, Answer::Ghost | Answer::TimeoutThenTaken);
-        if is_shown && (answer == Answer::Timeout || operation % 2 == 0) {
+        if is_shown && (answer == Answer::Timeout || operation.is_multiple_of(2)) {
             // The stream may be faster than the answer.
             self.rig.observe(Event::PodApplied(created));
         }

@@ -341,9 +341,12 @@ fn reason_names_the_numbers_the_end_and_the_way_on() {
     );
     assert_eq!(first.detail, format!("{detail}; next try in 9s"));
     let reports = cluster.rig.reports().into_iter();
-    let told = reports.filter_map(|report| match report {
-        ControllerReport::CreatesWait { reason, wait, .. } => Some((reason.detail, wait)),
-        _ => None,
+    let told = reports.filter_map(|report| {
+        if let ControllerReport::CreatesWait { reason, wait, .. } = report {
+            Some((reason.detail, wait))
+        } else {
+            None
+        }
     });
     assert_eq!(
         told.collect::<Vec<_>>(),

@@ -279,6 +279,37 @@ fn replica_set_with_a_pod_whose_labels_are_forgotten_is_left_alone_until_they_ar
     }
 }
 
+#[test]
+fn creates_are_lost_by_what_pods_do_and_not_by_what_is_forgotten() {
+    for (gone, left) in [(0, 0), (12, 2)] {
+        let mut rig = Rig::of(vec![set("web", 30)], vec![]);
+        let Action::Create { names, .. } = rig.batch_done().action else {
+            panic!("all pods are missing")
+        };
+        rig.settle();
+        let known = |rig: &Rig, name: &str| {
+            let pod = rig.controller.inspect().pod("default", name);
+            pod.expect("it was created")
+        };
+        for name in &names {
+            rig.apply_pod(large(known(&rig, name)));
+        }
+        let pods: Vec<_> = names.iter().map(|name| known(&rig, name)).collect();
+        keep_within(&mut rig.controller, 0);
+        assert_eq!(quarantined(&rig), ["web"]);
+        pods[..gone].iter().for_each(|pod| rig.delete_pod(pod));
+        keep_within(&mut rig.controller, PLENTY);
+        rig.list_pods(pods[gone..].to_vec());
+        assert_eq!(quarantined(&rig), [""; 0]);
+        rig.settle();
+        // Two grants of 5 come meanwhile, and no pod is young any more.
+        rig.wait(Span::seconds(61));
+        let ledger = rig.controller.leave();
+        let lost: u32 = ledger.iter().map(|(.., account)| account.lost).sum();
+        assert_eq!(lost, left, "{gone}");
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Pod(Pod),
