@@ -10,7 +10,7 @@ use crate::{
 /// A pod, without its texts and its shared data.
 const POD: usize = 340;
 /// A ReplicaSet, without its texts.
-const REPLICA_SET: usize = 1_400;
+const REPLICA_SET: usize = 1_500;
 /// Labels that some pods share, without the labels themselves.
 pub(super) const GROUP: usize = 400;
 /// A label, with its entries in the indices by label and by key.
