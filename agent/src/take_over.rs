@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
-use crate::metrics::Metrics;
+use crate::{log::CLUSTER, metrics::Metrics};
 
 /// The interval of log lines of an agent that stands by.
 const SAY_AGAIN: Duration = Duration::from_mins(1);
@@ -157,13 +157,13 @@ impl Follower {
             Err(error) if self.unread.try_take(now) => {
                 let because = Why::Failed(error);
                 let remedy = remedy(&because);
-                warn!(%because, remedy, "another ReplicaSet controller would not be noticed");
+                warn!(peer = CLUSTER, %because, remedy, "another ReplicaSet controller would not be noticed");
             }
             Err(_) => {}
         }
     }
 
-    /// Logs a verdict when it changes, and once a minute what keeps the agent from acting.
+    /// Logs a verdict when it changes, and once a minute what keeps the agent from acting. A cluster can change the verdict at will.
     fn tell(&mut self, now: Timestamp, verdict: &Verdict) {
         let Verdict { stage, why } = verdict;
         let kind = (*stage, why.as_ref().map(Why::as_str));
@@ -172,18 +172,25 @@ impl Follower {
             return;
         }
         self.metrics.set_standing_by(kind.1);
-        let answered_by = self.machine.answered_by();
+        let (reason, answered_by) = (kind.1, self.machine.answered_by());
         match why {
             Some(Why::Starting) => return,
             Some(why @ Why::On(record)) if record.built_in == BuiltIn::FoundOn => {
-                error!(because = %why, answered_by, remedy = REMEDY, "standing by");
+                error!(peer = CLUSTER, reason, because = %why, answered_by, remedy = REMEDY, "standing by");
             }
             Some(why) => {
-                warn!(because = %why, answered_by, remedy = remedy(why), "standing by");
+                warn!(peer = CLUSTER, reason, because = %why, answered_by, remedy = remedy(why), "standing by");
             }
             None if said.is_some() => {}
-            None if *stage == Stage::Act => info!("no other ReplicaSet controller answers"),
-            None => info!("the built-in ReplicaSet controller is declared off"),
+            None if *stage == Stage::Act => {
+                info!(peer = CLUSTER, "no other ReplicaSet controller answers");
+            }
+            None => {
+                info!(
+                    peer = CLUSTER,
+                    "the built-in ReplicaSet controller is declared off"
+                );
+            }
         }
         self.said = Some((kind, now));
     }

@@ -157,6 +157,8 @@ mod tests {
             decree-system: get leases.coordination.k8s.io/decree-agent
             decree-system: update leases.coordination.k8s.io/decree-agent
             decree-system: create replicasets.apps
+            decree-system: get replicasets.apps/decree-probe
+            decree-system: watch replicasets.apps/decree-probe
             decree-system: patch replicasets.apps/decree-probe
         "#]]
         .assert_eq(&asked(&[]));
