@@ -3,7 +3,8 @@
 /** By message: the name of each field, its number, its type, and 1 if it is repeated. */
 export const MESSAGES = {
   "Header": {"server_version": [1, "string"], "session_id": [2, "string"], "wall_nanos": [4, "number"], "hello": [6, "ReconcileRequest"]},
-  "Record": {"elapsed_nanos": [1, "number"], "drift_nanos": [2, "zigzag"], "frame": [3, "ReconcileRequest"], "timeout": [4, "Timeout"], "drain": [5, "recording.Drain"], "closed": [6, "Closed"], "poll": [7, "Poll"], "end": [8, "End"], "more": [9, "bool"]},
+  "Record": {"elapsed_nanos": [1, "number"], "drift_nanos": [2, "zigzag"], "frame": [3, "ReconcileRequest"], "timeout": [4, "Timeout"], "drain": [5, "recording.Drain"], "closed": [6, "Closed"], "poll": [7, "Poll"], "end": [8, "End"], "more": [9, "bool"], "inherited": [10, "Inherited"]},
+  "Inherited": {},
   "Timeout": {},
   "recording.Drain": {},
   "Closed": {},
@@ -54,6 +55,6 @@ export const ENUMS = {
   "PodPhase": ["UNSPECIFIED", "PENDING", "UNKNOWN", "RUNNING", "SUCCEEDED", "FAILED"],
   "FailureClass": ["UNSPECIFIED", "NAME_TAKEN", "NOT_FOUND", "PRECONDITION", "FORBIDDEN", "QUOTA", "NAMESPACE_TERMINATING", "INVALID", "CONFLICT", "TIMEOUT", "THROTTLED", "UNAVAILABLE", "OWNER_CHANGED"],
   "NotStartedCause": ["UNSPECIFIED", "SLOW_START", "GUARD", "NOT_ENFORCING"],
-  "Rule": ["UNSPECIFIED", "TOO_FEW_REPLICAS", "TOO_MANY_REPLICAS", "ALL_GO", "UNASSIGNED", "PHASE", "NOT_READY", "DELETION_COST", "CROWDED_NODE", "READY_RECENTLY", "RESTARTS", "CREATED_RECENTLY", "UID", "ORPHAN_MATCHES", "NO_LONGER_MATCHES", "STATUS_DIFFERS", "IN_SYNC", "BATCH_IN_FLIGHT", "VIEW_OLDER_THAN_WRITE", "PARTIAL_VIEW", "BACKOFF", "AVAILABILITY_CHECK", "BEING_DELETED", "QUARANTINED", "NAMESPACE_TERMINATING", "BURST_LIMITED", "REFUSED_BY_AGENT", "THROTTLED", "PODS_DO_NOT_LAST"],
+  "Rule": ["UNSPECIFIED", "TOO_FEW_REPLICAS", "TOO_MANY_REPLICAS", "ALL_GO", "UNASSIGNED", "PHASE", "NOT_READY", "DELETION_COST", "CROWDED_NODE", "READY_RECENTLY", "RESTARTS", "CREATED_RECENTLY", "UID", "ORPHAN_MATCHES", "NO_LONGER_MATCHES", "STATUS_DIFFERS", "IN_SYNC", "BATCH_IN_FLIGHT", "VIEW_OLDER_THAN_WRITE", "PARTIAL_VIEW", "BACKOFF", "AVAILABILITY_CHECK", "BEING_DELETED", "QUARANTINED", "NAMESPACE_TERMINATING", "BURST_LIMITED", "REFUSED_BY_AGENT", "THROTTLED", "PODS_DO_NOT_LAST", "MANY_UNASSIGNED"],
   "EndReason": ["UNSPECIFIED", "SESSION", "FULL", "BEHIND", "FAILED"]
 };
