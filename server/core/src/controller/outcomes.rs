@@ -6,7 +6,7 @@ use super::{Controller, events::UNSEEN, in_flight::SentBatch, stream::ListWait};
 use crate::{
     batch::{ActionKind, BatchId, Operation, PodRef},
     event::{After, FailureClass, OperationResult, Outcome},
-    index::{SetId, paid},
+    index::{Ledger, Loss, SetId, paid},
     object::{Key, Kind, ReplicaSet, ResourceVersion, Span, Timestamp},
     pod_view::PodView,
     queue::Priority,
@@ -313,6 +313,35 @@ impl Controller {
             self.queue.add(id, Priority::Live);
             self.note_wanted(id);
         }
+    }
+
+    /// The lost creates, for the next session of the cluster, with times that count from now. Creates whose pods are young or not shown count
+    /// as lost, since nobody follows these pods.
+    #[must_use]
+    pub fn leave(&self) -> Ledger {
+        let Some(mut ledger) = self.index.ledger.clone() else {
+            return Ledger::default();
+        };
+        let mut lose = |key, desired: i32, creates: usize| {
+            let creates = u32::try_from(creates).unwrap_or(u32::MAX);
+            let lost = (creates, Loss::Unfollowed);
+            ledger.lose(self.clock, key, desired.unsigned_abs(), lost);
+        };
+        for (id, set) in &self.index.sets {
+            lose(
+                &set.object.key,
+                set.wanted(),
+                paid::young_creates(&self.index, *id),
+            );
+        }
+        let running = self.running.values();
+        for sent in running.filter_map(|sync| self.in_flight.get(sync.batch)) {
+            lose(&sent.key, 0, sent.unfollowed());
+        }
+        for waiting in self.waiting.values() {
+            lose(&waiting.key, 0, waiting.unseen.names.len());
+        }
+        ledger.leave(self.clock)
     }
 }
 

@@ -15,11 +15,6 @@ use crate::{
     pod_view::OWNER_KIND,
 };
 
-pub(super) fn set_of(index: &Index, entry: &Entry) -> Option<SetId> {
-    let owner = entry.controller.as_ref()?;
-    index.resolve(&index.groups.at(entry.group).namespace, owner.view())
-}
-
 /// Adds an entry to the pods of its owner, which resolves to `set`.
 pub(super) fn list_pod(
     index: &mut Index,
@@ -74,7 +69,7 @@ pub(super) fn unlist_pod(
 /// Removes an entry from its place and from the counts. Also returns the ReplicaSet that its owner resolves to.
 pub(super) fn uncount_pod(index: &mut Index, id: PodId) -> (Entry, Option<SetId>) {
     let entry = index.pods.take(id).expect("the id came from the index");
-    let set = set_of(index, &entry);
+    let set = index.set_of(&entry);
     count_readiness(index, &entry, -1);
     if entry.controller.is_none() {
         let group = index.groups.at(entry.group);

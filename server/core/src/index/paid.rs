@@ -3,7 +3,7 @@
 //! **Invariant:** a pod is marked as made only while it is an active pod of the ReplicaSet whose create made it. When that ends, the create
 //! is lost or credited, once. While the ReplicaSet is quarantined, nobody knows which pods it selects, so each of its pods keeps its mark.
 
-use super::{Index, Loss, Made, counting, pod::PodId, set::SetId};
+use super::{Index, Loss, Made, pod::PodId, set::SetId};
 use crate::{names, object::Key};
 
 /// Records that a create of a ReplicaSet made the pod of this name and UID, now. Returns whether the create is lost already: the pod is
@@ -132,7 +132,7 @@ pub(super) fn is_replica(index: &Index, id: PodId, of: SetId) -> bool {
     let entry = index.pod(id);
     entry
         .filter(|pod| pod.counted.active || (is_quarantined && pod.state.is_active()))
-        .is_some_and(|pod| counting::set_of(index, pod) == Some(of))
+        .is_some_and(|pod| index.set_of(pod) == Some(of))
 }
 
 /// Returns how a pod has ended as an active pod.

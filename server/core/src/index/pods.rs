@@ -367,7 +367,7 @@ impl Index {
             }
             let owner = pod.controller.map(|owner| Arc::new(owner.to_owner()));
             entry.controller = owner.map(|owner| self.owners.share(owner));
-            set = counting::set_of(self, entry);
+            set = self.set_of(entry);
             counting::list_pod(self, &namespace, id, entry, set);
         }
         entry.version = pod.version;
