@@ -157,7 +157,9 @@ impl Index {
         for pod in &owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
-                entry.made = Made::default();
+                if !entry.is_victim {
+                    entry.made = Made::default();
+                }
             }
         }
         if !owned.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 use server_core::{
     Action, After, Batch, Config, Event, FailureClass, Labels, NameSeed, NotStarted,
     OperationResult, OwnerReference, Phase, Pod, ReplicaSet, Span, Timestamp,
@@ -10,7 +10,7 @@ use server_core::{
 
 use crate::{
     objects::{START, orphan, owner, pod, selector, set, unready},
-    rig::{BARE, Rig, deleting, failed, uid},
+    rig::{BARE, Rig, created, deleting, failed, uid, victims},
 };
 
 /// The largest number of desired pods.
@@ -316,8 +316,49 @@ fn done(pod: Pod) -> OperationResult {
     }
 }
 
+#[test]
+fn delete_that_is_refused_after_its_replica_set_is_deleted_gives_no_credit() {
+    for next_uid in ["web-2", "uid-web"] {
+        let mut web = set("web", 5);
+        let mut rig = Rig::of(vec![web.clone()], vec![]);
+        assert_eq!(created(&rig.batch_done()).len(), 5);
+        web.replicas = 2;
+        rig.apply_replica_set(web.clone());
+        let batch = rig.batch();
+        assert_eq!(victims(&batch).len(), 3);
+        let (key, version) = (web.key.clone(), Some(rig.next_version()));
+        rig.observe(Event::ReplicaSetDeleted { key, version });
+        web.key.uid = uid(next_uid);
+        rig.apply_replica_set(web);
+        assert_eq!(lost(&rig), 2, "the deletes are not refused yet");
+        rig.fail_all(&batch, FailureClass::Forbidden);
+        assert_eq!(lost(&rig), 5, "{next_uid}");
+    }
+}
+
+/// The creates that are lost if the session ends now.
+fn lost(rig: &Rig) -> u32 {
+    let left = rig.controller.leave();
+    left.iter().map(|(.., account)| account.lost).sum()
+}
+
+/// The same draws in each run, unless the environment sets `PROPTEST_RNG_SEED`. `PROPTEST_CASES` draws more.
+fn config() -> ProptestConfig {
+    let given = ProptestConfig::default();
+    let rng_seed = match given.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(61),
+        RngSeed::Fixed(seed) => RngSeed::Fixed(seed),
+    };
+    ProptestConfig {
+        cases: given.cases.max(1_000),
+        rng_seed,
+        failure_persistence: None,
+        ..given
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn creates_are_paid_for_whatever_comes(draws in vec(any::<u16>(), 100..1_500)) {
