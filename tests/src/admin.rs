@@ -1,7 +1,7 @@
 //! The admin endpoint of a process, over plain HTTP.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, ErrorKind, Read as _, Write as _},
     net::TcpStream,
 };
 
@@ -39,7 +39,15 @@ pub fn fetch(address: &str, path: &str, accept: Option<&str>) -> io::Result<Stri
 /// If there are no metrics.
 #[must_use]
 pub fn metric(address: &str, name: &str) -> u64 {
-    let text = get(address, "/metrics").expect("it serves its metrics");
+    let mut text = get(address, "/metrics");
+    // A connection of an admin port lasts 20 s, which a busy machine can use up.
+    let is_reset = |text: &io::Result<String>| matches!(text, Err(it) if it.kind() == ErrorKind::ConnectionReset);
+    for _ in 0..5 {
+        if is_reset(&text) {
+            text = get(address, "/metrics");
+        }
+    }
+    let text = text.expect("it serves its metrics");
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
     let value = lines.next().map_or("0", str::trim);
     value.parse().expect("a counter is a whole number")
