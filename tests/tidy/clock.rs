@@ -56,6 +56,11 @@ const MEASURES: &[(&str, usize, &str)] = &[
     ),
     ("tests/hostile/calls.rs", 1, "how long a call is repeated"),
     (
+        "tests/kube/lasting.rs",
+        2,
+        "a bound that grows with the time",
+    ),
+    (
         "tests/hostile/guard.rs",
         1,
         "the cell is that a stream ends when its certificate has expired, and waits for that",
