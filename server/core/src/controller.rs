@@ -398,7 +398,7 @@ impl Controller {
             let report = ControllerReport::ScaleDown(Box::new(scale_down));
             self.reports.push_back(report);
             let names = victims.iter().map(|victim| &*victim.pod.name);
-            paid::mark_victims(&mut self.index, &batch.key.namespace, names);
+            paid::mark_victims(&mut self.index, &batch.key.namespace, names, true);
         }
         let sync = RunningSync {
             batch: batch.id,

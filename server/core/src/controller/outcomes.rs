@@ -168,7 +168,7 @@ impl Controller {
                     self.index.namespaces.end_making(&key.namespace, name);
                 }
                 Operation::Delete(pod) => {
-                    paid::spare_victim(&mut self.index, key, &pod.name);
+                    paid::mark_victims(&mut self.index, &key.namespace, [&*pod.name], false);
                 }
                 Operation::Adopt(_) | Operation::Release(_) | Operation::WriteStatus => {}
             },
@@ -260,7 +260,7 @@ impl Controller {
                 self.gone(key, pod, None);
             }
             Operation::Delete(pod) if !is_of_unknown_effect(class) => {
-                paid::spare_victim(&mut self.index, key, &pod.name);
+                paid::mark_victims(&mut self.index, &key.namespace, [&*pod.name], false);
             }
             Operation::Delete(_)
             | Operation::Adopt(_)

@@ -2,7 +2,6 @@
 //!
 //! **Invariant:** a pod is marked as made only while it is an active pod of the ReplicaSet whose create made it. When that ends, the create
 //! is lost or credited, once. While the ReplicaSet is quarantined, nobody knows which pods it selects, so each of its pods keeps its mark.
-//! So does a victim whose ReplicaSet is deleted: its delete may be refused yet, and then its create is lost.
 
 use super::{Index, Loss, Made, pod::PodId, set::SetId};
 use crate::{names, object::Key};
@@ -65,35 +64,18 @@ pub(super) fn free_name(index: &mut Index, namespace: &str, name: &str) {
     }
 }
 
-/// Marks pods as victims of this controller.
+/// Marks pods as victims of this controller, or as victims no longer.
 pub(crate) fn mark_victims<'a>(
     index: &mut Index,
     namespace: &str,
     names: impl IntoIterator<Item = &'a str>,
+    are_victims: bool,
 ) {
     for name in names {
         let known = index.pod_named(namespace, name).map(|(id, _)| id);
         if let Some(entry) = known.and_then(|id| index.pods.get_mut(id)) {
-            entry.is_victim = true;
+            entry.is_victim = are_victims;
         }
-    }
-}
-
-/// Records that a delete, which a ReplicaSet decided, was refused: its pod is a victim no longer. If nobody follows the pod any more, because
-/// the ReplicaSet was deleted since, its create is lost.
-pub(crate) fn spare_victim(index: &mut Index, key: &Key, name: &str) {
-    let Some((id, entry)) = index.pod_named(&key.namespace, name) else {
-        return;
-    };
-    let set = index.set_of(entry).and_then(|set| index.set(set));
-    let is_followed = set.is_some_and(|set| set.object.key == *key);
-    let now = index.now;
-    let Some(entry) = index.pods.get_mut(id) else {
-        return;
-    };
-    let was_victim = std::mem::take(&mut entry.is_victim);
-    if was_victim && !is_followed && std::mem::take(&mut entry.made).is_young(now) {
-        lose_unfollowed(index, key, 1);
     }
 }
 
@@ -134,13 +116,14 @@ pub(crate) fn lose_unfollowed(index: &mut Index, key: &Key, creates: usize) {
     }
 }
 
-/// Returns the number of creates of a ReplicaSet whose pods may be young: active ones, and unanswered ones.
+/// Returns the number of creates of a ReplicaSet whose pods may be young: active ones, and unanswered ones. Victims count, since their
+/// deletes may be refused.
 pub(crate) fn young_creates(index: &Index, id: SetId) -> usize {
     let Some(set) = index.set(id) else {
         return 0;
     };
     let pods = set.owned.iter().filter_map(|pod| index.pod(*pod));
-    let young = pods.filter(|pod| !pod.is_victim && pod.made.is_young(index.now));
+    let young = pods.filter(|pod| pod.made.is_young(index.now));
     young.count() + set.cursor.open_names()
 }
 

@@ -157,9 +157,7 @@ impl Index {
         for pod in &owned {
             if let Some(entry) = self.pods.get_mut(*pod) {
                 entry.counted = Contribution::default();
-                if !entry.is_victim {
-                    entry.made = Made::default();
-                }
+                (entry.made, entry.is_victim) = (Made::default(), false);
             }
         }
         if !owned.is_empty() {
