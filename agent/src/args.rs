@@ -1,18 +1,18 @@
 //! The flags of `decree-agent`. Flags go before the environment, that before the file, that before defaults.
 
-use std::{num::NonZeroU16, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use agent_core::creates::CreateLimits;
+use agent_core::{creates::CreateLimits, lease::LeaseConfig};
 use clap::{Args, Parser, ValueEnum};
 use decree::v1;
 use runtime::{ListenAddr, LogArgs, config::ConfigArgs};
 use thiserror::Error;
 use transport::{ClientArgs, Endpoint};
 
-pub use self::budget::{BudgetAction, BudgetArgs};
-
-/// The most shards of a cluster.
-const SHARDS_MAX: u16 = 256;
+pub use self::{
+    budget::{BudgetAction, BudgetArgs},
+    shard::ShardArg,
+};
 
 /// Executes in a cluster what a decision server decides for its ReplicaSets.
 #[derive(Clone, Debug, Parser)]
@@ -57,21 +57,11 @@ pub struct AgentArgs {
     )]
     pub cluster_name: String,
 
-    /// The shard of the cluster that this agent serves; empty if there is only one.
-    #[arg(long, env = "DECREE_SHARD", default_value = "", value_name = "NAME")]
-    pub shard: String,
-
-    /// The number of shards that the agents of a real cluster share out among themselves, 1 to 256. Each namespace belongs to one of them,
-    /// each shard has a session of its own, and any number of agents may run. The agents of another number wait until those before them
-    /// have ended.
-    #[arg(
-        long,
-        env = "DECREE_SHARDS",
-        value_parser = shards,
-        conflicts_with = "shard",
-        value_name = "COUNT"
-    )]
-    pub shards: Option<NonZeroU16>,
+    /// The shard that this agent serves, as `I/N` or `POD/N`: the one with index I of N, from 0 on, or with the ordinal of a StatefulSet's
+    /// pod modulo N. Each namespace belongs to one shard. Agents with another N wait until all agents before them have ended. A name
+    /// without `/` separates the session and the Lease of this agent from those of other agents.
+    #[arg(long, env = "DECREE_SHARD", default_value = "", value_name = "I/N")]
+    pub shard: ShardArg,
 
     /// A namespace in which the agent may act; repeatable. By default, all namespaces.
     #[arg(
@@ -175,7 +165,8 @@ pub struct KubeArgs {
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub lease_namespace: Option<String>,
 
-    /// The name of the Lease; by default `decree-agent`, followed by a hyphen and the shard if there is one.
+    /// The name of the Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`. With `--shard I/N`, the Lease of the
+    /// shard has this name, a hyphen and I.
     #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
     pub lease_name: Option<String>,
 
@@ -271,11 +262,11 @@ pub enum ClusterError {
         "--manifest fills the embedded cluster: say --cluster fake as well, or kubectl apply the files to a real cluster"
     )]
     ManifestsOfReal,
-    /// Shards of an embedded cluster.
+    /// A shard of an embedded cluster.
     #[error(
-        "--shards shares a real cluster out by its Leases, which the embedded cluster does not have: leave --shards out"
+        "--shard I/N needs Leases, which the embedded cluster does not have: leave --shard out"
     )]
-    ShardsOfFake,
+    ShardOfFake,
 }
 
 /// How far the agent goes.
@@ -296,10 +287,12 @@ impl AgentArgs {
     #[must_use]
     pub fn agent_config(&self, instance: String, seed: u64) -> agent_core::agent::AgentConfig {
         let namespaces = self.namespaces.iter().filter(|it| !it.is_empty());
+        let (shard, budget) = (self.shard.shard(), self.budget.config());
         agent_core::agent::AgentConfig {
             instance,
             cluster_name: self.cluster_name.clone(),
-            shard: self.shard.clone(),
+            shard: self.shard.name(),
+            namespaces_of: shard,
             mode: self.mode.into(),
             options: v1::Options {
                 burst_replicas: Some(self.burst_replicas),
@@ -311,7 +304,7 @@ impl AgentArgs {
             namespaces: namespaces.cloned().collect(),
             calls_max: self.calls_max.into(),
             creates: self.create_limits(),
-            budget: self.budget.config(),
+            budget: shard.map_or(budget, |it| budget.divided_among(it.count())),
             seed,
             ..agent_core::agent::AgentConfig::default()
         }
@@ -321,11 +314,13 @@ impl AgentArgs {
     /// must be requested by name, so that nobody takes it for a real one.
     ///
     /// # Errors
-    /// If there is no cluster, if manifests come without an embedded cluster, or if an embedded cluster is to be sharded.
+    /// If there is no cluster, if manifests come without an embedded cluster, or if an embedded cluster is to have shards.
     pub fn cluster_kind(&self, found: bool) -> Result<ClusterKind, ClusterError> {
         let named = self.kube.kubeconfig.is_some() || self.kube.context.is_some();
         match self.cluster {
-            Some(ClusterKind::Fake) if self.shards.is_some() => Err(ClusterError::ShardsOfFake),
+            Some(ClusterKind::Fake) if self.shard.shard().is_some() => {
+                Err(ClusterError::ShardOfFake)
+            }
             Some(ClusterKind::Fake) => Ok(ClusterKind::Fake),
             Some(ClusterKind::Kubernetes) | None if !self.fake.manifests.is_empty() => {
                 Err(ClusterError::ManifestsOfReal)
@@ -336,22 +331,15 @@ impl AgentArgs {
         }
     }
 
-    /// Returns the configuration of the lease. `own_namespace` is the namespace of this process's pod, if any.
+    /// Returns the configuration of the lease; with shards, of the one with their number. `own_namespace` is the namespace of this
+    /// process's pod, if any.
     #[must_use]
-    pub fn lease_config(
-        &self,
-        identity: String,
-        own_namespace: Option<&str>,
-    ) -> agent_core::lease::LeaseConfig {
+    pub fn lease_config(&self, identity: String, own_namespace: Option<&str>) -> LeaseConfig {
         let namespace = self.kube.lease_namespace.as_deref().or(own_namespace);
-        let name = match self.shard.as_str() {
-            "" => "decree-agent".to_owned(),
-            shard => format!("decree-agent-{shard}"),
-        };
-        agent_core::lease::LeaseConfig {
+        LeaseConfig {
             identity,
             namespace: namespace.unwrap_or("kube-system").to_owned(),
-            name: self.kube.lease_name.clone().unwrap_or(name),
+            name: self.shard.lease_name(self.kube.lease_name.as_deref()),
             duration: self.kube.lease_duration,
             margin: self.create_limits().margin,
             shared: false,
@@ -445,13 +433,6 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not whole seconds, or fewer than 3".to_owned())
 }
 
-/// Parses the number of shards: each has a Lease, which is renewed every two seconds.
-fn shards(text: &str) -> Result<NonZeroU16, String> {
-    let shards = text.parse().ok();
-    let shards = shards.filter(|it: &NonZeroU16| it.get() <= SHARDS_MAX);
-    shards.ok_or_else(|| format!("not a number from 1 to {SHARDS_MAX}"))
-}
-
 fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     let is_rate = number.is_finite() && number > 0.0;
@@ -470,5 +451,6 @@ fn twice(per_second: f64) -> u32 {
 }
 
 mod budget;
+mod shard;
 #[cfg(test)]
 mod tests;

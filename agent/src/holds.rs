@@ -81,20 +81,8 @@ impl Holds {
         *self.lock() = HoldsPage::default();
     }
 
-    pub(crate) fn page(&self) -> HoldsPage {
+    fn page(&self) -> HoldsPage {
         self.lock().clone()
-    }
-
-    /// Shows the pages of several agents as one.
-    pub(crate) fn show_all(&self, pages: impl Iterator<Item = HoldsPage>) {
-        let mut all = HoldsPage::default();
-        for page in pages {
-            all.in_session |= page.in_session;
-            all.count += page.count;
-            all.holds.extend(page.holds);
-        }
-        all.holds.truncate(SHOWN_MAX);
-        *self.lock() = all;
     }
 
     fn lock(&self) -> MutexGuard<'_, HoldsPage> {

@@ -5,19 +5,39 @@ use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
 };
 
-use agent_core::{assignment, lease::LeaseConfig, take_over};
+use agent_core::{
+    lease::{LeaseConfig, LeaseTooShort},
+    take_over,
+};
 use agent_kube::{KubeCluster, PROBE, Probe};
+use thiserror::Error;
 use tokio::select;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     args::{AgentArgs, Mode},
-    lease::LeaseKeeper,
+    lease::{LeaseKeeper, LeaseLost},
     reach,
-    shards::{KubernetesError, run_shards},
-    shell::{ShellConfig, run},
+    shell::{RunError, ShellConfig, run},
     take_over::TakeOver,
 };
+
+/// Why an agent of a real cluster ended other than on request.
+#[derive(Debug, Error)]
+pub enum KubernetesError {
+    /// The Lease could expire before a create.
+    #[error(transparent)]
+    LeaseTooShort(#[from] LeaseTooShort),
+    /// Another agent may lead.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// Shards require Leases.
+    #[error("--shard I/N needs --leader-elect: the agent that holds its lease serves a shard")]
+    ShardWithoutLease,
+    /// The agent failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
 
 /// The longest host name in an identity, which is the longest that Linux allows.
 const HOST_MAX: usize = 64;
@@ -35,10 +55,10 @@ pub async fn run_on_kubernetes(
 ) -> Result<(), KubernetesError> {
     config.agent.api_version = args.kube.resource.api_version();
     let lease = args.lease_config(config.agent.instance.clone(), cluster.own_namespace());
-    match (args.kube.leader_elect, args.shards) {
-        (true, _) => lease.check()?,
-        (false, Some(_)) => return Err(KubernetesError::ShardsWithoutLeases),
-        (false, None) => {}
+    if args.kube.leader_elect {
+        lease.check()?;
+    } else if args.shard.shard().is_some() {
+        return Err(KubernetesError::ShardWithoutLease);
     }
     let take_over = if args.mode == Mode::Enforce && !args.kube.resource.is_custom() {
         let flag = args.kube.built_in_controller.is_some();
@@ -72,7 +92,7 @@ pub async fn run_on_kubernetes(
         let led = lead(
             args,
             lease.clone(),
-            config.for_another_run(),
+            config.clone(),
             cluster,
             (stop.clone(), may_act),
         );
@@ -90,6 +110,7 @@ pub async fn run_on_kubernetes(
         };
         take_over.stop_leading();
         config.holds.clear();
+        config.metrics.clear();
         led?;
     }
     Ok(())
@@ -99,7 +120,7 @@ pub async fn run_on_kubernetes(
 async fn lead(
     args: &AgentArgs,
     lease: LeaseConfig,
-    mut config: ShellConfig,
+    config: ShellConfig,
     cluster: KubeCluster,
     (stop, may_act): (CancellationToken, impl Future<Output = ()>),
 ) -> Result<(), KubernetesError> {
@@ -107,10 +128,26 @@ async fn lead(
         may_act.await;
         return Ok(run(config, cluster, stop).await?);
     }
-    if let Some(shards) = args.shards {
-        let names = assignment::AssignmentConfig { lease, shards };
-        return run_shards(names, config, cluster, (stop, may_act)).await;
-    }
+    let Some(shard) = args.shard.shard() else {
+        return run_elected(lease, config, cluster, (stop, may_act)).await;
+    };
+    let (layout, history) = (shard.layout_lease(&lease), config.history.clone());
+    let keeper = LeaseKeeper::new(layout, cluster, Some(history));
+    let until = stop.clone();
+    let serve = |_, cluster| {
+        let serving = run_elected(shard.lease(&lease), config, cluster, (until, may_act));
+        Box::pin(serving)
+    };
+    keeper.hold(stop, serve).await?
+}
+
+/// Runs an agent until `stop`, while it holds a Lease and `may_act` has ended.
+async fn run_elected(
+    lease: LeaseConfig,
+    mut config: ShellConfig,
+    cluster: KubeCluster,
+    (stop, may_act): (CancellationToken, impl Future<Output = ()>),
+) -> Result<(), KubernetesError> {
     let (metrics, name) = (config.metrics.clone(), lease.name.clone());
     metrics.set_leading(&name, false);
     let keeper = LeaseKeeper::new(lease, cluster, Some(config.history.clone()));

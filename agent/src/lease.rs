@@ -27,8 +27,8 @@ pub(crate) struct LeaseKeeper {
     config: LeaseConfig,
     cluster: KubeCluster,
     /// The state of the Lease, with times of this clock.
-    pub(crate) lease: Lease,
-    pub(crate) clock: Clock,
+    lease: Lease,
+    clock: Clock,
     lead: watch::Sender<Option<Lead>>,
     /// Shows falls of the version, and makes agents check whether other versions went back too.
     history: Option<History>,

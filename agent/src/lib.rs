@@ -27,7 +27,6 @@ mod metrics;
 mod reach;
 mod recorder;
 pub mod resume;
-mod shards;
 mod shell;
 mod sources;
 mod take_over;
@@ -38,13 +37,12 @@ pub use admin::{Admin, AdminServer};
 pub use agent_core::cluster::Cluster;
 pub use args::{
     AgentArgs, BudgetAction, BudgetArgs, BuiltIn, ClusterError, ClusterKind, FakeArgs, KubeArgs,
-    Mode,
+    Mode, ShardArg,
 };
 pub use cluster::FakeCluster;
 pub use history::{HISTORY_PATH, History, HistoryPage, Regression};
 pub use holds::{HOLDS_PATH, HeldScope, Holds, HoldsPage};
-pub use kubernetes::{identity, run_on_kubernetes};
+pub use kubernetes::{KubernetesError, identity, run_on_kubernetes};
 pub use lease::LeaseLost;
 pub use metrics::Metrics;
-pub use shards::KubernetesError;
 pub use shell::{RunError, ShellConfig, run};

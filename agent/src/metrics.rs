@@ -16,17 +16,13 @@ use prometheus_client::{
     registry::Registry,
 };
 
-mod summed_gauge;
-
 /// The label for Leases, which are read but not watched.
 pub(crate) const LEASES: &str = "leases";
-
-use self::summed_gauge::SummedGauge;
 
 /// The agent's metrics. Clones share their counts.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    session_open: SummedGauge,
+    session_open: Gauge,
     sessions: Counter,
     disconnects: Family<Label, Counter>,
     pub(crate) frames_sent: Counter,
@@ -39,24 +35,16 @@ pub struct Metrics {
     batches_refused: Counter,
     operations_refused: Family<Label, Counter>,
     operations: Family<[(&'static str, Cow<'static, str>); 1], Counter>,
-    operations_in_flight: SummedGauge,
+    operations_in_flight: Gauge,
     pub(crate) calls: Family<Label, Counter>,
-    calls_in_flight: SummedGauge,
+    calls_in_flight: Gauge,
     pub(crate) events_dropped: Counter,
     leading: Family<[(&'static str, String); 1], Gauge>,
     standing_by: Family<Label, Gauge>,
-    budget_held: Held,
+    budget_held: Family<BudgetLabels, Gauge>,
     budget_exceeded: Family<BudgetLabels, Counter>,
     pods_of_others: Counter,
     versions_went_back: Family<Label, Counter>,
-}
-
-/// The number of held scopes of each kind.
-#[derive(Clone, Debug)]
-struct Held {
-    family: Family<BudgetLabels, Gauge>,
-    /// One for each of [`budget_labels`].
-    shares: Vec<(BudgetLabels, SummedGauge)>,
 }
 
 /// One label: its name and its value.
@@ -75,16 +63,11 @@ impl Metrics {
         self.register_cluster(registry);
     }
 
-    /// Returns the metrics of another agent in the same process. They share the counters, and add to the gauges while the agent exists.
-    #[must_use]
-    pub fn for_another_agent(&self) -> Self {
-        Self {
-            session_open: self.session_open.another(),
-            operations_in_flight: self.operations_in_flight.another(),
-            calls_in_flight: self.calls_in_flight.another(),
-            budget_held: Held::of(self.budget_held.family.clone()),
-            ..self.clone()
-        }
+    /// Shows an agent that does not act.
+    pub(crate) fn clear(&self) {
+        self.session_open.set(0);
+        self.set_in_flight(0, 0);
+        self.set_holds(std::iter::empty());
     }
 
     /// Sets whether the agent leads by the lease `name`.
@@ -161,9 +144,9 @@ impl Metrics {
     pub(crate) fn set_holds<'a>(&self, holds: impl Iterator<Item = &'a Hold>) {
         let labels = holds.map(|hold| budget_label(hold.scope.level(), hold.verb));
         let labels: Vec<_> = labels.collect();
-        for (label, share) in &self.budget_held.shares {
-            let count = labels.iter().filter(|it| *it == label).count();
-            share.set(count);
+        for label in budget_labels() {
+            let count = labels.iter().filter(|it| **it == label).count();
+            set(&self.budget_held.get_or_create(&label), count);
         }
     }
 
@@ -188,8 +171,8 @@ impl Metrics {
     }
 
     pub(crate) fn set_in_flight(&self, operations: usize, calls: usize) {
-        self.operations_in_flight.set(operations);
-        self.calls_in_flight.set(calls);
+        set(&self.operations_in_flight, operations);
+        set(&self.calls_in_flight, calls);
     }
 
     fn refused(&self, rule: Rule) -> Counter {
@@ -213,9 +196,8 @@ impl Metrics {
         registry.register("objects_rejected", help, self.objects_rejected.clone());
         let help = "Batches that the guard or the mode refused";
         registry.register("batches_refused", help, self.batches_refused.clone());
-        let help =
-            "Open sessions: 1, or with --shards one for each shard that is served; alert on 0";
-        registry.register("session_open", help, self.session_open.gauge());
+        let help = "1 while the agent has a session, else 0; alert on 0";
+        registry.register("session_open", help, self.session_open.clone());
         let help = "Sessions and tries that ended, by cause";
         registry.register("disconnects", help, self.disconnects.clone());
         let help = "1 while the agent stands by, by cause: the built-in ReplicaSet controller is not declared off, or a controller was found on; look at the log";
@@ -248,43 +230,28 @@ impl Metrics {
         // Each scope exists from the start, as each rule does.
         for labels in budget_labels() {
             drop(self.budget_exceeded.get_or_create(&labels));
+            drop(self.budget_held.get_or_create(&labels));
         }
         let help = "Scopes that the budget holds at the moment; resume them when you know why";
-        registry.register("budget_held", help, self.budget_held.family.clone());
+        registry.register("budget_held", help, self.budget_held.clone());
         let help = "Times that a limit of the budget was exceeded, or would have been";
         registry.register("budget_exceeded", help, self.budget_exceeded.clone());
         let help = "Pods of ReplicaSets that another controller created while this agent executes decisions: turn it off";
         registry.register("pods_of_others", help, self.pods_of_others.clone());
         let help = "Operations of batches that have no outcome yet";
-        registry.register(
-            "operations_in_flight",
-            help,
-            self.operations_in_flight.gauge(),
-        );
+        let in_flight = self.operations_in_flight.clone();
+        registry.register("operations_in_flight", help, in_flight);
         let help = "Calls made to the cluster, by verb";
         registry.register("calls", help, self.calls.clone());
         let help = "Kubernetes events that were not written: too many at once, or refused";
         registry.register("events_dropped", help, self.events_dropped.clone());
         let help = "Calls to the cluster that wait for their answer";
-        registry.register("calls_in_flight", help, self.calls_in_flight.gauge());
+        registry.register("calls_in_flight", help, self.calls_in_flight.clone());
     }
 }
 
-// === impl Held ===
-
-impl Held {
-    /// Creates a share of each gauge, so that each exists from the start, as each rule does.
-    fn of(family: Family<BudgetLabels, Gauge>) -> Self {
-        let share = |labels| (labels, SummedGauge::of(family.get_or_create_owned(&labels)));
-        let shares = budget_labels().map(share).collect();
-        Self { family, shares }
-    }
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self::of(Family::default())
-    }
+fn set(gauge: &Gauge, count: usize) {
+    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
 const fn budget_label(scope: &'static str, verb: Verb) -> BudgetLabels {

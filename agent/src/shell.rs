@@ -111,14 +111,6 @@ impl ShellConfig {
             tracer: Tracer::default(),
         }
     }
-
-    /// Returns the configuration of another run in the same process: its gauges end with it.
-    pub(crate) fn for_another_run(&self) -> Self {
-        Self {
-            metrics: self.metrics.for_another_agent(),
-            ..self.clone()
-        }
-    }
 }
 
 /// Runs an agent until `shutdown`. Then the agent takes no more work, lets calls in flight end, reports their outcomes, and closes the

@@ -53,10 +53,9 @@ impl Traces {
                 (object, "applied")
             }
             WatchEvent::Deleted(object) => (object, "deleted"),
-            WatchEvent::Invalid { .. }
-            | WatchEvent::Bookmark(_)
-            | WatchEvent::Elsewhere(_)
-            | WatchEvent::Error(_) => return None,
+            WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                return None;
+            }
         };
         let mut span = self.tracer.root(SpanKind::Internal, "watch")?;
         span.text("decree.kind", kind.plural());

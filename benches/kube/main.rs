@@ -8,7 +8,6 @@
 //! cargo bench -p tests --bench kube -- borders
 //! cargo bench -p tests --bench kube -- defaults
 //! cargo bench -p tests --bench kube -- beside
-//! cargo bench -p tests --bench kube -- sharing             # one agent beside several agents with shards
 //! DECREE_BENCH_MINUTES=5 cargo bench -p tests --bench kube -- refusing
 //! cargo bench -p tests --bench kube -- scaling 10x500 as-service-account
 //! ```
@@ -29,7 +28,6 @@ mod refusing;
 mod replacing;
 mod requests;
 mod scaling;
-mod sharing;
 mod watching;
 
 use std::env;
@@ -78,9 +76,6 @@ async fn run(words: &[String], guest: Guest) {
     }
     if is_wanted(words, "beside") {
         beside::run(guest).await;
-    }
-    if is_wanted(words, "sharing") {
-        sharing::run().await;
     }
     if is_wanted(words, "refusing") {
         refusing::run(guest).await;

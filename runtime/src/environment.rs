@@ -83,7 +83,6 @@ const OF_PROGRAMS: &[&str] = &[
     "SESSIONS_MAX",
     "SESSION_MEMORY_MAX",
     "SHARD",
-    "SHARDS",
     "STREAMS_MAX",
     "STREAM_WINDOW_BYTES",
     "THREADS",

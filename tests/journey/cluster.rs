@@ -27,12 +27,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(crate) const IMAGE: &str = concat!("ghcr.io/decree-dev/decree:", env!("CARGO_PKG_VERSION"));
 /// The image with the programs of the last release, which may have the number of this version.
 pub(crate) const RELEASED: &str = "ghcr.io/decree-dev/decree:released";
-/// The numbers of nodes of each kind.
+/// The number of nodes of the control plane: enough to keep one after the loss of the leader's node.
 pub(crate) const CONTROL_PLANES: usize = 2;
-pub(crate) const WORKERS: usize = 3;
-/// The nodes: enough of the control plane to keep one after the loss of the leader's node.
-const NODES: [&str; CONTROL_PLANES + WORKERS] =
-    ["control-1", "control-2", "worker-1", "worker-2", "worker-3"];
 /// The issuer of tokens of kubeadm and kind.
 const ISSUER: &str = "--service-account-issuer=https://kubernetes.default.svc.cluster.local";
 
@@ -52,8 +48,8 @@ pub(crate) struct Cluster {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Starts a cluster with the built-in ReplicaSet controller. `None` with a notice if this machine lacks a requirement.
-    pub(crate) async fn start(images: BTreeMap<String, PathBuf>) -> Option<Self> {
+    /// Starts a cluster with this number of workers, and with the built-in ReplicaSet controller. `None` with a notice if this machine lacks a requirement.
+    pub(crate) async fn start(workers: usize, images: BTreeMap<String, PathBuf>) -> Option<Self> {
         let kubectl = tools::kubectls()?.first()?;
         if let Some(why) = kubelet::obstacle() {
             // Written past the capture of the test runner, so that people who run the tests see what was skipped.
@@ -75,7 +71,9 @@ impl Cluster {
         let server = ApiServer::start_with(&[&flags[0], &flags[1], ISSUER]).await?;
         let controllers = ControllerManager::start(&server, &[]);
         let scheduler = Scheduler::start(&server).await?;
-        let kubelets = Kubelets::start(&server, &NODES, images).await;
+        let nodes = (1..=CONTROL_PLANES).map(|number| format!("control-{number}"));
+        let nodes = nodes.chain((1..=workers).map(|number| format!("worker-{number}")));
+        let kubelets = Kubelets::start(&server, nodes, images).await;
         Some(Self {
             kubelets: kubelets.expect("name spaces can be made"),
             _scheduler: scheduler,

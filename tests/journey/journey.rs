@@ -12,7 +12,7 @@ use tests::{binaries, tools};
 use tokio::time;
 
 use crate::{
-    cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED, WORKERS},
+    cluster::{CONTROL_PLANES, Cluster, IMAGE, LOOK_EVERY, PATIENCE, RELEASED},
     documents,
     road::{Road, VALUES},
     shop::{By, Shop},
@@ -59,7 +59,7 @@ impl Journey {
         {
             images.insert(RELEASED.to_owned(), released.folder.clone());
         }
-        let cluster = Cluster::start(images).await?;
+        let cluster = Cluster::start(road.workers(), images).await?;
         let mut shop = Shop::open(&cluster).await;
         shop.scales(&cluster, 4, By::BuiltIn).await;
         Some(Self {
@@ -315,7 +315,7 @@ impl Journey {
         let nodes = if self.road.is_on_control_plane() {
             CONTROL_PLANES
         } else {
-            WORKERS
+            self.road.workers()
         };
         for kind in ["agent", "server"] {
             let path = format!(

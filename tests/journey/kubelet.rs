@@ -105,11 +105,11 @@ impl Kubelets {
     /// programs are in these folders.
     pub(crate) async fn start(
         cluster: &ApiServer,
-        names: &[&str],
+        names: impl Iterator<Item = String>,
         images: BTreeMap<String, PathBuf>,
     ) -> io::Result<Self> {
         let folder = TempDir::with_prefix("decree-nodes-")?;
-        let nodes = names.iter().map(|name| Node::of(name, folder.path()));
+        let nodes = names.map(|name| Node::of(&name, folder.path()));
         let nodes = nodes
             .map(|node| node.map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;

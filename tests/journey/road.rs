@@ -104,7 +104,15 @@ impl Road {
             | Self::Tokens
             | Self::StaticPods
             | Self::Chart => 4,
-            Self::Sharded => 6,
+            Self::Sharded => 10,
+        }
+    }
+
+    /// The number of nodes beside those of the control plane: with shards, one more than agents, none of which share a node.
+    pub(crate) const fn workers(self) -> usize {
+        match self {
+            Self::Sharded => 9,
+            _ => 3,
         }
     }
 

@@ -56,7 +56,10 @@ impl Check {
         ];
         flags.extend(told.map(str::to_owned));
         let mut variables = variables(container);
-        variables.retain(|(name, _)| name == "DECREE_SHARDS");
+        variables.retain(|(name, _)| name == "DECREE_SHARD");
+        for (_, value) in &mut variables {
+            *value = value.replace("$(POD_NAME)", "decree-agent-5");
+        }
         Self { flags, variables }
     }
 

@@ -36,7 +36,7 @@ const SAME: [(&[&str], &str, &str); 10] = [
     (&["overlays/high-availability"], "topology=separate", SYSTEM),
     (
         &["overlays/sharded"],
-        "topology=separate,agent.replicas=4,shards=8,autoscaler.enabled=true",
+        "topology=separate,agent.replicas=8,shards=4,autoscaler.enabled=true",
         SYSTEM,
     ),
     (
@@ -165,6 +165,12 @@ fn values_that_mean_nothing_are_refused_by_their_path() {
         ("server.replicas=3", "/server/replicas"),
         ("agent.replicas=3", "/agent/replicas"),
         ("workload=Deployment", "/workload"),
+        ("shards=4", "/shards"),
+        ("workload=StatefulSet,shards=2", "/agent/replicas"),
+        (
+            "workload=StatefulSet,shards=2,agent.replicas=5",
+            "/agent/replicas",
+        ),
         ("image.digest=abc", "/image/digest"),
         ("tokens.enabled=true", "/tokens/enabled"),
         ("tokens.issuer=example.org", "/tokens/issuer"),

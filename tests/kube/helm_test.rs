@@ -20,7 +20,7 @@ const RELEASES: [(&str, &str, usize, bool); 7] = [
     ("topology=separate", SYSTEM, 20, true),
     ("topology=separate,tokens.enabled=true", SYSTEM, 20, true),
     (
-        "topology=separate,agent.replicas=4,shards=8,autoscaler.enabled=true",
+        "topology=separate,agent.replicas=8,shards=4,autoscaler.enabled=true",
         SYSTEM,
         22,
         true,

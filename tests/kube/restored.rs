@@ -3,6 +3,7 @@
 
 use std::{convert::Infallible, time::Instant};
 
+use agent_core::shard::Shard;
 use serde_json::{Value, json};
 use tests::real::{
     Agent, ApiServer, Backup, DecisionServer, LOOK_EVERY, Namespace, PATIENCE, Patch, Restored,
@@ -273,7 +274,10 @@ async fn leader_that_the_backup_contradicts_gives_way_and_no_two_lead() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_are_healed_after_a_restore() {
     let mut stage = tests::or_skip!(Stage::new().await);
-    let flags = ["--lease-namespace", NAME, "--shards=3"];
+    let mut shards = ["0/3", "1/3", "2/3"].into_iter();
+    let contains = |shard: &&str| shard.parse::<Shard>().is_ok_and(|it| it.contains(NAME));
+    let shard = shards.find(contains).expect("each namespace has one");
+    let flags = ["--lease-namespace", NAME, "--shard", shard];
     let mut agents = vec![stage.agent(&flags), stage.agent(&flags)];
     acts::pods_become(&stage.namespace, WANTED).await;
     stage.versions_grow().await;

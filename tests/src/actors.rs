@@ -6,12 +6,10 @@ mod decision_server;
 pub mod foreign;
 mod machine;
 pub mod malicious;
-mod part;
 mod server;
 
 pub use agent::{AgentActor, CREATES, OpenWatch, Process};
 pub use clock::Clock;
 pub use decision_server::DecisionServer;
 pub use machine::Machine;
-pub use part::Part;
 pub use server::{Sent, ServerActor, disconnect, session_id};

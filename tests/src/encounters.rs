@@ -12,10 +12,6 @@ pub const GUARD: &str = "Guard";
 pub const BUDGET_EXCEEDED: &str = "Budget exceeded";
 /// The word for a scope that the budget held and that resumes.
 pub const BUDGET_RESUMED: &str = "Budget resumed";
-/// The word for a create that does not leave, because the Leases of its agent are over.
-pub const HELD_BACK: &str = "create held back";
-/// The word for a create that takes effect at the last possible moment.
-pub const LATE: &str = "create as late as it may be";
 
 /// The words that every sufficiently long run over drawn worlds encounters.
 pub const EXPECTED: [&str; 12] = [

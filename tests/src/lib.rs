@@ -41,8 +41,8 @@
 //!
 //! **Invariant:** every checker objects to a world that is broken on purpose ([`mutants::Mutant`]).
 //!
-//! Small worlds whose every state is visited are in [`explore`]. In [`sharded`], processes with several Leases each shard the
-//! cluster of a world. Faults that last for a while are in [`troubled`], and a session in shadow mode beside a world in [`shadow`].
+//! Small worlds whose every state is visited are in [`explore`]. The Leases of agents with shards are in [`layouts`]. Faults that last
+//! for a while are in [`troubled`], and a session in shadow mode beside a world in [`shadow`].
 //!
 //! To extend the simulation, add a fault as a field of [`chaos::Chaos`] and a function in `world/faults.rs`. Add a story as a
 //! [`workloads::Workload`]. Add a promise as a function in [`invariants`] or [`rest`], with a mutant that it catches.
@@ -85,6 +85,7 @@ pub mod fenced;
 pub mod golden;
 pub mod invariants;
 pub mod issuer;
+pub mod layouts;
 mod lease_api;
 pub mod ledger;
 pub mod limits;
@@ -103,7 +104,6 @@ pub mod rng;
 pub mod running;
 pub mod schedule;
 pub mod shadow;
-pub mod sharded;
 pub mod simulation;
 pub mod table;
 pub mod template;

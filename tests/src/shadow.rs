@@ -118,10 +118,9 @@ impl Shadow {
                         applied(object)
                     }
                     WatchEvent::Deleted(object) => deleted(kind, &object),
-                    WatchEvent::Invalid { .. }
-                    | WatchEvent::Bookmark(_)
-                    | WatchEvent::Elsewhere(_)
-                    | WatchEvent::Error(_) => continue,
+                    WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                        continue;
+                    }
                 };
                 let lag = self.rng.delay(self.lag);
                 self.arriving.on(Lane::Watch(kind as u64), lag, event);

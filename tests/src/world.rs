@@ -5,8 +5,7 @@
 //! 1. the events: `happening`, `telling`, `boundaries`
 //! 2. the state: `leadership`, `caches`, `past`, `state`
 //! 3. starts and ends: `processes`, `strikes`
-//! 4. messages in flight and their effects: `mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`,
-//!    `parts`
+//! 4. messages in flight and their effects: `mutations`, `spoils`, `api_server`, `watches`, `link`, `lease`, `user`, `restores`
 //! 5. the outputs of the machines: `effects`
 //! 6. the faults: `faults`
 //! 7. the step
@@ -32,7 +31,6 @@ mod lease;
 mod link;
 mod mutations;
 mod pages;
-mod parts;
 mod past;
 mod processes;
 mod restores;
@@ -164,7 +162,6 @@ impl World {
             } => {
                 self.call_arrives(life, call, cause, answered);
             }
-            Happening::CallLeaves { life, call } => self.call_leaves(life, call),
             Happening::Reply { .. }
             | Happening::Listed { .. }
             | Happening::WatchTells { .. }

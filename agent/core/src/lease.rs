@@ -132,10 +132,10 @@ enum NextRequest {
 
 /// A process's last look at a lease.
 #[derive(Clone, Debug)]
-pub(crate) struct Sighting {
-    pub(crate) record: Record,
+struct Sighting {
+    record: Record,
     /// When this record was first seen.
-    pub(crate) since: Timestamp,
+    since: Timestamp,
     /// How long after a fall of the version nobody knows who leads; zero without a fall.
     unknown_for: Duration,
     /// The highest number of a lead that was seen.
@@ -165,12 +165,7 @@ impl Record {
 impl Sighting {
     /// Returns the sighting after a lease is seen as `record`. If its version went back, the leader is unknown for the lease's duration, or
     /// for `duration` if longer. By then the former leader has renewed the lease, or has stopped leading.
-    pub(crate) fn next(
-        before: Option<&Self>,
-        now: Timestamp,
-        record: Record,
-        duration: Duration,
-    ) -> Self {
+    fn next(before: Option<&Self>, now: Timestamp, record: Record, duration: Duration) -> Self {
         let unknown_for = match before {
             Some(before) if before.record == record => return before.clone(),
             Some(before) if record.went_back(&before.record).is_some() => {
@@ -189,12 +184,12 @@ impl Sighting {
     }
 
     /// Returns when the lease has run out.
-    pub(crate) fn until(&self) -> Timestamp {
+    fn until(&self) -> Timestamp {
         after(self.since, self.record.duration.max(self.unknown_for))
     }
 
     /// Returns whether the leader is unknown at this time.
-    pub(crate) fn is_unknown(&self, now: Timestamp) -> bool {
+    fn is_unknown(&self, now: Timestamp) -> bool {
         !self.unknown_left(now).is_zero()
     }
 
@@ -245,15 +240,6 @@ impl Lease {
         }
     }
 
-    /// Creates a lease from an earlier sighting.
-    pub(crate) fn seen(config: LeaseConfig, now: Timestamp, sighting: Sighting) -> Self {
-        let mut lease = Self::new(config);
-        let record = sighting.record.clone();
-        lease.seen = Some(sighting);
-        lease.handle_read(now, record);
-        lease
-    }
-
     /// Returns the lead, while it lasts.
     #[must_use]
     pub fn lead(&self, now: Timestamp) -> Option<Lead> {
@@ -282,12 +268,6 @@ impl Lease {
             NextRequest::Create => Command::Create(self.fresh(now)),
             NextRequest::Replace => Command::Replace(self.taken(now)),
         })
-    }
-
-    /// Returns whether an answer is awaited. Until it comes, this process may hold the lease without knowing it.
-    #[must_use]
-    pub const fn is_asking(&self) -> bool {
-        self.asked.is_some()
     }
 
     /// Returns when [`poll_command`](Self::poll_command) or [`is_lost`](Self::is_lost) is due.

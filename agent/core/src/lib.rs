@@ -23,7 +23,6 @@
 
 pub mod agent;
 pub mod api;
-pub mod assignment;
 pub mod backoff;
 mod batch;
 mod batches;
@@ -46,7 +45,6 @@ pub mod report;
 pub mod resume;
 pub mod rules;
 pub mod shard;
-pub mod sharing;
 pub mod take_over;
 mod template;
 #[cfg(test)]

@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// The shortest wait after a failed list or watch.
-pub(crate) const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MIN: Duration = Duration::from_millis(100);
 /// The longest wait of a failing list or watch: it must not load a cluster that is down.
-pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10);
+const RETRY_MAX: Duration = Duration::from_secs(10);
 
 /// The interval, and the burst, of lists that the server requests, with a session or a Resync. Each list reads the whole cluster. The first
 /// is for the first session. One more may follow at once, since an honest server that restarts decides nothing before it has the lists.
@@ -113,8 +113,6 @@ pub enum WatchEvent {
     },
     /// There is no other event up to this version.
     Bookmark(String),
-    /// An object in a namespace of another agent is new, changed or gone. Only its version was read.
-    Elsewhere(String),
     /// The watch ends.
     Error(ApiError),
 }
@@ -237,8 +235,7 @@ impl WatchEvent {
             Self::Invalid {
                 resource_version, ..
             }
-            | Self::Bookmark(resource_version)
-            | Self::Elsewhere(resource_version) => Some(resource_version),
+            | Self::Bookmark(resource_version) => Some(resource_version),
             Self::Error(_) => None,
         }
     }

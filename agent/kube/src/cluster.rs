@@ -198,7 +198,7 @@ impl KubeCluster {
         answer.map(Some)
     }
 
-    /// Waits for a place among the calls in flight. A request that may not leave yet takes no place from requests of other shards.
+    /// Waits for a place among the calls in flight. A request that may not leave yet takes no place from other requests.
     async fn enter(&self, mut request: Request) -> (Permit<'_>, Request) {
         loop {
             self.fence.wait_until_allowed(&request).await;

@@ -1,4 +1,4 @@
-//! The Leases that show which agents act, and which agents run. Their requests have a separate connection.
+//! The Leases that show which agents act. Their requests have a separate connection.
 
 use agent_core::{
     api::ApiError,
@@ -33,19 +33,5 @@ impl KubeCluster {
         let request = requests::list_leases(namespace)?;
         let answer = self.leases.fetch(request).await?;
         objects::leases(&answer).map_err(unreadable)
-    }
-
-    /// Deletes a Lease, unless it has changed since this version.
-    ///
-    /// # Errors
-    /// The error of the API server: 409 if the Lease has changed.
-    pub async fn delete_lease(
-        &self,
-        namespace: &str,
-        name: &str,
-        resource_version: &str,
-    ) -> Result<(), ApiError> {
-        let request = requests::delete_lease(namespace, name, resource_version)?;
-        self.leases.fetch(request).await.map(drop)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connect ─▶ transport ◀─ requests, codec ◀─ objects: from protobuf or JSON to the contract, and back
-//!               ├─ reading: lists in pages, watches ─▶ sharded: the same for each shard of a process
+//!               ├─ reading: lists in pages, watches
 //!               └─ calls, as many at a time as the limiter allows, while the fence lets them leave
 //! ```
 //! **Invariant:** a create takes effect within its `timeout` parameter or not at all.
@@ -12,8 +12,7 @@
 //!
 //! One `--namespace` narrows lists and watches to that namespace. With more of them, all namespaces are read and the agent leaves out the
 //! others, as versions of several watches have no common order. `--label-selector` narrows ReplicaSets and never pods: orphans and
-//! relabelled pods must be seen. For this agent, a ReplicaSet relabelled out of the selector is deleted: its pods are left alone. The
-//! shards of a process share one list and one watch of each kind, as no selector can express hashes.
+//! relabelled pods must be seen. For this agent, a ReplicaSet relabelled out of the selector is deleted: its pods are left alone.
 
 mod body;
 mod clock;
@@ -33,7 +32,6 @@ mod reading;
 mod renewal;
 mod requests;
 mod resource;
-mod sharded;
 mod transport;
 
 pub use clock::Clock;
@@ -46,4 +44,3 @@ pub use operator::{Access, OtherWrite};
 pub use probe::{PROBE, Probe};
 pub use reading::{EventReader, Events, Pages};
 pub use resource::Resource;
-pub use sharded::{ShardReaders, ShardedCluster, SharedEvents, SharedPages};

@@ -149,12 +149,6 @@ pub(crate) fn list_leases(namespace: &str) -> Expressed {
     read(&leases(namespace)?, codec::JSON)
 }
 
-pub(crate) fn delete_lease(namespace: &str, name: &str, resource_version: &str) -> Expressed {
-    let path = single(&leases(namespace)?, name)?;
-    let options = json!({"preconditions": {"resourceVersion": resource_version}});
-    write(Method::DELETE, &path, codec::JSON, &options)
-}
-
 pub(crate) fn create_probe(namespace: &str, object: &Value) -> Expressed {
     let path = managed(&replica_sets(&Resource::default(), Some(namespace))?);
     write(Method::POST, &path, codec::JSON, object)

@@ -215,16 +215,48 @@ fn budget_is_set_limit_by_limit() {
 }
 
 #[test]
-fn shards_are_of_a_real_cluster_and_bounded() {
-    let shards = |flags: &[&str]| parse(flags).map(|args| args.shards.map(NonZeroU16::get));
-    assert_eq!(shards(&[]).expect("valid"), None);
-    assert_eq!(shards(&["--shards=256"]).expect("valid"), Some(256));
-    for wrong in ["--shards=0", "--shards=257", "--shards=-1", "--shards=2.0"] {
-        let error = shards(&[wrong]).expect_err("out of range").to_string();
-        assert!(error.contains("not a number from 1 to 256"), "{error}");
+fn shard_determines_session_leases_namespaces_and_budget() {
+    for (flags, session, names) in [
+        (&[][..], "", &["decree-agent"][..]),
+        (&["--shard=east"], "east", &["decree-agent-east"]),
+        (&["--shard=3/8"], "3", &["decree-agent", "decree-agent-3"]),
+        (&["--shard=a-5/4", "--lease-name=b"], "1", &["b", "b-1"]),
+    ] {
+        let args = parse(flags).expect("valid");
+        let config = args.agent_config("i".into(), 1);
+        let lease = args.lease_config("i".into(), None);
+        let mut found = vec![lease.name.clone()];
+        let shard = config.namespaces_of;
+        found.extend(shard.map(|shard| shard.lease(&lease).name));
+        assert_eq!(
+            (config.shard.as_str(), found),
+            (session, owned(names)),
+            "{flags:?}"
+        );
+        assert_eq!(shard.is_some(), names.len() == 2, "{flags:?}");
     }
-    let both = shards(&["--shards=2", "--shard=east"]).expect_err("one of the two");
-    assert!(both.to_string().contains("cannot be used with"), "{both}");
-    let fake = parse(&["--shards=2", "--cluster=fake"]).expect("each flag is valid");
-    assert_eq!(fake.cluster_kind(false), Err(ClusterError::ShardsOfFake));
+    let divided = parse(&["--shard=0/4", "--create-budget-cluster=101"]).expect("valid");
+    let cluster = divided.agent_config("i".into(), 1).budget.creates.cluster;
+    assert_eq!(cluster, agent_core::budget::Limit::Count(26));
+}
+
+#[test]
+fn shard_is_of_a_real_cluster_and_well_written() {
+    for wrong in [
+        "--shard=3",
+        "--shard=8/8",
+        "--shard=0/257",
+        "--shard=east/2",
+    ] {
+        let error = parse(&[wrong]).expect_err("it is no shard").to_string();
+        assert!(error.contains("not a shard: write I/N"), "{error}");
+    }
+    let fake = parse(&["--shard=0/2", "--cluster=fake"]).expect("each flag is valid");
+    assert_eq!(fake.cluster_kind(false), Err(ClusterError::ShardOfFake));
+    let named = parse(&["--shard=east", "--cluster=fake"]).expect("each flag is valid");
+    assert_eq!(named.cluster_kind(false), Ok(ClusterKind::Fake));
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }

@@ -1,10 +1,10 @@
 //! The flags of `decree check`.
 
-use std::{num::NonZeroU16, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args as Group;
 
-use super::{Output, number};
+use super::Output;
 use crate::check::section::Section;
 use crate::server::ServerArgs;
 
@@ -33,20 +33,15 @@ pub(crate) struct CheckArgs {
         default_value_t
     )]
     pub(crate) resource: agent_kube::Resource,
-    /// The number of shards that the agents share out, if they do: they need all Leases of their namespace then
-    #[arg(long, env = "DECREE_SHARDS", value_name = "COUNT", value_parser = number::shards)]
-    pub(crate) shards: Option<NonZeroU16>,
+    /// The shard of the agent
+    #[arg(long, env = "DECREE_SHARD", value_name = "I/N", default_value = "")]
+    pub(crate) shard: decree_agent::ShardArg,
     /// The namespace of the agents' Lease; by default that of this pod, or kube-system
     #[arg(long, env = "DECREE_LEASE_NAMESPACE", value_name = "NAME")]
     pub(crate) lease_namespace: Option<String>,
-    /// The name of the agents' Lease
-    #[arg(
-        long,
-        env = "DECREE_LEASE_NAME",
-        value_name = "NAME",
-        default_value = "decree-agent"
-    )]
-    pub(crate) lease_name: String,
+    /// The name of the agents' Lease; by default `decree-agent`, or `decree-agent-NAME` with `--shard NAME`
+    #[arg(long, env = "DECREE_LEASE_NAME", value_name = "NAME")]
+    pub(crate) lease_name: Option<String>,
     /// What the agent declares by this flag
     #[arg(long, env = "DECREE_BUILT_IN_CONTROLLER", value_enum)]
     pub(crate) built_in_controller: Option<decree_agent::BuiltIn>,
@@ -65,5 +60,12 @@ pub(crate) struct CheckArgs {
 impl CheckArgs {
     pub(crate) fn asks_for(&self, section: Section) -> bool {
         self.only.is_empty() || self.only.contains(&section)
+    }
+
+    /// The names of the agent's Leases; the last one shows who acts.
+    pub(crate) fn leases(&self) -> Vec<String> {
+        let whole = self.shard.lease_name(self.lease_name.as_deref());
+        let shard = self.shard.shard().map(|shard| shard.lease_name(&whole));
+        std::iter::once(whole).chain(shard).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers as values of flags.
 
-use std::{num::NonZeroU16, ops::RangeInclusive};
+use std::ops::RangeInclusive;
 
 /// The validity of a certificate, in days.
 const DAYS: RangeInclusive<u16> = 1..=3650;
@@ -13,11 +13,6 @@ pub(super) fn at_least<T: TryFrom<i128>, const LEAST: i64>(text: &str) -> Result
         return Err(format!("must be {LEAST} or more"));
     }
     T::try_from(number).map_err(|_| "is too large".to_owned())
-}
-
-pub(super) fn shards(text: &str) -> Result<NonZeroU16, String> {
-    let shards = at_least::<u16, 1>(text)?;
-    NonZeroU16::new(shards).ok_or_else(|| "must be 1 or more".to_owned())
 }
 
 pub(super) fn days(text: &str) -> Result<u16, String> {
@@ -40,8 +35,6 @@ mod tests {
         assert_eq!(at_least::<u16, 1>("65536"), Err("is too large".to_owned()));
         let no_number = Err("must be a whole number, 0 or more".to_owned());
         assert_eq!(at_least::<i32, 0>("three"), no_number);
-        assert_eq!(shards("3").map(NonZeroU16::get), Ok(3));
-        assert!(shards("0").is_err());
         assert_eq!((days("365"), days("0").is_err()), (Ok(365), true));
     }
 

@@ -60,17 +60,20 @@ pub(super) async fn check(
     // As for an agent that starts here.
     let given = args.lease_namespace.as_deref();
     let namespace = given.or_else(|| cluster.own_namespace());
-    let lease = (namespace.unwrap_or("kube-system"), &*args.lease_name);
+    let namespace = namespace.unwrap_or("kube-system");
+    let leases = args.leases();
     if args.asks_for(Section::Permissions) {
-        findings.append(&mut permissions::check(args, &cluster, lease).await);
+        findings.append(&mut permissions::check(args, &cluster, (namespace, &leases)).await);
     }
     if args.asks_for(Section::Agent) {
         findings.extend(session(args, &cluster, sessions).await);
-        findings.push(leader(&cluster, lease).await);
+        if let Some(name) = leases.last() {
+            findings.push(leader(&cluster, (namespace, name)).await);
+        }
     }
     // The built-in controller does not act on a custom resource, and the agent may lack permission for other resources.
     if args.asks_for(Section::Others) && !args.resource.is_custom() {
-        let declaration = declaration(&cluster, lease.0).await;
+        let declaration = declaration(&cluster, namespace).await;
         if args.mode == Mode::Enforce {
             findings.push(declared(args, &declaration));
         }

@@ -10,13 +10,13 @@ use crate::args::CheckArgs;
 /// Every object of a resource, or no object yet.
 const ANY: &str = "";
 
-/// Checks all requests of the agent, with a Lease of this namespace and name.
+/// Checks all requests of the agent, with Leases of this namespace and these names.
 pub(super) async fn check(
     args: &CheckArgs,
     cluster: &KubeCluster,
-    lease: (&str, &str),
+    leases: (&str, &[String]),
 ) -> Vec<Finding> {
-    let needed = needed(args, lease);
+    let needed = needed(args, leases);
     let mut findings = Vec::new();
     for (namespace, access) in &needed {
         findings.extend(permission(cluster, *namespace, *access).await);
@@ -31,7 +31,7 @@ pub(super) async fn check(
 /// The requests of the agent, each with its namespace; `None` for all namespaces.
 fn needed<'a>(
     args: &'a CheckArgs,
-    (lease_namespace, lease_name): (&'a str, &'a str),
+    (lease_namespace, lease_names): (&'a str, &'a [String]),
 ) -> Vec<(Option<&'a str>, Access<'a>)> {
     type Resource<'a> = (&'a str, &'a str, &'a str);
     let (group, plural) = (args.resource.group(), args.resource.plural());
@@ -60,13 +60,9 @@ fn needed<'a>(
         need(everywhere, &["get"], sets, ANY);
         need(everywhere, &["patch"], status, ANY);
         need(everywhere, &["create", "patch"], events, ANY);
-        if args.shards.is_some() {
-            // Each shard and each agent has its own Lease.
-            let all = ["get", "list", "create", "update", "delete"];
-            need(its, &all, leases, ANY);
-        } else {
-            need(its, &["create"], leases, ANY);
-            need(its, &["get", "update"], leases, lease_name);
+        need(its, &["create"], leases, ANY);
+        for name in lease_names {
+            need(its, &["get", "update"], leases, name);
         }
         // The probe may be in another namespace than the agent's ReplicaSets.
         if !args.resource.is_custom() {
@@ -129,7 +125,8 @@ mod tests {
         else {
             panic!("{flags:?} are not taken")
         };
-        let needed = needed(&args, ("decree-system", "decree-agent"));
+        let leases = args.leases();
+        let needed = needed(&args, ("decree-system", &leases));
         let lines = needed.into_iter().map(|(namespace, access)| {
             let place = namespace.unwrap_or("*");
             format!("{place}: {}\n", words(access))
@@ -165,13 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn shards_take_all_leases_of_the_namespace() {
-        let shards = asked(&["--shards", "8"]);
-        assert!(!shards.contains("leases.coordination.k8s.io/"), "{shards}");
-        for verb in ["get", "list", "create", "update", "delete"] {
-            let line = format!("decree-system: {verb} leases.coordination.k8s.io\n");
-            assert!(shards.contains(&line), "{line}");
-        }
+    fn shard_takes_its_lease_and_the_one_with_the_number_of_shards() {
+        let asked = asked(&["--shard", "decree-agent-7/4"]);
+        let mut leases = asked.lines().filter_map(|line| {
+            line.strip_prefix("decree-system: ")?
+                .split_once(" leases.coordination.k8s.io")
+        });
+        let expected = [
+            ("create", ""),
+            ("get", "/decree-agent"),
+            ("update", "/decree-agent"),
+            ("get", "/decree-agent-3"),
+            ("update", "/decree-agent-3"),
+        ];
+        assert!(leases.by_ref().eq(expected), "{asked}");
     }
 
     #[test]

@@ -239,7 +239,11 @@ impl Worker {
             let told = &variable["valueFrom"]["fieldRef"]["fieldPath"];
             let value = match told.as_str() {
                 Some(path) => volumes::field(&self.pod, path)?,
-                None => text(variable, "value"),
+                None => env
+                    .iter()
+                    .fold(text(variable, "value"), |value, (name, set)| {
+                        value.replace(&format!("$({name})"), set)
+                    }),
             };
             env.push((text(variable, "name"), value));
         }

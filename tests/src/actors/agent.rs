@@ -16,7 +16,6 @@ use super::{
     clock::Clock,
     foreign::{Behaviour, ForeignAgent, Manner},
     machine::Machine,
-    part::Part,
 };
 use crate::{mutants::Mutant, rng::Rng};
 
@@ -47,8 +46,6 @@ pub struct AgentActor {
     pub clock: Clock,
     /// The time of the last served timeout; the actor serves one timeout at a time.
     pub served: Timestamp,
-    /// The part of the cluster that the agent acts for; `None` for the whole cluster.
-    pub part: Option<Part>,
 }
 
 /// The process of an agent at its start.
@@ -127,32 +124,6 @@ impl AgentActor {
         } else {
             Machine::Ours(Box::new(ours(hello, creates, budget, seed, is_lenient)))
         };
-        Self::begin(now, (life, epoch), clock, agent)
-    }
-
-    /// Returns an agent that starts for a part of the cluster.
-    #[must_use]
-    pub fn of_part(
-        now: Timestamp,
-        life: u64,
-        clock: Clock,
-        config: AgentConfig,
-        part: Part,
-    ) -> Self {
-        let epoch = config.epoch;
-        let agent = Machine::Ours(Box::new(Agent::new(config)));
-        Self {
-            part: Some(part),
-            ..Self::begin(now, (life, epoch), clock, agent)
-        }
-    }
-
-    const fn begin(
-        now: Timestamp,
-        (life, epoch): (u64, i64),
-        clock: Clock,
-        agent: Machine,
-    ) -> Self {
         Self {
             agent,
             life,
@@ -163,7 +134,6 @@ impl AgentActor {
             wanted: [None, None],
             clock,
             served: now,
-            part: None,
         }
     }
 

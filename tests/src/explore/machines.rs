@@ -169,10 +169,9 @@ impl Machines {
         let (object, lost) = match &event {
             WatchEvent::Applied(object) | WatchEvent::MadeByOther { object, .. } => (object, false),
             WatchEvent::Deleted(object) => (object, true),
-            WatchEvent::Invalid { .. }
-            | WatchEvent::Bookmark(_)
-            | WatchEvent::Elsewhere(_)
-            | WatchEvent::Error(_) => return None,
+            WatchEvent::Invalid { .. } | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                return None;
+            }
         };
         let kind = match object {
             Object::Pod(_) => Kind::Pod,

@@ -14,17 +14,13 @@ use super::{
 };
 use crate::{
     actors::CREATES,
-    encounters::LATE,
     facts::{Cause, Fact},
     mutants::Mutant,
     workloads::BYSTANDER,
 };
 
 impl World {
-    pub(super) fn send_call(&mut self, life: u64, mut call: Call) {
-        if !self.admits(life, &mut call) {
-            return;
-        }
+    pub(super) fn send_call(&mut self, life: u64, call: Call) {
         let leads = self.leadership.leads(life, self.now());
         if !leads && !self.is_mutant(Mutant::IgnoreLeaseLoss) {
             // The process is ending, so it would only report an answer.
@@ -58,7 +54,7 @@ impl World {
             self.ledger.doubtful_writes |= cause.is_some();
             delay += if let Request::CreatePod(create) = &call.request {
                 self.ledger.note_unknown(create);
-                self.lateness_of_create(create, delay)
+                self.lateness_of_create(delay)
             } else {
                 self.rng.delay(4 * self.chaos.call_max)
             };
@@ -72,20 +68,9 @@ impl World {
         self.schedule.after(delay, arrival);
     }
 
-    /// Sends a call that waited.
-    pub(super) fn call_leaves(&mut self, life: u64, call: Call) {
-        if self.agents.contains_key(&life) {
-            self.send_call(life, call);
-        }
-    }
-
     /// Draws the delay of the effect of a create: up to the last possible moment, and often exactly that.
-    fn lateness_of_create(&mut self, create: &CreatePod, delay: Duration) -> Duration {
-        let mut latest = match self.creates {
-            // Any later, the agent would give up the create.
-            Some(creates) => create.timeout + creates.margin - Duration::from_micros(1),
-            None => CREATES.timeout + CREATES.margin,
-        };
+    fn lateness_of_create(&mut self, delay: Duration) -> Duration {
+        let mut latest = CREATES.timeout + CREATES.margin;
         // The margin also covers the clocks, and the measuring clock may be the faster one.
         latest -= latest * u32::from(self.chaos.clock_drift) / 1_000_000;
         if self.mutant == Some(Mutant::IgnoreTimeout) {
@@ -93,7 +78,6 @@ impl World {
         }
         let left = latest.saturating_sub(delay);
         if self.rng.chance(500) {
-            self.encounters.note(LATE);
             left
         } else {
             self.rng.delay(left)
@@ -118,7 +102,7 @@ impl World {
         {
             // Nobody waits for its answer, so the create may take effect at the last moment.
             self.ledger.note_unknown(create);
-            let lateness = self.lateness_of_create(create, self.chaos.call_max);
+            let lateness = self.lateness_of_create(self.chaos.call_max);
             let arrival = Happening::CallArrives {
                 life,
                 call,

@@ -189,7 +189,6 @@ impl Happening {
             | Self::AgentWakes { .. }
             | Self::ServerSeesEnd { .. }
             | Self::AgentSeesEnd { .. }
-            | Self::CallLeaves { .. }
             | Self::WatchEnds { .. }
             | Self::Act { .. }
             | Self::Fault(_) => return None,

@@ -141,10 +141,7 @@ fn list_of(kind: api::Kind, objects: &[Object], version: u64) -> List {
                 api::Object::ReplicaSet(set) => sets.push(*set),
             },
             WatchEvent::Invalid { error, .. } => invalid.push(error),
-            WatchEvent::Deleted(_)
-            | WatchEvent::Bookmark(_)
-            | WatchEvent::Elsewhere(_)
-            | WatchEvent::Error(_) => {}
+            WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }
     }
     List {

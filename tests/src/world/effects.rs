@@ -38,10 +38,6 @@ impl World {
                 list,
             } => {
                 if let Some((now, actor)) = self.living_at(life) {
-                    let list = list.map(|list| match &actor.part {
-                        Some(part) => part.own_list(list),
-                        None => list,
-                    });
                     actor.agent.handle_listed(now, kind, id, list);
                 }
             }
@@ -52,10 +48,6 @@ impl World {
                 event,
             } => {
                 if let Some((now, actor)) = self.living_at(life) {
-                    let event = match &actor.part {
-                        Some(part) => part.own_event(event),
-                        None => event,
-                    };
                     actor.agent.handle_watch_event(now, kind, id, event);
                 }
             }
@@ -81,7 +73,6 @@ impl World {
             | Happening::ServerSeesEnd { .. }
             | Happening::ToAgent { .. }
             | Happening::AgentSeesEnd { .. }
-            | Happening::CallLeaves { .. }
             | Happening::CallArrives { .. }
             | Happening::ListArrives { .. }
             | Happening::WatchOpens { .. }

@@ -47,11 +47,6 @@ pub(super) enum Happening {
         connection: u64,
         cause: Disconnect,
     },
-    /// A call that waited for the renewal of a Lease.
-    CallLeaves {
-        life: u64,
-        call: Call,
-    },
     CallArrives {
         life: u64,
         call: Call,
@@ -127,7 +122,6 @@ impl Happening {
             | Self::Listed { life, .. }
             | Self::WatchTells { life, .. }
             | Self::WatchEnds { life, .. }
-            | Self::CallLeaves { life, .. }
             | Self::LeaseAnswered { life, .. } => Destination::Process(*life),
             Self::ServerStarts { .. }
             | Self::AgentStarts

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent_core::{api, budget, creates::CreateLimits, watch::Items};
+use agent_core::{api, budget, watch::Items};
 use agent_fake::{Cluster, ClusterConfig, Kind};
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,8 +52,6 @@ pub struct World {
     pub(super) malice: Option<Malice>,
     /// The budget of agents that start.
     pub(super) budget: budget::BudgetConfig,
-    /// The maximum delay of the effect after the timeout, for creates with a separate timeout.
-    pub creates: Option<CreateLimits>,
     /// The first list of each kind, and the newest watch with an event: the state of mutants.
     pub(super) first_lists: BTreeMap<api::Kind, Items>,
     pub(super) newest_told: u64,
@@ -160,7 +158,6 @@ impl World {
             mutant,
             malice: None,
             budget: budget::BudgetConfig::default(),
-            creates: None,
             first_lists: BTreeMap::new(),
             newest_told: 0,
             rng,

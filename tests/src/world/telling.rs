@@ -71,7 +71,6 @@ impl fmt::Display for Happening {
                     Asked(&call.request)
                 )
             }
-            Self::CallLeaves { life, .. } => write!(f, "agent {life}: a call leaves late"),
             Self::Reply { .. }
             | Self::ListArrives { .. }
             | Self::Listed { .. }
@@ -126,7 +125,6 @@ impl fmt::Display for FromCluster<'_> {
                     }
                     WatchEvent::Invalid { error, .. } => write!(f, "{error}"),
                     WatchEvent::Bookmark(version) => write!(f, "bookmark v{version}"),
-                    WatchEvent::Elsewhere(version) => write!(f, "another's v{version}"),
                     WatchEvent::Error(error) => write!(f, "{:?} {error}", error.code),
                 }
             }
@@ -145,7 +143,6 @@ impl fmt::Display for FromCluster<'_> {
             | Happening::ServerSeesEnd { .. }
             | Happening::ToAgent { .. }
             | Happening::AgentSeesEnd { .. }
-            | Happening::CallLeaves { .. }
             | Happening::CallArrives { .. }
             | Happening::Act { .. }
             | Happening::Fault(_) => Ok(()),

@@ -87,7 +87,7 @@ impl Intake<'_> {
                 self.outbox
                     .push_event(kind, String::new(), EventKind::Bookmark(bookmark), None);
             }
-            WatchEvent::Elsewhere(_) | WatchEvent::Error(_) => {}
+            WatchEvent::Error(_) => {}
         }
     }
 

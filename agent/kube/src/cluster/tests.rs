@@ -8,7 +8,6 @@ mod metrics;
 mod probes;
 mod renewal;
 mod server;
-mod shards;
 
 use std::time::Duration;
 
@@ -119,7 +118,6 @@ const fn verb(event: &WatchEvent) -> &'static str {
         WatchEvent::Deleted(_) => "DELETED",
         WatchEvent::Invalid { .. } => "invalid",
         WatchEvent::Bookmark(_) => "BOOKMARK",
-        WatchEvent::Elsewhere(_) => "elsewhere",
         WatchEvent::Error(_) => "ERROR",
     }
 }
@@ -408,7 +406,7 @@ async fn throttling_lowers_what_the_cluster_is_asked_to_bear() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_for_a_lease_take_no_place_from_those_of_other_shards() {
+async fn calls_that_wait_for_a_lease_take_no_place_from_others() {
     let server = Server::start(vec![Answer::text(403, "")]).await;
     let (_lease, lead) = watch::channel(None);
     let fence = Fence::new(lead, Clock::starting_at(Timestamp::UNIX_EPOCH));

@@ -84,6 +84,14 @@ topologySpreadConstraints:
 # No constraint above: the scheduler leaves out all of them on a node that lacks one of their labels, and many clusters have no zones.
 affinity:
   podAntiAffinity:
+    {{- if and .root.Values.shards (eq .component "agent") }}
+    # A StatefulSet replaces the pods of a lost node late, so no two agents of a shard may share a node.
+    requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "decree.selector" .component | nindent 12 }}
+    {{- end }}
     preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 100
         podAffinityTerm:

@@ -185,8 +185,7 @@ impl Feed {
             }
             WatchEvent::Invalid {
                 resource_version, ..
-            }
-            | WatchEvent::Elsewhere(resource_version) => resource_version,
+            } => resource_version,
             WatchEvent::Error(error) => {
                 self.handle_ended(now, kind, id, Some(&error), rng);
                 return false;
