@@ -1,16 +1,10 @@
 //! Scenarios of the controller: the spec's checklists 12.1–12.5, as far as they apply to this design, and properties of any scenario.
 
-mod availability;
-mod claiming;
 mod cluster_change;
 mod credit;
-mod deleting;
-mod events;
-mod failures;
 mod hostile;
 mod ledger;
 mod memory;
-mod nodes;
 mod objects;
 mod older;
 mod properties;
@@ -18,6 +12,26 @@ mod queueing;
 mod rig;
 mod room;
 mod scaling;
-mod snapshots;
 mod status;
-mod unseen;
+mod table;
+
+#[test]
+fn scenarios_lead_to_the_expected_batches() {
+    for file in [
+        "scaling.txt",
+        "availability.txt",
+        "room.txt",
+        "nodes.txt",
+        "deleting.txt",
+        "unseen.txt",
+        "queueing.txt",
+        "events.txt",
+        "snapshots.txt",
+        "failures.txt",
+        "claiming.txt",
+        "older.txt",
+        "status.txt",
+    ] {
+        table::play(file);
+    }
+}

@@ -1,9 +1,9 @@
 //! News that is older than the stream brings nothing back, and proves nothing that the stream has not shown.
 
-use server_core::{Action, After, Batch, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
+use server_core::{Action, After, Event, Kind, OperationResult, Pod, ResourceVersion, Span};
 
 use crate::{
-    objects::{orphan, pod, set},
+    objects::{pod, set},
     rig::{Rig, at, created},
 };
 
@@ -18,174 +18,6 @@ fn list_pods_at(rig: &mut Rig, pods: Vec<Pod>, version: u64) {
 fn end_list_at(rig: &mut Rig, kind: Kind, version: u64) {
     let version = Some(ResourceVersion(version));
     rig.observe(Event::SnapshotEnd { kind, version });
-}
-
-/// Answers a create with a pod of this version.
-fn made_at(rig: &mut Rig, batch: &Batch, version: ResourceVersion) -> Pod {
-    let made = at(pod(&created(batch)[0], "web"), version.0);
-    let after = Some(After::Pod(Box::new(made.clone())));
-    let version = None;
-    rig.answer(batch, 0, OperationResult::Done { version, after });
-    made
-}
-
-fn creates(batches: &[Batch]) -> usize {
-    let creates = batches.iter();
-    let creates = creates.filter(|batch| matches!(batch.action, Action::Create { .. }));
-    creates.count()
-}
-
-#[test]
-fn an_older_list_does_not_bring_back_a_pod_that_is_gone() {
-    let (a, b) = (at(pod("a", "web"), 2), at(pod("b", "web"), 3));
-    let mut rig = Rig::new();
-    rig.list_sets(vec![set("web", 2)]);
-    list_pods_at(&mut rig, vec![a.clone(), b.clone()], 1_100);
-    rig.settle();
-    let gone = rig.deletion(&a);
-    let Event::PodDeleted {
-        namespace,
-        name,
-        uid,
-        ..
-    } = gone
-    else {
-        panic!("a deletion")
-    };
-    let version = Some(ResourceVersion(1_200));
-    rig.observe(Event::PodDeleted {
-        namespace,
-        name,
-        uid,
-        version,
-    });
-    let create = rig.batch();
-    list_pods_at(&mut rig, vec![a.clone(), b], 1_150);
-    assert_eq!(rig.view("web").status.replicas, 1);
-    made_at(&mut rig, &create, ResourceVersion(1_210));
-    let done = rig.settle();
-    assert!(
-        done.iter()
-            .all(|batch| matches!(batch.action, Action::WriteStatus(_))),
-        "nothing but the status: {done:?}"
-    );
-    assert_eq!(rig.view("web").status.replicas, 2);
-
-    // An agent that continues from its list shows again what happened since.
-    rig.observe(Event::PodApplied(at(a.clone(), 1_160)));
-    assert_eq!(rig.view("web").status.replicas, 2);
-    assert_eq!(rig.poll(), None);
-}
-
-#[test]
-fn an_older_list_does_not_bring_back_a_replica_set_that_is_gone() {
-    let mut rig = Rig::of(vec![set("web", 2)], vec![]);
-    let create = rig.batch();
-    rig.fail_all(&create, server_core::FailureClass::Quota);
-    let (key, version) = (set("web", 2).key, Some(ResourceVersion(1_200)));
-    rig.observe(Event::ReplicaSetDeleted { key, version });
-    rig.observe(Event::SnapshotBegin(Kind::ReplicaSet));
-    let known = || Event::ReplicaSetApplied(Box::new(set("web", 2)));
-    rig.observe(known());
-    end_list_at(&mut rig, Kind::ReplicaSet, 1_100);
-    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
-    assert_eq!(rig.poll(), None);
-    rig.observe(known());
-    assert_eq!(rig.controller.inspect().sizes().replica_sets, 0);
-}
-
-#[test]
-fn what_an_older_list_and_its_events_show_anew_is_news() {
-    let mut rig = Rig::of(vec![set("web", 0)], vec![]);
-    rig.settle();
-    rig.apply_pod(at(orphan("x", "other"), 0));
-    let seen = rig.controller.version(Kind::Pod).expect("a version").0;
-    rig.observe(Event::SnapshotBegin(Kind::Pod));
-    rig.observe(Event::PodApplied(at(orphan("y", "other"), seen + 10)));
-    end_list_at(&mut rig, Kind::Pod, seen - 1);
-    assert_eq!(rig.controller.inspect().sizes().pods, 2);
-    rig.observe(Event::PodApplied(at(orphan("z", "other"), seen + 11)));
-    assert_eq!(rig.controller.inspect().sizes().pods, 3);
-}
-
-#[test]
-fn a_list_that_is_as_new_as_the_stream_is_believed_whatever_the_stream_lost() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch_done();
-    assert_eq!(created(&batch).len(), 1);
-    rig.apply_pod(orphan("x", "other"));
-    let lost = at(pod("lost", "web"), 2);
-    rig.list_pods(vec![lost]);
-    assert_eq!(rig.view("web").status.replicas, 1);
-}
-
-#[test]
-fn doubts_of_a_list_that_is_abandoned_outlast_it() {
-    let mut rig = Rig::of(vec![set("web", 0)], vec![]);
-    rig.settle();
-    let gone = at(orphan("x", "other"), 1_050);
-    rig.observe(Event::PodApplied(gone.clone()));
-    let version = Some(ResourceVersion(1_060));
-    let Event::PodDeleted {
-        namespace,
-        name,
-        uid,
-        ..
-    } = rig.deletion(&gone)
-    else {
-        panic!("a deletion")
-    };
-    rig.observe(Event::PodDeleted {
-        namespace,
-        name,
-        uid,
-        version,
-    });
-    rig.observe(Event::SnapshotBegin(Kind::Pod));
-    rig.observe(Event::PodApplied(gone));
-    list_pods_at(&mut rig, vec![], 1_040);
-    assert_eq!(rig.controller.inspect().sizes().pods, 0);
-}
-
-#[test]
-fn a_created_pod_that_the_stream_has_passed_and_never_shown_waits_for_a_list() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    let version = rig.next_version();
-    rig.apply_pod(orphan("b", "elsewhere"));
-    rig.reports();
-    let made = made_at(&mut rig, &batch, version);
-    assert_eq!(rig.requests(), [Kind::Pod]);
-    assert_eq!(rig.poll(), None, "nothing is made until a list has come");
-    rig.list_pods(vec![made, orphan("b", "elsewhere")]);
-    assert_eq!(creates(&rig.settle()), 0);
-    assert_eq!(rig.view("web").status.replicas, 1);
-}
-
-#[test]
-fn a_created_pod_that_the_stream_has_passed_and_no_list_names_is_replaced_once() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    let version = rig.next_version();
-    rig.apply_pod(orphan("b", "elsewhere"));
-    made_at(&mut rig, &batch, version);
-    rig.list_pods(vec![orphan("b", "elsewhere")]);
-    let done = rig.settle();
-    assert_eq!(creates(&done), 1);
-}
-
-#[test]
-fn a_created_pod_whose_end_was_shown_is_replaced_without_a_list() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    let version = rig.next_version();
-    let made = pod(&created(&batch)[0], "web");
-    rig.delete_pod(&made);
-    rig.apply_pod(orphan("b", "elsewhere"));
-    rig.reports();
-    made_at(&mut rig, &batch, version);
-    assert_eq!(rig.requests(), []);
-    assert_eq!(creates(&rig.settle()), 1);
 }
 
 /// The cluster was restored to an earlier state: its versions are far below those that the stream has shown.
@@ -216,21 +48,6 @@ fn versions_that_went_back_make_no_pod_too_many() {
         list_pods_at(&mut rig, there.clone(), version);
     }
     assert_eq!(there.len(), 3, "none is missing either");
-}
-
-#[test]
-fn a_list_that_begins_takes_the_request_for_it_back() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    rig.reports();
-    rig.observe(Event::SnapshotBegin(Kind::Pod));
-    rig.succeed(&batch);
-    end_list_at(&mut rig, Kind::Pod, 1_002);
-    rig.observe(Event::SnapshotBegin(Kind::Pod));
-    assert_eq!(rig.requests(), [], "the next list has begun");
-    end_list_at(&mut rig, Kind::Pod, 1_002);
-    rig.wait(Span::seconds(1));
-    assert_eq!(rig.requests(), [Kind::Pod], "it is too old as well");
 }
 
 #[test]
@@ -283,12 +100,12 @@ fn lists_of_two_histories_decide_nothing() {
 }
 
 #[test]
-fn a_list_that_begins_after_a_bare_outcome_needs_no_request() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![]);
-    let batch = rig.batch();
-    rig.reports();
-    rig.succeed_without_objects(&batch);
-    rig.list_pods(vec![]);
-    assert_eq!(rig.requests(), []);
-    assert_eq!(creates(&rig.settle()), 1);
+fn the_version_of_a_batch_includes_what_outcomes_told() {
+    let mut rig = Rig::of(vec![set("web", 1), set("db", 1)], vec![]);
+    let (batch, other) = (rig.batch(), rig.batch());
+    rig.succeed(&batch);
+    let written = rig.controller.version(Kind::Pod);
+    rig.succeed(&other);
+    let later = rig.batch();
+    assert!(later.pods_version > written, "{later:?}");
 }

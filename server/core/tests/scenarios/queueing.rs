@@ -74,16 +74,6 @@ fn refusals_after_conflicts_begin_with_the_first_backoff() {
 }
 
 #[test]
-fn an_event_is_handled_at_once_whatever_the_backoff() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    let batch = rig.batch();
-    rig.fail_all(&batch, FailureClass::Forbidden);
-    assert_eq!(rig.poll(), None);
-    rig.apply_replica_set(set("web", 1));
-    assert!(rig.poll().is_some());
-}
-
-#[test]
 fn many_failing_keys_share_ten_retries_a_second() {
     let sets: Vec<_> = (0..300).map(|at| set(&format!("web-{at}"), 1)).collect();
     let orphans = (0..300)
@@ -131,50 +121,4 @@ fn a_list_is_not_starved_by_fresh_changes() {
         }
     }
     panic!("the listed ReplicaSet never had its turn");
-}
-
-#[test]
-fn operations_in_flight_are_bounded() {
-    let config = Config {
-        operations_in_flight_max: 10,
-        burst_replicas: 4,
-        ..Config::default()
-    };
-    let sets = (0..9).map(|at| set(&format!("web-{at}"), 4)).collect();
-    let mut rig = Rig::with(config).listed(sets, vec![]);
-    let mut out: Vec<_> = std::iter::from_fn(|| rig.poll()).collect();
-    assert_eq!(out.len(), 2);
-    let first = out.remove(0);
-    rig.succeed(&first);
-    assert!(rig.poll().is_some());
-}
-
-/// How long the ReplicaSets had waited whose syncs have ended since the last call.
-fn waits(rig: &mut Rig) -> Vec<Span> {
-    let syncs = rig.syncs().into_iter();
-    syncs.map(|sync| sync.waited).collect()
-}
-
-#[test]
-fn sync_tells_how_long_it_waited_and_how_long_it_takes() {
-    let mut rig = Rig::of(vec![set("web", 1)], vec![orphan("a", "web")]);
-    rig.wait(Span::seconds(2));
-    let batch = rig.batch();
-    rig.wait(Span::seconds(3));
-    let unfinished = rig.controller.inspect().unfinished(rig.now);
-    assert_eq!(unfinished.total, Span::seconds(3));
-    assert_eq!(unfinished.longest, Span::seconds(3));
-    assert_eq!(rig.controller.inspect().sizes().syncing, 1);
-    // The ReplicaSet needs another sync while this one runs, and waits from then on.
-    rig.apply_replica_set(set("web", 1));
-    rig.wait(Span::seconds(4));
-    rig.succeed(&batch);
-    rig.settle();
-    let waits = waits(&mut rig);
-    assert_eq!(waits[..2], [Span::seconds(2), Span::seconds(4)]);
-    assert_eq!(rig.controller.inspect().sizes().syncing, 0);
-    assert_eq!(
-        rig.controller.inspect().unfinished(rig.now).longest,
-        Span(0)
-    );
 }

@@ -2,8 +2,8 @@
 
 use server_core::{
     Action, After, Batch, Config, Controller, ControllerReport, Decision, Event, FailureClass, Key,
-    Kind, NotStarted, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span,
-    Status, Surroundings, SurroundingsCopy, Timestamp, Uid, View,
+    Kind, OperationResult, Outcome, Pod, Quarantine, ReplicaSet, ResourceVersion, Span, Status,
+    Surroundings, SurroundingsCopy, Timestamp, Uid, View,
 };
 
 use crate::objects::{START, owner, pod as owned, unready, with};
@@ -125,6 +125,11 @@ impl Rig {
         ResourceVersion(self.version)
     }
 
+    /// Later versions are above this one.
+    pub(crate) fn reach(&mut self, version: Option<ResourceVersion>) {
+        self.version = self.version.max(version.map_or(0, |it| it.0));
+    }
+
     pub(crate) fn wait(&mut self, span: Span) {
         self.now = self.now.plus(span);
         self.controller.handle_timeout(self.now);
@@ -208,13 +213,6 @@ impl Rig {
             }
         };
         Some(After::Pod(Box::new(Pod { version, ..pod })))
-    }
-
-    /// Every operation takes effect, and the agent reports no object after it.
-    pub(crate) fn succeed_without_objects(&mut self, batch: &Batch) {
-        for operation in 0..u32::try_from(batch.action.operations()).expect("stories are small") {
-            self.answer(batch, operation, BARE);
-        }
     }
 
     pub(crate) fn fail_all(&mut self, batch: &Batch, class: FailureClass) {
@@ -329,10 +327,6 @@ pub(crate) fn failed(class: FailureClass, message: &str) -> OperationResult {
     }
 }
 
-pub(crate) fn slow_started() -> OperationResult {
-    OperationResult::NotStarted(NotStarted::SlowStart)
-}
-
 pub(crate) fn created(batch: &Batch) -> Vec<String> {
     match &batch.action {
         Action::Create { names, .. } => names.iter().map(ToString::to_string).collect(),
@@ -350,17 +344,6 @@ pub(crate) fn victims(batch: &Batch) -> Vec<String> {
             .collect(),
         Action::Create { .. } | Action::Claim { .. } | Action::WriteStatus(_) => {
             panic!("not a delete: {batch:?}")
-        }
-    }
-}
-
-pub(crate) fn claimed(batch: &Batch) -> (Vec<String>, Vec<String>) {
-    let names =
-        |pods: &[server_core::PodRef]| pods.iter().map(|pod| pod.name.to_string()).collect();
-    match &batch.action {
-        Action::Claim { adopts, releases } => (names(adopts), names(releases)),
-        Action::Create { .. } | Action::Delete(_) | Action::WriteStatus(_) => {
-            panic!("not a claim: {batch:?}")
         }
     }
 }
